@@ -27,14 +27,8 @@ from pathlib import Path
 import numpy as np
 
 from numatwin.inputs import InputError
-from numatwin.sim import _kernel
-from numatwin.sim.machine.os_scheduler import (
-    OsSchedulerSetup,
-    base_slice_ps,
-    domains_from,
-    kernel_setup,
-    scheduler_of,
-)
+from numatwin.sim._kernel import OsScheduler, OsSetup
+from numatwin.sim.machine.os_scheduler import processors_of, scheduler_of
 from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.emulator import guest_machine, run_in_guest
 from numatwin.topologies.emulator.distances import guest_slit
@@ -115,7 +109,7 @@ GUEST_SCENES = {
 # -- what the model says --------------------------------------------------------------------------
 
 
-def play(setup: OsSchedulerSetup, scene: Scene) -> Seen:
+def play(setup: OsSetup, scene: Scene) -> Seen:
     """The same threads by the model; one more, number ``scene.threads``, starts and wakes them."""
     played = _Played(setup, scene)
     played.start()
@@ -132,14 +126,14 @@ def play(setup: OsSchedulerSetup, scene: Scene) -> Seen:
 class _Played:
     """One scene; times in ps."""
 
-    def __init__(self, setup: OsSchedulerSetup, scene: Scene) -> None:
+    def __init__(self, setup: OsSetup, scene: Scene) -> None:
         self.setup, self.scene = setup, scene
-        threads, cpus = scene.threads, range(setup.cpus)
+        threads, cpus = scene.threads, range(len(setup.core))
         begin, own = [0] * (threads + 1), [list(cpus)] * (threads + 1)
-        self.os = _kernel.OsScheduler(kernel_setup(setup, begin, own))
+        self.os = OsScheduler(setup.replaced(begin=begin, own=own))
         self.os.use(0, list(scene.first or cpus))
         self.on = [-1] * threads
-        self.last, self.ran_last = [-1] * threads, [-1] * setup.cpus
+        self.last, self.ran_last = [-1] * threads, [-1] * len(cpus)
         self.used, self.left = [0] * threads, [scene.run_us * US or 1 << 60] * threads
         self.turns, self.moves, self.far_moves = ([0] * threads for _ in range(3))
         self.wakes: dict[int, int] = {}
@@ -195,7 +189,7 @@ class _Played:
             if at == tick:
                 self.os.tick(at)
             if at == opens:
-                self.os.use(at, list(range(self.setup.cpus)))
+                self.os.use(at, list(range(len(self.setup.core))))
                 opens = None
             self._look()
 
@@ -265,26 +259,23 @@ def in_guest(program: Path, scenes: Sequence[Scene], longer: int = 1) -> list[Se
     return [seen_of(text) for text in done.output.decode().split("\n\n")]
 
 
-def host_setup() -> OsSchedulerSetup:
+def host_setup() -> OsSetup:
     """Of this host. Raises InputError where this process may not use all of its processors."""
     machine = build_machine(import_machine(Path("/")))
     setup = scheduler_of(machine, [k for k, node in enumerate(machine.nodes) if node.cores])
-    if len(os.sched_getaffinity(0)) != setup.cpus:
+    if len(os.sched_getaffinity(0)) != len(setup.core):
         raise InputError("not all of the host's processors may be used")
     return setup
 
 
-def guest_setup() -> OsSchedulerSetup:
+def guest_setup() -> OsSetup:
     """Of the guest: QEMU's processors of a node share a cache."""
     machine = load_machine(GUEST)
     guest = guest_machine(machine, scale=GUEST_PROCESSORS / 16, memory_bytes=1 << 30)
     node = [k for k in range(len(guest.nodes)) for _ in range(guest.node(k).threads)]
     nodes = list(range(len(guest.nodes)))
     distance = np.asarray(guest_slit(guest), dtype=np.float64)
-    domains, of = domains_from(range(len(node)), node, node, nodes, distance)
-    return OsSchedulerSetup(
-        tuple(range(len(node))), tuple(node), tuple(node), domains, of, slice_ps=base_slice_ps(8)
-    )
+    return processors_of(range(len(node)), node, node, nodes, distance)
 
 
 # -- figures --------------------------------------------------------------------------------------
@@ -303,12 +294,12 @@ def print_figure(name: str, seen: float, model: float, unit: str) -> None:
 
 def compare_on_host(program: Path) -> None:
     setup = host_setup()
-    for name, scene in host_scenes(setup.cpus).items():
+    for name, scene in host_scenes(len(setup.core)).items():
         seen, model = on_host(program, scene), play(setup, scene)
         got = sum(seen.used_us) / sum(model.used_us)
         busy = f" (busy: {got:.0%} of the processor time)" if got < BUSY else ""
         print_figure(f"host, {name}{busy}: moves", sum(seen.moves), sum(model.moves), "moves")
-        if scene.threads > setup.cpus:
+        if scene.threads > len(setup.core):
             print_figure(f"host, {name}{busy}: turn", seen.turn_ms, model.turn_ms, "ms")
 
 

@@ -19,11 +19,9 @@ from typing import Any
 import numpy as np
 import simpy
 
-from numatwin.sim._kernel import play_closed_tasks, solve_max_min
-from numatwin.sim.machine.reference.interconnect import Routes
-from numatwin.sim.machine.reference.memory_controller import LoadCurve
+from numatwin.sim._kernel import ServiceMachine, play_closed_tasks, solve_max_min
 from numatwin.sim.machine.reference.served_pieces import ServedPieces
-from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand, ServiceMachine
+from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand
 from numatwin.sim.machine.reference.shared_service import SharedService
 
 NS, US = 1e3, 1e6
@@ -46,12 +44,15 @@ def machine(nodes: int, cores: int) -> ServiceMachine:
         read_ps=[0.64 * NS] * nodes,
         write_ps=[0.9 * NS] * nodes,
         latency_ps=latency.ravel().tolist(),
-        curve=LoadCurve((0.0, 0.5, 0.8, 1.0), (1.0, 1.1, 1.5, 3.0)),
+        load=(0.0, 0.5, 0.8, 1.0),
+        load_ratio=(1.0, 1.1, 1.5, 3.0),
         core_node=[core // (cores // nodes) for core in range(cores)],
         core_threads=[1] * cores,
         data_ps=[2130] * len(pairs),
         request_ps=[270] * len(pairs),
-        routes=Routes(entering, before, nodes),
+        entering=entering,
+        predecessor=before,
+        vertices=nodes,
     )
 
 
@@ -117,8 +118,8 @@ def one_by_one_rate(place: ServiceMachine, work: Tasks) -> float:
             held += read * place.latency_ps[node * nodes + home] / slots
             if home != node:
                 for link, each in (
-                    (place.routes.entering[home * nodes + node], place.data_ps),
-                    (place.routes.entering[node * nodes + home], place.request_ps),
+                    (place.entering[home * nodes + node], place.data_ps),
+                    (place.entering[node * nodes + home], place.request_ps),
                 ):
                     resource.append(nodes + link)
                     time_ps.append(read * each[link])

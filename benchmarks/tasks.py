@@ -23,11 +23,12 @@ import time
 import numpy as np
 
 from numatwin.inputs import parse_yaml
+from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.run.runner import bare_record, run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
-from numatwin.sim.systems.tasks.parameters import TaskParameters, task_parameters
+from numatwin.sim.systems.tasks.parameters import task_setup
 from numatwin.sim.systems.tasks.program import (
     Entries,
     EntryCost,
@@ -61,7 +62,7 @@ generate: [{{shape: ring, link: link}}]
 """
 
 
-def mix(nodes: int, workers: int) -> TaskParameters:
+def mix(nodes: int, workers: int) -> TaskSetup:
     """Scans and materialisations of 16 tables in a part each, by twice as many clients as workers.
 
     A scan takes some 10 µs of a thread alone, a materialisation as long.
@@ -83,7 +84,7 @@ def mix(nodes: int, workers: int) -> TaskParameters:
         np.full(nodes, workers // nodes, dtype=np.int64), None, 1e-6, float("inf"), 0.0
     )
     program = Program(tuple(tables), tuple(queries), scheduling, 0, 0.0, 0.0)
-    return task_parameters(program, CostModel(machine))
+    return task_setup(program, CostModel(machine))
 
 
 def rate(model: Model, until_ps: int) -> float:

@@ -870,22 +870,8 @@ class ExchangeSetup:
     """A cluster that joins, and its operators."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    read_ps: list[float]
-    """[n] of a line at the controller"""
-    write_ps: list[float]
-    """[n] of a line at the controller"""
-    latency_ps: list[float]
-    """[n, n] without load"""
-    load: list[float]
-    """of the loaded-latency curve"""
-    load_ratio: list[float]
-    """at each load"""
-    core_node: list[int]
-    """[C]"""
-    core_threads: list[int]
-    """[C] pieces at a time"""
-    smt_throughput: float
-    """of a core that runs several threads, over that of one"""
+    machine: ServiceMachine
+    """without links: nodes have adapters"""
     slots: list[float]
     """[n] lines that a thread reads at a time"""
     copy_ps: list[float]
@@ -913,14 +899,7 @@ class ExchangeSetup:
     def __init__(
         self,
         *,
-        read_ps: _AnyFloats = ...,
-        write_ps: _AnyFloats = ...,
-        latency_ps: _AnyFloats = ...,
-        load: _AnyFloats = ...,
-        load_ratio: _AnyFloats = ...,
-        core_node: _AnyIndices = ...,
-        core_threads: _AnyIndices = ...,
-        smt_throughput: float = ...,
+        machine: ServiceMachine = ...,
         slots: _AnyFloats = ...,
         copy_ps: _AnyFloats = ...,
         worker_core: _AnyIndices = ...,
@@ -1156,11 +1135,11 @@ class OsDomain:
     groups: list[list[int]]
     """processors"""
     places_new_threads: bool
-    """new threads are placed over it"""
+    """new threads are placed over it, and woken ones near who wakes them"""
     spreads: bool
-    """its groups share threads out evenly"""
+    """a group with room takes from one that has more (SD_PREFER_SIBLING of the level below)"""
     spare: int
-    """threads that may stay together in a group"""
+    """threads that may stay together in a group beyond a node (imb_numa_nr)"""
     def __init__(
         self,
         *,
@@ -1209,6 +1188,8 @@ class OsSetup:
         begin: _AnyIndices = ...,
         own: Sequence[list[int]] = ...,
     ) -> None: ...
+    def replaced(self, **kwargs: Any) -> OsSetup:
+        """A copy with these values in place of its own."""
 
 class OsScheduler:
     """Threads of the operating system on processors, by Linux's rules: sim/machine/reference/os_scheduler.py."""
@@ -1297,7 +1278,7 @@ class Parts:
     def start_counting(self, now: int) -> None: ...
 
 class ProcessorSetup:
-    """Processors that processes share, and what that costs them: sim/machine/processors.py."""
+    """Processors of one host that processes share by Linux's rules (EEVDF), and what that costs them, in their own time: sim/machine/reference/processors.py."""
 
     FIELDS: ClassVar[tuple[str, ...]]
     count: int
@@ -1329,11 +1310,11 @@ class ProcessorSetup:
     gives_way: bool
     """whether a process that waits for others lets them run"""
     awake_ps: int
-    """the end of a pause, which is not slept through"""
+    """the end of a pause, which is not slept through; nor are pauses of up to twice that"""
     homes: list[int]
-    """by process; empty: in turn; 2^32 - 1: shares none"""
+    """by process; empty: in turn; -1: shares none and is not played here"""
     groups: list[int]
-    """[count] processors of one group have its idle ones in common; empty: nobody moves"""
+    """[count] idle processors of a group serve all of it; empty: nobody moves"""
     def __init__(
         self,
         *,
@@ -1355,6 +1336,8 @@ class ProcessorSetup:
         homes: _AnyIndices = ...,
         groups: _AnyIndices = ...,
     ) -> None: ...
+    def replaced(self, **kwargs: Any) -> ProcessorSetup:
+        """A copy with these values in place of its own."""
 
 class SharedProcessors:
     """Processors that processes share (EEVDF), given work and moved from outside.
@@ -1676,28 +1659,68 @@ class SettledService:
     @property
     def entry_wait_s(self) -> _Floats: ...
 
+class ServiceMachine:
+    """What long pieces of work share; times in ps."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    read_ps: list[float]
+    """[n] of a line at the controller; 0: not limited"""
+    write_ps: list[float]
+    """[n] the same of a line written"""
+    latency_ps: list[float]
+    """[n, n] of a line of node j's memory on node i, without load"""
+    load: list[float]
+    """[K] of a controller, rising"""
+    load_ratio: list[float]
+    """[K] latency at that load over latency without"""
+    core_node: list[int]
+    """[C]"""
+    core_threads: list[int]
+    """[C] pieces that run on a core at most"""
+    data_ps: list[int]
+    """[2L] wire time of a line"""
+    request_ps: list[int]
+    """[2L] and of a request for one"""
+    entering: list[int]
+    """[n, v] last link on the way from a node to a vertex"""
+    predecessor: list[int]
+    """[n, v] vertex before it"""
+    vertices: int
+    """v"""
+    smt_throughput: float
+    """of a core that runs several threads, over that of one"""
+    entries: list[float]
+    """[n] lines under way at home agents; none, 0: not limited"""
+    directory_in_memory: bool
+    """its updates are writes"""
+    def __init__(
+        self,
+        *,
+        read_ps: _AnyFloats = ...,
+        write_ps: _AnyFloats = ...,
+        latency_ps: _AnyFloats = ...,
+        load: _AnyFloats = ...,
+        load_ratio: _AnyFloats = ...,
+        core_node: _AnyIndices = ...,
+        core_threads: _AnyIndices = ...,
+        data_ps: _AnyIndices = ...,
+        request_ps: _AnyIndices = ...,
+        entering: _AnyIndices = ...,
+        predecessor: _AnyIndices = ...,
+        vertices: int = ...,
+        smt_throughput: float = ...,
+        entries: _AnyFloats = ...,
+        directory_in_memory: bool = ...,
+    ) -> None: ...
+    def replaced(self, **kwargs: Any) -> ServiceMachine:
+        """A copy with these values in place of its own."""
+
 class SharedService:
     """Long pieces of work that share a machine max-min fair; times in ps.
 
-    machine, demand: the fields of ServiceMachine and PieceDemand in sim/machine/reference/shared_service.py, which has the same calls.
+    demand: the fields of PieceDemand in sim/machine/reference/service_machine.py; shared_service.py there has the same calls.
     """
-    def __init__(
-        self,
-        machine: tuple[
-            Sequence[float],
-            Sequence[float],
-            Sequence[float],
-            tuple[Sequence[float], Sequence[float]],
-            Sequence[int],
-            Sequence[int],
-            Sequence[int],
-            Sequence[int],
-            tuple[Sequence[int], Sequence[int], int],
-            float,
-            Sequence[float],
-            bool,
-        ],
-    ) -> None: ...
+    def __init__(self, machine: ServiceMachine) -> None: ...
     def demand(
         self, demand: tuple[float, float, Sequence[tuple[int, float, float, float]]]
     ) -> int: ...
@@ -1719,20 +1742,7 @@ class SharedService:
     def core_busy(self, core: int) -> int: ...
 
 def play_closed_tasks(
-    machine: tuple[
-        Sequence[float],
-        Sequence[float],
-        Sequence[float],
-        tuple[Sequence[float], Sequence[float]],
-        Sequence[int],
-        Sequence[int],
-        Sequence[int],
-        Sequence[int],
-        tuple[Sequence[int], Sequence[int], int],
-        float,
-        Sequence[float],
-        bool,
-    ],
+    machine: ServiceMachine,
     demands: Sequence[tuple[float, float, Sequence[tuple[int, float, float, float]]]],
     by_node: Sequence[Sequence[tuple[float, int]]],
     until_ps: int,
@@ -1871,92 +1881,76 @@ class StageSetup:
         warm_lines: _AnyFloats = ...,
         warm_ps: _AnyFloats = ...,
     ) -> None: ...
+    def replaced(self, **kwargs: Any) -> StageSetup:
+        """A copy with these values in place of its own."""
 
 class EngineSetup:
-    """Copy engines, and what uses them besides."""
+    """A copy engine."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    core: list[int]
-    """[E] of the service"""
-    contexts: list[int]
-    """[E] copies at a time"""
-    setup_ps: list[float]
-    """[E] of a thread, before its first request"""
-    request_ps: list[float]
-    """[E] of a thread, for each"""
-    line_ps: list[float]
-    """[E] of a line"""
-    free_line_ps: list[float]
-    """[E] likewise, not coherent; 0: it makes no such copies"""
-    slots: list[float]
-    """[E] lines asked for at a time"""
-    of_node: list[int]
-    """[n] the engine that threads of a node use; -1: none"""
-    background_core: list[int]
-    """[B] of the service"""
-    background_engine: list[int]
-    """[B] whose context it holds; -1: none"""
-    background_instructions_ps: list[float]
-    """[B] of a line"""
-    background_read: list[list[float]]
-    """[B, n] lines read from each home"""
-    background_written: list[list[float]]
-    """[B, n] likewise written"""
-    background_slots: list[float]
-    """[B] lines under way"""
+    core: int
+    """of the machine"""
+    contexts: int
+    """copies at a time"""
+    setup_ps: float
+    """of a thread, before its first request"""
+    request_ps: float
+    """of a thread, for each"""
+    line_ps: float
+    """of a line"""
+    free_line_ps: float
+    """likewise, not coherent; 0: it makes no such copies"""
+    slots: float
+    """lines that it asks for at a time"""
     def __init__(
         self,
         *,
-        core: _AnyIndices = ...,
-        contexts: _AnyIndices = ...,
-        setup_ps: _AnyFloats = ...,
-        request_ps: _AnyFloats = ...,
-        line_ps: _AnyFloats = ...,
-        free_line_ps: _AnyFloats = ...,
-        slots: _AnyFloats = ...,
-        of_node: _AnyIndices = ...,
-        background_core: _AnyIndices = ...,
-        background_engine: _AnyIndices = ...,
-        background_instructions_ps: _AnyFloats = ...,
-        background_read: Sequence[list[float]] = ...,
-        background_written: Sequence[list[float]] = ...,
-        background_slots: _AnyFloats = ...,
+        core: int = ...,
+        contexts: int = ...,
+        setup_ps: float = ...,
+        request_ps: float = ...,
+        line_ps: float = ...,
+        free_line_ps: float = ...,
+        slots: float = ...,
     ) -> None: ...
+    def replaced(self, **kwargs: Any) -> EngineSetup:
+        """A copy with these values in place of its own."""
 
-class TaskSetup:
-    """What tasks are played with: sim/systems/tasks/parameters.py, in plain numbers."""
+class BackgroundSetup:
+    """What goes on without end besides queries."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    read_ps: list[float]
-    """[n] of a line at the controller"""
-    write_ps: list[float]
-    """[n] of a line at the controller"""
-    latency_ps: list[float]
-    """[n, n] without load"""
-    load: list[float]
-    """of the loaded-latency curve"""
-    load_ratio: list[float]
-    """at each load"""
-    core_node: list[int]
-    """[C]"""
-    core_threads: list[int]
-    """[C] pieces at a time"""
-    data_ps: list[int]
-    """[2L] of a line on a link"""
-    request_ps: list[int]
-    """[2L] of a request"""
-    entering: list[int]
-    """[n, v] links of routes"""
-    predecessor: list[int]
-    """[n, v] vertices of routes"""
-    vertices: int
-    """v"""
-    smt_throughput: float
-    """of a core that runs several threads, over that of one"""
-    entries: list[float]
-    """[n] lines under way at home agents; none, 0: not limited"""
-    directory_in_memory: bool
-    """its updates are writes"""
+    core: int
+    """of the machine"""
+    engine: int
+    """whose context it holds; -1: none"""
+    instructions_ps: float
+    """of a line"""
+    read: list[float]
+    """[n] lines read from each home"""
+    written: list[float]
+    """[n] likewise written"""
+    slots: float
+    """lines under way"""
+    def __init__(
+        self,
+        *,
+        core: int = ...,
+        engine: int = ...,
+        instructions_ps: float = ...,
+        read: _AnyFloats = ...,
+        written: _AnyFloats = ...,
+        slots: float = ...,
+    ) -> None: ...
+    def replaced(self, **kwargs: Any) -> BackgroundSetup:
+        """A copy with these values in place of its own."""
+
+class TaskSetup:
+    """What tasks are played with, in plain numbers: sim/systems/tasks/parameters.py makes it."""
+
+    FIELDS: ClassVar[tuple[str, ...]]
+    machine: ServiceMachine
+    """the engines and what copies parts are cores of it"""
     worker_core: list[int]
     """[W]"""
     worker_node: list[int]
@@ -2005,32 +1999,18 @@ class TaskSetup:
     """of closed clients, on average"""
     arrival_ps: float
     """between queries of open clients, on average; 0: none"""
-    streams: list[int]
-    """Philox keys: of closed clients, the mix and thinking; of open ones, the mix, arrivals"""
-    traced: bool
-    """keep the trace"""
-    engines: EngineSetup
+    engines: list[EngineSetup]
     """that copy for scans"""
+    engine_of_node: list[int]
+    """[n] the engine that threads of a node use; -1, empty: none"""
+    background: list[BackgroundSetup]
+    """besides queries"""
     paths: list[int]
     """[stages, n + 1] by stage and home, on all nodes first: path 0 (CPU), 1, 2 (copies)"""
     def __init__(
         self,
         *,
-        read_ps: _AnyFloats = ...,
-        write_ps: _AnyFloats = ...,
-        latency_ps: _AnyFloats = ...,
-        load: _AnyFloats = ...,
-        load_ratio: _AnyFloats = ...,
-        core_node: _AnyIndices = ...,
-        core_threads: _AnyIndices = ...,
-        data_ps: _AnyIndices = ...,
-        request_ps: _AnyIndices = ...,
-        entering: _AnyIndices = ...,
-        predecessor: _AnyIndices = ...,
-        vertices: int = ...,
-        smt_throughput: float = ...,
-        entries: _AnyFloats = ...,
-        directory_in_memory: bool = ...,
+        machine: ServiceMachine = ...,
         worker_core: _AnyIndices = ...,
         worker_node: _AnyIndices = ...,
         os: OsSetup = ...,
@@ -2055,16 +2035,28 @@ class TaskSetup:
         queue_per_worker: bool = ...,
         think_ps: float = ...,
         arrival_ps: float = ...,
-        streams: _AnyIndices = ...,
-        traced: bool = ...,
-        engines: EngineSetup = ...,
+        engines: Sequence[EngineSetup] = ...,
+        engine_of_node: _AnyIndices = ...,
+        background: Sequence[BackgroundSetup] = ...,
         paths: _AnyIndices = ...,
     ) -> None: ...
+    def replaced(self, **kwargs: Any) -> TaskSetup:
+        """A copy with these values in place of its own."""
 
 class TaskModel:
     """Queries as tasks of a machine's workers."""
-    def __init__(self, setup: TaskSetup, seed: int = 0, replication: int = 0) -> None:
-        """Raises ValueError for a setup that does not fit together."""
+    def __init__(
+        self,
+        setup: TaskSetup,
+        keys: Sequence[tuple[int, int]],
+        seed: int = 0,
+        replication: int = 0,
+        traced: bool = False,
+    ) -> None:
+        """keys: Philox keys, two of each closed client (the mix, thinking) and two of open ones (the mix, arrivals).
+
+        Raises ValueError for a setup that does not fit together.
+        """
     def run(self, until_ps: int | None = None) -> bool:
         """Handles all events before until_ps, or all; False where it halts before.
 

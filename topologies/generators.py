@@ -9,7 +9,8 @@ from math import prod
 from typing import NamedTuple
 
 from .machine import HubVertex
-from .schema import LINKS_MAX, NODES_MAX, DescriptionError, Generator
+from .schema import DescriptionError, Generator
+from .schema_types import LINKS_MAX, NODES_MAX
 
 End = int | str
 Edges = Iterator[tuple[int, int, int]]

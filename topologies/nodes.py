@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..inputs.yaml_file import Place
 from .machine import CacheLevel, Node, TlbLevel
-from .schema import NODES_MAX, DescriptionError, MachineDescription, NodeGroup
+from .schema import DescriptionError, MachineDescription, NodeGroup
+from .schema_types import NODES_MAX
 from .values import check_unique, in_ns, or_nan, plain, si
 
 DEFAULT_LINE_BYTES = 64.0

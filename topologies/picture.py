@@ -13,7 +13,7 @@ from typing import Any
 
 from ..inputs import InputError
 from .machine import Machine
-from .schema import NODES_MAX
+from .schema_types import NODES_MAX
 
 VertexId = int | str  # a node's number, a hub's name
 LINKS_MAX = 1_000_000  # more than all pairs of 1,024 nodes

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from ..inputs.quantities import Quantity
 from ..inputs.yaml_file import Place
-from .schema import DescriptionError, Fact
+from .schema import DescriptionError
+from .schema_types import Fact
 
 
 def si(quantity: Quantity | None) -> float | None:

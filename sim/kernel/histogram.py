@@ -37,12 +37,21 @@ class Histogram:
     @classmethod
     def of_kernel(cls, counts: Sequence[int] | Ints, total_ps: float) -> Histogram:
         """In ns, what the kernel's ``Histogram`` (statistics.hpp) counted in ps."""
-        edges_ps = [_first_of(bucket) for bucket in range(len(counts) + 1)]
-        return cls(
-            np.array(edges_ps, dtype=np.float64) / 1e3,
-            np.asarray(counts, dtype=np.int64),
-            total_ps / 1e3,
-        )
+        edges = _bucket_edges_ns()[: len(counts) + 1]
+        return cls(edges, np.asarray(counts, dtype=np.int64), total_ps / 1e3)
+
+    @classmethod
+    def of_values(cls, values_ps: Sequence[int]) -> Histogram:
+        """The same of values in ps."""
+        buckets = [bucket_of(value_ps) for value_ps in values_ps]
+        counts = np.bincount(np.array(buckets, dtype=np.int64), minlength=1)
+        return cls.of_kernel(counts, float(sum(values_ps)))
+
+    def since(self, before: Histogram) -> Histogram:
+        """The values that have come since then."""
+        counts = self.counts.copy()
+        counts[: len(before.counts)] -= before.counts
+        return Histogram(self.edges, counts, self.total - before.total)
 
     @property
     def count(self) -> int:
@@ -83,18 +92,6 @@ class Histogram:
         return float(self.edges[bin_]), float(self.edges[bin_ + 1])
 
 
-# Of the kernel's buckets: below 2^8 one a value, above 2^7 of equal width for each power of two.
-_PART_BITS = 7
-
-
-def _first_of(bucket: int) -> int:
-    """The least value of a bucket of the kernel's."""
-    parts = 1 << _PART_BITS
-    if bucket < 2 * parts:
-        return bucket
-    return (bucket % parts + parts) << (bucket // parts - 1)
-
-
 def merged(histograms: Sequence[Histogram]) -> Histogram:
     """All values of several histograms; the shorter one's edges must be the first of the longer."""
     longest = max(histograms, key=lambda one: len(one.edges))
@@ -110,11 +107,19 @@ def merged(histograms: Sequence[Histogram]) -> Histogram:
 _PARTS, _SHIFTS = 128, 56
 
 
+def bucket_of(value_ps: int) -> int:
+    """The kernel's bucket that a value is counted in."""
+    shift = max(value_ps.bit_length() - _PARTS.bit_length(), 0)
+    return shift * _PARTS + (value_ps >> shift)
+
+
 @cache
 def _bucket_edges_ns() -> Floats:
     first = np.arange(2 * _PARTS, dtype=np.float64)
     wider = [np.arange(_PARTS, 2 * _PARTS) * 2.0**shift for shift in range(1, _SHIFTS)]
-    return np.concatenate([first, *wider]) / 1e3
+    edges = np.concatenate([first, *wider]) / 1e3
+    edges.setflags(write=False)  # shared by all callers
+    return edges
 
 
 def of_kernel(counted: KernelHistogram) -> Histogram:

@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...topologies.copy_engines import CopyEngine
 from ...topologies.machine import Machine
+from .._kernel import ServiceMachine
 from .costs import LINE_BYTES, CostModel
-from .reference.interconnect import Routes
-from .reference.service_machine import MemoryUse, PieceDemand, ServiceMachine
+from .reference.service_machine import MemoryUse
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -38,22 +39,6 @@ class EnginesInService:
     core: tuple[int, ...]
     of_node: tuple[int, ...]
     latency_s: Floats
-
-    def line(
-        self,
-        engine: int,
-        read: Sequence[tuple[int, float]],
-        written: Sequence[tuple[int, float]],
-        coherent: bool = True,
-    ) -> PieceDemand:
-        """What it takes to copy so many lines from and to these homes."""
-        of = self.engines[engine]
-        lines = sum(count for _, count in read)
-        return PieceDemand(
-            instructions_ps=lines * line_s(of, coherent) * PS_PER_S,
-            separate_ps=0.0,
-            memory=copied_memory(read, written, of.in_flight_bytes / LINE_BYTES),
-        )
 
 
 def line_s(engine: CopyEngine, coherent: bool = True) -> float:
@@ -140,15 +125,14 @@ def with_copy_engines(service: ServiceMachine, costs: CostModel) -> EnginesInSer
     for k, e in enumerate(in_hubs):
         node[e] = n + k
     first = len(service.core_node)
-    added = service._replace(
+    hubs = [engines[e].vertex for e in in_hubs]
+    added = service.replaced(
         read_ps=[*service.read_ps, *[0.0] * more],
         write_ps=[*service.write_ps, *[0.0] * more],
-        latency_ps=latency_ps.ravel().tolist(),
+        latency_ps=latency_ps,
         core_node=[*service.core_node, *node],
         core_threads=[*service.core_threads, *[engine.contexts for engine in engines]],
-        routes=_routes(machine, [engines[e].vertex for e in in_hubs])
-        if more and machine.links
-        else service.routes,
+        **(_routes(machine, hubs) if more and machine.links else {}),
     )
     return EnginesInService(
         added,
@@ -159,8 +143,9 @@ def with_copy_engines(service: ServiceMachine, costs: CostModel) -> EnginesInSer
     )
 
 
-def _routes(machine: Machine, hubs: Sequence[int]) -> Routes:
-    """Routes among the nodes and a further one in each of ``hubs`` (vertices)."""
+def _routes(machine: Machine, hubs: Sequence[int]) -> dict[str, Any]:
+    """Routes among the nodes and a further one in each of ``hubs`` (vertices): fields of
+    ServiceMachine."""
     n, more = len(machine.nodes), len(hubs)
     vertices = machine.routes.vertices + more
     # Where each vertex stands: hubs come after the further nodes.
@@ -180,7 +165,7 @@ def _routes(machine: Machine, hubs: Sequence[int]) -> Routes:
         entering[:, n + k] = entering[:, place[hub]]
         before[:, n + k] = before[:, place[hub]]
         entering[n + k, n + k] = before[n + k, n + k] = NONE
-    return Routes(entering.ravel().tolist(), before.ravel().tolist(), vertices)
+    return {"entering": entering, "predecessor": before, "vertices": vertices}
 
 
 def _tree(machine: Machine, root: int) -> tuple[Ints, Ints]:

@@ -8,7 +8,6 @@ written out in ``reference/os_scheduler.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -16,6 +15,8 @@ import numpy.typing as npt
 
 from ...topologies.machine import Machine, Node
 from .._kernel import OsDomain, OsSetup
+
+Groups = tuple[tuple[int, ...], ...]
 
 PS_PER_MS = 1_000_000_000
 
@@ -39,53 +40,13 @@ class Level(IntEnum):
 
 # sd_init: from how much more load on, in percent, load is moved; after how many attempts threads
 # are moved that ran just now.
-IMBALANCE_PERCENT = {Level.CORE: 110, Level.CACHE: 117, Level.NODE: 117, Level.BEYOND: 117}
-TRIES = {Level.CORE: 0, Level.CACHE: 1, Level.NODE: 1, Level.BEYOND: 2}
-
-
-@dataclass(frozen=True)
-class Domain:
-    """Processors among which load is balanced, between its groups.
-
-    ``places_new_threads``: new threads are placed in its idlest group, and woken ones near their
-    waker. ``spreads``: a group with room takes from one that has more (SD_PREFER_SIBLING of the
-    level below).
-    ``spare``: so many threads may stay together in a group of ``BEYOND`` (imb_numa_nr).
-    """
-
-    level: Level
-    groups: tuple[tuple[int, ...], ...]
-    places_new_threads: bool
-    spreads: bool
-    spare: int
-
-    @property
-    def weight(self) -> int:
-        """How many processors it has."""
-        return len(set().union(*self.groups))
-
-
-@dataclass(frozen=True)
-class OsSchedulerSetup:
-    """C processors: ``core``, ``cache``, ``node`` of each (C,), numbers of what they share.
-
-    ``domains_of`` (C,): positions of each processor's domains, from the inside out; the first of a
-    domain's groups that has the processor is its local one.
-    """
-
-    core: tuple[int, ...]
-    cache: tuple[int, ...]
-    node: tuple[int, ...]
-    domains: tuple[Domain, ...]
-    domains_of: tuple[tuple[int, ...], ...]
-    tick_ps: int = TICK_PS
-    slice_ps: int = BASE_SLICE_PS
-    hot_ps: int = HOT_PS
-
-    @property
-    def cpus(self) -> int:
-        """C."""
-        return len(self.core)
+IMBALANCE_PERCENT: dict[int, int] = {
+    Level.CORE: 110,
+    Level.CACHE: 117,
+    Level.NODE: 117,
+    Level.BEYOND: 117,
+}
+TRIES: dict[int, int] = {Level.CORE: 0, Level.CACHE: 1, Level.NODE: 1, Level.BEYOND: 2}
 
 
 def base_slice_ps(cpus: int) -> int:
@@ -93,8 +54,8 @@ def base_slice_ps(cpus: int) -> int:
     return BASE_SLICE_PS * min(cpus, 8).bit_length()
 
 
-def scheduler_of(machine: Machine, nodes: Sequence[int]) -> OsSchedulerSetup:
-    """The processors (hardware threads) of these nodes (positions), and their domains.
+def scheduler_of(machine: Machine, nodes: Sequence[int]) -> OsSetup:
+    """The processors (hardware threads) of these nodes (positions), and their domains; no threads.
 
     Processors of a core follow each other; cores are numbered as they come.
     """
@@ -110,16 +71,7 @@ def scheduler_of(machine: Machine, nodes: Sequence[int]) -> OsSchedulerSetup:
                 core.append(first + k)
                 cache.append(first_cache + k // sharers)
                 node.append(position)
-    distance = _distances(machine, nodes)
-    domains, domains_of = domains_from(core, cache, node, list(nodes), distance)
-    return OsSchedulerSetup(
-        tuple(core),
-        tuple(cache),
-        tuple(node),
-        domains,
-        domains_of,
-        slice_ps=base_slice_ps(len(core)),
-    )
+    return processors_of(core, cache, node, list(nodes), _distances(machine, nodes))
 
 
 def _cores_of_a_cache(node: Node) -> int:
@@ -145,17 +97,18 @@ def _distances(machine: Machine, nodes: Sequence[int]) -> npt.NDArray[np.float64
     return found
 
 
-def domains_from(
+def processors_of(
     core: Sequence[int],
     cache: Sequence[int],
     node: Sequence[int],
     nodes: Sequence[int],
     distance: npt.NDArray[np.float64],
-) -> tuple[tuple[Domain, ...], tuple[tuple[int, ...], ...]]:
-    """Domains, and those of each processor; a level that adds no processors is left out.
+) -> OsSetup:
+    """Processors (C,) of these cores, caches and nodes, and the domains in which load is balanced;
+    a level that adds no processors is left out. Beyond a node, a level for each distance that
+    occurs; its groups are the spans of the level below, and may overlap.
 
-    Beyond a node, a level for each distance that occurs; its groups are the spans of the level
-    below, and may overlap.
+    The first of a domain's groups that has a processor is its local one.
     """
     cpus = range(len(core))
     spans: list[list[tuple[int, ...]]] = [[(cpu,) for cpu in cpus]]
@@ -187,8 +140,8 @@ def domains_from(
         add(Level.BEYOND, near)
         if len(spans) > before:
             reached[len(kinds) - 1] = d
-    found: list[Domain] = []
-    number: dict[tuple[int, tuple[tuple[int, ...], ...]], int] = {}
+    found: list[OsDomain] = []
+    number: dict[tuple[int, Groups], int] = {}
     domains_of: list[list[int]] = [[] for _ in cpus]
     for k, level in enumerate(kinds):
         for cpu in cpus:
@@ -200,21 +153,28 @@ def domains_from(
                 number[key] = len(found)
                 inner = kinds[k - 1] if k else None
                 found.append(
-                    Domain(
-                        level,
-                        groups,
-                        level is not Level.BEYOND or reached[k] <= RECLAIM_DISTANCE,
-                        inner is not None and inner is not Level.BEYOND,
-                        _spare(cpu, cache, node, len(spans[k + 1][cpu]), spans, kinds),
+                    OsDomain(
+                        level=int(level),
+                        groups=[list(group) for group in groups],
+                        places_new_threads=level is not Level.BEYOND or reached[k] <= RECLAIM_DISTANCE,
+                        spreads=inner is not None and inner is not Level.BEYOND,
+                        spare=_spare(cpu, cache, node, len(spans[k + 1][cpu]), spans, kinds),
                     )
                 )
             domains_of[cpu].append(number[key])
-    return tuple(found), tuple(map(tuple, domains_of))
+    return OsSetup(
+        core=list(core),
+        cache=list(cache),
+        node=list(node),
+        domains=found,
+        domains_of=domains_of,
+        tick_ps=TICK_PS,
+        slice_ps=base_slice_ps(len(core)),
+        hot_ps=HOT_PS,
+    )
 
 
-def _groups(
-    cpu: int, span: tuple[int, ...], inner: list[tuple[int, ...]]
-) -> tuple[tuple[int, ...], ...]:
+def _groups(cpu: int, span: tuple[int, ...], inner: list[tuple[int, ...]]) -> Groups:
     """Spans of the level below that cover it, its own first."""
     groups = [inner[cpu]]
     covered = set(inner[cpu])
@@ -241,30 +201,3 @@ def _spare(
     few = max(len(in_node) >> 3 if caches == 1 else caches, 1)
     first = next((len(spans[k + 1][cpu]) for k, one in enumerate(kinds) if one == Level.BEYOND), 1)
     return few * max(weight // max(first, 1), 1)
-
-
-def kernel_setup(
-    setup: OsSchedulerSetup, begin: Sequence[int], own: Sequence[Sequence[int]]
-) -> OsSetup:
-    """The same for the compiled ``OsScheduler``, with its threads (see ``reference``)."""
-    return OsSetup(
-        core=setup.core,
-        cache=setup.cache,
-        node=setup.node,
-        domains=[
-            OsDomain(
-                level=int(of.level),
-                groups=[list(group) for group in of.groups],
-                places_new_threads=of.places_new_threads,
-                spreads=of.spreads,
-                spare=of.spare,
-            )
-            for of in setup.domains
-        ],
-        domains_of=[list(domains) for domains in setup.domains_of],
-        tick_ps=setup.tick_ps,
-        slice_ps=setup.slice_ps,
-        hot_ps=setup.hot_ps,
-        begin=begin,
-        own=[list(mask) for mask in own],
-    )

@@ -71,11 +71,34 @@ class Player(Protocol):
         """Raises RuntimeError where something was lost or doubled, or a server did too much."""
 
 
-class PartsPlayer:
-    """Plays a model that is made of ``machine/parts``, compiled or in SimPy."""
+class RunningModel(Protocol):
+    """A model, compiled or in SimPy."""
 
-    def __init__(self, model: PartsModel, costs: CostModel, operations: int) -> None:
-        self.model, self.costs, self.operations = model, costs, operations
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+
+    @property
+    def events(self) -> int:
+        """Events handled since time 0."""
+
+    def run(self, until_ps: int) -> bool:
+        """See Player."""
+
+
+ModelKind = TypeVar("ModelKind", bound=RunningModel)
+
+
+class OfModel(Generic[ModelKind]):
+    """What every player leaves to its model."""
+
+    def __init__(self, model: ModelKind) -> None:
+        self.model = model
+
+    @property
+    def now_ps(self) -> int:
+        """The time reached."""
+        return self.model.now_ps
 
     @property
     def events(self) -> int:
@@ -85,6 +108,14 @@ class PartsPlayer:
     def run(self, until_ps: int) -> bool:
         """See Player."""
         return self.model.run(until_ps)
+
+
+class PartsPlayer(OfModel[PartsModel]):
+    """Plays a model that is made of ``machine/parts``, compiled or in SimPy."""
+
+    def __init__(self, model: PartsModel, costs: CostModel, operations: int) -> None:
+        super().__init__(model)
+        self.costs, self.operations = costs, operations
 
     def start_counting(self) -> None:
         """See Player."""

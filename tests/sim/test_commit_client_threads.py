@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim.machine.processors import Processors
+from numatwin.sim._kernel import ProcessorSetup
+from numatwin.sim.machine.processors import SHARES_NONE
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
@@ -38,12 +39,12 @@ def crowded(draw: st.DrawFn) -> CommitParameters:
     """Crowded little clusters, some of whose clients share processors of one or two groups."""
     drawn = draw(configurations())
     count = draw(st.integers(1, 4))
-    home = st.sampled_from((None, *range(count)))
+    home = st.sampled_from((SHARES_NONE, *range(count)))
     times = st.sampled_from((0, 1, 300_000, US))
     switch_ps = draw(times)
     return replace(
         drawn,
-        processors=Processors(
+        processors=ProcessorSetup(
             count=count,
             slice_ps=draw(st.sampled_from((US, 10 * US))),
             tick_ps=30 * US,
@@ -53,7 +54,7 @@ def crowded(draw: st.DrawFn) -> CommitParameters:
             awake_ps=0,
             homes=(
                 *(draw(home) for _ in drawn.client_machine),
-                *(None for _ in drawn.nodes),
+                *(SHARES_NONE for _ in drawn.nodes),
             ),
             groups=tuple(draw(st.integers(0, 1)) for _ in range(count)),
         ),
@@ -73,8 +74,8 @@ def test_idle_processors_serve_clients_of_busy_ones() -> None:
     busy = cluster(clients=2, costs=verbs(US, 0, 0), records=2_000_000_000)
 
     def commits(*groups: int) -> int:
-        homes = (0, 0, *(None,) * len(busy.nodes))
-        shared = Processors(2, 100 * US, homes=homes, groups=groups, awake_ps=0)
+        homes = (0, 0, *(SHARES_NONE,) * len(busy.nodes))
+        shared = ProcessorSetup(count=2, slice_ps=100 * US, homes=homes, groups=groups, awake_ps=0)
         model = KernelCommitModel(replace(busy, processors=shared))
         model.run(20_000 * US)
         return model.result().commits
@@ -91,11 +92,11 @@ def test_up_to_its_threads_clients_share_nothing() -> None:
         if shared is None:
             continue
         # Round robin over four nodes: each has as many as its processors, or one more.
-        homes = [home for home in shared.homes if home is not None]
+        homes = [home for home in shared.homes if home != SHARES_NONE]
         each = [homes.count(home) for home in range(shared.count)]
         assert max(each) - min(each) <= 1
         assert len(shared.homes) == clients + 4  # three servers and the timestamps
-        assert set(shared.homes[clients:]) == {None}
+        assert set(shared.homes[clients:]) == {SHARES_NONE}
 
 
 @pytest.mark.parametrize("name", ["nam-fig6-rsi", "nam-fig6-two-sided"])

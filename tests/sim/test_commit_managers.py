@@ -8,6 +8,7 @@ import pytest
 from commit_clusters import US, traces
 
 from numatwin.inputs import InputError
+from numatwin.sim.machine.processors import SHARES_NONE
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.commits.build import commit_parameters
@@ -42,20 +43,19 @@ def test_a_manager_for_each_client() -> None:
     assert found.processors is not None
     assert found.processors.count == 20
     homes = found.processors.homes
-    assert set(homes[:54]) == {None}
-    assert homes[54:] == tuple(client % 20 for client in range(50))
+    assert set(homes[:54]) == {SHARES_NONE}
+    assert homes[54:] == [client % 20 for client in range(50)]
 
 
 def test_the_traces_are_equal() -> None:
     """Six polling managers on two hardware threads, with slices that a short run sees many of."""
     found = parameters(NAME, OWN, "system.clients=6")
     assert found.processors is not None
-    shared = replace(
-        found.processors,
+    shared = found.processors.replaced(
         count=2,
         slice_ps=10 * US,
         tick_ps=30 * US,
-        homes=(*(None,) * 10, *(client % 2 for client in range(6))),
+        homes=(*(SHARES_NONE,) * 10, *(client % 2 for client in range(6))),
         groups=(0, 0),
     )
     crowded = replace(found, processors=shared, records=50)
@@ -91,21 +91,23 @@ def test_a_thread_for_each_client_on_storage_servers() -> None:
         assert {found.nodes[at].machine for at in threads} == {machine}
     assert found.processors is not None
     assert found.processors.count == 80
-    assert found.processors.groups == (0,) * 20 + (1,) * 20 + (2,) * 20 + (3,) * 20
+    assert found.processors.groups == [0] * 20 + [1] * 20 + [2] * 20 + [3] * 20
     homes = found.processors.homes[34:]
-    assert homes == tuple(20 * at + client % 20 for at in range(4) for client in range(30))
+    assert homes == [20 * at + client % 20 for at in range(4) for client in range(30)]
 
 
 def test_traces_with_threads_on_storage_servers() -> None:
     """Two hardware threads on each of four servers, for six clients."""
     found = parameters(NAME, OWN, STORAGE, "system.clients=6")
     assert found.processors is not None
-    shared = replace(
-        found.processors,
+    shared = found.processors.replaced(
         count=8,
         slice_ps=10 * US,
         tick_ps=30 * US,
-        homes=(*(None,) * 10, *(2 * at + client % 2 for at in range(4) for client in range(6))),
+        homes=(
+            *(SHARES_NONE,) * 10,
+            *(2 * at + client % 2 for at in range(4) for client in range(6)),
+        ),
         groups=(0, 0, 1, 1, 2, 2, 3, 3),
     )
     plain, compiled = traces(replace(found, processors=shared, records=50), 1, 1_000 * US)

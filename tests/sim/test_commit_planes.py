@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from numatwin.sim.kernel.histogram import Histogram
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario
-from numatwin.sim.systems.commits.models import EventModel, ReferenceModel, bucket_edges_ns
+from numatwin.sim.systems.commits.models import EventModel, ReferenceModel
 from numatwin.sim.systems.commits.plane import CommitPlane
 from numatwin.sim.systems.commits.servers import IN, OUT
 
@@ -165,7 +166,7 @@ def test_why_needs_no_timestamp_bits_to_spare() -> None:
 
 def test_buckets_of_latencies() -> None:
     """Every value below 256 ps has one of its own; above, they are 1/128 to 1/256 wide."""
-    edges_ps = bucket_edges_ns(2_000) * 1e3
+    edges_ps = Histogram.of_kernel([0] * 2_000, 0.0).edges * 1e3
     assert np.allclose(edges_ps[:257], np.arange(257))
     widths = np.diff(edges_ps)[256:] / edges_ps[256:-1]
     assert widths.max() <= 1 / 128 * (1 + 1e-9)

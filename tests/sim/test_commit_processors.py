@@ -21,9 +21,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim._kernel import MessageCost
-from numatwin.sim.machine.processors import Processors
-from numatwin.sim.machine.reference.processors import Process, SharedProcessors
+from numatwin.sim._kernel import MessageCost, ProcessorSetup
+from numatwin.sim.machine.reference.processors import SharedProcessors
+from numatwin.sim.machine.reference.run_queues import Process
 from numatwin.sim.systems.commits.history import snapshot_isolation_violations
 from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import (
@@ -58,7 +58,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
         in_step=not drawn.has_remedy and draw(st.booleans()),
         poll_ps=5 * US,  # they wait for timestamps all the time
         start_ps=draw(st.sampled_from(((), tuple(300_000 * k for k in range(clients))))),
-        processors=Processors(
+        processors=ProcessorSetup(
             count=draw(st.integers(1, 4)),
             slice_ps=draw(st.sampled_from((50_000, US, 10 * US))),
             switch_ps=draw(TIMES),
@@ -97,7 +97,10 @@ def test_who_dies_as_an_answer_comes_goes_no_further() -> None:
     """Found by Hypothesis: a snapshot that costs nothing, and a death at the same instant."""
     costs = dict.fromkeys(RSI_MESSAGES, (MessageCost(),)) | {"read": (MessageCost(send_ps=1),)}
     parameters = replace(
-        host(1, Processors(1, WORK_PS)), costs=costs, records=2, deaths=(Death(0, 0),)
+        host(1, ProcessorSetup(count=1, slice_ps=WORK_PS)),
+        costs=costs,
+        records=2,
+        deaths=(Death(0, 0),),
     )
     plain, compiled = traces(parameters, 0, 40 * US)
     assert plain == compiled
@@ -125,7 +128,7 @@ WORK_PS = 1_000_000
 COMMITS = 400
 
 
-def host(clients: int, processors: Processors, **more: Any) -> CommitParameters:
+def host(clients: int, processors: ProcessorSetup, **more: Any) -> CommitParameters:
     """RSI by loads and stores: a transaction is WORK_PS of its client's time, and nobody meets."""
     costs = dict.fromkeys(ONE_SIDED_MESSAGES, (MessageCost(),))
     costs["read"] = (MessageCost(send_ps=WORK_PS),)
@@ -156,7 +159,7 @@ def commits(parameters: CommitParameters, until_ps: int) -> int:
 
 @pytest.mark.parametrize(("clients", "count"), [(1, 1), (1, 4), (2, 2), (4, 4), (3, 8)])
 def test_with_processors_for_all_nobody_waits(clients: int, count: int) -> None:
-    parameters = host(clients, Processors(count, 10 * WORK_PS))
+    parameters = host(clients, ProcessorSetup(count=count, slice_ps=10 * WORK_PS))
     assert commits(parameters, COMMITS * WORK_PS + 1) == pytest.approx(clients * COMMITS, abs=2)
 
 
@@ -165,7 +168,7 @@ def test_with_processors_for_all_nobody_waits(clients: int, count: int) -> None:
 def test_processors_are_shared_evenly_and_switches_cost(clients: int, count: int) -> None:
     """Whoever runs does so for a slice, then a switch is paid: count · slice/(slice + switch)."""
     slice_ps, switch_ps = 20 * WORK_PS, 5 * WORK_PS
-    setup = Processors(count, slice_ps, tick_ps=slice_ps, switch_ps=switch_ps)
+    setup = ProcessorSetup(count=count, slice_ps=slice_ps, tick_ps=slice_ps, switch_ps=switch_ps)
     parameters = host(clients, setup)
     # Clients have processors in turn; a slice holds the switch, where there is one.
     alone = [1 if len(range(at, clients, count)) == 1 else 0 for at in range(min(clients, count))]
@@ -194,7 +197,7 @@ def test_a_connection_costs_by_what_came_over_it(parts: int, ps: int) -> None:
 def test_each_connection_of_a_look_costs() -> None:
     """A server finds messages of three clients at once, two of them from one of these."""
     env = simpy.Environment()
-    setup = Processors(4, WORK_PS, look_ps=7, connection_ps=(100, 1_000))
+    setup = ProcessorSetup(count=4, slice_ps=WORK_PS, look_ps=7, connection_ps=(100, 1_000))
     shared = SharedProcessors(env, setup)
     server, *clients = (Process(place) for place in range(4))
     shared.work(server, 10_000)  # busy meanwhile
@@ -219,7 +222,7 @@ def test_messages_of_one_look_share_its_cost() -> None:
             nodes=(Node(0), Node(0)),
             costs=costs,
             records=1_000_000,
-            processors=Processors(64, WORK_PS, look_ps=look_ps, spin_ps=10**12),
+            processors=ProcessorSetup(count=64, slice_ps=WORK_PS, look_ps=look_ps, spin_ps=10**12),
         )
         return commits(parameters, 3_000 * US)
 
@@ -248,7 +251,7 @@ def there_and_back(message_ps: int, **processors: Any) -> CommitParameters:
         updates=1,
         inserts=0,
         records=1_000_000,
-        processors=Processors(2, 1000 * US, **processors),
+        processors=ProcessorSetup(count=2, slice_ps=1000 * US, **processors),
     )
     return made
 
@@ -287,12 +290,12 @@ def test_who_wakes_another_one_is_busy_with_it_at_once(notify_ps: int, later_ps:
     [
         ({"machines": 2}, "machines"),
         ({"nodes": (Node(0, 2), Node(0))}, "threads"),
-        ({"processors": Processors(0, 1)}, "processors"),
-        ({"processors": Processors(1, 0)}, "slice_ps"),
+        ({"processors": ProcessorSetup(count=0, slice_ps=1)}, "processors"),
+        ({"processors": ProcessorSetup(count=1, slice_ps=0)}, "slice_ps"),
         ({"start_ps": (1, 2, 3)}, "start_ps"),
         ({"costs": dict.fromkeys(ONE_SIDED_MESSAGES, (MessageCost(send_ps=1, parts=0),))}, "parts"),
     ],
 )
 def test_what_does_not_fit_is_refused(change: dict[str, Any], told_of: str) -> None:
     with pytest.raises(InputError, match=told_of):
-        replace(host(2, Processors(1, WORK_PS)), **change)
+        replace(host(2, ProcessorSetup(count=1, slice_ps=WORK_PS)), **change)

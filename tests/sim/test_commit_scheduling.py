@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,9 +12,9 @@ from commit_clusters import cluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numatwin.sim._kernel import MessageCost
-from numatwin.sim.machine.processors import Processors
-from numatwin.sim.machine.reference.processors import Process, SharedProcessors
+from numatwin.sim._kernel import MessageCost, ProcessorSetup
+from numatwin.sim.machine.reference.processors import SharedProcessors
+from numatwin.sim.machine.reference.run_queues import Process
 from numatwin.sim.systems.commits.homes import homes
 from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import ONE_SIDED_MESSAGES, CommitParameters, Node
@@ -30,7 +29,7 @@ class Bench:
 
     def __init__(self, count: int = 1, **more: Any) -> None:
         self.env = simpy.Environment()
-        setup = Processors(count, SLICE, **{"tick_ps": TICK, **more})
+        setup = ProcessorSetup(count=count, **{"slice_ps": SLICE, "tick_ps": TICK, **more})
         self.shared = SharedProcessors(self.env, setup)
 
     def spinner(self, place: int = 0) -> Process:
@@ -56,8 +55,7 @@ class Bench:
 @given(st.integers(2, 9), st.sampled_from((MS // 10, MS, 4 * MS)), st.sampled_from((MS, 4 * MS)))
 def test_those_who_never_stop_have_equal_shares(number: int, slice_ps: int, tick_ps: int) -> None:
     """Nobody is further ahead than what a turn adds (Stoica and Abdel-Wahab, 1995)."""
-    bench = Bench()
-    bench.shared.setup = replace(bench.shared.setup, slice_ps=slice_ps, tick_ps=tick_ps)
+    bench = Bench(slice_ps=slice_ps, tick_ps=tick_ps)
     spinners = [bench.spinner() for _ in range(number)]
     bench.env.run(997 * MS)
     ran = [bench.shared.busy_ps(one) for one in spinners]
@@ -191,7 +189,7 @@ def crowd(
         compute_ps=ps // 100,
         compute_spread=1.0,
         in_step=in_step,
-        processors=Processors(1, SLICE, tick_ps=TICK, gives_way=gives_way),
+        processors=ProcessorSetup(count=1, slice_ps=SLICE, tick_ps=TICK, gives_way=gives_way),
     )
     return made
 

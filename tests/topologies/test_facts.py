@@ -13,7 +13,8 @@ from numatwin.inputs import Quantity
 from numatwin.topologies.facts import Entry, facts, find, guess_for
 from numatwin.topologies.facts.catalogue import FOLDER
 from numatwin.topologies.facts.schema import Processor
-from numatwin.topologies.schema import Fact, ProcessorIdentity
+from numatwin.topologies.schema import ProcessorIdentity
+from numatwin.topologies.schema_types import Fact
 
 PROCESSORS = sorted(facts().processors)
 WANTED = (

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ...inputs import InputError, Quantity
 from ..schema import (
-    NODES_MAX,
     Generator,
     Hub,
     LinkType,
@@ -19,6 +18,7 @@ from ..schema import (
     ProcessorIdentity,
     Transport,
 )
+from ..schema_types import NODES_MAX
 from .catalogue import facts, find
 from .complete import complete
 from .schema import Adapter

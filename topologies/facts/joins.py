@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from ...inputs import Quantity
-from ..schema import EndId, Hub, Link, LinkType
+from ..schema import Hub, Link, LinkType
+from ..schema_types import EndId
 from .catalogue import Entry, facts
 from .nodes import origin_of
 from .schema import Guess, Links

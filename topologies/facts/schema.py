@@ -18,7 +18,8 @@ from ...inputs.quantities import (
     SizeOrZero,
 )
 from ...inputs.yaml_file import Strict
-from ..schema import Coherence, Count, Fact, Tlb
+from ..schema import Coherence, Tlb
+from ..schema_types import Count, Fact
 
 
 def _pattern(text: str) -> str:

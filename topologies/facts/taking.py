@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...inputs import Quantity
-from ..schema import Fact
+from ..schema_types import Fact
 
 DIGITS = 4
 

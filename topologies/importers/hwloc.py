@@ -11,7 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from ...inputs import InputError, Quantity
-from ..schema import NODES_MAX, MachineDescription
+from ..schema import MachineDescription
+from ..schema_types import NODES_MAX
 from .hwloc_values import Distances, read_attributes, read_clocks, read_distances
 from .identities import hwloc_identity
 from .inventory import (

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 from ...inputs import InputError
-from ..schema import NODES_MAX, MachineDescription
+from ..schema import MachineDescription
+from ..schema_types import NODES_MAX
 from .inventory import Core, Inventory, NodeFacts, Pair, machine_title
 from .number_sets import parse_list
 from .source import Source

@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 
 from ...inputs import InputError, Quantity
-from ..schema import NODES_MAX, MachineDescription
+from ..schema import MachineDescription
+from ..schema_types import NODES_MAX
 from .acpi_tables import HMAT, SRAT, read_hmat, read_srat_order
 from .inventory import Inventory, NodeFacts, Pair, machine_title, quantity
 from .number_sets import parse_list, parse_mask

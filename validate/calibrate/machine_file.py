@@ -11,7 +11,8 @@ import numpy as np
 from ...inputs import Quantity
 from ...topologies import build_machine
 from ...topologies.machine import Machine
-from ...topologies.schema import Fact, FactOrZero, LoadedPoint, MachineDescription
+from ...topologies.schema import LoadedPoint, MachineDescription
+from ...topologies.schema_types import Fact, FactOrZero
 from .candidate import peak_Bps
 from .curve import KNOTS, curve
 from .engine_calibration import engine_calibrations

@@ -12,15 +12,8 @@ import numpy as np
 from ...inputs import Quantity
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement
-from ...topologies.schema import (
-    Cache,
-    Fact,
-    FactOrZero,
-    LoadedPoint,
-    MachineDescription,
-    NodeType,
-    ReadWriteMix,
-)
+from ...topologies.schema import Cache, LoadedPoint, MachineDescription, NodeType, ReadWriteMix
+from ...topologies.schema_types import Fact, FactOrZero
 from ..systems.registry import validations
 from .bandwidth import TRAFFICS
 from .interrupting import interruptions

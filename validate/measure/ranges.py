@@ -15,7 +15,8 @@ import numpy as np
 from pydantic import BaseModel
 
 from ...inputs import OpenPart, Quantity
-from ...topologies.schema import Fact, MachineDescription
+from ...topologies.schema import MachineDescription
+from ...topologies.schema_types import Fact
 from .samples import DIGITS
 
 # The parts of a description that hold facts of their own.

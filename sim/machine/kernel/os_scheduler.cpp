@@ -10,12 +10,10 @@
 namespace numatwin {
 namespace {
 
-enum Level : std::int64_t { core, cache, node, beyond };
-constexpr std::array<std::int64_t, 4> imbalance_percent{110, 117, 117, 117}, tries{0, 1, 1, 2};
+constexpr std::array<std::int64_t, 4> tries{0, 1, 1, 2};
 constexpr std::size_t moved_max = 32;
 constexpr std::int64_t busy_factor = 16;
 constexpr Time ps_per_ms = 1'000'000'000;
-constexpr double half_life_ps = 32e9;
 
 void expect(bool fine, const char* what) {
     if (!fine) throw std::invalid_argument(std::string("scheduler: wrong ") + what);
@@ -43,20 +41,6 @@ std::vector<std::vector<std::uint32_t>> members(const std::vector<std::int64_t>&
 }
 
 }  // namespace
-
-// It was in use all the time since, or not at all.
-void OsScheduler::Use::pass_time(Time now, bool runs) {
-    const double left = std::exp2(-static_cast<double>(now - at) / half_life_ps);
-    part = runs ? 1.0 - (1.0 - part) * left : part * left;
-    at = now;
-}
-
-// Of its processors' time.
-std::int64_t OsScheduler::Sum::room() const {
-    if (threads < weight) return (weight - threads) * one;
-    const double left = std::max(static_cast<double>(weight) - use, 0.0);
-    return static_cast<std::int64_t>(left * static_cast<double>(one));
-}
 
 OsScheduler::OsScheduler(const OsSetup& setup)
     : setup_(setup),
@@ -346,7 +330,7 @@ std::uint32_t OsScheduler::least_loaded(Time now, std::uint32_t thread, std::uin
 std::size_t OsScheduler::idlest(Time now, std::uint32_t thread, const Domain& domain,
                                 std::size_t local_at) {
     const std::size_t stay = domain.groups.size();
-    sum(now, domain, local_at, [&](std::uint32_t cpu) { return may(thread, cpu); });
+    sum(now, domain, local_at, thread);
     if (sum_.empty()) return stay;
     const auto room = [](const Sum& of) {
         return of.kind() == 0 ? std::pair<std::int64_t, std::int64_t>(0, -of.idle)
@@ -368,28 +352,6 @@ std::size_t OsScheduler::idlest(Time now, std::uint32_t thread, const Domain& do
 }
 
 // -- balancing
-
-// Of groups with processors that count, the local one first if it has any.
-template <class Counts>
-void OsScheduler::sum(Time now, const Domain& domain, std::size_t local, Counts counts) {
-    sum_.clear();
-    const auto add = [&](std::size_t group) {
-        Sum of{.group = group, .percent = imbalance_percent[domain.level]};
-        for (const std::uint32_t cpu : domain.groups[group]) {
-            if (!counts(cpu)) continue;
-            ++of.weight;
-            of.threads += static_cast<std::int64_t>(cpu_[cpu].threads());
-            of.idle += idle(cpu);
-            Cpu& at = cpu_[cpu];
-            at.use.pass_time(now, at.running != none);
-            of.use += at.use.part;
-        }
-        if (of.weight > 0) sum_.push_back(of);
-    };
-    add(local);
-    for (std::size_t group = 0; group < domain.groups.size(); ++group)
-        if (group != local) add(group);
-}
 
 void OsScheduler::balance(Time now, std::uint32_t cpu) {
     const Time ticks = now / setup_.tick_ps;
@@ -416,60 +378,10 @@ bool OsScheduler::chosen(std::uint32_t cpu, const Attempts& of) const {
     return cpu == (first_idle != none ? first_idle : first);
 }
 
-// What the local group takes, of sum_; false if nothing is out of balance.
-bool OsScheduler::wanted(const Domain& domain, bool is_idle, Wanted& found) const {
-    const Sum& local = sum_.front();
-    const Sum* busiest = nullptr;
-    const auto busy = [](const Sum& of) {
-        return of.kind() == 0
-                   ? std::tuple<std::int64_t, std::int64_t, std::int64_t>(0, -of.idle, of.threads)
-                   : std::tuple<std::int64_t, std::int64_t, std::int64_t>(of.kind(), of.load(), 0);
-    };
-    for (std::size_t k = 1; k < sum_.size(); ++k)
-        if (sum_[k].threads > 0 && (busiest == nullptr || busy(sum_[k]) > busy(*busiest)))
-            busiest = &sum_[k];
-    if (busiest == nullptr || local.kind() > busiest->kind()) return false;
-    if (local.kind() == 0) return wanted_for_room(domain, *busiest, is_idle, found);
-    if (busiest->kind() < 2) return false;
-    std::int64_t threads = 0, weight = 0;
-    for (const Sum& of : sum_) {
-        threads += of.threads;
-        weight += of.weight;
-    }
-    const std::int64_t mean = one * threads / weight;
-    if (local.load() >= mean ||
-        100 * busiest->load() <= imbalance_percent[domain.level] * local.load())
-        return false;
-    found = {
-        busiest->group, load_,
-        std::min((busiest->load() - mean) * busiest->weight, (mean - local.load()) * local.weight)};
-    return true;
-}
-
-bool OsScheduler::wanted_for_room(const Domain& domain, const Sum& busiest, bool is_idle,
-                                  Wanted& found) const {
-    const Sum& local = sum_.front();
-    std::int64_t more = busiest.threads - local.threads;
-    if (more == 1 && local.threads == 0 && busiest.threads > 1) more = 2;
-    if (!(domain.spreads && more > 1) && busiest.kind() < 2) {
-        if (!is_idle || busiest.threads == 1) return false;
-        if (busiest.weight > 1 && local.idle <= busiest.idle + 1) return false;
-    }
-    if (busiest.kind() == 2 && domain.level > cache) {
-        found = {busiest.group, use_, local.room()};
-        return true;
-    }
-    const bool by_threads = busiest.weight == 1 || domain.spreads;
-    std::int64_t amount = std::max<std::int64_t>(by_threads ? more : local.idle - busiest.idle, 0);
-    if (domain.level == beyond && local.threads + 1 <= domain.spare && amount <= 2) amount = 0;
-    found = {busiest.group, threads_, (amount >> 1) * one};
-    return true;
-}
-
 // Takes threads from the busiest group, if load is out of balance; whether it has.
 bool OsScheduler::move_in(Time now, std::uint32_t cpu, Attempts& of, bool newly_idle) {
     const Domain& domain = domain_[of.domain];
-    sum(now, domain, of.local, [this](std::uint32_t at) { return cpu_[at].allowed; });
+    sum(now, domain, of.local, none);
     Wanted what{};
     std::uint32_t source = none;
     if (wanted(domain, idle(cpu), what) && what.amount > 0) {

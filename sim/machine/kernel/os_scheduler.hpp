@@ -14,19 +14,23 @@
 
 namespace numatwin {
 
-// ../os_scheduler.py: Domain.
+// Processors among which load is balanced, between its groups: ../os_scheduler.py makes them.
 struct OsDomain {
     using Groups = std::vector<std::vector<std::int64_t>>;
     FIELDS_OF(OsDomain);
     FIELD(std::int64_t, level, "0 a core, 1 a cache, 2 a node, 3 beyond");
     FIELD(Groups, groups, "processors");
-    FIELD(bool, places_new_threads, "new threads are placed over it");
-    FIELD(bool, spreads, "its groups share threads out evenly");
-    FIELD(std::int64_t, spare, "threads that may stay together in a group");
+    FIELD(bool, places_new_threads, "new threads are placed over it, and woken ones near who wakes them");
+    FIELD(bool, spreads,
+          "a group with room takes from one that has more (SD_PREFER_SIBLING of the level below)");
+    FIELD(std::int64_t, spare,
+          "threads that may stay together in a group beyond a node (imb_numa_nr)");
     END_OF_FIELDS;
+
+    bool operator==(const OsDomain&) const = default;
 };
 
-// ../os_scheduler.py: OsSchedulerSetup, and the threads.
+// C processors and T threads.
 struct OsSetup {
     using Integers = std::vector<std::int64_t>;
     using Lists = std::vector<std::vector<std::int64_t>>;
@@ -42,6 +46,8 @@ struct OsSetup {
     FIELD(Integers, begin, "[T] processor of each thread before it first runs");
     FIELD(Lists, own, "[T] affinity masks, as processors");
     END_OF_FIELDS;
+
+    bool operator==(const OsSetup&) const = default;
 };
 
 class OsScheduler {
@@ -76,6 +82,7 @@ class OsScheduler {
     const std::array<std::int64_t, 4>& migrations() const { return migrations_; }
 
   private:
+    enum Level : std::int64_t { core, cache, node, beyond };
     enum MigrationType : std::uint8_t { threads_, load_, use_ };
     // The average of the time in use, at a time in ps.
     struct Use {
@@ -128,6 +135,8 @@ class OsScheduler {
         std::int64_t amount;
     };
     static constexpr std::int64_t one = 1024;
+    // By level: sd_init of kernel/sched/topology.c, as in ../os_scheduler.py.
+    static constexpr std::array<std::int64_t, 4> imbalance_percent{110, 117, 117, 117};
 
     bool may(std::uint32_t thread, std::uint32_t cpu) const;
     bool idle(std::uint32_t cpu) const { return cpu_[cpu].threads() == 0; }
@@ -146,8 +155,7 @@ class OsScheduler {
     std::uint32_t fallback(std::uint32_t thread, std::uint32_t target) const;
     std::uint32_t least_loaded(Time now, std::uint32_t thread, std::uint32_t cpu);
     std::size_t idlest(Time now, std::uint32_t thread, const Domain& domain, std::size_t local);
-    template <class Counts>
-    void sum(Time now, const Domain& domain, std::size_t local, Counts counts);
+    void sum(Time now, const Domain& domain, std::size_t local, std::uint32_t thread);
     void balance(Time now, std::uint32_t cpu);
     bool chosen(std::uint32_t cpu, const Attempts& of) const;
     bool wanted(const Domain& domain, bool is_idle, Wanted& found) const;

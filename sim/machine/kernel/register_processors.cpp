@@ -69,9 +69,11 @@ class SharedProcessors {
 
 void register_processors(py::module_& module) {
     using Model = Runnable<SharedProcessors>;
-    def_struct<ProcessorSetup>(module, "ProcessorSetup",
-                               "Processors that processes share, and what that costs them: "
-                               "sim/machine/processors.py.");
+    auto setup = def_struct<ProcessorSetup>(module, "ProcessorSetup",
+                                            "Processors of one host that processes share by "
+                                            "Linux's rules (EEVDF), and what that costs them, in "
+                                            "their own time: sim/machine/reference/processors.py.");
+    def_value(setup);
     py::class_<Model> model(
         module, "SharedProcessors",
         R"(Processors that processes share (EEVDF), given work and moved from outside.

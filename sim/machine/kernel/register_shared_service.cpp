@@ -2,13 +2,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <memory>
 #include <optional>
 #include <tuple>
 #include <vector>
 
 #include "kernel/register.hpp"
 #include "kernel/simulation.hpp"
+#include "kernel/struct_binding.hpp"
 #include "machine/kernel/shared_service.hpp"
 
 namespace py = pybind11;
@@ -16,26 +16,9 @@ namespace py = pybind11;
 namespace numatwin {
 namespace {
 
-// The named tuples of machine/reference/shared_service.py, field by field.
-using MachineTuple =
-    std::tuple<Numbers, Numbers, Numbers, std::pair<Numbers, Numbers>, Positions, Positions,
-               Positions, Positions, std::tuple<Positions, Positions, std::int64_t>, double,
-               Numbers, bool>;
+// The named tuples of machine/reference/service_machine.py, field by field.
 using MemoryTuple = std::tuple<std::uint32_t, double, double, double>;
 using DemandTuple = std::tuple<double, double, std::vector<MemoryTuple>>;
-
-ServiceMachine machine_of(const MachineTuple& of) {
-    const auto& [read, write, latency, curve, core_node, core_threads, data, request, routes,
-                 smt_throughput, entries, directory_in_memory] = of;
-    const auto& [entering, predecessor, vertices] = routes;
-    return {read,      write,
-            latency,   {curve.first, curve.second},
-            core_node, core_threads,
-            data,      request,
-            entering,  predecessor,
-            vertices,  smt_throughput,
-            entries,   directory_in_memory};
-}
 
 std::uint32_t demand_of(SharedService& service, const DemandTuple& of) {
     const auto& [instructions_ps, separate_ps, lines] = of;
@@ -109,25 +92,25 @@ class ClosedTasks {
     Time planned_ = never;
 };
 
-std::uint64_t play_closed(const MachineTuple& machine, const std::vector<DemandTuple>& demands,
+std::uint64_t play_closed(const ServiceMachine& machine, const std::vector<DemandTuple>& demands,
                           const std::vector<std::vector<std::pair<double, std::uint32_t>>>& tasks,
                           Time until) {
-    ClosedTasks model(machine_of(machine), demands, tasks);
+    ClosedTasks model(machine, demands, tasks);
     const py::gil_scoped_release released;
     model.clock.run(model, until);
     return model.done;
 }
 
 void register_shared_service(py::module_& module) {
+    auto machine = def_struct<ServiceMachine>(module, "ServiceMachine",
+                                              "What long pieces of work share; times in ps.");
+    def_value(machine);
     py::class_<SharedService>(
         module, "SharedService",
         "Long pieces of work that share a machine max-min fair; times in ps.\n\n"
-        "machine, demand: the fields of ServiceMachine and PieceDemand in "
-        "sim/machine/reference/shared_service.py, which has the same calls.")
-        .def(py::init([](const MachineTuple& machine) {
-                 return std::make_unique<SharedService>(machine_of(machine));
-             }),
-             py::arg("machine"))
+        "demand: the fields of PieceDemand in sim/machine/reference/service_machine.py; "
+        "shared_service.py there has the same calls.")
+        .def(py::init<ServiceMachine>(), py::arg("machine"))
         .def("demand", &demand_of, py::arg("demand"))
         .def("start", &SharedService::start, py::arg("now"), py::arg("core"), py::arg("demand"),
              py::arg("units"), py::arg("job"))

@@ -32,10 +32,10 @@ void ServiceMachine::check() const {
             "a time from 0 on for each node");
     require(latency_ps.size() == n * n && std::ranges::all_of(latency_ps, is_amount), "latency_ps",
             "a time from 0 on for each pair of nodes");
-    require(curve.load.size() >= 2 && curve.ratio.size() == curve.load.size() &&
-                std::ranges::adjacent_find(curve.load, std::greater_equal{}) == curve.load.end() &&
-                std::ranges::all_of(curve.ratio, [](double ratio) { return ratio > 0; }),
-            "curve", "at least two rising loads, and a ratio above 0 for each");
+    require(load.size() >= 2 && load_ratio.size() == load.size() &&
+                std::ranges::adjacent_find(load, std::greater_equal{}) == load.end() &&
+                std::ranges::all_of(load_ratio, [](double ratio) { return ratio > 0; }),
+            "load, load_ratio", "at least two rising loads, and a ratio above 0 for each");
     require(in_range(core_node, 0, n), "core_node", "nodes");
     require(core_threads.size() == core_node.size() && in_range(core_threads, 1, 1u << 16),
             "core_threads", "at least one for each core");
@@ -67,8 +67,8 @@ void ServiceMachine::check() const {
         }
 }
 
-double settled_ratio(const LoadCurve& curve, double under_way) {
-    const Numbers &x = curve.load, &y = curve.ratio;
+double settled_ratio(const ServiceMachine& of, double under_way) {
+    const Numbers &x = of.load, &y = of.load_ratio;
     std::size_t k = 1;
     while (k + 1 < x.size() && x[k] * y[k] < under_way) ++k;
     // On y = base + slope * x: slope * x^2 + base * x = under_way.

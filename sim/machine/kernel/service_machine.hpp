@@ -4,26 +4,32 @@
 #include <cstdint>
 #include <span>
 
-#include "machine/kernel/memory_controller.hpp"
+#include "kernel/described.hpp"
 #include "machine/kernel/sparse_rows.hpp"
 
 namespace numatwin {
 
 // n nodes, C cores, 2L directed links, v vertices (nodes first); times in picoseconds.
 struct ServiceMachine {
-    Numbers read_ps, write_ps;        // [n] of a line at the controller; 0: not limited
-    Numbers latency_ps;               // [n, n] of a line of node j's memory on node i, without load
-    LoadCurve curve;                  // latency by load
-    Positions core_node;              // [C]
-    Positions core_threads;           // [C] how many pieces run on a core at most
-    Positions data_ps;                // [2L] wire time of a line
-    Positions request_ps;             // [2L] and of a request for one
-    Positions entering, predecessor;  // [n, v] as for Interconnect
-    std::int64_t vertices = 0;
-    double smt_throughput = 1;  // of a core that runs several threads, over that of one thread
-    Numbers entries = {};       // [n] lines under way at a node's home agents; none, 0: not limited
-    bool directory_in_memory = false;  // its updates are writes
+    FIELDS_OF(ServiceMachine);
+    FIELD(Numbers, read_ps, "[n] of a line at the controller; 0: not limited");
+    FIELD(Numbers, write_ps, "[n] the same of a line written");
+    FIELD(Numbers, latency_ps, "[n, n] of a line of node j's memory on node i, without load");
+    FIELD(Numbers, load, "[K] of a controller, rising");
+    FIELD(Numbers, load_ratio, "[K] latency at that load over latency without");
+    FIELD(Positions, core_node, "[C]");
+    FIELD(Positions, core_threads, "[C] pieces that run on a core at most");
+    FIELD(Positions, data_ps, "[2L] wire time of a line");
+    FIELD(Positions, request_ps, "[2L] and of a request for one");
+    FIELD(Positions, entering, "[n, v] last link on the way from a node to a vertex");
+    FIELD(Positions, predecessor, "[n, v] vertex before it");
+    FIELD(std::int64_t, vertices, "v");
+    FIELD(double, smt_throughput, "of a core that runs several threads, over that of one", 1.0);
+    FIELD(Numbers, entries, "[n] lines under way at home agents; none, 0: not limited");
+    FIELD(bool, directory_in_memory, "its updates are writes", false);
+    END_OF_FIELDS;
 
+    bool operator==(const ServiceMachine&) const = default;
     // Throws std::invalid_argument, with the field's name, where shapes or values are wrong.
     void check() const;
 };
@@ -42,7 +48,7 @@ struct PieceDemand {
 };
 
 // Latency over that without load, where load times this is so much; at most that at full load.
-double settled_ratio(const LoadCurve& curve, double under_way);
+double settled_ratio(const ServiceMachine& of, double under_way);
 
 namespace service {
 

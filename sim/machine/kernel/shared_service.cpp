@@ -458,7 +458,7 @@ bool SharedService::settle(std::size_t k) {
     const double load = std::min(1.0, static_cast<double>(node.work) / static_cast<double>(window));
     node.work = 0;
     if (!(idle_ps > 0)) return false;
-    const double ratio = settled_ratio(machine_.curve, load * (1 + node.wait_ps / idle_ps));
+    const double ratio = settled_ratio(machine_, load * (1 + node.wait_ps / idle_ps));
     const double wait_ps = (ratio - 1) * idle_ps;
     if (std::abs(wait_ps - node.wait_ps) <= wait_tolerance * idle_ps) return false;
     node.wait_ps = wait_ps;

@@ -60,6 +60,7 @@
 #include "kernel/event_queue.hpp"
 #include "kernel/indexed_heap.hpp"
 #include "machine/kernel/interconnect.hpp"
+#include "machine/kernel/load_window.hpp"
 #include "machine/kernel/service_machine.hpp"
 
 namespace numatwin {

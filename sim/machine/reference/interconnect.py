@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..._kernel import SparseRows
 from .link import Link
@@ -17,6 +17,31 @@ class Routes(NamedTuple):
     entering: Sequence[int]
     predecessor: Sequence[int]
     vertices: int
+
+
+class HasRoutes(Protocol):
+    """What has the fields of ``Routes``."""
+
+    @property
+    def entering(self) -> Sequence[int]:
+        """See Routes."""
+
+    @property
+    def predecessor(self) -> Sequence[int]:
+        """See Routes."""
+
+    @property
+    def vertices(self) -> int:
+        """See Routes."""
+
+
+def way(routes: HasRoutes, start: int, end: int) -> list[int]:
+    """The links from node to node, the last one first."""
+    found, at = [], end
+    while at != start:
+        found.append(routes.entering[start * routes.vertices + at])
+        at = routes.predecessor[start * routes.vertices + at]
+    return found
 
 
 class MemoryPaths(NamedTuple):
@@ -68,12 +93,7 @@ class Interconnect:
 
     def way(self, start: int, end: int) -> list[int]:
         """The links from node to node, the last one first."""
-        entering, predecessor, vertices = self.routes
-        found, at = [], end
-        while at != start:
-            found.append(entering[start * vertices + at])
-            at = predecessor[start * vertices + at]
-        return found
+        return way(self.routes, start, end)
 
     def done(self, now: int) -> list[int]:
         """How long each link was busy."""

@@ -18,11 +18,10 @@ from typing import Any
 
 import simpy
 
-from ..._kernel import MessageCost
-from ..processors import Processors
+from ..._kernel import MessageCost, ProcessorSetup
 from .adapter import Adapter
-from .processors import Process as SharedProcess
 from .processors import SharedProcessors
+from .run_queues import Process as SharedProcess
 
 Process = Generator[simpy.Event, Any, Any]
 
@@ -85,7 +84,7 @@ class MessagePath:
         self,
         machines: int,
         costs: Mapping[str, tuple[MessageCost, ...]],
-        processors: Processors | None = None,
+        processors: ProcessorSetup | None = None,
     ) -> None:
         self.env = Environment()
         self.processors: SharedProcessors | None = None

@@ -7,13 +7,33 @@ group with a thread for each processor has room (group_has_capacity).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from ..os_scheduler import IMBALANCE_PERCENT, Domain, Level
+from ..._kernel import OsDomain
+from ..os_scheduler import IMBALANCE_PERCENT, Level
+from .use_average import UseAverage
 
+NONE = -1
 ONE = 1024  # a thread's load
+
+
+@dataclass
+class Cpu:
+    """A processor: who runs on it, and who waits there."""
+
+    running: int = NONE
+    since: int = 0
+    waiting: deque[int] = field(default_factory=deque)
+    use: UseAverage = field(default_factory=UseAverage)
+
+    @property
+    def threads(self) -> int:
+        """Those that run or wait."""
+        return len(self.waiting) + (self.running != NONE)
 
 
 class Sum(NamedTuple):
@@ -63,7 +83,39 @@ class Wanted(NamedTuple):
     amount: int
 
 
-def imbalance(domain: Domain, sums: Sequence[Sum], is_idle: bool) -> Wanted | None:
+def weight(domain: OsDomain) -> int:
+    """How many processors it has."""
+    return len(set().union(*domain.groups))
+
+
+def local_group(domain: OsDomain, cpu: int) -> int:
+    """The position of the first group that has the processor."""
+    return next(g for g, group in enumerate(domain.groups) if cpu in group)
+
+
+def sums_of(
+    cpus: Sequence[Cpu], now: int, domain: OsDomain, cpu: int, counts: Callable[[int], bool]
+) -> list[Sum]:
+    """Of groups with processors that count, that of ``cpu`` first if it has any."""
+    local, found = local_group(domain, cpu), []
+    for group in [local, *(g for g in range(len(domain.groups)) if g != local)]:
+        members = [cpus[one] for one in domain.groups[group] if counts(one)]
+        threads, use = [of.threads for of in members], 0.0
+        for of in members:
+            of.use.pass_time(now, of.running != NONE)
+            use += of.use.part
+        percent = IMBALANCE_PERCENT[domain.level]
+        if members:
+            found.append(Sum(group, len(members), sum(threads), threads.count(0), use, percent))
+    return found
+
+
+def least_room(of: Sum) -> tuple[int, int]:
+    """The less, the more room for a new thread."""
+    return (0, -of.idle) if of.kind == 0 else (of.kind, of.load)
+
+
+def imbalance(domain: OsDomain, sums: Sequence[Sum], is_idle: bool) -> Wanted | None:
     """What the first group, the local one, takes for a processor that ``is_idle`` or not."""
     local, others = sums[0], [one for one in sums[1:] if one.threads]
     if not others:
@@ -88,7 +140,7 @@ def _busy(of: Sum) -> tuple[int, int, int]:
     return (0, -of.idle, of.threads) if of.kind == 0 else (of.kind, of.load, 0)
 
 
-def _for_room(domain: Domain, local: Sum, busiest: Sum, is_idle: bool) -> Wanted | None:
+def _for_room(domain: OsDomain, local: Sum, busiest: Sum, is_idle: bool) -> Wanted | None:
     more = busiest.threads - local.threads
     if more == 1 and local.threads == 0 and busiest.threads > 1:
         more = 2
@@ -101,6 +153,6 @@ def _for_room(domain: Domain, local: Sum, busiest: Sum, is_idle: bool) -> Wanted
         return Wanted(busiest.group, MigrationType.USE, local.room)
     by_threads = busiest.weight == 1 or domain.spreads
     amount = max(more if by_threads else local.idle - busiest.idle, 0)
-    if domain.level is Level.BEYOND and local.threads + 1 <= domain.spare and amount <= 2:
+    if domain.level == Level.BEYOND and local.threads + 1 <= domain.spare and amount <= 2:
         amount = 0
     return Wanted(busiest.group, MigrationType.THREADS, (amount >> 1) * ONE)

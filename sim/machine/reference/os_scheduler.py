@@ -35,30 +35,28 @@ Left out: averages of load over time, the cost of newidle balancing, and automat
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..os_scheduler import IMBALANCE_PERCENT, TRIES, Domain, Level, OsSchedulerSetup
-from .os_balancing import ONE, MigrationType, Sum, imbalance
+from ..._kernel import OsDomain, OsSetup
+from ...kernel.plain_fields import plain
+from ..os_scheduler import IMBALANCE_PERCENT, TRIES, Level
+from .os_balancing import (
+    NONE,
+    ONE,
+    Cpu,
+    MigrationType,
+    imbalance,
+    least_room,
+    local_group,
+    sums_of,
+    weight,
+)
 from .use_average import UseAverage
 
-NONE = -1
 MOVED_MAX = 32  # sysctl_sched_nr_migrate
 BUSY_FACTOR = 16
 PS_PER_MS = 1_000_000_000
-
-
-@dataclass
-class _Cpu:
-    running: int = NONE
-    since: int = 0
-    waiting: deque[int] = field(default_factory=deque)
-    use: UseAverage = field(default_factory=UseAverage)
-
-    @property
-    def threads(self) -> int:
-        return len(self.waiting) + (self.running != NONE)
 
 
 @dataclass
@@ -81,26 +79,23 @@ class _Thread:
 
 
 class OsScheduler:
-    """``begin``: where each thread is before it first runs; ``own``: its affinity mask.
-
-    All threads sleep at first. Each call may change where threads run: ``changed`` tells which, and
-    ``on`` where (``NONE``: not on a processor). ``migrations``: by ``Level`` of what both
+    """All threads sleep at first. Each call may change where threads run: ``changed`` tells which,
+    and ``on`` where (``NONE``: not on a processor). ``migrations``: by ``Level`` of what both
     processors have in common. At ``next_tick``, ``tick`` is due.
     """
 
-    def __init__(
-        self, setup: OsSchedulerSetup, begin: Sequence[int], own: Sequence[Sequence[int]]
-    ) -> None:
-        self.setup = setup
-        self.cpus = [_Cpu() for _ in range(setup.cpus)]
+    def __init__(self, setup: OsSetup) -> None:
+        self.setup = setup = plain(setup)
+        self.cpus = [Cpu() for _ in setup.core]
         self.attempts = [
-            [_Attempts(interval_ms=setup.domains[d].weight) for d in domains]
+            [_Attempts(interval_ms=weight(setup.domains[d])) for d in domains]
             for domains in setup.domains_of
         ]
         self.threads = [
-            _Thread(cpu, own=frozenset(mask)) for cpu, mask in zip(begin, own, strict=True)
+            _Thread(cpu, own=frozenset(mask))
+            for cpu, mask in zip(setup.begin, setup.own, strict=True)
         ]
-        self.allowed = set(range(setup.cpus))
+        self.allowed = set(range(len(setup.core)))
         self.migrations = [0, 0, 0, 0]
         self.touched: list[int] = []
         self.next_in_turn = 0
@@ -286,7 +281,7 @@ class OsScheduler:
         shared = s.cache[previous] == s.cache[target]
         if previous != target and shared and fits(previous):
             return previous
-        cpus = s.cpus
+        cpus = len(s.core)
         near = [(target + k) % cpus for k in range(cpus)]
         near = [cpu for cpu in near if s.cache[cpu] == s.cache[target]]
         for cpu in near:
@@ -313,27 +308,27 @@ class OsScheduler:
         bound = len(self.cpus) + 1
         while True:
             domains = [self.setup.domains[d] for d in self.setup.domains_of[cpu]]
-            inside = [one for one in domains if one.weight < bound]
+            inside = [one for one in domains if weight(one) < bound]
             if not inside:
                 return cpu
             domain = inside[-1]
-            bound = domain.weight
+            bound = weight(domain)
             if domain.places_new_threads:
                 group = self._idlest(now, thread, domain, cpu)
                 if group is not None:
                     cpu = self._emptiest(thread, group)
 
-    def _idlest(self, now: int, thread: int, domain: Domain, cpu: int) -> tuple[int, ...] | None:
+    def _idlest(self, now: int, thread: int, domain: OsDomain, cpu: int) -> list[int] | None:
         """The group to go to; None: the local one is as good."""
-        sums = self._sums(now, domain, cpu, lambda one: self._may(thread, one))
+        sums = sums_of(self.cpus, now, domain, cpu, lambda one: self._may(thread, one))
         if not sums:
             return None
-        if sums[0].group != _local(domain, cpu):
-            return domain.groups[min(sums, key=_room).group]
+        if sums[0].group != local_group(domain, cpu):
+            return domain.groups[min(sums, key=least_room).group]
         local, others = sums[0], sums[1:]
         if not others:
             return None
-        best = min(others, key=_room)
+        best = min(others, key=least_room)
         group = domain.groups[best.group]
         if local.kind != best.kind:
             return group if local.kind > best.kind else None
@@ -342,7 +337,7 @@ class OsScheduler:
             return group if best.load + more < local.load else None
         if local.idle >= best.idle:
             return None
-        is_far = domain.level is Level.BEYOND
+        is_far = domain.level == Level.BEYOND
         if is_far and local.threads + 1 <= domain.spare and best.idle - local.idle <= 2:
             return None
         return group
@@ -352,21 +347,6 @@ class OsScheduler:
         return min(cpus, key=lambda cpu: self.cpus[cpu].threads)
 
     # -- balancing (4 to 6) -----------------------------------------------------------------------
-
-    def _sums(self, now: int, domain: Domain, cpu: int, counts: Callable[[int], bool]) -> list[Sum]:
-        """Of groups with processors that count, the local one first if it has any."""
-        local, found = _local(domain, cpu), []
-        order = [local, *(g for g in range(len(domain.groups)) if g != local)]
-        for group in order:
-            cpus = [self.cpus[one] for one in domain.groups[group] if counts(one)]
-            threads, use = [of.threads for of in cpus], 0.0
-            for of in cpus:
-                of.use.pass_time(now, of.running != NONE)
-                use += of.use.part
-            percent = IMBALANCE_PERCENT[domain.level]
-            if cpus:
-                found.append(Sum(group, len(cpus), sum(threads), threads.count(0), use, percent))
-        return found
 
     def _balance(self, now: int, cpu: int) -> None:
         """What is due at this tick (5)."""
@@ -383,19 +363,19 @@ class OsScheduler:
     def _is_chosen(self, cpu: int, level: int) -> bool:
         """Whether this one balances for its group."""
         domain = self._domain(cpu, level)
-        cpus = [one for one in domain.groups[_local(domain, cpu)] if one in self.allowed]
+        cpus = [one for one in domain.groups[local_group(domain, cpu)] if one in self.allowed]
         idle = [one for one in cpus if self._idle(one)]
-        if domain.level is not Level.CORE:
+        if domain.level != Level.CORE:
             idle = [one for one in idle if self._is_idle_core(one)] or idle
         return cpu == (idle or cpus)[0]
 
-    def _domain(self, cpu: int, level: int) -> Domain:
+    def _domain(self, cpu: int, level: int) -> OsDomain:
         return self.setup.domains[self.setup.domains_of[cpu][level]]
 
     def _move_in(self, now: int, cpu: int, level: int, newly_idle: bool) -> bool:
         """Takes threads from the busiest group, if load is out of balance (6); whether it has."""
         domain, of = self._domain(cpu, level), self.attempts[cpu][level]
-        sums = self._sums(now, domain, cpu, self.allowed.__contains__)
+        sums = sums_of(self.cpus, now, domain, cpu, self.allowed.__contains__)
         wanted = imbalance(domain, sums, self._idle(cpu))
         source = NONE
         if wanted is not None and wanted.amount > 0:
@@ -409,7 +389,7 @@ class OsScheduler:
         if wanted is None or source == NONE:
             if not newly_idle:
                 of.failed = 0
-                of.interval_ms = min(2 * of.interval_ms, 2 * domain.weight)
+                of.interval_ms = min(2 * of.interval_ms, 2 * weight(domain))
             return False
         most = 1 if newly_idle else MOVED_MAX
         moved = self._take(now, cpu, source, domain, of.failed, wanted.what, wanted.amount, most)
@@ -431,7 +411,7 @@ class OsScheduler:
                 self._next(now, source)
                 of.failed = 0
                 moved = True
-        of.interval_ms = domain.weight
+        of.interval_ms = weight(domain)
         return moved
 
     def _take(
@@ -439,14 +419,14 @@ class OsScheduler:
         now: int,
         cpu: int,
         source: int,
-        domain: Domain,
+        domain: OsDomain,
         failed: int,
         what: MigrationType,
         amount: int,
         most: int,
     ) -> bool:
         """Of those that wait there, who has waited longest first."""
-        is_core = domain.level is Level.CORE
+        is_core = domain.level == Level.CORE
         use = ONE // self.cpus[source].threads if what is MigrationType.USE else ONE
         taken: list[int] = []
         for thread in list(self.cpus[source].waiting):
@@ -465,13 +445,3 @@ class OsScheduler:
             self.cpus[source].waiting.remove(thread)
             self._enter(now, thread, cpu)
         return bool(taken)
-
-
-def _local(domain: Domain, cpu: int) -> int:
-    """The position of the first group that has the processor."""
-    return next(g for g, group in enumerate(domain.groups) if cpu in group)
-
-
-def _room(of: Sum) -> tuple[int, int]:
-    """The less, the more room for a new thread."""
-    return (0, -of.idle) if of.kind == 0 else (of.kind, of.load)

@@ -1,137 +1,22 @@
-"""Processors that processes share, as Linux shares them since 6.6 (EEVDF; kernel/sched/fair.c).
-
-Each process has its home, a processor with a queue of its own, and may be moved to another one at
-any time: what it does goes on there in its turn. All weigh the same. What a process has run is its
-virtual time; the mean of a queue's is its virtual time V. Who has run less than V is eligible: it
-has had less than its share. What is in the queue (``pick``):
-
-- Of those eligible the one whose deadline comes first runs: its virtual time when it was placed,
-  plus a slice. A deadline that has passed is moved on by a slice.
-- It runs on until it sleeps, until it gives way, until a tick finds its slice used up, or until
-  another one is woken that is picked before it: one that is eligible while it is not (or, once its
-  slice is used up, whose deadline comes first). While it is eligible and has of its slice, it is
-  protected (RUN_TO_PARITY).
-- Who gives way forfeits its slice: its virtual time moves to its deadline, if it is eligible and
-  not alone in the queue; sleepers that have not left it count, though nobody runs instead.
-- Who falls asleep eligible takes what it is behind V (its lag, of two slices or a tick at most)
-  along, and has it again when it is woken (PLACE_LAG): as much more as moves V by its coming. In an
-  empty queue there is none.
-- Who falls asleep beyond V stays in the queue until it would be picked (DELAY_DEQUEUE), and then
-  leaves it with nothing. If it is woken before, it goes on from there, or from V, where the others
-  have passed it since.
+"""Processors that processes share, as Linux shares them: who runs when is told by the rules of
+``run_queues.py``.
 
 A process that has run out of work pays what it owes for its last (settles: who has woken another
 one is busy with that), looks for more (spins) for a while, then sleeps until a message wakes it.
 Messages that came are handled in order, after what the process does on its own. What all
-this costs: ``Processors`` in machine/processors.py.
+this costs: ``ProcessorSetup`` (kernel/run_queues.hpp).
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Literal
 
 import simpy
 
-from ..processors import Processors
-
-ON = ("running", "settling", "spinning")
-
-
-@dataclass
-class Job:
-    """Work of a process: how much is left, and what happens when it is done; of a message also who
-    has sent it, and of how many parts it is."""
-
-    left_ps: int
-    done: simpy.Event
-    sender: Process | None = None
-    parts: int = 1
-
-
-@dataclass(eq=False)
-class Process:
-    """One that runs on the processors; ``debt_ps`` of work comes before what it does next."""
-
-    place: int = 0
-    own: deque[Job] = field(default_factory=deque)
-    incoming: deque[Job] = field(default_factory=deque)
-    current: Job | None = None
-    state: Literal["asleep", "starting", "waiting", "running", "settling", "spinning"] = "asleep"
-    gives_way: bool = False
-    woken: bool = False
-    moved_to: int | None = None
-    """Its home since it was moved; None: where it began."""
-    found: int = 0
-    """Messages of the last look that are still to be handled."""
-    debt_ps: int = 0
-    rest_ps: int = 0
-    """Of what it paid last, in time."""
-    since_ps: int = 0
-    ran_ps: int = 0
-    virtual_ps: int = 0
-    """Its virtual time, as of ``counted_ps`` where it runs."""
-    counted_ps: int = 0
-    deadline_ps: int = 0
-    lag_ps: int = 0
-    """Of one asleep that is not in the queue: how far it was behind."""
-
-
-@dataclass(eq=False)
-class Processor:
-    """``generation`` counts its events: only the latest one counts. ``queue``: in the order in
-    which they came, with the one that runs, and with sleepers beyond V."""
-
-    process: Process | None = None
-    last: Process | None = None
-    queue: list[Process] = field(default_factory=list)
-    base_ps: int = 0
-    """V when the queue became empty."""
-    generation: int = 0
-    tick_scheduled: bool = False
-    job_end_ps: int = 0
-    ran_ps: int = 0
-
-    def count(self, now_ps: int, setup: Processors) -> None:
-        """Who runs has run up to now; ticks since then have moved its deadline on."""
-        process = self.process
-        if process is None or process.state not in ON:
-            return
-        tick_ps, began_ps = setup.tick_ps, process.counted_ps
-        due_ps = began_ps + max(process.deadline_ps - process.virtual_ps, 0)
-        renewed_ps = -(-due_ps // tick_ps) * tick_ps
-        if renewed_ps < now_ps:
-            each_ps = -(-setup.slice_ps // tick_ps) * tick_ps
-            renewed_ps += (now_ps - 1 - renewed_ps) // each_ps * each_ps
-            process.deadline_ps = process.virtual_ps + renewed_ps - began_ps + setup.slice_ps
-        process.virtual_ps += now_ps - began_ps
-        process.counted_ps = now_ps
-
-    def behind_ps(self, process: Process) -> int:
-        """How far it is behind V, times the length of the queue; below 0: beyond."""
-        total_ps = sum(one.virtual_ps for one in self.queue)
-        return total_ps - len(self.queue) * process.virtual_ps
-
-    def remove(self, process: Process) -> None:
-        """From the queue."""
-        self.queue.remove(process)
-        if not self.queue:
-            self.base_ps = process.virtual_ps
-
-    def pick(self) -> Process | None:
-        """Who runs next. Sleepers whose turn it would be leave."""
-        while self.queue:
-            total_ps, count = sum(one.virtual_ps for one in self.queue), len(self.queue)
-            able = [one for one in self.queue if one.virtual_ps * count <= total_ps]
-            # Of equal deadlines another one's than that of who runs, then who came first.
-            best = min(able, key=lambda one: (one.deadline_ps, one is self.process))
-            if best.state != "asleep":
-                return best
-            self.remove(best)
-            best.lag_ps = 0
-        return None
+from ..._kernel import ProcessorSetup
+from ...kernel.plain_fields import plain
+from ..processors import SHARES_NONE
+from .run_queues import ON, Job, Process, Processor
 
 
 class SharedProcessors:
@@ -140,9 +25,9 @@ class SharedProcessors:
     def __init__(
         self,
         env: simpy.Environment,
-        setup: Processors,
+        setup: ProcessorSetup,
     ) -> None:
-        self.env, self.setup = env, setup
+        self.env, self.setup = env, plain(setup)
         self.processors = [Processor() for _ in range(setup.count)]
         self.lag_max_ps = max(2 * setup.slice_ps, setup.tick_ps)
 
@@ -156,7 +41,8 @@ class SharedProcessors:
         homes = self.setup.homes
         if process.moved_to is not None:
             return process.moved_to
-        return homes[process.place] if homes else process.place % self.setup.count
+        home = homes[process.place] if homes else process.place % self.setup.count
+        return None if home == SHARES_NONE else home
 
     def home(self, process: Process) -> Processor:
         """Where a process runs."""
@@ -195,7 +81,7 @@ class SharedProcessors:
         before, processor = self.home(process), self.processors[to]
         if before is processor:
             return
-        before.count(self.now_ps, self.setup)
+        before.catch_up(self.now_ps, self.setup)
         starts, was_on = process.state == "starting", before.process is process
         if starts:  # it is woken there instead
             before.process = None
@@ -209,8 +95,8 @@ class SharedProcessors:
             before.remove(process)
         process.moved_to = to
         if process.state != "asleep":
-            processor.count(self.now_ps, self.setup)
-            self._place(processor, process, process.lag_ps)
+            processor.catch_up(self.now_ps, self.setup)
+            processor.place(process, process.lag_ps, self.setup)
             if processor.process is not None:
                 self._wait_for_turn(processor, process)
             elif starts:
@@ -234,27 +120,18 @@ class SharedProcessors:
 
     # The queue.
 
-    def _place(self, processor: Processor, process: Process, lag_ps: int) -> None:
-        """So far behind V once it is there: its coming moves V back by a part of that."""
-        process.virtual_ps = processor.base_ps
-        if count := len(processor.queue):
-            mean_ps = sum(one.virtual_ps for one in processor.queue) // count
-            process.virtual_ps = mean_ps - lag_ps * (count + 1) // count
-        process.deadline_ps = process.virtual_ps + self.setup.slice_ps
-        processor.queue.append(process)
-
     def _wake(self, processor: Processor, process: Process, sender: Process | None) -> None:
         if processor.process is not None and (idle := self._idle_sibling(processor)) is not None:
             self.move(process, idle)
             processor = self.processors[idle]
         process.debt_ps += self.setup.sleep_ps
         process.woken = True
-        processor.count(self.now_ps, self.setup)
+        processor.catch_up(self.now_ps, self.setup)
         if process not in processor.queue:
-            self._place(processor, process, process.lag_ps)
+            processor.place(process, process.lag_ps, self.setup)
         elif processor.behind_ps(process) > 0:
             processor.remove(process)
-            self._place(processor, process, 0)
+            processor.place(process, 0, self.setup)
         remote = self._remote(sender, process)
         if sender is not None and remote:
             sender.debt_ps += self.setup.notify_ps
@@ -280,7 +157,7 @@ class SharedProcessors:
         process.state = "waiting"
         if runs.state == "starting":
             return
-        renewed = self._renew(runs)
+        renewed = runs.renew(self.setup)
         if not renewed and processor.behind_ps(runs) >= 0:
             self._schedule_tick(processor)  # it is protected
             return
@@ -290,7 +167,7 @@ class SharedProcessors:
         self._schedule_tick(processor)
 
     def _fall_asleep(self, processor: Processor, process: Process) -> None:
-        processor.count(self.now_ps, self.setup)
+        processor.catch_up(self.now_ps, self.setup)
         process.state = "asleep"
         if (behind_ps := processor.behind_ps(process)) >= 0:
             process.lag_ps = min(behind_ps // len(processor.queue), self.lag_max_ps)
@@ -315,19 +192,12 @@ class SharedProcessors:
             processor.tick_scheduled = False
             process = processor.process
             if process is not None and process.state != "starting":
-                processor.count(self.now_ps, self.setup)
-                if self._renew(process):
+                processor.catch_up(self.now_ps, self.setup)
+                if process.renew(self.setup):
                     self._switch(processor, process, processor.pick())
             self._schedule_tick(processor)
 
         self.env.timeout(left_ps).callbacks.append(tick)
-
-    def _renew(self, process: Process) -> bool:
-        """The deadline, once a slice is used up."""
-        if process.virtual_ps < process.deadline_ps:
-            return False
-        process.deadline_ps = process.virtual_ps + self.setup.slice_ps
-        return True
 
     def _switch(self, processor: Processor, runs: Process, following: Process | None) -> bool:
         """To who was picked; False where that is who runs."""
@@ -344,7 +214,7 @@ class SharedProcessors:
             process.debt_ps += self.setup.switch_ps
         process.woken = False
         process.since_ps = process.counted_ps = self.now_ps
-        self._renew(process)
+        process.renew(self.setup)
         processor.process = processor.last = process
         self._begin(processor)
         self._schedule_tick(processor)
@@ -385,7 +255,7 @@ class SharedProcessors:
     def _interrupt(self, processor: Processor) -> None:
         process = processor.process
         assert process is not None
-        processor.count(self.now_ps, self.setup)
+        processor.catch_up(self.now_ps, self.setup)
         left_ps = processor.job_end_ps - self.now_ps
         if process.current is not None:
             process.current.left_ps = left_ps
@@ -401,7 +271,7 @@ class SharedProcessors:
         if process.gives_way:
             process.gives_way = False
             if len(processor.queue) > 1:
-                processor.count(self.now_ps, self.setup)
+                processor.catch_up(self.now_ps, self.setup)
                 if processor.behind_ps(process) >= 0:
                     process.virtual_ps = process.deadline_ps
                     process.deadline_ps += self.setup.slice_ps

@@ -22,11 +22,13 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import NamedTuple
 
+from ..._kernel import ServiceMachine
+from ...kernel.plain_fields import plain
 from .class_sharing import ClassSharing
-from .interconnect import Routes
+from .interconnect import way
 from .load_window import WINDOW_PS
 from .servers import rounded
-from .service_machine import MemoryUse, PieceDemand, ServiceMachine, settled_ratio
+from .service_machine import MemoryUse, PieceDemand, settled_ratio
 
 WAIT_TOLERANCE = 0.01  # of a node's own latency: by less, waits do not change
 ROOM_TOLERANCE = 0.002  # of a controller's time: likewise
@@ -85,7 +87,7 @@ class SharedService:
     """
 
     def __init__(self, machine: ServiceMachine) -> None:
-        self.machine = machine
+        self.machine = plain(machine)
         self.n = len(machine.read_ps)
         self.waits, self.work = [0.0] * self.n, [0] * self.n
         self.entry_waits = [0.0] * self.n
@@ -330,9 +332,9 @@ class SharedService:
         m, (home, read, written, _) = self.machine, use
         if home == node or not m.data_ps:
             return
-        for link in _way(m.routes, home, node):
+        for link in way(m, home, node):
             yield link, read * m.data_ps[link] + written * m.request_ps[link]
-        for link in _way(m.routes, node, home):
+        for link in way(m, node, home):
             yield link, read * m.request_ps[link] + written * m.data_ps[link]
 
     def _clock(self, of: _Class) -> float:
@@ -489,7 +491,7 @@ class SharedService:
         self.work[home] = 0
         if not idle_ps > 0:
             return False
-        ratio = settled_ratio(self.machine.curve, load * (1 + self.waits[home] / idle_ps))
+        ratio = settled_ratio(self.machine, load * (1 + self.waits[home] / idle_ps))
         wait_ps = (ratio - 1) * idle_ps
         if abs(wait_ps - self.waits[home]) <= WAIT_TOLERANCE * idle_ps:
             return False
@@ -506,11 +508,10 @@ class SharedService:
         link = self.sharing.classes[index].binding - self.n
         if not of.members or not of.pace < inf or not 0 <= link < len(self.machine.data_ps):
             return
-        routes = self.machine.routes
         crossing = [
             use
             for use in memory
-            if use.read > 0 and use.home != of.node and link in _way(routes, use.home, of.node)
+            if use.read > 0 and use.home != of.node and link in way(self.machine, use.home, of.node)
         ]
         held = 0.0
         for use in crossing:
@@ -561,12 +562,3 @@ def equal_part(of_all: float, needs: Sequence[float]) -> float:
             return of_all / others
         of_all -= need
     return 1.0
-
-
-def _way(routes: Routes, start: int, end: int) -> list[int]:
-    """The links from node to node, the last one first."""
-    found, at = [], end
-    while at != start:
-        found.append(routes.entering[start * routes.vertices + at])
-        at = routes.predecessor[start * routes.vertices + at]
-    return found

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ....inputs import Quantity
 from ....topologies import Machine
-from ...machine.processors import Processors
+from ..._kernel import ProcessorSetup
+from ...machine.processors import SHARES_NONE
 from .host import base_slice_s
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def thread_switch_s(system: CommitSystem, machine: Machine) -> float:
     return SWITCH.value if measured is None else measured.turn.value
 
 
-def shared_processors(system: CommitSystem, machine: Machine) -> Processors | None:
+def shared_processors(system: CommitSystem, machine: Machine) -> ProcessorSetup | None:
     """The hardware threads of the nodes that have more clients than these; None where none has.
 
     A client of such a node blocks where it waits (a poll of many would keep the others from
@@ -50,23 +51,23 @@ def shared_processors(system: CommitSystem, machine: Machine) -> Processors | No
     for position, threads in crowded.items():
         first[position] = count
         count += threads
-    homes: list[int | None] = []
+    homes: list[int] = []
     placed: Counter[int] = Counter()
     for position in of_client:
         if position not in crowded:
-            homes.append(None)
+            homes.append(SHARES_NONE)
             continue
         homes.append(first[position] + placed[position] % crowded[position])
         placed[position] += 1
     servers = len(dict.fromkeys((*roles.storage, roles.timestamps)))
     switch_ps = round(thread_switch_s(system, machine) * PS)
-    return Processors(
+    return ProcessorSetup(
         count=count,
         slice_ps=round(base_slice_s(min(crowded.values())) * PS),
         switch_ps=switch_ps,
         sleep_ps=switch_ps,  # falling asleep and being woken are a switch too
         wake_ps=switch_ps,
         awake_ps=0,
-        homes=(*homes, *(None,) * servers),
-        groups=tuple(at for at, threads in enumerate(crowded.values()) for _ in range(threads)),
+        homes=[*homes, *[SHARES_NONE] * servers],
+        groups=[at for at, threads in enumerate(crowded.values()) for _ in range(threads)],
     )

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from ....topologies import Machine
 from ....topologies.nics import MessageCurve
 from ....workloads import Workload
-from ..._kernel import MessageCost, RecordWork
+from ..._kernel import MessageCost, ProcessorSetup, RecordWork
 from ...machine.message_costs import message_cost
-from ...machine.processors import Processors
 from .client_threads import shared_processors
 from .facts import host_facts
 from .host import Host, host_costs
@@ -84,7 +83,7 @@ class CommitCosts:
     """A client's own work on a transaction, beside its messages."""
     work: RecordWork
     """Of a server, where it has a processor of its own for that."""
-    processors: Processors | None = None
+    processors: ProcessorSetup | None = None
     """That clients, or all, share; None: every thread has its own."""
 
 

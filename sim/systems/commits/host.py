@@ -18,15 +18,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ....topologies import Machine
 from ....workloads import Workload
-from ..._kernel import MessageCost, RecordWork
-from ...machine.processors import Processors
+from ..._kernel import MessageCost, ProcessorSetup, RecordWork
 from .facts import HostFacts
 from .homes import homes
 from .host_steps import BlockCosts, Ends, Region, interpolated
+from .parameters import ANSWERS
 from .sizes import WORD, Records, Sizes
 
 # How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
@@ -46,7 +46,7 @@ class HostCosts:
 
     messages: Mapping[str, tuple[MessageCost, ...]]
     work: RecordWork
-    processors: Processors
+    processors: ProcessorSetup
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,9 @@ def host_costs(
     )
 
 
-def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> Processors:
+def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> ProcessorSetup:
     turn_s, alone_s = facts.processes.turn.value, facts.processes.give_way.value
-    shared = Processors(
+    shared = ProcessorSetup(
         count=host.cpus,
         slice_ps=_ps(base_slice_s(host.cpus)),
         tick_ps=max(_ps(facts.processes.slice.value), 1),
@@ -171,10 +171,9 @@ def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> Processors:
         own_s = one_way_s + max(posted - post_s, 0.0) + costs.arm.value + sleep_s + takes_over_s
         interrupt_s = max(costs.interrupted.value - own_s, 0.0)
     looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
-    return replace(
-        shared,
+    return shared.replaced(
         look_ps=_ps(ends.costs.look.value),
-        connection_ps=tuple(map(_ps, ends.connection(operation, "serve", size))),
+        connection_ps=[*map(_ps, ends.connection(operation, "serve", size))],
         spin_ps=_ps(looks * costs.look.value + costs.arm.value),
         sleep_ps=_ps(sleep_s),
         notify_ps=_ps(max(posted - post_s, 0.0)),
@@ -291,16 +290,6 @@ def _served(
     return {name: messages[name] for name in sizes}
 
 
-ANSWERS = {
-    "snapshot-read": "snapshot-data",
-    "read": "record",
-    "cas": "cas-result",
-    "write": "write-done",
-    "unlock": "unlock-done",
-    "bit": "bit-done",
-    "claim": "claim-result",
-    "break": "break-result",
-}
 # Verbs of more than one message each way: a block and its first word, a word and its flush.
 PARTS = {"read": 2, "write": 2, "unlock": 2}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....topologies import Machine
-from ..._kernel import MessageCost
-from ...machine.processors import Processors
+from ..._kernel import MessageCost, ProcessorSetup
+from ...machine.processors import SHARES_NONE
 from .client_threads import PS, thread_switch_s
 from .host import base_slice_s
 from .parameters import TIME_MAX_PS, CommitParameters, Node
@@ -30,7 +30,7 @@ def with_own_managers(
     if system.storage_threads == "per-client":
         servers += zip(p.storage, roles.storage, strict=True)
     first, nodes = len(p.nodes), list(p.nodes)
-    homes: list[int | None] = [None] * (clients + first)
+    homes = [SHARES_NONE] * (clients + first)
     begins: dict[int, int] = {}  # of the hardware threads of a machine's node
     groups: list[int] = []
     for server, position in servers:
@@ -40,13 +40,13 @@ def with_own_managers(
             groups += [len(begins) - 1] * threads
         nodes += [Node(p.nodes[server].machine)] * clients
         homes += [begins[position] + client % threads for client in range(clients)]
-    processors = Processors(
+    processors = ProcessorSetup(
         count=len(groups),
         slice_ps=round(base_slice_s(min(machine.nodes[at].threads for at in begins)) * PS),
         switch_ps=round(thread_switch_s(system, machine) * PS),
         spin_ps=TIME_MAX_PS,
-        homes=tuple(homes),
-        groups=tuple(groups),
+        homes=homes,
+        groups=groups,
     )
     return replace(
         p,

@@ -10,7 +10,6 @@ from ..._kernel import (
     ProcessorSetup,
     TwoPhaseCommits,
 )
-from ...machine.processors import SHARES_NONE, Processors
 from .history import CAUSES, Row
 from .parameters import CommitParameters
 from .result import QUANTILES, CommitResult, Latencies
@@ -121,15 +120,10 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
         "cost_entries": entries,
         "death_client": [death.client for death in p.deaths],
         "death_ps": [death.at_ps for death in p.deaths],
-        "processors": ProcessorSetup() if p.processors is None else _processors(p.processors),
+        "processors": p.processors or ProcessorSetup(),
         "streams": stream_keys(p, seed, replication),
         "traced": traced,
     }
     # What is None is as it is where nothing is said.
     given = {name: value for name, value in (same | own).items() if value is not None}
     return CommitSetup(**given)
-
-
-def _processors(processors: Processors) -> ProcessorSetup:
-    homes = [SHARES_NONE if home is None else home for home in processors.homes]
-    return ProcessorSetup(**{**vars(processors), "homes": homes})

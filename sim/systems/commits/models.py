@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -36,16 +35,13 @@ class Counters:
 
     def since(self, before: Counters) -> Counters:
         """What was counted from ``before`` to now."""
-        counts = self.latencies_ns.counts.copy()
-        counts[: len(before.latencies_ns.counts)] -= before.latencies_ns.counts
-        total = self.latencies_ns.total - before.latencies_ns.total
         return Counters(
             self.time_ps - before.time_ps,
             self.given_up - before.given_up,
             {cause: count - before.aborts[cause] for cause, count in self.aborts.items()},
             {name: count - before.messages[name] for name, count in self.messages.items()},
             self.busy_ps - before.busy_ps,
-            Histogram(self.latencies_ns.edges, counts, total),
+            self.latencies_ns.since(before.latencies_ns),
         )
 
 
@@ -99,28 +95,22 @@ class EventModel:
     def counters(self) -> Counters:
         """See Model."""
         found = self._model.result()
-        counts = np.array(self._model.latency_buckets(), dtype=np.int64)
         return Counters(
             found.time_ps,
             found.given_up,
             found.aborts,
             found.messages,
             self.sums().busy_ps,
-            Histogram(bucket_edges_ns(len(counts)), counts, found.latency_ps.total / 1e3),
+            Histogram.of_kernel(self._model.latency_buckets(), found.latency_ps.total),
         )
 
 
 class ReferenceModel:
     """A protocol in plain SimPy."""
 
-    # As wide as those of the compiled model: 2^-7 of their power of two (kernel/statistics.hpp).
-    PARTS = 128
-
     def __init__(self, parameters: CommitParameters, seed: int, replication: int) -> None:
         kind = OneSidedModel if parameters.one_sided else TwoPhaseModel
         self._model: SimpyModel = kind(parameters, seed, replication)
-        self._counts = np.zeros(2 * self.PARTS, dtype=np.int64)
-        self._total_ps = self._counted = 0
         self.events = 0
 
     def run(self, until_ps: int) -> None:
@@ -141,8 +131,8 @@ class ReferenceModel:
             *map(cluster.busy_ps, model.nodes),
             sum(map(cluster.busy_ps, model.clients)),
         ]
-        latencies = self._latencies()
-        return Sums(latencies.count, latencies.total, np.array(busy, dtype=np.int64))
+        latencies_ps = model.latencies_ps
+        return Sums(len(latencies_ps), sum(latencies_ps) / 1e3, np.array(busy, dtype=np.int64))
 
     def counters(self) -> Counters:
         """See Model."""
@@ -153,31 +143,5 @@ class ReferenceModel:
             dict(model.aborts),
             {name: cluster.sent[name] for name in model.p.message_types},
             self.sums().busy_ps,
-            self._latencies(),
+            Histogram.of_values(model.latencies_ps),
         )
-
-    def _latencies(self) -> Histogram:
-        """With those that came since the last time."""
-        for latency_ps in self._model.latencies_ps[self._counted :]:
-            shift = max(latency_ps.bit_length() - self.PARTS.bit_length(), 0)
-            bucket = shift * self.PARTS + (latency_ps >> shift)
-            if bucket >= len(self._counts):
-                longer = (bucket // self.PARTS + 1) * self.PARTS - len(self._counts)
-                self._counts = np.append(self._counts, np.zeros(longer, dtype=np.int64))
-            self._counts[bucket] += 1
-            self._total_ps += latency_ps
-        self._counted = len(self._model.latencies_ps)
-        return Histogram(
-            bucket_edges_ns(len(self._counts)), self._counts.copy(), self._total_ps / 1e3
-        )
-
-
-@lru_cache(maxsize=16)
-def bucket_edges_ns(buckets: int, parts: int = ReferenceModel.PARTS) -> npt.NDArray[np.float64]:
-    """(buckets + 1,) where buckets of latencies in ps begin, and the last one ends."""
-    bucket = np.arange(buckets + 1)
-    shift = np.maximum(bucket // parts - 1, 0)
-    first = np.where(bucket < 2 * parts, bucket, (bucket % parts + parts) << shift)
-    edges = np.asarray(first / 1e3)
-    edges.setflags(write=False)  # shared by all callers
-    return edges

@@ -7,12 +7,12 @@ reference model take the same parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ....inputs import InputError
-from ..._kernel import MessageCost, RecordWork
-from ...machine.processors import Processors
+from ..._kernel import MessageCost, ProcessorSetup, RecordWork
+from ...machine.processors import SHARES_NONE
 
 COUNT_MAX = 2**31 - 1
 READS_MAX = 64
@@ -61,6 +61,18 @@ REMEDY_MESSAGES = (
     "revoke",  # timestamp server → storage server: refuse the owner from now on
     "revoked",
 )
+
+# Of one-sided requests that take something back.
+ANSWERS = {
+    "snapshot-read": "snapshot-data",
+    "read": "record",
+    "cas": "cas-result",
+    "write": "write-done",
+    "unlock": "unlock-done",
+    "bit": "bit-done",
+    "claim": "claim-result",
+    "break": "break-result",
+}
 
 Architecture = Literal["ipoeth", "ipoib", "two-sided", "rsi"]
 ARCHITECTURES: tuple[Architecture, ...] = ("ipoeth", "ipoib", "two-sided", "rsi")
@@ -190,7 +202,7 @@ class CommitParameters:
     round ahead of it sets its own timestamps up to theirs, with its next bit (RSI)."""
     start_ps: tuple[int, ...] = ()
     """When each client begins; all at once where it is empty."""
-    processors: Processors | None = None
+    processors: ProcessorSetup | None = None
     """Shared by all, or by those that have a home among them; None: each thread of a client or node
     has its own."""
 
@@ -333,19 +345,19 @@ def _check_processors(p: CommitParameters) -> None:
         _expect(fine, "homes", str(len(host.homes)), "one for each client and node")
     else:
         _expect(p.machines == 1, "machines", str(p.machines), "one, where all share processors")
-    homes = host.homes[len(p.client_machine) :] or (0,) * len(p.nodes)
+    homes = host.homes[len(p.client_machine) :] or [0] * len(p.nodes)
     for node, home in zip(p.nodes, homes, strict=True):
-        fine = home is None or node.threads == 1
+        fine = home == SHARES_NONE or node.threads == 1
         _expect(fine, "threads", str(node.threads), "1, where processors are shared")
-    for part in fields(host):
-        if part.name.endswith("_ps"):
-            given = getattr(host, part.name)
-            for time_ps in given if isinstance(given, tuple) else (given,):
-                _time(f"{part.name} of the processors", time_ps)
+    for name in host.FIELDS:
+        if name.endswith("_ps"):
+            given = getattr(host, name)
+            for time_ps in given if isinstance(given, list) else [given]:
+                _time(f"{name} of the processors", time_ps)
     _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
     _expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
     for home in host.homes:
-        if home is not None:
+        if home != SHARES_NONE:
             _index("home of a process", home, host.count)
     fine = len(host.groups) in (0, host.count)
     _expect(fine, "groups", str(len(host.groups)), "one for each processor")

@@ -16,6 +16,7 @@ from math import comb
 import numpy as np
 
 from ..._kernel import MessageCost
+from ...machine.processors import SHARES_NONE
 from ...planes.closed_network import Branch, Cycle, Stage, Station, Visit
 from .parameters import CommitParameters
 
@@ -131,10 +132,10 @@ class Routes:
         if self.p.own_managers:
             self._threads[MANAGER] = {self._first_processor: 1.0}
             return [Station("threads of managers", shared.count)]
-        homes = [k % shared.count for k in range(clients + len(self.p.nodes))]
-        of_clients = shared.homes[:clients] or tuple(homes[:clients])
-        of_nodes = shared.homes[clients:] or tuple(homes[clients:])
-        if None in of_nodes:
+        in_turn = [k % shared.count for k in range(clients + len(self.p.nodes))]
+        homes = shared.homes or in_turn
+        of_clients, of_nodes = homes[:clients], homes[clients:]
+        if SHARES_NONE in of_nodes:
             groups = len(set(shared.groups)) or shared.count
             self._threads[CLIENT] = {self._first_processor: 1.0}
             return [Station("processors of clients", shared.count // groups, groups)]
@@ -144,13 +145,11 @@ class Routes:
         self.on_host = True
         self._threads[CLIENT] = {}
         for home in of_clients:
-            assert home is not None
             _add(self._threads[CLIENT], self._first_processor + home, 1.0 / clients)
         for role, nodes in self._nodes.items():
             self._threads[role] = {}
             for node, share in nodes.items():
                 home = of_nodes[node]
-                assert home is not None
                 _add(self._threads[role], self._first_processor + home, share)
         return [Station(f"processor {k}") for k in range(shared.count)]
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ....inputs.quantities import format_quantity
 from ....topologies import Machine
+from ...machine.processors import SHARES_NONE
 from ...planes.experiment import Experiment
 from ...planes.outcome import ControlEvent
 from .costs import CommitCosts
@@ -61,7 +62,7 @@ def client_threads(parameters: CommitParameters) -> int:
     clients, shared = len(parameters.client_machine), parameters.processors
     if shared is None or parameters.own_managers:
         return clients
-    return shared.count + shared.homes[:clients].count(None)
+    return shared.count + shared.homes[:clients].count(SHARES_NONE)
 
 
 def _processes(parameters: CommitParameters) -> Iterator[Server]:

@@ -13,6 +13,7 @@ from math import nan, prod, sqrt
 import numpy as np
 import numpy.typing as npt
 
+from ...machine.processors import SHARES_NONE
 from ...planes.closed_network import ClosedNetwork, Solution
 from .conflicts import fresh, largest_of, popularity, undisturbed
 from .parameters import CommitParameters
@@ -264,6 +265,6 @@ def _hardware_threads(p: CommitParameters) -> list[float]:
         return []
     of_node = p.processors.homes[len(p.client_machine) :]
     homes = (of_node[node] for node in _own_nodes(p))
-    groups = [p.processors.groups[home] for home in homes if home is not None]
+    groups = [p.processors.groups[home] for home in homes if home != SHARES_NONE]
     clients, all_threads, hardware = len(p.managers), Counter(groups), Counter(p.processors.groups)
     return [clients * hardware[group] / all_threads[group] for group in groups[::clients]]

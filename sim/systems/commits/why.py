@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..._kernel import MessageCost, RecordWork
+from ..._kernel import MessageCost, ProcessorSetup, RecordWork
 from ...kernel.histogram import Histogram
-from ...machine.processors import Processors
 from ...planes.outcome import Gain, ResourceUse, Why
 from .parameters import CommitParameters
 from .servers import POLLERS
@@ -103,13 +102,13 @@ def _shared_storage(parameters: CommitParameters, more: int) -> tuple[int, ...]:
     return tuple(node for nodes in of_server for node in (*nodes, *nodes[:more]))
 
 
-def _with_clients(parameters: CommitParameters, more: int) -> Processors | None:
+def _with_clients(parameters: CommitParameters, more: int) -> ProcessorSetup | None:
     """More clients run where the first ones do; nobody moves."""
     shared, clients = parameters.processors, len(parameters.client_machine)
     if shared is None or not shared.homes:
         return shared
     homes = shared.homes
-    return replace(shared, homes=(*homes[:clients], *homes[:more], *homes[clients:]))
+    return shared.replaced(homes=[*homes[:clients], *homes[:more], *homes[clients:]])
 
 
 def _with_costs(

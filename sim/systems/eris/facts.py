@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 
 from ....inputs.quantities import Duration
 from ....inputs.yaml_file import Strict
-from ....topologies.schema import Fact
+from ....topologies.schema_types import Fact
 
 ENGINE = "eris"
 Keys = Annotated[int, Field(strict=True, ge=1, le=2**48)]

@@ -12,14 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ....workloads.workload import PhaseState
 from ..._kernel import ErisRouting, ErisShared
 from ...kernel.histogram import of_kernel
 from ...kernel.streams import stream_key
 from ...kernel.sums import group_sums
 from ...planes import model_plane
 from ...planes.experiment import Experiment
-from ...planes.model_plane import memory_bytes, moved_bytes
+from ...planes.model_plane import OfModel, memory_bytes, moved_bytes
 from .costs import ErisCosts
 from .engine import Eris
 from .event_model import (
@@ -80,7 +79,7 @@ class Player(model_plane.Player, Protocol):
         """What was counted."""
 
 
-class RoutedPlayer:
+class RoutedPlayer(OfModel[ErisRouting]):
     """Workers that own partitions; commands travel."""
 
     def __init__(
@@ -99,32 +98,14 @@ class RoutedPlayer:
             scenario.workload.at(0.0),
         )
         machine.disturbances = costs.disturbances.compiled(worker_names(eris.workers), *draws)
-        self.model = ErisRouting(machine, len(self.order), self.keyed, keys, *draws)
+        super().__init__(ErisRouting(machine, len(self.order), self.keyed, keys, *draws))
         self._shares: list[Floats] = []
         self.refresh()
         self.model.start()
 
-    @property
-    def now_ps(self) -> int:
-        """See Player."""
-        return self.model.now_ps
-
-    @property
-    def events(self) -> int:
-        """See Player."""
-        return self.model.events
-
-    def run(self, until_ps: int) -> bool:
-        """See Player."""
-        return self.model.run(until_ps)
-
     def refresh(self, moved: bool = False) -> None:
         """See Player."""
-        eris, time_s = self.eris, self.time_s
-        phase = eris.phase
-        commands = self.demands.commands(phase, time_s - phase.start_s, eris.partitions)
-        self.model.update(kernel_demands(commands, self.order))
-        self._route(phase, time_s, [])
+        self._follow([])
 
     def moved(self, ranges: Mapping[str, list[tuple[int, int, float, float]]]) -> None:
         """Parts of indexes have moved: by object, (source, target, first key, end)."""
@@ -140,14 +121,14 @@ class RoutedPlayer:
                 if mass > 0 and left[source] > 0:
                     moves.append((k, source, target, min(mass / left[source], 1.0)))
                     left[source] -= mass
-        phase = eris.phase
-        commands = self.demands.commands(phase, time_s - phase.start_s, eris.partitions)
-        self.model.update(kernel_demands(commands, self.order))
-        self._route(phase, time_s, moves)
+        self._follow(moves)
 
-    def _route(
-        self, phase: PhaseState, time_s: float, moves: list[tuple[int, int, int, float]]
-    ) -> None:
+    def _follow(self, moves: list[tuple[int, int, int, float]]) -> None:
+        """The model goes by the phase and the partitions as they are now."""
+        phase = self.eris.phase
+        passed_s = self.time_s - phase.start_s
+        commands = self.demands.commands(phase, passed_s, self.eris.partitions)
+        self.model.update(kernel_demands(commands, self.order))
         operations = list(phase.operations.values())
         by_key = [operations[at] for at in self.order[: self.keyed]]
         self._shares = []
@@ -155,7 +136,7 @@ class RoutedPlayer:
             part = self.eris.partitions[operation.object]
             assert isinstance(part, IndexPartitions)
             assert operation.keys is not None
-            shares = part.shares(operation.keys, time_s - phase.start_s)
+            shares = part.shares(operation.keys, passed_s)
             self._shares.append(operation.share * shares)
         scans = [operations[at].share for at in self.order[self.keyed :]]
         total, guide = table_of(self._shares, scans)
@@ -202,7 +183,7 @@ class RoutedPlayer:
         self.model.check()
 
 
-class SharedPlayer:
+class SharedPlayer(OfModel[ErisShared]):
     """Workers that all use one structure."""
 
     def __init__(
@@ -217,27 +198,13 @@ class SharedPlayer:
             stream_key(scenario.seed, replication, f"worker {k} commands") for k in range(count)
         ]
         self._steps: list[str] = []
-        self.model = ErisShared(self._setup(0.0), keys, scenario.seed, replication)
+        super().__init__(ErisShared(self._setup(0.0), keys, scenario.seed, replication))
         self.model.start()
-
-    @property
-    def now_ps(self) -> int:
-        """See Player."""
-        return self.model.now_ps
-
-    @property
-    def events(self) -> int:
-        """See Player."""
-        return self.model.events
 
     def _setup(self, time_s: float) -> Any:
         demand = self.eris.demand(self.demands, time_s)
         self._steps = [step.name for step in demand.steps]
         return shared_setup(self.demands, demand, self.eris.phase, self.clients)
-
-    def run(self, until_ps: int) -> bool:
-        """See Player."""
-        return self.model.run(until_ps)
 
     def refresh(self, moved: bool = False) -> None:
         """See Player."""

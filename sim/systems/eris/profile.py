@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ....inputs import Quantity
 from ....topologies import Machine
-from ....topologies.schema import Fact
+from ....topologies.schema_types import Fact
 from ...machine.costs import CostModel
 from ...planes.experiment import Experiment
 from ..profile import EngineProfile

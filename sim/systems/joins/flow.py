@@ -64,13 +64,13 @@ class FlowModel:
         self.play, self.setup = play, play.setup
         of = speed or {}
         self.cpu, self.memory, self.network = (of.get(name, 1.0) for name in PARTS_OF_MACHINE)
-        core_node = np.array(self.setup.core_node)
-        self.n = len(self.setup.read_ps)
+        core_node = np.array(self.setup.machine.core_node)
+        self.n = len(self.setup.machine.read_ps)
         self.slow = np.array(self.setup.slow, dtype=np.float64) / self.cpu
         at = core_node[np.array(self.setup.worker_core)]
         self.workers = np.bincount(at, minlength=self.n).astype(np.float64)
         # Threads that share a core share its pipeline.
-        self.cores = np.bincount(core_node, minlength=self.n) * self.setup.smt_throughput
+        self.cores = np.bincount(core_node, minlength=self.n) * self.setup.machine.smt_throughput
         self.lanes = np.minimum(self.workers, self.cores)
         self._solved: dict[int, tuple[float, Busy]] = {}
 
@@ -114,7 +114,7 @@ class FlowModel:
         # No worker is done before its largest piece.
         largest = np.zeros(self.n)
         np.maximum.at(largest, home, pieces)
-        wait_s = np.array(self.setup.latency_ps).reshape(self.n, self.n).diagonal() / PS
+        wait_s = np.array(self.setup.machine.latency_ps).reshape(self.n, self.n).diagonal() / PS
         misses_s = step.read * wait_s / np.array(self.setup.slots)
         line_s = np.maximum(line_s, misses_s)
         fetched_s: Floats = np.zeros(self.n)
@@ -123,8 +123,8 @@ class FlowModel:
             fetched_s += lines * ((1.0 - 1.0 / self.n) * LINE_BYTES / self._chunk_Bps())
             lines = lines.sum() * share / share.sum()
             largest = np.full(self.n, largest.max(initial=0.0) * (line_s > 0))
-        line_time_s = np.array(self.setup.read_ps) / PS / self.memory
-        write_s = np.array(self.setup.write_ps) / PS / self.memory
+        line_time_s = np.array(self.setup.machine.read_ps) / PS / self.memory
+        write_s = np.array(self.setup.machine.write_ps) / PS / self.memory
         memory_s = lines * (step.read * line_time_s + step.written * write_s)
         scan_s = lines * line_s
         wall_s = np.maximum(np.maximum(scan_s / self.lanes, memory_s), largest * line_s)
@@ -282,8 +282,8 @@ class JoinFlow:
                 yield ResourceUse(name, kind, use, rate, capacity_Bps, node)
             part = float(workers / self.flow.workers[k])
             yield ResourceUse(f"workers of node {node}", "threads", part, node=node)
-            if setup.read_ps[k]:
-                peak_Bps = LINE_BYTES * PS / setup.read_ps[k]
+            if setup.machine.read_ps[k]:
+                peak_Bps = LINE_BYTES * PS / setup.machine.read_ps[k]
                 name, part = f"memory of node {node}", float(memory)
                 yield ResourceUse(name, "memory", part, part * peak_Bps, peak_Bps, node)
 

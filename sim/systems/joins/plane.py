@@ -119,7 +119,7 @@ class JoinPlane:
 
     def _uses(self, counted: Counts, passed_s: float) -> Iterator[ResourceUse]:
         play, ps = self.play, passed_s * PS
-        core_node = np.array(play.setup.core_node)
+        core_node = np.array(play.setup.machine.core_node)
         workers = np.bincount(core_node[np.array(play.setup.worker_core)])
         busy = np.bincount(core_node, counted["core_ps"]) + counted["message_cpu_ps"]
         capacity_Bps = play.adapter_Bps(self.experiment.machine)
@@ -131,9 +131,9 @@ class JoinPlane:
                 yield ResourceUse(name, f"nic {direction}", use, rate, capacity_Bps, node)
             part = self._threads_part(float(busy[k]) / workers[k], ps)
             yield ResourceUse(f"workers of node {node}", "threads", part, node=node)
-            if play.setup.read_ps[k]:
+            if play.setup.machine.read_ps[k]:
                 part = float(counted["controller_ps"][k]) / ps
-                peak_Bps = LINE_BYTES * PS / play.setup.read_ps[k]
+                peak_Bps = LINE_BYTES * PS / play.setup.machine.read_ps[k]
                 name = f"memory of node {node}"
                 yield ResourceUse(name, "memory", part, part * peak_Bps, peak_Bps, node)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ....topologies import Machine
-from ..._kernel import ExchangeOperator, ExchangeSetup, ExchangeStep, MessageCost
+from ..._kernel import ExchangeOperator, ExchangeSetup, ExchangeStep, MessageCost, ServiceMachine
 from ...machine.costs import CostModel
 from ...machine.message_costs import message_cost
 from ...machine.service_machine import service_machine
@@ -84,41 +84,36 @@ def _setup(
 ) -> ExchangeSetup:
     system, machine, positions = planner.system, planner.machine, list(planner.positions)
     threads = np.maximum(workers.on_cores.astype(np.int64), 1)
-    whole = service_machine(costs, workers.core_node, threads)
+    n, whole = len(positions), service_machine(costs, workers.core_node, threads)
     at = {position: k for k, position in enumerate(positions)}
-    n, all_nodes = len(positions), len(machine.nodes)
-    latency_ps = np.array(whole.latency_ps).reshape(all_nodes, all_nodes)
+    latency_ps = np.reshape(whole.latency_ps, (len(machine.nodes), len(machine.nodes)))
     factor = {slow.node: slow.factor for slow in system.stragglers}
     line_ps = LINE_BYTES / system.copy_bandwidth.value * PS
     slots = [
         max(costs.misses[position] / machine.nodes[position].cores, 1.0) for position in positions
     ]
     return ExchangeSetup(
-        read_ps=[whole.read_ps[position] for position in positions],
-        write_ps=[whole.write_ps[position] for position in positions],
-        latency_ps=latency_ps[np.ix_(positions, positions)].ravel(),
-        load=whole.curve.load,
-        load_ratio=whole.curve.ratio,
-        core_node=[at[node] for node in workers.core_node.tolist()],
-        core_threads=threads,
+        machine=ServiceMachine(
+            read_ps=np.array(whole.read_ps)[positions],
+            write_ps=np.array(whole.write_ps)[positions],
+            latency_ps=latency_ps[np.ix_(positions, positions)],
+            load=whole.load,
+            load_ratio=whole.load_ratio,
+            core_node=[at[node] for node in workers.core_node.tolist()],
+            core_threads=threads,
+        ),
         slots=slots,
         copy_ps=[line_ps] * n,
         worker_core=workers.core,
         slow=[factor.get(machine.nodes[position].id, 1) for position in positions],
-        operators=[
-            ExchangeOperator(
-                one_sided=plan.one_sided,
-                steps=[_step(step, system, line_ps, n) for step in plan.steps],
-                costs=buffer_costs(system, planner, plan.one_sided),
-            )
-            for plan in plans
-        ],
-        chosen=0,
+        operators=_operators(
+            plans, planner, line_ps, lambda plan: buffer_costs(system, planner, plan.one_sided)
+        ),
         fetch=_fetch_costs(system, planner),
         queue_node=system.queue_position(machine),
         send_buffers=system.send_buffers,
         signal_every=system.signal_every,
-        think_ps=round(experiment.workload.description.clients.think_time.value * PS),
+        think_ps=_think_ps(experiment),
     )
 
 
@@ -128,32 +123,47 @@ def _host_setup(
     """Of processes: memory is in what passes take, and there are no adapters."""
     system, n, costs = planner.system, planner.nodes, planner.costs
     return ExchangeSetup(
-        read_ps=[0] * n,
-        write_ps=[0] * n,
-        latency_ps=[0] * (n * n),
-        load=[0.0, 1.0],
-        load_ratio=[1.0, 1.0],
-        core_node=list(range(n)),
-        core_threads=[1] * n,
+        machine=ServiceMachine(
+            read_ps=[0] * n,
+            write_ps=[0] * n,
+            latency_ps=[0] * (n * n),
+            load=[0.0, 1.0],
+            load_ratio=[1.0, 1.0],
+            core_node=list(range(n)),
+            core_threads=[1] * n,
+        ),
         slots=[1.0] * n,
         copy_ps=[planner.copied_line_s() * PS] * n,
         worker_core=list(range(n)),
         slow=[1] * n,
-        operators=[
-            ExchangeOperator(
-                one_sided=plan.one_sided,
-                steps=[_step(step, system, 0.0, n) for step in plan.steps],
-                costs=costs.messages(plan.name, PARTS),
-            )
-            for plan in plans
-        ],
-        chosen=0,
+        operators=_operators(plans, planner, 0.0, lambda plan: costs.messages(plan.name, PARTS)),
         fetch=[MessageCost()] * 4,
         queue_node=0,
         send_buffers=system.send_buffers,
         signal_every=system.signal_every,
-        think_ps=round(experiment.workload.description.clients.think_time.value * PS),
+        think_ps=_think_ps(experiment),
     )
+
+
+def _think_ps(experiment: Experiment) -> int:
+    return round(experiment.workload.description.clients.think_time.value * PS)
+
+
+def _operators(
+    plans: Sequence[OperatorPlan],
+    planner: Planner,
+    line_ps: float,
+    costs: Callable[[OperatorPlan], list[MessageCost]],
+) -> list[ExchangeOperator]:
+    """``line_ps``: of a thread for a line, where a step does not say; ``costs``: of buffers."""
+    return [
+        ExchangeOperator(
+            one_sided=plan.one_sided,
+            steps=[_step(step, planner.system, line_ps, planner.nodes) for step in plan.steps],
+            costs=costs(plan),
+        )
+        for plan in plans
+    ]
 
 
 def _step(step: StepPlan, system: JoinSystem, line_ps: float, n: int) -> ExchangeStep:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...kernel.plain_fields import plain
 from ...machine.copy_engines import NONE, EnginesInService, line_s, with_copy_engines
 from ...machine.costs import LINE_BYTES, CostModel
-from ...machine.reference.interconnect import Routes
+from ...machine.reference.interconnect import way
 from ...machine.service_machine import service_machine
 from .program import Background
 
@@ -88,28 +89,20 @@ class CopiedKinds:
         total = np.zeros((len(self.engine), len(costs.link_Bps)))
         if not costs.machine.links:
             return total
+        service = plain(found.service)
         data, request = LINE_BYTES + costs.link_header_bytes, costs.link_request_bytes
         response = costs.link_response_bytes
         for f in np.flatnonzero(self.engine != NONE).tolist():
-            at = found.service.core_node[found.core[self.engine[f]]]
+            at = service.core_node[found.core[self.engine[f]]]
             for home in np.flatnonzero(self.read[f] + self.written[f]).tolist():
                 if home == at:
                     continue
-                there = links_between(found.service.routes, home, at)
-                back = links_between(found.service.routes, at, home)
+                there = way(service, home, at)
+                back = way(service, at, home)
                 read, written = self.read[f, home], self.written[f, home]
                 total[f, there] += read * data[there] + written * response[there]
                 total[f, back] += read * request[back] + written * data[back]
         return total
-
-
-def links_between(routes: Routes, start: int, end: int) -> list[int]:
-    """The directed links from one place to another."""
-    found, at = [], end
-    while at != start:
-        found.append(routes.entering[start * routes.vertices + at])
-        at = routes.predecessor[start * routes.vertices + at]
-    return found
 
 
 def background_lines(one: Background, nodes: int) -> tuple[Floats, Floats]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._kernel import TaskSetup
 from ...machine.costs import CostModel
 from ...planes.experiment import Experiment
 from ...planes.model_plane import Counted, ModelPlane
@@ -30,7 +31,7 @@ from .commands import (
 from .facts import ENGINE, TasksFacts
 from .layout import Layout
 from .models import EventModel, Model, ReferenceModel
-from .parameters import PS_PER_S, TaskParameters, cores_of, task_parameters
+from .parameters import PS_PER_S, cores_of, task_setup
 from .parts_in_play import PartsInPlay
 from .piece_log import interconnect_ratio
 from .player import TasksPlayer
@@ -39,8 +40,8 @@ from .scan_paths import ScanPaths
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-ModelMaker = Callable[[TaskParameters, int, int], Model]
-"""From parameters, seed and replication."""
+ModelMaker = Callable[[TaskSetup, int, int], Model]
+"""From a setup, seed and replication."""
 
 PAGE_BYTES = 4096
 MIGRATIONS = ("in a core", "in a cache", "in a node", "between nodes")
@@ -53,8 +54,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         machine = scenario.machine
         costs = CostModel(machine)
         self.program = program_with(scenario, costs)
-        parameters = task_parameters(self.program, costs)
-        self.model = make(parameters, scenario.seed, replication)
+        self.model = make(task_setup(self.program, costs), scenario.seed, replication)
         workers = cores_of(machine, self.program.scheduling)
         player = TasksPlayer(self.model, costs, len(self.program.queries), workers.core_node)
         super().__init__(scenario, costs, workers, player)

@@ -38,6 +38,7 @@ from .parameters import cores_of
 from .piece_log import PieceLog
 from .scan_paths import ScanPaths
 from .steady_state import Rates, State, SteadyState
+from .watched import Watched
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -99,7 +100,7 @@ class TasksFlow:
         self._columns: dict[str, float] = {}
         self._lasting = False
         self._known: dict[State, Rates] = {}
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[str, Watched] = {}
         self._stealing: tuple[dict[str, float], Ints, Ints] | None = None  # but for the time
 
     @property
@@ -254,7 +255,7 @@ class TasksFlow:
 
     def observe(self, family: str) -> Any:
         """See Plane."""
-        watched, rates = self._watched.setdefault(family, _Watched()), self.rates()
+        watched, rates = self._watched.setdefault(family, Watched()), self.rates()
         if not watched.pieces:
             watched.pieces.append((0.0, max(self._time_s, SAMPLE_S), rates))
         seen = {
@@ -266,7 +267,7 @@ class TasksFlow:
         watched.pieces = []
         return seen
 
-    def _seen_by_placer(self, watched: _Watched) -> PlacerObservation:
+    def _seen_by_placer(self, watched: Watched) -> PlacerObservation:
         n, samples = len(self.machine.nodes), watched.samples(self._time_s)
         parts_cpu: dict[tuple[str, int], Floats] = {}
         parts_Bps: dict[tuple[str, int], Floats] = {}
@@ -305,7 +306,7 @@ class TasksFlow:
             partition_s=self.facts.partition_s,
         )
 
-    def _seen_by_stealing(self, watched: _Watched) -> StealingObservation:
+    def _seen_by_stealing(self, watched: Watched) -> StealingObservation:
         rates = self.rates()
         if self._stealing is None:
             busy = group_sums(rates.node, rates.running, len(self.machine.nodes))
@@ -316,7 +317,7 @@ class TasksFlow:
             )
         return StealingObservation(self._time_s, *self._stealing, self.facts.threshold_Bps)
 
-    def _seen_by_access_path(self, _: _Watched) -> AccessPathObservation:
+    def _seen_by_access_path(self, _: Watched) -> AccessPathObservation:
         parts = tuple(self.layout.parts.items())
         return self.paths.seen(self._time_s, parts, self._allowed().tolist())
 
@@ -333,7 +334,7 @@ class TasksFlow:
             for name in drawn
         }
 
-    def _seen_by_cores(self, watched: _Watched) -> CoresObservation:
+    def _seen_by_cores(self, watched: Watched) -> CoresObservation:
         length = sum(piece[1] for piece in watched.pieces)
         load = links = controllers = 0.0
         used = np.zeros(len(self.machine.nodes))
@@ -420,34 +421,3 @@ class TasksFlow:
         gains.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
         binding = gains[0].resource if gains[0].gain_per_10pct >= 0.01 else "what clients ask for"
         return dict.fromkeys(self.queries, Why(binding, tuple(gains)))
-
-
-class _Watched:
-    """Pieces of time since a family of policies was last asked: begin, length, rates."""
-
-    def __init__(self) -> None:
-        self.pieces: list[tuple[float, float, Rates]] = []
-
-    def add(self, begin_s: float, step_s: float, rates: Rates) -> None:
-        """One more; while the rates are the same ones, the last piece gets longer."""
-        if self.pieces and self.pieces[-1][2] is rates:
-            first_s, length_s, _ = self.pieces[-1]
-            self.pieces[-1] = (first_s, length_s + step_s, rates)
-        else:
-            self.pieces.append((begin_s, step_s, rates))
-
-    def samples(self, now_s: float) -> int:
-        """S, how many samples of ``SAMPLE_S`` there are."""
-        return max(round((now_s - self.pieces[0][0]) / SAMPLE_S), 1)
-
-    def weights(self, now_s: float, samples: int) -> list[tuple[Floats, Rates]]:
-        """For each piece the part of each sample (S,) that it fills, and its rates."""
-        if len(self.pieces) == 1:
-            return [(np.ones(samples), self.pieces[0][2])]
-        edges = np.linspace(self.pieces[0][0], now_s, samples + 1)
-        length = edges[1] - edges[0]
-        found = []
-        for begin, step, rates in self.pieces:
-            inside = np.minimum(edges[1:], begin + step) - np.maximum(edges[:-1], begin)
-            found.append((np.clip(inside, 0.0, None) / length, rates))
-        return found

@@ -9,22 +9,17 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..._kernel import EngineSetup, OsSetup, StageSetup, TaskSetup
 from ..._kernel import TaskModel as KernelTaskModel
+from ..._kernel import TaskSetup
 from ...kernel.histogram import Histogram
 from ...kernel.streams import stream_key
-from ...machine.os_scheduler import kernel_setup
 from .history import ARRIVAL_MIX, ARRIVALS, CLIENT_MIX, CLIENT_THINK
-from .parameters import NOTHING, StageParameters, TaskParameters
 from .reference.model import TaskModel as SimpyTaskModel
 from .reference.moved_workers import MovedWorkers
 from .reference.tasks import Use
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-# Buckets of the compiled model's histograms: 2^-7 of their power of two wide.
-BUCKETS_OF_A_POWER = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,12 +143,11 @@ class Model(Protocol):
 class EventModel:
     """The compiled model; ``traced``: it keeps its trace."""
 
-    def __init__(
-        self, parameters: TaskParameters, seed: int, replication: int, traced: bool = False
-    ) -> None:
-        model = KernelTaskModel(
-            task_setup(parameters, seed, replication, traced), seed, replication
-        )
+    def __init__(self, setup: TaskSetup, seed: int, replication: int, traced: bool = False) -> None:
+        clients = range(len(setup.client_query))
+        names = [name.format(client) for client in clients for name in (CLIENT_MIX, CLIENT_THINK)]
+        keys = [stream_key(seed, replication, name) for name in (*names, ARRIVAL_MIX, ARRIVALS)]
+        model = KernelTaskModel(setup, keys, seed, replication, traced)
         self._model = model
         self.run, self.copy, self.take_arrived = model.run, model.copy, model.take_arrived
         self.set_parts, self.block, self.place = model.set_parts, model.block, model.place
@@ -207,10 +201,8 @@ class EventModel:
 class ReferenceModel:
     """The model in plain SimPy."""
 
-    def __init__(
-        self, parameters: TaskParameters, seed: int, replication: int, traced: bool = False
-    ) -> None:
-        model = SimpyTaskModel(parameters, seed, replication)
+    def __init__(self, setup: TaskSetup, seed: int, replication: int, traced: bool = False) -> None:
+        model = SimpyTaskModel(setup, seed, replication)
         self._model, self._traced = model, traced
         self.run, self.copy = model.run, model.copy
         self.set_parts, self.block, self.place = model.set_parts, model.block, model.place
@@ -251,9 +243,7 @@ class ReferenceModel:
 
     def latencies(self, query: int) -> Histogram:
         """See Model."""
-        latencies_ps = self._model.queries.latencies_ps[query]
-        counts = np.bincount([_bucket(each) for each in latencies_ps], minlength=1)
-        return Histogram.of_kernel(counts.tolist(), float(sum(latencies_ps)))
+        return Histogram.of_values(self._model.queries.latencies_ps[query])
 
     def node_use(self) -> LocalUse:
         """See Model."""
@@ -294,7 +284,7 @@ class ReferenceModel:
     def idle(self) -> Ints:
         """See Model."""
         free = [w.node for w in self._model.workers.workers if w.in_use and w.task is None]
-        return np.bincount(np.array(free, dtype=np.int64), minlength=self._model.p.nodes)
+        return np.bincount(np.array(free, dtype=np.int64), minlength=self._model.workers.nodes)
 
     @property
     def parts_waiting(self) -> int:
@@ -309,121 +299,10 @@ class ReferenceModel:
     def service_use(self) -> ServiceUse:
         """See Model."""
         read, written, controller_ps, link_ps, core_ps = self._model.clock.service_use()
-        n = self._model.p.nodes  # an engine in a hub has a place of its own
+        n = self._model.workers.nodes  # an engine in a hub has a place of its own
         return ServiceUse(read[:n], written[:n], controller_ps[:n], link_ps, core_ps)
 
     def trace(self) -> Ints:
         """See Model."""
         rows = self._model.clock.trace if self._traced else []
         return np.array(rows, dtype=np.int64).reshape(-1, 6)
-
-
-def _bucket(value_ps: int) -> int:
-    shift = max(value_ps.bit_length() - BUCKETS_OF_A_POWER.bit_length(), 0)
-    return shift * BUCKETS_OF_A_POWER + (value_ps >> shift)
-
-
-def task_setup(p: TaskParameters, seed: int, replication: int, traced: bool = False) -> TaskSetup:
-    """The parameters as the compiled model takes them."""
-    machine, moved = p.machine, p.moved
-    clients = range(len(p.client_query))
-    names = [name.format(client) for client in clients for name in (CLIENT_MIX, CLIENT_THINK)]
-    keys = [stream_key(seed, replication, name) for name in (*names, ARRIVAL_MIX, ARRIVALS)]
-    mixed = [q for q, query in enumerate(p.queries) if not query.clients]
-    return TaskSetup(
-        read_ps=machine.read_ps,
-        write_ps=machine.write_ps,
-        latency_ps=machine.latency_ps,
-        load=machine.curve.load,
-        load_ratio=machine.curve.ratio,
-        core_node=machine.core_node,
-        core_threads=machine.core_threads,
-        data_ps=machine.data_ps,
-        request_ps=machine.request_ps,
-        entering=machine.routes.entering,
-        predecessor=machine.routes.predecessor,
-        vertices=machine.routes.vertices,
-        smt_throughput=machine.smt_throughput,
-        entries=machine.entries,
-        directory_in_memory=machine.directory_in_memory,
-        worker_core=p.worker_core,
-        worker_node=p.worker_node,
-        os=OsSetup() if moved is None else kernel_setup(moved.setup, moved.begin, moved.own),
-        switch_ps=p.switch_ps,
-        one_queue=p.one_queue,
-        copy_core=p.copy_core,
-        copy_slots=p.copy_slots,
-        near=np.array(p.near, dtype=np.int64),
-        memory_nodes=p.memory_nodes,
-        classes=p.classes,
-        stages=[_stage_setup(stage) for stage in p.stages],
-        query_first=[*(query.first for query in p.queries), len(p.stages)],
-        cumulative=[query.cumulative for query in p.queries],
-        last_of_mix=max(mixed, default=NOTHING),
-        part_rows=[[rows for rows, _ in parts] for parts in p.tables],
-        part_node=[[node for _, node in parts] for parts in p.tables],
-        client_query=p.client_query,
-        concurrency=p.concurrency,
-        task_ps=p.task_ps,
-        look_ps=p.look_ps,
-        wake_ps=p.wake_ps,
-        queue_per_worker=p.queue_per_worker,
-        think_ps=p.think_ps,
-        arrival_ps=p.arrival_ps,
-        streams=np.array(keys, dtype=np.uint64),
-        traced=traced,
-        engines=_engine_setup(p),
-        paths=p.paths,
-    )
-
-
-def _engine_setup(p: TaskParameters) -> EngineSetup:
-    read, written = np.zeros((2, len(p.background), p.nodes))
-    for b, piece in enumerate(p.background):
-        for use in piece.demand.memory:
-            read[b, use.home], written[b, use.home] = use.read, use.written
-    return EngineSetup(
-        core=[engine.core for engine in p.engines],
-        contexts=[engine.contexts for engine in p.engines],
-        setup_ps=[engine.setup_ps for engine in p.engines],
-        request_ps=[engine.request_ps for engine in p.engines],
-        line_ps=[engine.line_ps for engine in p.engines],
-        free_line_ps=[engine.free_line_ps for engine in p.engines],
-        slots=[engine.slots for engine in p.engines],
-        of_node=p.engine_of_node if p.engines else (),
-        background_core=[piece.core for piece in p.background],
-        background_engine=[piece.engine for piece in p.background],
-        background_instructions_ps=[piece.demand.instructions_ps for piece in p.background],
-        background_read=read.tolist(),
-        background_written=written.tolist(),
-        background_slots=[piece.demand.memory[0].slots for piece in p.background],
-    )
-
-
-def _stage_setup(stage: StageParameters) -> StageSetup:
-    return StageSetup(
-        task_class=stage.task_class,
-        table=stage.table,
-        counted=stage.counted,
-        inputs=stage.inputs,
-        followers=stage.followers,
-        pipelined=stage.pipelined,
-        kept=stage.kept,
-        parts_min=stage.parts_min,
-        concurrency=stage.concurrency,
-        per_row=stage.per_row,
-        per_part=stage.per_part,
-        per_input_task=stage.per_input_task,
-        constant=stage.constant,
-        most=stage.most,
-        instructions_ps=stage.instructions_ps,
-        separate_ps=stage.separate_ps,
-        slots=stage.slots,
-        place=[use.place for use in stage.memory],
-        read=[use.read for use in stage.memory],
-        written=[use.written for use in stage.memory],
-        lines=stage.lines,
-        chunk_entries=stage.chunk_entries,
-        warm_lines=stage.warm_lines,
-        warm_ps=stage.warm_ps,
-    )

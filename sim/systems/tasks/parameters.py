@@ -5,22 +5,22 @@ Nodes, classes, tables, stages and workers are positions; times are picoseconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, isinf
 
 import numpy as np
 import numpy.typing as npt
 
 from ....topologies import Machine
+from ..._kernel import OsSetup, StageSetup, TaskSetup
 from ...machine.costs import CostModel
-from ...machine.os_scheduler import OsSchedulerSetup, scheduler_of
-from ...machine.reference.service_machine import ServiceMachine
+from ...machine.os_scheduler import scheduler_of
 from ...machine.service_machine import service_machine
 from ...machine.threads import Workers, place_workers
-from .engine_parameters import BackgroundPiece, EngineParameters, engines_in_play
+from .engine_parameters import engines_in_play
 from .program import EntryCost, Place, Program, Scheduling, Stage
 
-Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 PS_PER_S = 1e12
 NEVER_PS = 2**63 - 1
@@ -33,173 +33,61 @@ PLACES: tuple[Place, ...] = ("part", "local", "interleaved")
 COPIES_AT_ONCE = 1 << 12
 
 
-@dataclass(frozen=True)
-class MemoryLines:
-    """Lines per entry; ``place``: a position in ``PLACES``."""
-
-    place: int
-    read: float
-    written: float
-
-
-@dataclass(frozen=True)
-class StageParameters:
-    """See ``program.Stage``. Costs per entry are by node of the thread, in ps.
-
-    ``counted``: the table whose parts ``parts_min`` is about. ``kept``: a later stage follows the
-    nodes of its tasks. ``concurrency`` 0: as the system says. ``chunk_entries``: copied at a time
-    where a copy engine does it; 0: none may.
-    """
-
-    task_class: int
-    query: int
-    table: int
-    counted: int
-    inputs: tuple[int, ...]
-    followers: tuple[int, ...]
-    pipelined: bool
-    kept: bool
-    parts_min: int
-    concurrency: int
-    per_row: float
-    per_part: float
-    per_input_task: float
-    constant: float
-    most: float
-    instructions_ps: tuple[float, ...]
-    separate_ps: tuple[float, ...]
-    slots: tuple[float, ...]
-    memory: tuple[MemoryLines, ...]
-    warm_lines: tuple[float, ...]
-    warm_ps: tuple[float, ...]
-    chunk_entries: float = 0.0
-
-    @property
-    def lines(self) -> float:
-        """That an entry reads and writes."""
-        return sum(part.read + part.written for part in self.memory)
-
-
-@dataclass(frozen=True)
-class MovedThreads:
-    """Workers that the operating system moves: where each begins, and its ``own`` processors."""
-
-    setup: OsSchedulerSetup
-    begin: tuple[int, ...]
-    own: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True)
-class QueryParameters:
-    """Stages ``first`` to ``end`` - 1; ``cumulative``: shares of the mix up to this one."""
-
-    first: int
-    end: int
-    clients: int
-    cumulative: float
-
-
-@dataclass(frozen=True)
-class TaskParameters:
-    """What is played; see ``program.Program``.
-
-    ``near[i]``: all nodes by latency, see ``near_nodes``. ``copy_core[i]``: the
-    core of node i's copying thread, which has ``copy_slots[i]`` lines under way. ``tables``: of
-    each its parts, (rows, node). ``concurrency`` 0: as many as workers are free. ``arrival_ps`` 0:
-    closed clients. ``paths``: of scans, by stage and home (all nodes first), see ``paths.py``.
-    closed clients. ``worker_node``: of whose pool each is. ``moved``: None where each has a core.
-    ``one_queue``: of the whole machine, that of the first node with workers.
-    """
-
-    machine: ServiceMachine
-    worker_core: tuple[int, ...]
-    worker_node: tuple[int, ...]
-    copy_core: tuple[int, ...]
-    copy_slots: tuple[float, ...]
-    near: tuple[tuple[int, ...], ...]
-    memory_nodes: tuple[int, ...]
-    classes: int
-    stages: tuple[StageParameters, ...]
-    queries: tuple[QueryParameters, ...]
-    tables: tuple[tuple[tuple[int, int], ...], ...]
-    concurrency: int
-    task_ps: float
-    look_ps: int
-    wake_ps: int
-    queue_per_worker: bool
-    mix_clients: int
-    think_ps: float
-    arrival_ps: float
-    engines: tuple[EngineParameters, ...] = ()
-    engine_of_node: tuple[int, ...] = ()
-    paths: tuple[int, ...] = ()
-    background: tuple[BackgroundPiece, ...] = ()
-    moved: MovedThreads | None = None
-    switch_ps: float = 0.0
-    one_queue: bool = False
-
-    @property
-    def nodes(self) -> int:
-        """n, with and without workers."""
-        return len(self.near)
-
-    @property
-    def client_query(self) -> tuple[int, ...]:
-        """Of each closed client, the query that it asks for; ``NOTHING``: it draws from the mix."""
-        if self.arrival_ps > 0:
-            return ()
-        own = [q for q, query in enumerate(self.queries) for _ in range(query.clients)]
-        return (*own, *[NOTHING] * self.mix_clients)
-
-
-def task_parameters(program: Program, costs: CostModel) -> TaskParameters:
+def task_setup(program: Program, costs: CostModel) -> TaskSetup:
     """The program's numbers on the machine of ``costs``."""
     scheduling, nodes = program.scheduling, len(costs.machine.nodes)
     pool = np.repeat(np.arange(nodes, dtype=np.int64), scheduling.workers)
     workers = cores_of(costs.machine, scheduling)
-    moved = None if scheduling.affinity == "core" else moved_threads(costs.machine, scheduling)
+    pinned = scheduling.affinity == "core"
     threads = np.maximum(workers.on_cores.astype(np.int64), 1)
     machine = service_machine(
         costs,
         np.concatenate([workers.core_node, np.arange(nodes, dtype=np.int64)]),
         np.concatenate([threads, np.full(nodes, COPIES_AT_ONCE, dtype=np.int64)]),
     )
-    one_queue = scheduling.queue == "machine"
-    memory = [k for k, node in enumerate(costs.machine.nodes) if node.memory_bytes != 0]
-    look_s = scheduling.look_s
     engines = engines_in_play(machine, program, costs)
-    if moved is not None:  # they use none
+    if not pinned:  # they use none
         engines = replace(engines, engines=(), of_node=(), paths=())
-    return TaskParameters(
+    one_queue, arrivals_per_s = scheduling.queue == "machine", program.arrivals_per_s
+    first, shares = [0], [0.0]
+    for query in program.queries:
+        first.append(first[-1] + len(query.stages))
+        shares.append(shares[-1] + (0.0 if query.clients else query.share))
+    mixed = [q for q, query in enumerate(program.queries) if not query.clients]
+    own = [q for q, query in enumerate(program.queries) for _ in range(query.clients)]
+    return TaskSetup(
         machine=engines.machine,
-        worker_core=tuple(workers.core.tolist()) if moved is None else (0,) * len(pool),
-        worker_node=tuple(pool.tolist() if not one_queue else (pool * 0 + pool[0]).tolist()),
-        copy_core=tuple(range(workers.cores, workers.cores + nodes)),
-        copy_slots=tuple(costs.streaming_misses.tolist()),
-        near=near_nodes(costs),
-        memory_nodes=tuple(memory),
-        classes=len(program.classes),
-        stages=_stages(program),
-        queries=_queries(program),
-        tables=tuple(
-            tuple((part.rows, INTERLEAVED if part.node is None else part.node) for part in t.parts)
-            for t in program.tables
-        ),
-        concurrency=scheduling.concurrency or 0,
-        task_ps=scheduling.task_s * PS_PER_S,
-        look_ps=NEVER_PS if isinf(look_s) else round(look_s * PS_PER_S),
-        wake_ps=round(scheduling.wake_s * PS_PER_S),
-        queue_per_worker=scheduling.queue == "worker",
-        mix_clients=program.mix_clients,
-        think_ps=program.think_s * PS_PER_S,
-        arrival_ps=PS_PER_S / program.arrivals_per_s if program.arrivals_per_s > 0 else 0.0,
-        engines=engines.engines,
-        engine_of_node=engines.of_node,
-        paths=engines.paths,
-        background=engines.background,
-        moved=moved,
+        worker_core=workers.core if pinned else pool * 0,
+        worker_node=pool * 0 + pool[0] if one_queue else pool,
+        os=OsSetup() if pinned else moved_threads(costs.machine, scheduling),
         switch_ps=scheduling.switch_s * PS_PER_S,
         one_queue=one_queue,
+        copy_core=range(workers.cores, workers.cores + nodes),
+        copy_slots=costs.streaming_misses,
+        near=np.array(near_nodes(costs), dtype=np.int64),
+        memory_nodes=[k for k, node in enumerate(costs.machine.nodes) if node.memory_bytes != 0],
+        classes=len(program.classes),
+        stages=_stages(program),
+        query_first=first,
+        cumulative=shares[1:],
+        last_of_mix=max(mixed, default=NOTHING),
+        part_rows=[[part.rows for part in table.parts] for table in program.tables],
+        part_node=[
+            [INTERLEAVED if part.node is None else part.node for part in table.parts]
+            for table in program.tables
+        ],
+        client_query=[] if arrivals_per_s > 0 else [*own, *[NOTHING] * program.mix_clients],
+        concurrency=scheduling.concurrency or 0,
+        task_ps=scheduling.task_s * PS_PER_S,
+        look_ps=NEVER_PS if isinf(scheduling.look_s) else round(scheduling.look_s * PS_PER_S),
+        wake_ps=round(scheduling.wake_s * PS_PER_S),
+        queue_per_worker=scheduling.queue == "worker",
+        think_ps=program.think_s * PS_PER_S,
+        arrival_ps=PS_PER_S / arrivals_per_s if arrivals_per_s > 0 else 0.0,
+        engines=engines.engines,
+        engine_of_node=engines.of_node,
+        background=engines.background,
+        paths=engines.paths,
     )
 
 
@@ -217,19 +105,19 @@ def cores_of(machine: Machine, scheduling: Scheduling) -> Workers:
     )
 
 
-def _scheduler(machine: Machine, scheduling: Scheduling) -> OsSchedulerSetup:
+def _scheduler(machine: Machine, scheduling: Scheduling) -> OsSetup:
     return scheduler_of(machine, np.flatnonzero(scheduling.workers).tolist())
 
 
-def moved_threads(machine: Machine, scheduling: Scheduling) -> MovedThreads:
+def moved_threads(machine: Machine, scheduling: Scheduling) -> OsSetup:
     """Threads of each node's pool begin on its processors in turn."""
     setup = _scheduler(machine, scheduling)
-    begin, own = [], []
+    begin, own, everywhere = [], [], range(len(setup.node))
     for position, count in enumerate(scheduling.workers.tolist()):
-        cpus = tuple(cpu for cpu, node in enumerate(setup.node) if node == position)
+        cpus = [cpu for cpu, node in enumerate(setup.node) if node == position]
         begin += [cpus[k % len(cpus)] for k in range(count)]
-        own += [cpus if scheduling.affinity == "node" else tuple(range(setup.cpus))] * count
-    return MovedThreads(setup, tuple(begin), tuple(own))
+        own += [cpus if scheduling.affinity == "node" else [*everywhere]] * count
+    return setup.replaced(begin=begin, own=own)
 
 
 def near_nodes(costs: CostModel) -> tuple[tuple[int, ...], ...]:
@@ -243,20 +131,10 @@ def near_nodes(costs: CostModel) -> tuple[tuple[int, ...], ...]:
     return tuple(found)
 
 
-def _queries(program: Program) -> tuple[QueryParameters, ...]:
-    found, first, shares = [], 0, 0.0
-    for query in program.queries:
-        end = first + len(query.stages)
-        shares += 0.0 if query.clients else query.share
-        found.append(QueryParameters(first, end, query.clients, shares))
-        first = end
-    return tuple(found)
-
-
-def _stages(program: Program) -> tuple[StageParameters, ...]:
+def _stages(program: Program) -> list[StageSetup]:
     numbers = {name: k for k, name in enumerate(program.classes)}
-    found: list[StageParameters] = []
-    for q, query in enumerate(program.queries):
+    found: list[StageSetup] = []
+    for query in program.queries:
         first = len(found)
         stages = query.stages
         if not any(_always(stages, s) for s in range(len(stages))):
@@ -274,13 +152,12 @@ def _stages(program: Program) -> tuple[StageParameters, ...]:
                 for t in followers
             )
             found.append(
-                StageParameters(
+                StageSetup(
                     task_class=numbers[stage.task_class],
-                    query=q,
                     table=NOTHING if stage.table is None else stage.table,
                     counted=NOTHING if counted is None else counted,
-                    inputs=tuple(first + k for k in stage.inputs),
-                    followers=tuple(first + t for t in followers),
+                    inputs=[first + k for k in stage.inputs],
+                    followers=[first + t for t in followers],
                     pipelined=stage.pipelined,
                     kept=kept,
                     parts_min=stage.parts_min,
@@ -290,26 +167,23 @@ def _stages(program: Program) -> tuple[StageParameters, ...]:
                     per_input_task=entries.per_input_task,
                     constant=entries.constant,
                     most=entries.most,
-                    instructions_ps=tuple((cost.instructions_s * PS_PER_S).tolist()),
-                    separate_ps=tuple((cost.separate_s * PS_PER_S).tolist()),
-                    slots=tuple(np.asarray(cost.misses_at_once, dtype=np.float64).tolist()),
-                    memory=tuple(
-                        MemoryLines(PLACES.index(use.place), use.read, use.written)
-                        for use in cost.memory
-                    ),
+                    instructions_ps=cost.instructions_s * PS_PER_S,
+                    separate_ps=cost.separate_s * PS_PER_S,
+                    slots=cost.misses_at_once,
+                    place=[PLACES.index(use.place) for use in cost.memory],
+                    read=[use.read for use in cost.memory],
+                    written=[use.written for use in cost.memory],
+                    lines=sum(use.read + use.written for use in cost.memory),
                     chunk_entries=stage.chunk_entries,
                     warm_lines=_by_node(cost.warm_lines, cost, 1.0),
                     warm_ps=_by_node(cost.warm_s, cost, PS_PER_S),
                 )
             )
-    return tuple(found)
+    return found
 
 
-def _by_node(
-    values: npt.NDArray[np.float64] | None, cost: EntryCost, times: float
-) -> tuple[float, ...]:
-    found = np.zeros(len(cost.instructions_s)) if values is None else values * times
-    return tuple(found.tolist())
+def _by_node(values: Floats | None, cost: EntryCost, times: float) -> Floats:
+    return np.zeros(len(cost.instructions_s)) if values is None else values * times
 
 
 def _counted(stages: tuple[Stage, ...], s: int) -> int | None:

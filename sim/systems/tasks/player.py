@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...kernel.histogram import Histogram
 from ...machine.costs import LINE_BYTES, CostModel
-from ...planes.model_plane import Counted
+from ...planes.model_plane import Counted, OfModel
 from .models import Model
 from .parameters import PS_PER_S
 
@@ -34,22 +34,14 @@ class _Sums:
     latency_ps: Floats
 
 
-class TasksPlayer:
+class TasksPlayer(OfModel[Model]):
     """See ``model_plane.Player``; ``core_node`` (C,): of the cores of workers."""
 
     def __init__(self, model: Model, costs: CostModel, queries: int, core_node: Ints) -> None:
-        self.model, self.costs, self.queries = model, costs, queries
+        super().__init__(model)
+        self.costs, self.queries = costs, queries
         self.core_node, self.cores = core_node, len(core_node)
         self._before, self._latencies = self._sums(), self._histograms()
-
-    @property
-    def events(self) -> int:
-        """See Player."""
-        return self.model.events
-
-    def run(self, until_ps: int) -> bool:
-        """See Player."""
-        return self.model.run(until_ps)
 
     def _sums(self) -> _Sums:
         used = self.model.service_use()
@@ -74,7 +66,8 @@ class TasksPlayer:
     def counted(self) -> Counted:
         """See Player; slots of misses are not counted."""
         return replace(
-            self.sums()[0], latencies=tuple(map(_since, self._histograms(), self._latencies))
+            self.sums()[0],
+            latencies=tuple(map(Histogram.since, self._histograms(), self._latencies)),
         )
 
     def sums(self) -> tuple[Counted, Floats]:
@@ -115,9 +108,3 @@ class TasksPlayer:
         most = self.model.now_ps * (1.0 + SLACK) + 1.0
         if (now.controller_ps > most).any() or (now.link_ps > most).any():
             raise RuntimeError("a controller or a link did more than time allows")
-
-
-def _since(now: Histogram, before: Histogram) -> Histogram:
-    counts = now.counts.copy()
-    counts[: len(before.counts)] -= before.counts
-    return Histogram(now.edges, counts, now.total - before.total)

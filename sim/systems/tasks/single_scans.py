@@ -21,8 +21,7 @@ from .engine_parameters import initial_paths
 from .entry_costs import EntryCosts, InOrder
 from .instructions import OperatorInstructions
 from .layout import PartState
-from .models import task_setup
-from .parameters import task_parameters
+from .parameters import task_setup
 from .paths import PATHS
 from .program import Background, Entries, Part, Path, Program, Query, Scheduling, Stage, Table
 from .steady_state import State, SteadyState
@@ -176,7 +175,7 @@ class EventScans:
         self, costs: CostModel, node: int, stages: Sequence[Stage], pieces: Sequence[Background]
     ) -> None:
         made = _program(stages, node, len(costs.machine.nodes), tuple(pieces))
-        self.plays = ScanPlays(task_setup(task_parameters(made, costs), 0, 0))
+        self.plays = ScanPlays(task_setup(made, costs))
         # Planes list those of the interconnect first.
         kinds = ("interconnect", "copy-engine")
         order = [k for kind in kinds for k, one in enumerate(pieces) if one.kind == kind]

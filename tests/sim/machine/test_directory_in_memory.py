@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from numatwin.sim import _kernel
+from numatwin.sim._kernel import ServiceMachine
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.machine.reference import shared_service as reference
-from numatwin.sim.machine.reference.interconnect import Routes
-from numatwin.sim.machine.reference.memory_controller import LoadCurve
-from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand, ServiceMachine
+from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand
 from numatwin.sim.machine.service_machine import service_machine
 from numatwin.sim.systems.tasks.service_times import Kinds, ServiceTimes
 from numatwin.topologies import load_machine
@@ -27,15 +26,18 @@ MACHINE = ServiceMachine(
     read_ps=(1.0 * NS, 1.0 * NS),
     write_ps=(1.0 * NS, 1.0 * NS),
     latency_ps=(100.0 * NS,) * 4,
-    curve=LoadCurve((0.0, 1.0), (1.0, 1.0)),
+    load=(0.0, 1.0),
+    load_ratio=(1.0, 1.0),
     core_node=(0, 1),
     core_threads=(1, 1),
     data_ps=(4 * NS, 4 * NS),
     request_ps=(0, 0),
-    routes=Routes((-1, 0, 1, -1), (-1, 0, 1, -1), 2),
+    entering=(-1, 0, 1, -1),
+    predecessor=(-1, 0, 1, -1),
+    vertices=2,
     directory_in_memory=True,
 )
-WIDE = MACHINE._replace(data_ps=(0, 0))
+WIDE = MACHINE.replaced(data_ps=(0, 0))
 MAKERS = [_kernel.SharedService, reference.SharedService]
 BOTH = pytest.mark.parametrize("make", MAKERS, ids=["kernel", "reference"])
 
@@ -60,7 +62,7 @@ def scanned(make: Any, machine: ServiceMachine, cores: list[int]) -> tuple[list[
         (WIDE, [1], [1.0]),  # others read a line again and again: it is set once
         # A link of 0.25 lines a ns: T + 0.5 (T - 0.25) / T = 1.
         (MACHINE, [0, 1], [np.sqrt(3) / 4, 0.25]),
-        (MACHINE._replace(directory_in_memory=False), [0, 1], [0.75, 0.25]),
+        (MACHINE.replaced(directory_in_memory=False), [0, 1], [0.75, 0.25]),
     ],
 )
 def test_by_hand(make: Any, machine: ServiceMachine, cores: list[int], expected: float) -> None:

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from numatwin.sim import _kernel
+from numatwin.sim._kernel import ServiceMachine
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.machine.reference import shared_service as reference
-from numatwin.sim.machine.reference.interconnect import Routes
-from numatwin.sim.machine.reference.memory_controller import LoadCurve
-from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand, ServiceMachine
+from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand
 from numatwin.sim.machine.service_machine import service_machine
 from numatwin.sim.systems.tasks.service_times import Kinds, ServiceTimes
 from numatwin.topologies import Machine, build_machine, load_machine
@@ -26,12 +25,15 @@ MACHINE = ServiceMachine(
     read_ps=(1.0 * NS, 1.0 * NS),
     write_ps=(1.0 * NS, 1.0 * NS),
     latency_ps=(100.0 * NS, 200.0 * NS, 200.0 * NS, 100.0 * NS),
-    curve=LoadCurve((0.0, 1.0), (1.0, 1.0)),
+    load=(0.0, 1.0),
+    load_ratio=(1.0, 1.0),
     core_node=tuple(NODE.tolist()),
     core_threads=(1, 1, 1, 1),
     data_ps=(4 * NS, 4 * NS),
     request_ps=(0, 0),
-    routes=Routes((-1, 0, 1, -1), (-1, 0, 1, -1), 2),
+    entering=(-1, 0, 1, -1),
+    predecessor=(-1, 0, 1, -1),
+    vertices=2,
 )
 MAKERS = [_kernel.SharedService, reference.SharedService]
 BOTH = pytest.mark.parametrize("make", MAKERS, ids=["kernel", "reference"])
@@ -39,7 +41,7 @@ BOTH = pytest.mark.parametrize("make", MAKERS, ids=["kernel", "reference"])
 
 def rates(make: Any, entries: float, scans: dict[int, float], until: int = 6 * MS) -> list[float]:
     """Lines per ns of endless scans on cores, each with so many lines under way."""
-    service = make(MACHINE._replace(entries=(entries, entries)))
+    service = make(MACHINE.replaced(entries=(entries, entries)))
     pieces = []
     for core, slots in scans.items():
         demand = service.demand(PieceDemand(memory=(MemoryUse(0, 1.0, slots=slots),)))
@@ -85,7 +87,7 @@ def test_where_no_link_is_short_nothing_changes(make: Any, scans: dict[int, floa
 
 @BOTH
 def test_the_queue_empties_when_far_readers_leave(make: Any) -> None:
-    service = make(MACHINE._replace(entries=(100.0, 100.0)))
+    service = make(MACHINE.replaced(entries=(100.0, 100.0)))
     pieces = []
     for core, slots in ((0, 160.0), (2, 400.0)):
         demand = service.demand(PieceDemand(memory=(MemoryUse(0, 1.0, slots=slots),)))

@@ -12,14 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.sim import _kernel
-from numatwin.sim.machine.os_scheduler import (
-    Level,
-    OsSchedulerSetup,
-    base_slice_ps,
-    domains_from,
-    kernel_setup,
-    scheduler_of,
-)
+from numatwin.sim._kernel import OsSetup
+from numatwin.sim.machine.os_scheduler import Level, base_slice_ps, processors_of, scheduler_of
+from numatwin.sim.machine.reference.os_balancing import weight
 from numatwin.sim.machine.reference.os_scheduler import OsScheduler
 from numatwin.topologies import load_machine
 
@@ -30,7 +25,7 @@ RING = np.array([[10, 20, 30, 20], [20, 10, 20, 30], [30, 20, 10, 20], [20, 30, 
 
 def processors(
     node: list[int], distance: Any = None, threads_per_core: int = 1, cores_per_cache: int = 0
-) -> OsSchedulerSetup:
+) -> OsSetup:
     """Processors on these nodes, of which all cores share a cache unless fewer do."""
     core = [k // threads_per_core for k in range(len(node))]
     cache = [100 * n for n in node]
@@ -41,31 +36,33 @@ def processors(
     nodes = sorted(set(node))
     table = np.full((len(nodes), len(nodes)), 20.0) if distance is None else distance
     np.fill_diagonal(table, 10.0)
-    domains, of = domains_from(core, cache, node, nodes, table)
-    slice_ps = base_slice_ps(len(node))
-    return OsSchedulerSetup(tuple(core), tuple(cache), tuple(node), domains, of, slice_ps=slice_ps)
+    return processors_of(core, cache, node, nodes, table)
 
 
 TWO = processors([0, 0])
 SQUARE = processors([0, 0, 1, 1, 2, 2, 3, 3], RING)
 
 
-def reference(setup: OsSchedulerSetup, begin: Any, own: Any) -> Any:
+def threads_on(setup: OsSetup, begin: Any, own: Any) -> OsSetup:
+    return setup.replaced(begin=begin, own=[list(mask) for mask in own])
+
+
+def reference(setup: OsSetup, begin: Any, own: Any) -> Any:
     """The twin in Python."""
-    return OsScheduler(setup, begin, own)
+    return OsScheduler(threads_on(setup, begin, own))
 
 
-def kernel(setup: OsSchedulerSetup, begin: Any, own: Any) -> Any:
+def kernel(setup: OsSetup, begin: Any, own: Any) -> Any:
     """The compiled one."""
-    return _kernel.OsScheduler(kernel_setup(setup, begin, own))
+    return _kernel.OsScheduler(threads_on(setup, begin, own))
 
 
 BOTH = pytest.mark.parametrize("make", [kernel, reference])
 
 
-def scheduler(make: Any, setup: OsSchedulerSetup, threads: int) -> Any:
+def scheduler(make: Any, setup: OsSetup, threads: int) -> Any:
     """Threads that may run anywhere and begin on processor 0."""
-    return make(setup, [0] * threads, [range(setup.cpus)] * threads)
+    return make(setup, [0] * threads, [range(len(setup.core))] * threads)
 
 
 def where(made: Any, threads: int) -> list[int]:
@@ -77,24 +74,24 @@ def test_domains_of_a_ring() -> None:
     """A level for caches (which are nodes), for the neighbours, and for all, of overlapping spans
     of three nodes; the distance of 30 is not above that up to which new threads are placed."""
     of = [SQUARE.domains[d] for d in SQUARE.domains_of[0]]
-    assert [(one.level, one.weight) for one in of] == [
+    assert [(one.level, weight(one)) for one in of] == [
         (Level.CACHE, 2),
         (Level.BEYOND, 6),
         (Level.BEYOND, 8),
     ]
-    assert of[1].groups == ((0, 1), (2, 3), (6, 7))
-    assert of[2].groups == ((0, 1, 2, 3, 6, 7), (2, 3, 4, 5, 6, 7))
+    assert of[1].groups == [[0, 1], [2, 3], [6, 7]]
+    assert of[2].groups == [[0, 1, 2, 3, 6, 7], [2, 3, 4, 5, 6, 7]]
     assert all(one.places_new_threads for one in of)
     assert [one.spreads for one in of] == [False, True, False]
 
 
 def test_domains_of_machines_that_are_bundled() -> None:
     opteron = scheduler_of(load_machine("opteron-4n"), range(4))
-    assert [opteron.domains[d].weight for d in opteron.domains_of[0]] == [4, 12, 16]
+    assert [weight(opteron.domains[d]) for d in opteron.domains_of[0]] == [4, 12, 16]
     epyc = scheduler_of(load_machine("epyc-2s-nps4"), range(8))
     levels = [epyc.domains[d].level for d in epyc.domains_of[0]]
     assert levels[:3] == [Level.CORE, Level.CACHE, Level.NODE]
-    assert epyc.domains[epyc.domains_of[0][-1]].weight == epyc.cpus
+    assert weight(epyc.domains[epyc.domains_of[0][-1]]) == len(epyc.core)
 
 
 @pytest.mark.parametrize(("cpus", "ms"), [(1, 0.7), (2, 1.4), (4, 2.1), (8, 2.8), (64, 2.8)])
@@ -327,20 +324,20 @@ STEPS = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(MACHINES), st.integers(1, 12), STEPS, st.booleans())
 def test_kernel_and_reference_leave_threads_on_the_same_processors(
-    setup: OsSchedulerSetup, threads: int, steps: list[tuple[str, int, int, int]], bound: bool
+    setup: OsSetup, threads: int, steps: list[tuple[str, int, int, int]], bound: bool
 ) -> None:
     """And each processor runs one thread at most, each awake one is somewhere, and no allowed
     processor is idle while a thread waits on it."""
     own = [
-        [cpu for cpu in range(setup.cpus) if not bound or cpu % 2 == thread % 2]
+        [cpu for cpu in range(len(setup.core)) if not bound or cpu % 2 == thread % 2]
         for thread in range(threads)
     ]
-    begin = [thread % setup.cpus for thread in range(threads)]
+    begin = [thread % len(setup.core) for thread in range(threads)]
     pair = [make(setup, begin, own) for make in (kernel, reference)]
     awake: set[int] = set()
-    allowed, now = set(range(setup.cpus)), 0
+    allowed, now = set(range(len(setup.core))), 0
     for what, number, other, passed in steps:
-        thread, cpu = number % threads, other % setup.cpus if other >= 0 else -1
+        thread, cpu = number % threads, other % len(setup.core) if other >= 0 else -1
         on = pair[1].on(thread)
         if what == "tick":
             at = [one.next_tick(now) for one in pair]
@@ -357,7 +354,7 @@ def test_kernel_and_reference_leave_threads_on_the_same_processors(
             elif what == "sleep" and on >= 0:
                 one.sleep(now, thread)
             elif what == "use":
-                allowed = {(number + k) % setup.cpus for k in range(abs(other) + 1)}
+                allowed = {(number + k) % len(setup.core) for k in range(abs(other) + 1)}
                 one.use(now, sorted(allowed))
         if what == "wake":
             awake.add(thread)

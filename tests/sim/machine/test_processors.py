@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.sim import _kernel
-from numatwin.sim.machine.processors import Processors
-from numatwin.sim.machine.reference.processors import Process, SharedProcessors
+from numatwin.sim._kernel import ProcessorSetup
+from numatwin.sim.machine.reference.processors import SharedProcessors
+from numatwin.sim.machine.reference.run_queues import Process
 
 US, MS = 1_000_000, 1_000_000_000
 SLICE, TICK = 3 * MS, 4 * MS
@@ -48,7 +49,7 @@ class Kernel:
 class Reference:
     def __init__(self, count: int, processes: int, **costs: Any) -> None:
         self.env = simpy.Environment()
-        setup = Processors(count, SLICE, TICK, **costs)
+        setup = ProcessorSetup(count=count, slice_ps=SLICE, tick_ps=TICK, **costs)
         self.shared = SharedProcessors(self.env, setup)
         self.processes = [Process(place) for place in range(processes)]
         self.ended: list[tuple[int, int]] = []

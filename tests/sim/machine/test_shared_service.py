@@ -16,27 +16,43 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.sim import _kernel
+from numatwin.sim._kernel import ServiceMachine
 from numatwin.sim.machine.reference import shared_service as reference
-from numatwin.sim.machine.reference.interconnect import Routes
-from numatwin.sim.machine.reference.memory_controller import LoadCurve
 from numatwin.sim.machine.reference.served_pieces import ServedPieces
-from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand, ServiceMachine
+from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand
 from numatwin.sim.machine.reference.shared_service import NEVER
 
 NS = 1000
 US = 1_000_000
-FLAT = LoadCurve((0.0, 1.0), (1.0, 1.0))
 MACHINE = ServiceMachine(
     read_ps=(1.0 * NS, 1.0 * NS),
     write_ps=(2.0 * NS, 2.0 * NS),
     latency_ps=(100.0 * NS, 200.0 * NS, 200.0 * NS, 100.0 * NS),
-    curve=FLAT,
+    load=(0.0, 1.0),
+    load_ratio=(1.0, 1.0),
     core_node=(0, 0, 1, 1),
     core_threads=(1, 1, 1, 1),
     data_ps=(4 * NS, 4 * NS),
     request_ps=(1 * NS, 1 * NS),
-    routes=Routes((-1, 0, 1, -1), (-1, 0, 1, -1), 2),
+    entering=(-1, 0, 1, -1),
+    predecessor=(-1, 0, 1, -1),
+    vertices=2,
 )
+
+
+def one_node(line_ps: float, latency_ps: float, core_threads: tuple[int, ...]) -> ServiceMachine:
+    """Its cores, and a controller whose latency does not follow its load."""
+    return ServiceMachine(
+        read_ps=(line_ps,),
+        write_ps=(line_ps,),
+        latency_ps=(latency_ps,),
+        load=(0.0, 1.0),
+        load_ratio=(1.0, 1.0),
+        core_node=(0,) * len(core_threads),
+        core_threads=core_threads,
+    )
+
+
 MAKERS = [_kernel.SharedService, reference.SharedService]
 BOTH = pytest.mark.parametrize("make", MAKERS, ids=["kernel", "reference"])
 
@@ -153,7 +169,7 @@ def test_a_piece_that_moves_away_leaves_room(make: Any) -> None:
 @BOTH
 def test_threads_of_a_core_share_its_pipeline_and_slots(make: Any) -> None:
     """Two tasks of instructions, 1 ns a unit: half each. Then a scan of 10 slots beside a task."""
-    service = make(MACHINE._replace(core_threads=(2, 1, 1, 1)))
+    service = make(MACHINE.replaced(core_threads=(2, 1, 1, 1)))
     begin(service, 0, PieceDemand(instructions_ps=1 * NS), 100, 0)
     begin(service, 0, PieceDemand(instructions_ps=1 * NS), 200, 1)
     assert played(service) == [(200 * NS, 0), (300 * NS, 1)]
@@ -186,7 +202,7 @@ def test_latency_follows_load(make: Any) -> None:
     latency = (1 + 5**0.5) / 2
     for lines in (140_000, 500_000):
         service = make(
-            MACHINE._replace(read_ps=(0.5 * NS, 0.5 * NS), curve=LoadCurve((0.0, 1.0), (1.0, 3.0)))
+            MACHINE.replaced(read_ps=(0.5 * NS, 0.5 * NS), load=(0.0, 1.0), load_ratio=(1.0, 3.0))
         )
         begin(service, 0, scan(slots=100), lines)
         assert played(service) == [(100 * US + ceil((lines - 100_000) * latency * NS), 0)]
@@ -197,7 +213,7 @@ def test_latency_follows_load(make: Any) -> None:
 def test_latency_of_a_full_controller_is_that_of_full_load(make: Any) -> None:
     """Two scans of 200 slots ask for 2 lines a ns each; 1 is served: each has one in 2 ns. So the
     latency rises to 300 ns, at which they still ask for 0.67 a ns each: nothing changes."""
-    service = make(MACHINE._replace(curve=LoadCurve((0.0, 1.0), (1.0, 3.0))))
+    service = make(MACHINE.replaced(load=(0.0, 1.0), load_ratio=(1.0, 3.0)))
     for core in (0, 1):
         begin(service, core, scan(slots=200), 2_000_000, core)
     assert played(service, 10**10) == [(4000 * US, 0), (4000 * US, 1)]
@@ -208,7 +224,7 @@ def test_latency_of_a_full_controller_is_that_of_full_load(make: Any) -> None:
 def test_a_load_that_waits_do_not_slow_sets_the_latency_of_its_load(make: Any) -> None:
     """Instructions of 2 ns a line hide the misses: load 0.5 whatever the latency, which comes to
     that of load 0.5 (2), to within the part by which changes are left out."""
-    service = make(MACHINE._replace(curve=LoadCurve((0.0, 1.0), (1.0, 3.0))))
+    service = make(MACHINE.replaced(load=(0.0, 1.0), load_ratio=(1.0, 3.0)))
     demand = PieceDemand(2.0 * NS, 0.0, (MemoryUse(0, 1.0, slots=200),))
     begin(service, 0, demand, 1_000_000)
     assert played(service) == []
@@ -260,10 +276,10 @@ def test_bad_pieces_are_refused_by_name() -> None:
     with pytest.raises(IndexError, match="no piece 3 is running"):
         service.move(0, 3, 1)
     with pytest.raises(ValueError, match="smt_throughput"):
-        _kernel.SharedService(MACHINE._replace(smt_throughput=0.0))
-    for curve in (LoadCurve((0.0,), (1.0,)), LoadCurve((0.5, 0.5), (1.0, 2.0))):
-        with pytest.raises(ValueError, match="curve: expected at least two rising loads"):
-            _kernel.SharedService(MACHINE._replace(curve=curve))
+        _kernel.SharedService(MACHINE.replaced(smt_throughput=0.0))
+    for load, ratio in (((0.0,), (1.0,)), ((0.5, 0.5), (1.0, 2.0))):
+        with pytest.raises(ValueError, match="load_ratio: expected at least two rising loads"):
+            _kernel.SharedService(MACHINE.replaced(load=load, load_ratio=ratio))
 
 
 def test_pieces_on_simpys_clock() -> None:
@@ -327,9 +343,10 @@ def test_kernel_and_reference_agree_and_nothing_is_lost(
     curve of loaded latency, where home agents have many, few or unlimited entries, with and without
     a directory in memory: the same ends to the picosecond; lines read and written are those of the
     pieces, and nothing is busy for longer than time passed."""
-    machine = MACHINE._replace(
+    machine = MACHINE.replaced(
         core_threads=(2, 1, 2, 1),
-        curve=LoadCurve((0.0, 0.5, 1.0), (1.0, 1.5, 4.0)),
+        load=(0.0, 0.5, 1.0),
+        load_ratio=(1.0, 1.5, 4.0),
         smt_throughput=1.25,
         entries=entries,
         directory_in_memory=in_memory,
@@ -398,7 +415,7 @@ def test_mean_time_of_shared_scans(make: Any) -> None:
     mean time s / (1 - rho) whatever the lengths (Kleinrock, Queueing Systems II, 4.4), within the
     99.9 % interval of 12 independent runs."""
     rho, lines = 0.6, 1000
-    machine = ServiceMachine((1.0 * NS,), (1.0 * NS,), (0.0,), FLAT, (0,), (1000,))
+    machine = one_node(1.0 * NS, 0.0, (1000,))
     means = []
     for seed in range(12):
         random = np.random.Generator(np.random.Philox(seed))
@@ -425,9 +442,7 @@ def test_a_faster_controller_slows_nobody(scans: list[tuple[float, float]], fast
     """Of pieces that share one controller alone (with several, one that gains may slow others)."""
     ends = []
     for read_ps in (1.0 * NS, faster * NS):
-        machine = ServiceMachine(
-            (read_ps,), (read_ps,), (100.0 * NS,), FLAT, (0,) * len(scans), (1,) * len(scans)
-        )
+        machine = one_node(read_ps, 100.0 * NS, (1,) * len(scans))
         service = _kernel.SharedService(machine)
         for job, (lines, slots) in enumerate(scans):
             begin(service, job, scan(slots=slots), lines, job)
@@ -456,7 +471,7 @@ def test_a_short_one_of_a_class_ends_first_and_others_go_on(make: Any) -> None:
     1700 ns    1          -, 300, -         2 is cancelled, with 500 left
     2000 ns               1 ends
     """
-    service = make(MACHINE._replace(core_node=(0, 0, 0, 1)))
+    service = make(MACHINE.replaced(core_node=(0, 0, 0, 1)))
     begin(service, 0, scan(), 600, 0)
     begin(service, 1, scan(), 1000, 1)
     late = begin(service, 2, scan(), 900, 2, now=600 * NS)
@@ -468,7 +483,7 @@ def test_a_short_one_of_a_class_ends_first_and_others_go_on(make: Any) -> None:
 @BOTH
 def test_smt_throughput_is_what_threads_have_together(make: Any) -> None:
     """Two threads of instructions on a core that does 1.25 times as much with both: 0.625 each."""
-    service = make(MACHINE._replace(core_threads=(2, 1, 1, 1), smt_throughput=1.25))
+    service = make(MACHINE.replaced(core_threads=(2, 1, 1, 1), smt_throughput=1.25))
     for job, units in enumerate((500, 1125)):
         begin(service, 0, PieceDemand(instructions_ps=1 * NS), units, job)
     # 625 are left when the first one has ended.
@@ -496,7 +511,7 @@ def test_counting_in_between_changes_nothing(
     pieces: list[tuple[PieceDemand, float]], looks: list[int]
 ) -> None:
     """A sampler may call ``count`` at any time: ends and totals keep all their bits."""
-    machine = MACHINE._replace(curve=LoadCurve((0.0, 0.5, 1.0), (1.0, 1.5, 4.0)))
+    machine = MACHINE.replaced(load=(0.0, 0.5, 1.0), load_ratio=(1.0, 1.5, 4.0))
     plain, sampled = _kernel.SharedService(machine), _kernel.SharedService(machine)
     for service in (plain, sampled):
         for core, (demand, units) in enumerate(pieces):

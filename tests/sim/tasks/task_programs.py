@@ -7,14 +7,14 @@ no memory.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from numatwin.inputs import parse_yaml
+from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
-from numatwin.sim.systems.tasks.parameters import TaskParameters, task_parameters
+from numatwin.sim.systems.tasks.parameters import task_setup
 from numatwin.sim.systems.tasks.program import (
     Entries,
     EntryCost,
@@ -113,11 +113,8 @@ def program(
     )
 
 
-def parameters(program: Program, nodes: int = 2, cores: int = 2) -> TaskParameters:
+def parameters(program: Program, nodes: int = 2, cores: int = 2) -> TaskSetup:
     """The program on a machine by hand; the operating system's times are about a 50th."""
-    made = task_parameters(program, CostModel(machine(nodes, cores)))
-    if made.moved is None:
-        return made
-    setup = made.moved.setup
-    fast = replace(setup, tick_ps=50 * US, slice_ps=setup.slice_ps // 50, hot_ps=10 * US)
-    return replace(made, moved=replace(made.moved, setup=fast))
+    made = task_setup(program, CostModel(machine(nodes, cores)))
+    slice_ps = made.os.slice_ps // 50
+    return made.replaced(os=made.os.replaced(tick_ps=50 * US, slice_ps=slice_ps, hot_ps=10 * US))

@@ -11,18 +11,19 @@ from hypothesis import strategies as st
 from task_programs import MACHINE, MS, NS, cost, program, query, stage, table
 
 from numatwin.inputs import parse_yaml
+from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.systems.tasks.engine_parameters import initial_paths
 from numatwin.sim.systems.tasks.history import ANSWERED, ENDED
 from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
-from numatwin.sim.systems.tasks.parameters import TaskParameters, task_parameters
+from numatwin.sim.systems.tasks.parameters import task_setup
 from numatwin.sim.systems.tasks.program import Background, MemoryUse, Path, Program
 from numatwin.sim.systems.tasks.steady_state import State, SteadyState
 from numatwin.topologies import Machine, machine_from_document
 
 pytestmark = pytest.mark.kernel
 
-Maker = Callable[[TaskParameters, int, int, bool], Model]
+Maker = Callable[[TaskSetup, int, int, bool], Model]
 BOTH = pytest.mark.parametrize("make", [EventModel, ReferenceModel], ids=["event", "reference"])
 
 HUBS = """\
@@ -54,7 +55,7 @@ def scans(path: Path = "copy-engine", **more: Any) -> Any:
 
 
 def model_of(made: Program, make: Maker, **of: Any) -> Model:
-    return make(task_parameters(made, CostModel(machine(**of))), 1, 1, True)
+    return make(task_setup(made, CostModel(machine(**of))), 1, 1, True)
 
 
 def times_ns(model: Model, what: int) -> list[float]:
@@ -170,7 +171,7 @@ def programs(draw: st.DrawFn) -> Program:
 @given(programs(), st.sampled_from(["0", "hub", "0, 1"]), st.integers(3, 5), st.integers(0, 2**12))
 @settings(max_examples=20)
 def test_traces_are_the_same(made: Program, at: str, contexts: int, choice: int) -> None:
-    p = task_parameters(made, CostModel(machine(at, contexts)))
+    p = task_setup(made, CostModel(machine(at, contexts)))
     models: list[Model] = [EventModel(p, 1, 1, True), ReferenceModel(p, 1, 1, True)]
     paths = [choice >> k & 1 for k in range(len(p.stages) * 3)]
     for model in models:
@@ -199,7 +200,7 @@ def test_flows_agree_with_events(path: Path, home: int, busy: bool) -> None:
         background=background,
     )
     costs = CostModel(machine("hub"))
-    model = EventModel(task_parameters(made, costs), 1, 1)
+    model = EventModel(task_setup(made, costs), 1, 1)
     model.run(3 * MS)
     state = State(
         parts=tuple((one.name, _parts(one)) for one in made.tables),

@@ -13,7 +13,7 @@ from numatwin.sim.systems.tasks.build import program_of
 from numatwin.sim.systems.tasks.history import BEGAN, ENDED, ON
 from numatwin.sim.systems.tasks.layout import PartState
 from numatwin.sim.systems.tasks.models import EventModel, ReferenceModel
-from numatwin.sim.systems.tasks.parameters import task_parameters
+from numatwin.sim.systems.tasks.parameters import task_setup
 from numatwin.sim.systems.tasks.piece_log import interconnect_ratio
 from numatwin.sim.systems.tasks.program import MemoryUse
 from numatwin.sim.systems.tasks.steady_state import State, SteadyState
@@ -76,7 +76,7 @@ def test_a_moved_task_warms_its_cache_from_where_its_data_lie(make: type[EventMo
         think_s=1.0,
         affinity="none",
     )
-    model = make(task_parameters(made, CostModel(machine(2, 2))), 1, 1, True)
+    model = make(task_setup(made, CostModel(machine(2, 2))), 1, 1, True)
     model.run(30 * US)
     cpu = int(model.trace()[model.trace()[:, 1] == ON][0, 3])
     assert cpu < 2

@@ -9,6 +9,7 @@ import pytest
 from task_programs import MS, US, cost, parameters, program, query, stage, table
 
 from numatwin import Scenario, load_scenario, run_scenario
+from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.reference.load_window import WINDOW_PS
 from numatwin.sim.systems.tasks.commands import (
     AllowStealing,
@@ -24,7 +25,6 @@ from numatwin.sim.systems.tasks.event_plane import TasksEvents, event_plane, ref
 from numatwin.sim.systems.tasks.history import BEGAN
 from numatwin.sim.systems.tasks.layout import PAGE_BYTES, Layout
 from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
-from numatwin.sim.systems.tasks.parameters import TaskParameters
 from numatwin.sim.systems.tasks.parts_in_play import PartsInPlay
 
 pytestmark = pytest.mark.kernel
@@ -33,7 +33,7 @@ PLANES = [event_plane, reference_plane]
 MAKERS = [EventModel, ReferenceModel]
 NAMES = ["event", "reference"]
 ONCE = "statistics.replications=1"
-Maker = Callable[[TaskParameters, int, int, bool], Model]
+Maker = Callable[[TaskSetup, int, int, bool], Model]
 
 
 def scenario(horizon: str = "20 ms") -> Scenario:

@@ -9,14 +9,14 @@ from collections.abc import Callable
 import pytest
 from task_programs import MS, NS, US, cost, parameters, program, query, stage, table
 
+from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.systems.tasks.history import ANSWERED, BEGAN, ENDED, WOKEN
 from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
-from numatwin.sim.systems.tasks.parameters import TaskParameters
 from numatwin.sim.systems.tasks.program import Entries, MemoryUse
 
 pytestmark = pytest.mark.kernel
 
-Maker = Callable[[TaskParameters, int, int, bool], Model]
+Maker = Callable[[TaskSetup, int, int, bool], Model]
 BOTH = pytest.mark.parametrize("make", [EventModel, ReferenceModel], ids=["event", "reference"])
 US_EACH = cost(2, 1e-6)
 """An entry takes 1 µs."""

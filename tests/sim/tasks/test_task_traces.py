@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from task_programs import MS, US, cost, parameters, program, query, stage, table
 
+from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.systems.tasks.history import ANSWERED, ASKED
 from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
-from numatwin.sim.systems.tasks.parameters import TaskParameters
 from numatwin.sim.systems.tasks.program import Entries, MemoryUse, Program
 
 pytestmark = pytest.mark.kernel
@@ -78,9 +78,7 @@ ORDERS = st.lists(
 ).map(sorted)
 
 
-def play(
-    model: Model, p: TaskParameters, orders: list[tuple[int, str, int]], until_ps: int
-) -> None:
+def play(model: Model, p: TaskSetup, orders: list[tuple[int, str, int]], until_ps: int) -> None:
     """Runs, and carries out the orders; a part that has arrived is placed where it went."""
     going: dict[int, tuple[int, int, int]] = {}
     blocked: set[tuple[int, int]] = set()
@@ -94,13 +92,13 @@ def play(
 
     for number, (at_us, what, choice) in enumerate(orders):
         run(at_us * US)
-        table_ = choice % len(p.tables)
+        table_ = choice % len(p.part_rows)
         parts = len(model.parts(table_))
         part, node = choice // 2 % parts, choice // 8 % NODES
         if what == "allow":
             model.allow([bool(choice >> k & 1) for k in range(p.classes)], choice % 3 > 0)
         elif what == "use":
-            count = len(p.worker_node) if p.moved is None else p.moved.setup.cpus
+            count = len(p.os.core) or len(p.worker_node)
             in_use = [bool(choice >> k & 1) for k in range(count)]
             model.use(in_use if any(in_use) else [True] * len(in_use))
         elif what == "move" and (table_, part) not in blocked:

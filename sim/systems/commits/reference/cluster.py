@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...._kernel import MessageCost
-from ....machine.processors import Processors
+from ...._kernel import MessageCost, ProcessorSetup
 from ....machine.reference.message_path import MessagePath, Place, Process
 from ..history import MESSAGE, Row
 
@@ -19,7 +18,7 @@ class Cluster(MessagePath):
         machines: int,
         costs: Mapping[str, tuple[MessageCost, ...]],
         types: tuple[str, ...],
-        processors: Processors | None = None,
+        processors: ProcessorSetup | None = None,
     ) -> None:
         super().__init__(machines, costs, processors)
         self.types = {name: index for index, name in enumerate(types)}

@@ -62,21 +62,12 @@ from ..history import (
     TIMESTAMPS,
     WRITE,
 )
-from ..parameters import CommitParameters
+from ..parameters import ANSWERS, CommitParameters
 from .commits import Client, CommitModel, Node, Record
 from .timestamps import TimestampVector
 
 GRANTED = -1
 REFUSED = object()
-ANSWERS = {
-    "snapshot-read": "snapshot-data",
-    "read": "record",
-    "cas": "cas-result",
-    "write": "write-done",
-    "unlock": "unlock-done",
-    "claim": "claim-result",
-    "break": "break-result",
-}
 
 
 @dataclass(frozen=True)

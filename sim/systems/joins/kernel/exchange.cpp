@@ -9,21 +9,6 @@ namespace numatwin {
 
 namespace {
 
-ServiceMachine service_of(const ExchangeSetup& of) {
-    ServiceMachine machine{.read_ps = of.read_ps,
-                           .write_ps = of.write_ps,
-                           .latency_ps = of.latency_ps,
-                           .curve = {of.load, of.load_ratio},
-                           .core_node = of.core_node,
-                           .core_threads = of.core_threads,
-                           .data_ps = {},
-                           .request_ps = {},
-                           .entering = {},
-                           .predecessor = {}};
-    machine.smt_throughput = of.smt_throughput;
-    return machine;
-}
-
 void require(bool holds, const char* expected) {
     if (!holds) throw std::invalid_argument(expected);
 }
@@ -31,8 +16,8 @@ void require(bool holds, const char* expected) {
 }  // namespace
 
 Exchange::Exchange(ExchangeSetup setup, std::uint64_t seed, std::uint64_t replication)
-    : clock(seed, replication), setup_(std::move(setup)), service_(service_of(setup_)) {
-    const std::size_t n = setup_.read_ps.size();
+    : clock(seed, replication), setup_(std::move(setup)), service_(setup_.machine) {
+    const std::size_t n = setup_.machine.read_ps.size();
     require(setup_.slow.size() == n && setup_.slots.size() == n && setup_.copy_ps.size() == n,
             "slow, slots, copy_ps: expected [n]");
     require(setup_.queue_node >= 0 && static_cast<std::size_t>(setup_.queue_node) < n,
@@ -45,7 +30,8 @@ Exchange::Exchange(ExchangeSetup setup, std::uint64_t seed, std::uint64_t replic
     for (auto* counts : {&messages, &rows_sent, &pieces_done, &cpu_ps, &waited_ps})
         counts->assign(n, 0);
     for (const std::int64_t core : setup_.worker_core) {
-        const auto node = static_cast<Index>(setup_.core_node.at(static_cast<std::size_t>(core)));
+        const auto node =
+            static_cast<Index>(setup_.machine.core_node.at(static_cast<std::size_t>(core)));
         nodes_[node].workers.push_back(static_cast<Index>(workers_.size()));
         Worker& worker = workers_.emplace_back();
         worker.node = node, worker.core = static_cast<Index>(core), worker.idle = true;

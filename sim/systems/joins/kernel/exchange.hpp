@@ -75,7 +75,7 @@ class Exchange {
     std::vector<std::int64_t> waited_ps;            // [n] workers for buffers or the adapter
 
     const SharedService& service() const { return service_; }
-    std::size_t cores() const { return setup_.core_node.size(); }
+    std::size_t cores() const { return setup_.machine.core_node.size(); }
     std::vector<std::int64_t> adapter_busy_ps(bool out) const;
 
   private:

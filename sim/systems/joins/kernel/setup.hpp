@@ -6,6 +6,7 @@
 
 #include "kernel/described.hpp"
 #include "machine/kernel/message_path.hpp"
+#include "machine/kernel/service_machine.hpp"
 
 namespace numatwin {
 
@@ -37,17 +38,10 @@ struct ExchangeOperator {
     END_OF_FIELDS;
 };
 
-// C cores, W workers.
+// W workers.
 struct ExchangeSetup {
     FIELDS_OF(ExchangeSetup);
-    FIELD(std::vector<double>, read_ps, "[n] of a line at the controller");
-    FIELD(std::vector<double>, write_ps, "[n] of a line at the controller");
-    FIELD(std::vector<double>, latency_ps, "[n, n] without load");
-    FIELD(std::vector<double>, load, "of the loaded-latency curve");
-    FIELD(std::vector<double>, load_ratio, "at each load");
-    FIELD(std::vector<std::int64_t>, core_node, "[C]");
-    FIELD(std::vector<std::int64_t>, core_threads, "[C] pieces at a time");
-    FIELD(double, smt_throughput, "of a core that runs several threads, over that of one", 1.0);
+    FIELD(ServiceMachine, machine, "without links: nodes have adapters");
     FIELD(std::vector<double>, slots, "[n] lines that a thread reads at a time");
     FIELD(std::vector<double>, copy_ps, "[n] of a thread that puts a received line in its place");
     FIELD(std::vector<std::int64_t>, worker_core, "[W]");

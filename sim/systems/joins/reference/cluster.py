@@ -14,8 +14,7 @@ import simpy
 from ...._kernel import ExchangeOperator, ExchangeSetup, ExchangeStep
 from ....machine.reference.adapter import Adapter
 from ....machine.reference.clock import run_until
-from ....machine.reference.memory_controller import LoadCurve
-from ....machine.reference.service_machine import MemoryUse, PieceDemand, ServiceMachine
+from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ....machine.reference.shared_service import NEVER, SharedService
 from .parties import NONE, Node, Worker
 
@@ -26,24 +25,16 @@ class Cluster(ABC):
     def __init__(self, setup: ExchangeSetup, seed: int, replication: int) -> None:
         del seed, replication  # it draws nothing
         self.setup, self.env, self.events = setup, simpy.Environment(), 0
-        self.service = SharedService(
-            ServiceMachine(
-                read_ps=setup.read_ps,
-                write_ps=setup.write_ps,
-                latency_ps=setup.latency_ps,
-                curve=LoadCurve(tuple(setup.load), tuple(setup.load_ratio)),
-                core_node=setup.core_node,
-                core_threads=setup.core_threads,
-                smt_throughput=setup.smt_throughput,
-            )
-        )
+        machine = setup.machine
+        self.service = SharedService(machine)
         self.planned = 0
-        n = len(setup.read_ps)
+        n = len(machine.read_ps)
         self.nodes = [Node() for _ in range(n)]
         self.adapters = [Adapter() for _ in range(n)]
         self.workers: list[Worker] = []
+        core_node = machine.core_node
         for number, core in enumerate(setup.worker_core):
-            node = setup.core_node[core]
+            node = core_node[core]
             worker = Worker(number, node, core, sent=[0] * n, unknown=[deque() for _ in range(n)])
             self.workers.append(worker)
             self.nodes[node].workers.append(worker)

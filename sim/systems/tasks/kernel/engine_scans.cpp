@@ -15,25 +15,18 @@ constexpr std::uint64_t background_jobs = std::uint64_t{1} << 49;
 
 // What goes on in the background goes on from time 0 without end.
 void TaskModel::start_engines() {
-    const EngineSetup& of = setup_.engines;
     path_ = setup_.paths;
     engine_scan_.resize(worker_.size());
-    for (const std::int64_t contexts : of.contexts)
-        engine_.emplace_back(static_cast<std::size_t>(contexts));
+    for (const EngineSetup& engine : setup_.engines)
+        engine_.emplace_back(static_cast<std::size_t>(engine.contexts));
     passing_ = service_.demand({0.0, 1.0, {}});
-    for (std::size_t b = 0; b < of.background_core.size(); ++b) {
-        std::vector<MemoryUse> memory;
-        for (std::uint32_t k = 0; k < n_; ++k) {
-            const double read = of.background_read[b][k], written = of.background_written[b][k];
-            if (read > 0 || written > 0)
-                memory.push_back({k, read, written, of.background_slots[b]});
-        }
-        if (of.background_engine[b] >= 0 &&
-            !engine_[static_cast<std::size_t>(of.background_engine[b])].request(0))
+    std::uint64_t job = background_jobs;
+    for (const BackgroundSetup& piece : setup_.background) {
+        if (piece.engine >= 0 && !engine_[static_cast<std::size_t>(piece.engine)].request(0))
             throw std::invalid_argument("task setup: wrong background");
-        service_.start(0, static_cast<std::size_t>(of.background_core[b]),
-                       service_.demand({of.background_instructions_ps[b], 0.0, memory}), for_ever,
-                       background_jobs + b);
+        service_.start(0, static_cast<std::size_t>(piece.core),
+                       service_.demand({piece.instructions_ps, 0.0, piece.memory()}), for_ever,
+                       job++);
     }
     plan();
 }
@@ -49,7 +42,7 @@ void TaskModel::set_paths(const std::vector<std::int64_t>& paths) {
 bool TaskModel::by_engine(const Task& task, std::size_t node) const {
     if (path_.empty() || setup_.stages[task.stage].chunk_entries <= 0) return false;
     return path_[task.stage * (n_ + 1) + static_cast<std::size_t>(task.home + 1)] != 0 &&
-           setup_.engines.of_node[node] >= 0;
+           setup_.engine_of_node[node] >= 0;
 }
 
 void TaskModel::begin_copied(std::uint32_t w, std::uint32_t at) {
@@ -60,7 +53,7 @@ void TaskModel::begin_copied(std::uint32_t w, std::uint32_t at) {
     scan.chunk = stage.chunk_entries;
     scan.entries = task.entries;
     scan.buffer = DoubleBuffer(static_cast<std::uint64_t>(std::ceil(task.entries / scan.chunk)));
-    scan.engine = static_cast<std::uint32_t>(setup_.engines.of_node[node]);
+    scan.engine = static_cast<std::uint32_t>(setup_.engine_of_node[node]);
     scan.home = task.home;
     // What it works on lies in its own node's memory.
     task.kind = kind_of(task.stage, node, static_cast<std::int64_t>(node), task.touched);
@@ -70,15 +63,13 @@ void TaskModel::begin_copied(std::uint32_t w, std::uint32_t at) {
     scan.copy = copy_demand(scan, stage, node, path == 1);
     scan.step = Step::setting_up;
     service_.start(clock.now(), worker_[w].core, passing_,
-                   setup_.task_ps + setup_.engines.setup_ps[scan.engine], w);
+                   setup_.task_ps + setup_.engines[scan.engine].setup_ps, w);
 }
 
 // Of an entry: the lines of its part, to the thread's node.
 std::uint32_t TaskModel::copy_demand(const EngineScan& scan, const StageSetup& stage,
                                      std::size_t node, bool coherent) {
-    double lines = 0;
-    for (std::size_t k = 0; k < stage.place.size(); ++k)
-        if (stage.place[k] == 0) lines += stage.read[k];
+    const double lines = stage.part_lines();
     std::vector<double> read(n_, 0.0);
     if (scan.home == interleaved) {
         const auto count = static_cast<double>(setup_.memory_nodes.size());
@@ -91,9 +82,10 @@ std::uint32_t TaskModel::copy_demand(const EngineScan& scan, const StageSetup& s
     for (std::uint32_t k = 0; k < n_; ++k)
         if (read[k] > 0 || k == node)
             memory.push_back(
-                {k, read[k], k == node ? lines : 0.0, setup_.engines.slots[scan.engine]});
-    const auto& line_ps = coherent ? setup_.engines.line_ps : setup_.engines.free_line_ps;
-    return service_.demand({lines * line_ps[scan.engine], 0.0, memory});
+                {k, read[k], k == node ? lines : 0.0, setup_.engines[scan.engine].slots});
+    const EngineSetup& engine = setup_.engines[scan.engine];
+    const double line_ps = coherent ? engine.line_ps : engine.free_line_ps;
+    return service_.demand({lines * line_ps, 0.0, memory});
 }
 
 // The worker's piece has ended.
@@ -115,7 +107,7 @@ void TaskModel::next_step(std::uint32_t w) {
     }
     if (scan.buffer.take_copy()) {
         scan.step = Step::requesting;
-        service_.start(clock.now(), worker.core, passing_, setup_.engines.request_ps[scan.engine],
+        service_.start(clock.now(), worker.core, passing_, setup_.engines[scan.engine].request_ps,
                        w);
     } else if (scan.buffer.take_work()) {
         scan.step = Step::working;
@@ -135,7 +127,7 @@ void TaskModel::submit(std::uint32_t w) {
 void TaskModel::start_copy(std::uint32_t w) {
     EngineScan& scan = engine_scan_[w];
     const double before = scan.chunk * static_cast<double>(scan.buffer.copied());
-    service_.start(clock.now(), static_cast<std::size_t>(setup_.engines.core[scan.engine]),
+    service_.start(clock.now(), static_cast<std::size_t>(setup_.engines[scan.engine].core),
                    scan.copy, std::min(scan.chunk, scan.entries - before), engine_jobs + w);
 }
 

@@ -63,23 +63,33 @@ service_use(const TaskModel& model) {
     return {column<double>(n, [&](std::size_t k) { return service.lines_read(k); }),
             column<double>(n, [&](std::size_t k) { return service.lines_written(k); }),
             column<double>(n, [&](std::size_t k) { return service.controller_ps(k); }),
-            column<double>(model.setup().data_ps.size(),
+            column<double>(model.setup().machine.data_ps.size(),
                            [&](std::size_t k) { return service.link_ps(k); }),
-            column<std::int64_t>(model.setup().core_node.size(),
+            column<std::int64_t>(model.setup().machine.core_node.size(),
                                  [&](std::size_t k) { return service.core_busy(k); })};
 }
 
 void register_tasks(py::module_& module) {
-    def_struct<StageSetup>(module, "StageSetup", "A stage of a query.");
-    def_struct<EngineSetup>(module, "EngineSetup", "Copy engines, and what uses them besides.");
-    def_struct<TaskSetup>(
+    auto stage = def_struct<StageSetup>(module, "StageSetup", "A stage of a query.");
+    def_value(stage);
+    auto engine = def_struct<EngineSetup>(module, "EngineSetup", "A copy engine.");
+    def_value(engine);
+    auto piece = def_struct<BackgroundSetup>(module, "BackgroundSetup",
+                                             "What goes on without end besides queries.");
+    def_value(piece);
+    auto setup = def_struct<TaskSetup>(
         module, "TaskSetup",
-        "What tasks are played with: sim/systems/tasks/parameters.py, in plain numbers.");
+        "What tasks are played with, in plain numbers: sim/systems/tasks/parameters.py makes it.");
+    def_value(setup);
     py::class_<Held> bound(module, "TaskModel", "Queries as tasks of a machine's workers.");
-    bound.def(py::init([](const TaskSetup& setup, std::uint64_t seed, std::uint64_t replication) {
-                  return std::make_unique<Held>(setup, seed, replication);
+    bound.def(py::init([](const TaskSetup& of, const StreamKeys& keys, std::uint64_t seed,
+                          std::uint64_t replication, bool traced) {
+                  return std::make_unique<Held>(of, keys, seed, replication, traced);
               }),
-              py::arg("setup"), py::arg("seed") = 0, py::arg("replication") = 0,
+              py::arg("setup"), py::arg("keys"), py::arg("seed") = 0, py::arg("replication") = 0,
+              py::arg("traced") = false,
+              "keys: Philox keys, two of each closed client (the mix, thinking) and two of open "
+              "ones (the mix, arrivals).\n\n"
               "Raises ValueError for a setup that does not fit together.");
     def_running<TaskModel>(bound);
     bound

@@ -20,10 +20,9 @@ ScanPlays::ScanPlays(const TaskSetup& setup)
       n_(setup.copy_core.size()),
       node_(static_cast<std::size_t>(setup.worker_node.at(0))),
       core_(static_cast<std::size_t>(setup.worker_core.at(0))),
-      engine_(setup.engines.of_node.empty() ? -1 : setup.engines.of_node.at(node_)),
-      base_(service_machine_of(setup)) {
+      engine_(setup.engine_of_node.empty() ? -1 : setup.engine_of_node.at(node_)),
+      base_(setup.machine) {
     passing_ = base_.demand({0.0, 1.0, {}});
-    const EngineSetup& engines = setup_.engines;
     for (const StageSetup& stage : setup_.stages)
         for (std::size_t home = 0; home < n_; ++home) {
             Demands& of = demands_.emplace_back();
@@ -33,29 +32,18 @@ ScanPlays::ScanPlays(const TaskSetup& setup)
             of.work = base_.demand({stage.instructions_ps[node_], stage.separate_ps[node_], here});
             of.copy[0] = of.copy[1] = passing_;
             if (engine_ < 0) continue;
-            const auto e = static_cast<std::size_t>(engine_);
-            double lines = 0;
-            for (std::size_t k = 0; k < stage.place.size(); ++k)
-                if (stage.place[k] == 0) lines += stage.read[k];
+            const EngineSetup& engine = setup_.engines.at(static_cast<std::size_t>(engine_));
+            const double lines = stage.part_lines();
             std::vector<MemoryUse> memory;
             for (std::uint32_t k = 0; k < n_; ++k)
                 if (k == home || k == node_)
-                    memory.push_back({k, k == home ? lines : 0.0, k == node_ ? lines : 0.0,
-                                      engines.slots.at(e)});
-            of.copy[0] = base_.demand({lines * engines.line_ps.at(e), 0.0, memory});
-            of.copy[1] = base_.demand({lines * engines.free_line_ps.at(e), 0.0, memory});
+                    memory.push_back(
+                        {k, k == home ? lines : 0.0, k == node_ ? lines : 0.0, engine.slots});
+            of.copy[0] = base_.demand({lines * engine.line_ps, 0.0, memory});
+            of.copy[1] = base_.demand({lines * engine.free_line_ps, 0.0, memory});
         }
-    for (std::size_t b = 0; b < engines.background_core.size(); ++b) {
-        std::vector<MemoryUse> memory;
-        for (std::uint32_t k = 0; k < n_; ++k) {
-            const double read = engines.background_read.at(b).at(k);
-            const double written = engines.background_written.at(b).at(k);
-            if (read > 0 || written > 0)
-                memory.push_back({k, read, written, engines.background_slots.at(b)});
-        }
-        background_.push_back(
-            base_.demand({engines.background_instructions_ps.at(b), 0.0, memory}));
-    }
+    for (const BackgroundSetup& piece : setup_.background)
+        background_.push_back(base_.demand({piece.instructions_ps, 0.0, piece.memory()}));
 }
 
 std::vector<MemoryUse> ScanPlays::memory_of(const StageSetup& stage, std::size_t part) const {
@@ -80,9 +68,8 @@ std::uint32_t ScanPlays::state(const std::vector<std::int64_t>& pieces) {
         const auto b = static_cast<std::size_t>(piece);
         if (piece < 0 || b >= background_.size())
             throw std::invalid_argument("pieces: expected positions in the background");
-        names.push_back(
-            made.service.start(0, static_cast<std::size_t>(setup_.engines.background_core[b]),
-                               background_[b], for_ever, first_background + b));
+        names.push_back(made.service.start(0, static_cast<std::size_t>(setup_.background[b].core),
+                                           background_[b], for_ever, first_background + b));
     }
     std::uint64_t job = 0;
     made.service.finish(settling, job);
@@ -122,15 +109,14 @@ Time ScanPlays::play(std::uint32_t state, std::size_t stage, std::size_t home, d
         service.start(now, core_, demands.by_cpu, entries, thread_job);
         return finish(service, thread_job, now) - of.now;
     }
-    const auto e = static_cast<std::size_t>(engine_);
-    const EngineSetup& engines = setup_.engines;
+    const EngineSetup& engine = setup_.engines[static_cast<std::size_t>(engine_)];
     const double chunk = setup_.stages[stage].chunk_entries;
     const auto part = [&](std::uint64_t k) {
         return std::min(chunk, entries - chunk * static_cast<double>(k));
     };
     DoubleBuffer buffer(static_cast<std::uint64_t>(std::ceil(entries / chunk)));
     enum { setting_up, requesting, working, waiting } step = setting_up;
-    service.start(now, core_, passing_, setup_.task_ps + engines.setup_ps.at(e), thread_job);
+    service.start(now, core_, passing_, setup_.task_ps + engine.setup_ps, thread_job);
     while (true) {
         now = service.next_change();
         std::uint64_t ended = 0;
@@ -139,7 +125,7 @@ Time ScanPlays::play(std::uint32_t state, std::size_t stage, std::size_t home, d
             buffer.end_copy();
             if (step != waiting) continue;
         } else if (step == requesting) {
-            service.start(now, static_cast<std::size_t>(engines.core.at(e)), demands.copy[path - 1],
+            service.start(now, static_cast<std::size_t>(engine.core), demands.copy[path - 1],
                           part(buffer.copied()), copy_job);
         } else if (step == working) {
             buffer.end_work();
@@ -147,7 +133,7 @@ Time ScanPlays::play(std::uint32_t state, std::size_t stage, std::size_t home, d
         if (buffer.done()) return now - of.now;
         if (buffer.take_copy()) {
             step = requesting;
-            service.start(now, core_, passing_, engines.request_ps.at(e), thread_job);
+            service.start(now, core_, passing_, engine.request_ps, thread_job);
         } else if (buffer.take_work()) {
             step = working;
             service.start(now, core_, demands.work, part(buffer.worked()), thread_job);

@@ -12,9 +12,6 @@
 
 namespace numatwin {
 
-// The machine of a setup, as SharedService takes it.
-ServiceMachine service_machine_of(const TaskSetup& of);
-
 class ScanPlays {
   public:
     // The stages of `setup` are what scans may be; its first worker is the thread that scans.

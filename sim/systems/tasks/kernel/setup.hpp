@@ -1,4 +1,6 @@
-// What the model of tasks is played with: ../parameters.py, in plain numbers.
+// A program on a machine in plain numbers, made by ../parameters.py: what the event and the
+// reference plane both play. Nodes, classes, tables, stages and workers are positions; times are
+// picoseconds.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +9,7 @@
 #include "kernel/described.hpp"
 #include "kernel/event_queue.hpp"
 #include "machine/kernel/os_scheduler.hpp"
+#include "machine/kernel/service_machine.hpp"
 
 namespace numatwin {
 
@@ -39,28 +42,51 @@ struct StageSetup {
     FIELD(Doubles, warm_lines, "[n] in the core's own cache");
     FIELD(Doubles, warm_ps, "[n] to read them from the last-level cache");
     END_OF_FIELDS;
+
+    // Of an entry, those that are read where its part is.
+    double part_lines() const {
+        double lines = 0;
+        for (std::size_t k = 0; k < place.size(); ++k)
+            if (place[k] == 0) lines += read[k];
+        return lines;
+    }
+    bool operator==(const StageSetup&) const = default;
 };
 
-// Copy engines of the machine, and what uses them and the links besides queries.
+// A copy engine: a core of the machine.
 struct EngineSetup {
-    using Doubles = std::vector<double>;
-    using Integers = std::vector<std::int64_t>;
     FIELDS_OF(EngineSetup);
-    FIELD(Integers, core, "[E] of the service");
-    FIELD(Integers, contexts, "[E] copies at a time");
-    FIELD(Doubles, setup_ps, "[E] of a thread, before its first request");
-    FIELD(Doubles, request_ps, "[E] of a thread, for each");
-    FIELD(Doubles, line_ps, "[E] of a line");
-    FIELD(Doubles, free_line_ps, "[E] likewise, not coherent; 0: it makes no such copies");
-    FIELD(Doubles, slots, "[E] lines asked for at a time");
-    FIELD(Integers, of_node, "[n] the engine that threads of a node use; -1: none");
-    FIELD(Integers, background_core, "[B] of the service");
-    FIELD(Integers, background_engine, "[B] whose context it holds; -1: none");
-    FIELD(Doubles, background_instructions_ps, "[B] of a line");
-    FIELD(std::vector<Doubles>, background_read, "[B, n] lines read from each home");
-    FIELD(std::vector<Doubles>, background_written, "[B, n] likewise written");
-    FIELD(Doubles, background_slots, "[B] lines under way");
+    FIELD(std::int64_t, core, "of the machine");
+    FIELD(std::int64_t, contexts, "copies at a time", 1);
+    FIELD(double, setup_ps, "of a thread, before its first request");
+    FIELD(double, request_ps, "of a thread, for each");
+    FIELD(double, line_ps, "of a line");
+    FIELD(double, free_line_ps, "likewise, not coherent; 0: it makes no such copies");
+    FIELD(double, slots, "lines that it asks for at a time");
     END_OF_FIELDS;
+
+    bool operator==(const EngineSetup&) const = default;
+};
+
+// What goes on without end besides queries.
+struct BackgroundSetup {
+    using Doubles = std::vector<double>;
+    FIELDS_OF(BackgroundSetup);
+    FIELD(std::int64_t, core, "of the machine");
+    FIELD(std::int64_t, engine, "whose context it holds; -1: none", -1);
+    FIELD(double, instructions_ps, "of a line");
+    FIELD(Doubles, read, "[n] lines read from each home");
+    FIELD(Doubles, written, "[n] likewise written");
+    FIELD(double, slots, "lines under way", 1.0);
+    END_OF_FIELDS;
+
+    std::vector<MemoryUse> memory() const {
+        std::vector<MemoryUse> found;
+        for (std::uint32_t k = 0; k < read.size(); ++k)
+            if (read[k] > 0 || written[k] > 0) found.push_back({k, read[k], written[k], slots});
+        return found;
+    }
+    bool operator==(const BackgroundSetup&) const = default;
 };
 
 struct TaskSetup {
@@ -68,22 +94,7 @@ struct TaskSetup {
     using Integers = std::vector<std::int64_t>;
     using Tables = std::vector<std::vector<std::int64_t>>;
     FIELDS_OF(TaskSetup);
-    // The machine, as SharedService takes it.
-    FIELD(Doubles, read_ps, "[n] of a line at the controller");
-    FIELD(Doubles, write_ps, "[n] of a line at the controller");
-    FIELD(Doubles, latency_ps, "[n, n] without load");
-    FIELD(Doubles, load, "of the loaded-latency curve");
-    FIELD(Doubles, load_ratio, "at each load");
-    FIELD(Integers, core_node, "[C]");
-    FIELD(Integers, core_threads, "[C] pieces at a time");
-    FIELD(Integers, data_ps, "[2L] of a line on a link");
-    FIELD(Integers, request_ps, "[2L] of a request");
-    FIELD(Integers, entering, "[n, v] links of routes");
-    FIELD(Integers, predecessor, "[n, v] vertices of routes");
-    FIELD(std::int64_t, vertices, "v");
-    FIELD(double, smt_throughput, "of a core that runs several threads, over that of one", 1.0);
-    FIELD(Doubles, entries, "[n] lines under way at home agents; none, 0: not limited");
-    FIELD(bool, directory_in_memory, "its updates are writes", false);
+    FIELD(ServiceMachine, machine, "the engines and what copies parts are cores of it");
     // Threads.
     FIELD(Integers, worker_core, "[W]");
     FIELD(Integers, worker_node, "[W] of whose pool each is");
@@ -110,10 +121,9 @@ struct TaskSetup {
     FIELD(bool, queue_per_worker, "tasks of a node are dealt to its workers");
     FIELD(double, think_ps, "of closed clients, on average");
     FIELD(double, arrival_ps, "between queries of open clients, on average; 0: none");
-    FIELD(std::vector<std::uint64_t>, streams,
-          "Philox keys: of closed clients, the mix and thinking; of open ones, the mix, arrivals");
-    FIELD(bool, traced, "keep the trace");
-    FIELD(EngineSetup, engines, "that copy for scans");
+    FIELD(std::vector<EngineSetup>, engines, "that copy for scans");
+    FIELD(Integers, engine_of_node, "[n] the engine that threads of a node use; -1, empty: none");
+    FIELD(std::vector<BackgroundSetup>, background, "besides queries");
     FIELD(Integers, paths,
           "[stages, n + 1] by stage and home, on all nodes first: path 0 (CPU), 1, 2 (copies)");
     END_OF_FIELDS;

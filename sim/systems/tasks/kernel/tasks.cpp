@@ -27,14 +27,15 @@ const TaskSetup& checked(const TaskSetup& setup) {
     expect(n > 0 && setup.near.size() == n * n && below(setup.near, 0, n), "near");
     expect(!setup.worker_node.empty() && below(setup.worker_node, 0, n), "worker_node");
     expect(setup.worker_core.size() == setup.worker_node.size() &&
-               below(setup.worker_core, 0, setup.core_node.size()),
+               below(setup.worker_core, 0, setup.machine.core_node.size()),
            "worker_core");
-    expect(setup.copy_core.size() == n && below(setup.copy_core, 0, setup.core_node.size()) &&
+    expect(setup.copy_core.size() == n &&
+               below(setup.copy_core, 0, setup.machine.core_node.size()) &&
                setup.copy_slots.size() == n,
            "copy_core");
-    expect(setup.os.core.empty() ||
-               (setup.os.begin.size() == setup.worker_node.size() &&
-                below(setup.os.core, 0, setup.core_node.size()) && below(setup.os.node, 0, n)),
+    expect(setup.os.core.empty() || (setup.os.begin.size() == setup.worker_node.size() &&
+                                     below(setup.os.core, 0, setup.machine.core_node.size()) &&
+                                     below(setup.os.node, 0, n)),
            "os");
     expect(!setup.memory_nodes.empty() && below(setup.memory_nodes, 0, n), "memory_nodes");
     expect(setup.query_first.size() >= 2 && below(setup.query_first, 0, stages + 1) &&
@@ -50,7 +51,6 @@ const TaskSetup& checked(const TaskSetup& setup) {
     expect(
         setup.last_of_mix >= 0 || (setup.arrival_ps == 0 && below(setup.client_query, 0, queries)),
         "last_of_mix");
-    expect(setup.streams.size() == 4 * setup.client_query.size() + 4, "streams");
     expect(setup.look_ps >= 0 && setup.wake_ps >= 0 && setup.concurrency >= 0, "scheduling");
     for (const StageSetup& stage : setup.stages) {
         expect(stage.task_class >= 0 && stage.task_class < setup.classes, "task_class");
@@ -65,58 +65,39 @@ const TaskSetup& checked(const TaskSetup& setup) {
                    stage.written.size() == stage.place.size() && below(stage.place, 0, 3),
                "memory");
     }
-    const EngineSetup& of = setup.engines;
-    const std::size_t engines = of.core.size(), background = of.background_core.size();
+    const std::size_t engines = setup.engines.size();
     expect(setup.paths.empty() || setup.paths.size() == stages * (n + 1), "paths");
     expect(below(setup.paths, 0, engines > 0 ? 3 : 1), "paths");
-    expect(setup.read_ps.size() >= n && below(of.core, 0, setup.core_node.size()), "engines");
-    expect(of.contexts.size() == engines && below(of.contexts, 1, 1u << 16) &&
-               of.setup_ps.size() == engines && of.request_ps.size() == engines &&
-               of.line_ps.size() == engines && of.free_line_ps.size() == engines &&
-               of.slots.size() == engines,
-           "engines");
-    expect(of.of_node.size() == (engines > 0 ? n : 0) && below(of.of_node, -1, engines), "of_node");
-    expect(
-        below(of.background_core, 0, setup.core_node.size()) &&
-            of.background_engine.size() == background && below(of.background_engine, -1, engines) &&
-            of.background_instructions_ps.size() == background &&
-            of.background_read.size() == background && of.background_written.size() == background &&
-            of.background_slots.size() == background,
-        "background");
-    for (std::size_t b = 0; b < background; ++b)
-        expect(of.background_read[b].size() == n && of.background_written[b].size() == n,
+    expect(setup.machine.read_ps.size() >= n, "machine");
+    expect(setup.engine_of_node.size() == (engines > 0 ? n : 0) &&
+               below(setup.engine_of_node, -1, engines),
+           "engine_of_node");
+    const auto on_machine = [&](const auto& of) {
+        return below(std::array{of.core}, 0, setup.machine.core_node.size());
+    };
+    for (const EngineSetup& engine : setup.engines)
+        expect(on_machine(engine) && below(std::array{engine.contexts}, 1, 1u << 16), "engines");
+    for (const BackgroundSetup& piece : setup.background)
+        expect(on_machine(piece) && below(std::array{piece.engine}, -1, engines) &&
+                   piece.read.size() == n && piece.written.size() == n,
                "background");
     return setup;
 }
 
 }  // namespace
 
-ServiceMachine service_machine_of(const TaskSetup& of) {
-    return {of.read_ps,
-            of.write_ps,
-            of.latency_ps,
-            {of.load, of.load_ratio},
-            {of.core_node.begin(), of.core_node.end()},
-            {of.core_threads.begin(), of.core_threads.end()},
-            {of.data_ps.begin(), of.data_ps.end()},
-            {of.request_ps.begin(), of.request_ps.end()},
-            {of.entering.begin(), of.entering.end()},
-            {of.predecessor.begin(), of.predecessor.end()},
-            of.vertices,
-            of.smt_throughput,
-            of.entries,
-            of.directory_in_memory};
-}
-
-TaskModel::TaskModel(const TaskSetup& setup, std::uint64_t seed, std::uint64_t replication)
+TaskModel::TaskModel(const TaskSetup& setup, const StreamKeys& keys, std::uint64_t seed,
+                     std::uint64_t replication, bool traced)
     : clock(seed, replication),
       setup_(checked(setup)),
+      traced_(traced),
       n_(setup.copy_core.size()),
-      service_(service_machine_of(setup)),
+      service_(setup.machine),
       list_(setup.part_rows.size()),
       mix_(setup.cumulative),
       think_(Durations::exponential(setup.think_ps)),
       arrivals_(Durations::exponential(setup.arrival_ps)),
+      client_stream_(streams_of(keys)),
       idle_top_(n_, none),
       queue_(n_ * static_cast<std::size_t>(setup.classes)),
       head_sequence_(queue_.size(), std::numeric_limits<std::uint64_t>::max()),
@@ -147,7 +128,7 @@ TaskModel::TaskModel(const TaskSetup& setup, std::uint64_t seed, std::uint64_t r
         Worker worker;
         worker.node = static_cast<std::uint32_t>(setup.worker_node[w]);
         worker.core = static_cast<std::uint32_t>(setup.worker_core[w]);
-        worker.here = static_cast<std::uint32_t>(setup.core_node[worker.core]);
+        worker.here = static_cast<std::uint32_t>(setup.machine.core_node[worker.core]);
         worker_.push_back(worker);
     }
     find_stand_ins();
@@ -156,13 +137,11 @@ TaskModel::TaskModel(const TaskSetup& setup, std::uint64_t seed, std::uint64_t r
     else
         for (std::uint32_t w = 0; w < worker_.size(); ++w) rest(w);
     start_engines();
-    const std::vector<std::uint64_t>& keys = setup.streams;
     const std::size_t clients = setup.client_query.size();
-    for (std::size_t k = 0; k < 2 * clients; ++k)
-        client_stream_.emplace_back(keys[2 * k], keys[2 * k + 1]);
-    const std::uint64_t* const open = keys.data() + 4 * clients;
-    arrival_mix_ = Stream(open[0], open[1]);
-    arrival_stream_ = Stream(open[2], open[3]);
+    if (client_stream_.size() != 2 * clients + 2)
+        throw std::invalid_argument("keys: expected two of each client, and two more");
+    arrival_mix_ = client_stream_[2 * clients];
+    arrival_stream_ = client_stream_[2 * clients + 1];
     for (std::uint32_t client = 0; client < clients; ++client) clock.schedule(0, asks, client);
     if (setup.arrival_ps > 0) clock.schedule(arrivals_.draw(arrival_stream_), arrives);
 }

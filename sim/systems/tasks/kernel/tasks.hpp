@@ -53,7 +53,9 @@ class TaskModel {
   public:
     Simulation clock;
 
-    TaskModel(const TaskSetup& setup, std::uint64_t seed, std::uint64_t replication);
+    // `keys`: of each closed client the mix and thinking; of open ones the mix and arrivals.
+    TaskModel(const TaskSetup& setup, const StreamKeys& keys, std::uint64_t seed,
+              std::uint64_t replication, bool traced);
 
     void handle(const Event& event);
     static const char* event_name(std::uint32_t kind);
@@ -291,10 +293,11 @@ class TaskModel {
     }
     void log(std::int64_t what, std::int64_t a, std::int64_t b = 0, std::int64_t c = 0,
              std::int64_t d = 0) {
-        if (setup_.traced) trace_.push_back({clock.now(), what, a, b, c, d});
+        if (traced_) trace_.push_back({clock.now(), what, a, b, c, d});
     }
 
     const TaskSetup setup_;
+    const bool traced_;
     const std::size_t n_;
     SharedService service_;
     Time planned_ = never;

@@ -209,7 +209,7 @@ std::uint32_t TaskModel::oldest_stealable(std::uint32_t w) const {
 // Moves the victim behind the other nodes at the same distance.
 void TaskModel::rotate_victims(std::size_t victim, std::size_t thief) {
     std::int64_t* const end = victims_.data() + (thief + 1) * n_;
-    const double* const latency_ps = setup_.latency_ps.data() + thief * n_;
+    const double* const latency_ps = setup_.machine.latency_ps.data() + thief * n_;
     auto* at = std::find(end - n_, end, static_cast<std::int64_t>(victim));
     while (at + 1 != end && latency_ps[static_cast<std::size_t>(at[1])] == latency_ps[victim]) {
         std::swap(at[0], at[1]);

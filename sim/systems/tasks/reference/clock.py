@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import simpy
 
-from ....machine.reference.service_machine import PieceDemand, ServiceMachine
+from ...._kernel import ServiceMachine
+from ....kernel.plain_fields import plain
+from ....machine.reference.interconnect import way
+from ....machine.reference.service_machine import PieceDemand
 from ....machine.reference.shared_service import NEVER, SharedService
 from ..history import Row
 
@@ -32,7 +35,7 @@ class Clock:
 
     def __init__(self, machine: ServiceMachine, ended: Callable[[int], None]) -> None:
         self.env = simpy.Environment()
-        self.machine = machine
+        self.machine = plain(machine)
         self.service = SharedService(machine)
         self._under_way: dict[int, _Served] = {}
         n = len(machine.read_ps)
@@ -141,17 +144,9 @@ class Clock:
         controller_ps = read * np.array(m.read_ps) + written * np.array(m.write_ps)
         controller_ps += self.service.updating
         link_ps = np.zeros(len(m.data_ps))
-        for node, home in zip(*np.nonzero(lines.sum(axis=0)), strict=True):
+        for node, home in zip(*np.nonzero(lines.sum(axis=0) * (m.vertices > 0)), strict=True):
             data, request = np.array(m.data_ps), np.array(m.request_ps)
-            there, back = (self._way(int(home), int(node)), self._way(int(node), int(home)))
+            there, back = (way(m, int(home), int(node)), way(m, int(node), int(home)))
             link_ps[there] += (lines[0, node, home] * data + lines[1, node, home] * request)[there]
             link_ps[back] += (lines[0, node, home] * request + lines[1, node, home] * data)[back]
         return read, written, controller_ps, link_ps, core_ps
-
-    def _way(self, start: int, end: int) -> list[int]:
-        """The links from node to node."""
-        routes, found, at = self.machine.routes, [], end
-        while at != start and routes.vertices:
-            found.append(routes.entering[start * routes.vertices + at])
-            at = routes.predecessor[start * routes.vertices + at]
-        return found

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
 
+from ...._kernel import TaskSetup
 from ....machine.copy_engines import copied_memory
 from ....machine.reference.copy_engine import CopyEngine, DoubleBuffer
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
-from ..parameters import INTERLEAVED, NOTHING, PLACES, TaskParameters
+from ..parameters import INTERLEAVED, NOTHING, PLACES
 from .clock import Clock
 from .tasks import Task
 
@@ -53,7 +54,7 @@ class EngineScans:
     """All of them. ``ended``: told the worker whose task is done; ``looked_ps`` and ``traffic``
     are the workers'."""
 
-    p: TaskParameters
+    p: TaskSetup
     clock: Clock
     ended: Callable[[int], None]
     looked_ps: list[int]
@@ -66,7 +67,10 @@ class EngineScans:
         for number, piece in enumerate(self.p.background):
             if piece.engine != NOTHING:
                 self.engines[piece.engine].request(0)
-            self.clock.start(piece.core, piece.demand, ENDLESS_ENTRIES, BACKGROUND_JOBS + number)
+            lines = enumerate(zip(piece.read, piece.written, strict=True))
+            memory = [MemoryUse(home, *each, piece.slots) for home, each in lines if any(each)]
+            demand = PieceDemand(piece.instructions_ps, 0.0, tuple(memory))
+            self.clock.start(piece.core, demand, ENDLESS_ENTRIES, BACKGROUND_JOBS + number)
         self.clock.plan()
 
     def takes(self, task: Task, node: int) -> bool:
@@ -76,7 +80,7 @@ class EngineScans:
         return self._path(task) != BY_CPU and self.p.engine_of_node[node] != NOTHING
 
     def _path(self, task: Task) -> int:
-        return self.paths[task.stage * (self.p.nodes + 1) + task.home + 1]
+        return self.paths[task.stage * (len(self.p.copy_core) + 1) + task.home + 1]
 
     def begin(self, worker: Thread, task: Task, lines: dict[int, tuple[float, float]]) -> None:
         """``lines``: per entry, of work on data that lie on the worker's node."""
@@ -89,8 +93,9 @@ class EngineScans:
             stage.separate_ps[node],
             tuple(MemoryUse(at, *each, slots) for at, each in lines.items()),
         )
-        copied = sum(use.read for use in stage.memory if PLACES[use.place] == "part")
-        homes = p.memory_nodes if task.home == INTERLEAVED else (task.home,)
+        uses = zip(stage.place, stage.read, strict=True)
+        copied = sum(read for place, read in uses if PLACES[place] == "part")
+        homes = p.memory_nodes if task.home == INTERLEAVED else [task.home]
         line_ps = engine.line_ps if self._path(task) == BY_ENGINE else engine.free_line_ps
         copy = PieceDemand(
             copied * line_ps,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...._kernel import TaskSetup
+from ....kernel.plain_fields import plain
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ..history import ARRIVED, COPYING
-from ..parameters import INTERLEAVED, TaskParameters
+from ..parameters import INTERLEAVED
 from .clock import Clock
 from .engine_scans import ENGINE_JOBS
 from .queries import Queries
@@ -15,15 +17,15 @@ PAGE_LINES = 64.0
 
 
 class TaskModel:
-    """Plays ``parameters`` with the draws of one seed and replication.
+    """Plays a setup with the draws of one seed and replication.
 
     After each call that changes something, ``clock.plan`` is due; the methods here see to it.
     """
 
-    def __init__(self, parameters: TaskParameters, seed: int = 0, replication: int = 0) -> None:
-        self.p = parameters
-        self.clock = Clock(parameters.machine, self._ended)
-        self.queries = Queries(parameters, self.clock, seed, replication)
+    def __init__(self, setup: TaskSetup, seed: int = 0, replication: int = 0) -> None:
+        self.p = plain(setup)
+        self.clock = Clock(setup.machine, self._ended)
+        self.queries = Queries(self.p, self.clock, seed, replication)
         self.workers = self.queries.workers
         self.copies: dict[int, int] = {}
         self.arrived: list[int] = []

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...._kernel import TaskSetup
 from ....machine.reference.os_scheduler import OsScheduler
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ..history import ON, WOKEN
-from ..parameters import NEVER_PS, NOTHING, TaskParameters
+from ..parameters import NEVER_PS, NOTHING
 from .clock import Clock
 from .tasks import Task
 from .workers import LINE_BYTES, Worker, Workers
@@ -16,14 +17,10 @@ from .workers import LINE_BYTES, Worker, Workers
 class MovedWorkers(Workers):
     """Workers whose ``cpu`` follows ``os``; ``settle`` is due after all that may change it."""
 
-    def __init__(
-        self, p: TaskParameters, clock: Clock, follow: Callable[[Task, int], None]
-    ) -> None:
-        assert p.moved is not None
-        self.setup = p.moved.setup
-        self.os = OsScheduler(self.setup, p.moved.begin, p.moved.own)
-        self.ran_last = [NOTHING] * self.setup.cpus
-        self.left_at = [-1] * self.setup.cpus
+    def __init__(self, p: TaskSetup, clock: Clock, follow: Callable[[Task, int], None]) -> None:
+        self.os = OsScheduler(p.os)
+        self.ran_last = [NOTHING] * len(p.os.core)
+        self.left_at = [-1] * len(p.os.core)
         self.waker = NOTHING
         self.ticks = False
         clock.settle = self.settle
@@ -78,7 +75,7 @@ class MovedWorkers(Workers):
         is_near = worker.ran_on != NOTHING and self._cache(worker.ran_on) == self._cache(cpu)
         self.ran_last[cpu] = worker.number
         worker.cpu = worker.ran_on = cpu
-        worker.core, worker.here = self.setup.core[cpu], self.setup.node[cpu]
+        worker.core, worker.here = self.p.os.core[cpu], self.p.os.node[cpu]
         self.clock.log(ON, worker.number, cpu)
         if worker.task is not None:
             worker.since = now
@@ -103,7 +100,7 @@ class MovedWorkers(Workers):
                 self._start(self._leave_idle(worker), task)
 
     def _cache(self, cpu: int) -> int:
-        return self.setup.cache[cpu]
+        return self.p.os.cache[cpu]
 
     # -- waking and sleeping ----------------------------------------------------------------------
 

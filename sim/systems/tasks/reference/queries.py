@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from math import floor
 
-from ...._kernel import Durations, Stream
+from ...._kernel import Durations, StageSetup, Stream, TaskSetup
 from ....kernel.streams import stream
 from ..history import (
     ANSWERED,
@@ -16,7 +16,7 @@ from ..history import (
     CLIENT_THINK,
     MADE,
 )
-from ..parameters import INTERLEAVED, NOTHING, StageParameters, TaskParameters
+from ..parameters import INTERLEAVED, NOTHING
 from .clock import Clock
 from .moved_workers import MovedWorkers
 from .tasks import Part, Query, Task
@@ -26,18 +26,19 @@ from .workers import Workers
 class Queries:
     """All clients and their queries; ``parts``: of each table, now."""
 
-    def __init__(self, p: TaskParameters, clock: Clock, seed: int, replication: int) -> None:
+    def __init__(self, p: TaskSetup, clock: Clock, seed: int, replication: int) -> None:
         self.p, self.clock = p, clock
-        kind = Workers if p.moved is None else MovedWorkers
+        kind = MovedWorkers if p.os.core else Workers
         self.workers = kind(p, clock, self.task_ended)
         self.all_parts: list[Part] = []
         self.asked = self.tasks = 0
         self.parts: list[list[Part]] = [
-            [self.new_part(rows, node) for rows, node in parts] for parts in p.tables
+            [self.new_part(*part) for part in zip(rows, nodes, strict=True)]
+            for rows, nodes in zip(p.part_rows, p.part_node, strict=True)
         ]
-        self.mix = [query.cumulative for query in p.queries]
-        self.answered = [0] * len(p.queries)
-        self.latencies_ps: list[list[int]] = [[] for _ in p.queries]
+        self.mix = p.cumulative
+        self.answered = [0] * len(self.mix)
+        self.latencies_ps: list[list[int]] = [[] for _ in self.mix]
         self.think = Durations.exponential(p.think_ps)
         self.streams = [
             [stream(seed, replication, name.format(client)) for name in (CLIENT_MIX, CLIENT_THINK)]
@@ -68,8 +69,7 @@ class Queries:
     def _drawn(self, draws: Stream) -> int:
         """A query of the mix."""
         at = draws.uniform() * self.mix[-1]
-        last = max(q for q, query in enumerate(self.p.queries) if not query.clients)
-        return next((q for q, share in enumerate(self.mix) if at < share), last)
+        return next((q for q, share in enumerate(self.mix) if at < share), self.p.last_of_mix)
 
     def ask(self, client: int) -> None:
         """A closed client asks."""
@@ -78,8 +78,7 @@ class Queries:
 
     def begin(self, kind: int, client: int) -> None:
         """A query is asked: stages without input start (2)."""
-        of = self.p.queries[kind]
-        stages = range(of.first, of.end)
+        stages = range(*self.p.query_first[kind : kind + 2])
         inputs_left = {s: len(self.p.stages[s].inputs) for s in stages}
         query = Query(
             self.asked, kind, client, self.clock.now, self.parts.copy(), len(stages), inputs_left
@@ -141,7 +140,7 @@ class Queries:
             if self.p.stages[t].pipelined:
                 self._expect(query, t, tasks)
 
-    def _entries(self, query: Query, stage: StageParameters) -> float:
+    def _entries(self, query: Query, stage: StageSetup) -> float:
         parts = [] if stage.table == NOTHING else query.parts[stage.table]
         entries = (
             stage.per_row * sum(part.rows for part in parts)
@@ -151,7 +150,7 @@ class Queries:
         )
         return min(entries, stage.most)
 
-    def _node_of(self, query: Query, stage: StageParameters, index: int, part: Part | None) -> int:
+    def _node_of(self, query: Query, stage: StageSetup, index: int, part: Part | None) -> int:
         """In whose queue a task belongs, as if all nodes had workers."""
         if part is not None:
             if part.node != INTERLEAVED:

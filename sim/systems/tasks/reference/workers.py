@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ...._kernel import TaskSetup
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ..history import BEGAN, ENDED, WOKEN
-from ..parameters import INTERLEAVED, NOTHING, PLACES, TaskParameters
+from ..parameters import INTERLEAVED, NOTHING, PLACES
 from .clock import Clock
 from .engine_scans import EngineScans
 from .tasks import ClassCounts, Task, Use
@@ -50,25 +51,25 @@ class Worker:
 class Workers:
     """All workers and queues. ``follow``: what a task that has ended brings about."""
 
-    def __init__(
-        self, p: TaskParameters, clock: Clock, follow: Callable[[Task, int], None]
-    ) -> None:
+    def __init__(self, p: TaskSetup, clock: Clock, follow: Callable[[Task, int], None]) -> None:
         self.p, self.clock, self.follow = p, clock, follow
+        self.nodes = n = len(p.copy_core)
+        self.near = [p.near[k * n : k * n + n] for k in range(n)]
         self.workers = [
             Worker(number, node, core, p.machine.core_node[core])
             for number, (node, core) in enumerate(zip(p.worker_node, p.worker_core, strict=True))
         ]
-        self.queue: list[list[Task]] = [[] for _ in range(p.nodes)]
-        self.idle: list[list[Worker]] = [[] for _ in range(p.nodes)]  # the last one: latest
+        self.queue: list[list[Task]] = [[] for _ in range(n)]
+        self.idle: list[list[Worker]] = [[] for _ in range(n)]  # the last one: latest
         self.may_steal, self.within_node = [False] * p.classes, True
         self.classes = [ClassCounts() for _ in range(p.classes)]
-        self.node_use = [Use() for _ in range(p.nodes)]
-        self.traffic = [[0.0] * p.nodes for _ in range(p.nodes)]
-        self.looked_ps = [0] * p.nodes
+        self.node_use = [Use() for _ in range(n)]
+        self.traffic = [[0.0] * n for _ in range(n)]
+        self.looked_ps = [0] * n
         self.running = 0
-        self.dealt = [0] * p.nodes
+        self.dealt = [0] * n
         self.turn = [0] * p.classes
-        self.victims = [list(near) for near in p.near]  # in the order of their turns
+        self.victims = [list(near) for near in self.near]  # in the order of their turns
         self.stand_in: list[int] = []
         self.with_workers: list[int] = []
         self._find_stand_ins()
@@ -104,7 +105,7 @@ class Workers:
         if taker is None and self.within_node:
             taker = self._looking(node)
         if taker is None and self._may_be_stolen(task):
-            others = (self._looking(other) for other in self.p.near[node][1:])
+            others = (self._looking(other) for other in self.near[node][1:])
             taker = next((worker for worker in others if worker is not None), None)
         of.waiting += 1
         if taker is not None:
@@ -113,7 +114,7 @@ class Workers:
         self.queue[node].append(task)
         sleepers = [self._sleeper(node) if self.within_node else owner]
         if self._may_be_stolen(task):
-            sleepers += [self._sleeper(other) for other in self.p.near[node][1:]]
+            sleepers += [self._sleeper(other) for other in self.near[node][1:]]
         for sleeper in sleepers:
             if sleeper is not None and self._sleeps(sleeper):
                 self._wake(sleeper)
@@ -225,8 +226,8 @@ class Workers:
 
     def _rotate_victims(self, victim: int, thief: int) -> None:
         """Moves the victim behind the other nodes at the same distance."""
-        order, row = self.victims[thief], thief * self.p.nodes
-        latency_ps = self.p.machine.latency_ps[row : row + self.p.nodes]
+        order, row = self.victims[thief], thief * self.nodes
+        latency_ps = self.p.machine.latency_ps[row : row + self.nodes]
         at = order.index(victim)
         while at + 1 < len(order) and latency_ps[order[at + 1]] == latency_ps[victim]:
             order[at], order[at + 1] = order[at + 1], order[at]
@@ -234,7 +235,7 @@ class Workers:
 
     def _count_use(self, worker: Worker, task: Task, threads: int) -> None:
         """Of its part and node, where it was not stolen (7), or runs where its part lies (9)."""
-        by_home = self.p.one_queue or self.p.moved is not None
+        by_home = self.p.one_queue or bool(self.p.os.core)
         if worker.here == task.home if by_home else worker.node == task.node:
             now, each = self.clock.now, threads * task.bytes_per_ps
             self.node_use[worker.here].change(now, threads, each)
@@ -246,12 +247,13 @@ class Workers:
         buffers of its thread."""
         found: dict[int, tuple[float, float]] = {}
         part = task.touched if copied else task.home
-        for use in self.p.stages[task.stage].memory:
-            home = {"part": part, "local": task.touched}.get(PLACES[use.place], INTERLEAVED)
-            homes = self.p.memory_nodes if home == INTERLEAVED else (home,)
+        stage = self.p.stages[task.stage]
+        for place, *lines in zip(stage.place, stage.read, stage.written, strict=True):
+            home = {"part": part, "local": task.touched}.get(PLACES[place], INTERLEAVED)
+            homes = self.p.memory_nodes if home == INTERLEAVED else [home]
             for at in homes:
                 read, written = found.get(at, (0.0, 0.0))
-                found[at] = (read + use.read / len(homes), written + use.written / len(homes))
+                found[at] = (read + lines[0] / len(homes), written + lines[1] / len(homes))
         return {at: found[at] for at in sorted(found) if any(found[at])}
 
     def _demand(self, task: Task, node: int) -> PieceDemand:
@@ -296,7 +298,7 @@ class Workers:
         dealt to others be taken; idle workers that look try again."""
         self.may_steal = list(may_steal)
         self.within_node = within_node or not self.p.queue_per_worker
-        for node in range(self.p.nodes):
+        for node in range(self.nodes):
             while (worker := self._looking(node)) is not None:
                 task = self._found(worker)
                 if task is None:
@@ -329,4 +331,4 @@ class Workers:
         """Of each node the nearest one with workers in use."""
         has = {worker.node for worker in self.workers if worker.in_use}
         self.with_workers = sorted(has)
-        self.stand_in = [next(k for k in near if k in has) for near in self.p.near]
+        self.stand_in = [next(k for k in near if k in has) for near in self.near]

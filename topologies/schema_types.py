@@ -1,0 +1,90 @@
+"""Values in a machine file that have no unit: counts, nodes and runs of them, plain numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    model_validator,
+)
+from pydantic_core import CoreSchema
+
+from ..inputs.names import Name
+from ..inputs.yaml_file import Strict
+
+NODES_MAX = 1_024
+LINKS_MAX = 25_000  # 224 nodes all to all: a run takes just under ten seconds
+NODE_ID_MAX = 1_000_000
+
+
+def _run(raw: Any) -> Any:
+    """Text such as ``0-7``: the first and the last node of a run, both included."""
+    found = re.fullmatch(r"(\d{1,20})-(\d{1,20})", raw, re.ASCII) if isinstance(raw, str) else None
+    if found is None:
+        raise ValueError("expected the first and the last node, such as 0-7")
+    first, last = int(found[1]), int(found[2])
+    if last < first:
+        raise ValueError("expected first ≤ last")
+    if last > NODE_ID_MAX:
+        raise ValueError(f"expected nodes of at most {NODE_ID_MAX:,}")
+    if last - first >= NODES_MAX:
+        raise ValueError(f"expected at most {NODES_MAX:,} nodes")
+    return raw
+
+
+def _node_or_run(raw: Any) -> Any:
+    return _run(raw) if isinstance(raw, str) else raw
+
+
+def _bits(text: str) -> str:
+    if not re.fullmatch(r"[01]{2,10}", text):
+        raise ValueError("expected 2 to 10 bits, such as 011")
+    return text
+
+
+Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+NodeId = Annotated[int, Field(strict=True, ge=0, le=NODE_ID_MAX)]
+NodeRun = Annotated[str, BeforeValidator(_run)]
+NodeOrRun = Annotated[NodeId | str, BeforeValidator(_node_or_run)]
+Bits = Annotated[str, AfterValidator(_bits)]
+EndId = NodeId | Name  # a node by its number, a hub by its name
+Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+FactorOrZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Fact(Strict):
+    """A number without a unit, alone (``10``) or with its range and source, as a quantity has."""
+
+    value: Factor
+    range: tuple[Factor, Factor] | None = None
+    source: str | None = None
+    doubtful: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, raw: Any) -> Any:
+        return {"value": raw} if isinstance(raw, (int, float, str)) else raw
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"type": "number"}, handler(core_schema)]}
+
+    @model_validator(mode="after")
+    def _in_range(self) -> Fact:
+        if self.range is not None and not self.range[0] <= self.value <= self.range[1]:
+            raise ValueError("range: expected lower bound ≤ value ≤ upper bound")
+        return self
+
+
+class FactOrZero(Fact):
+    """The same, which may be 0."""
+
+    value: FactorOrZero
+    range: tuple[FactorOrZero, FactorOrZero] | None = None
