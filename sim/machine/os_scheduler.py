@@ -156,7 +156,8 @@ def processors_of(
                     OsDomain(
                         level=int(level),
                         groups=[list(group) for group in groups],
-                        places_new_threads=level is not Level.BEYOND or reached[k] <= RECLAIM_DISTANCE,
+                        places_new_threads=level is not Level.BEYOND
+                        or reached[k] <= RECLAIM_DISTANCE,
                         spreads=inner is not None and inner is not Level.BEYOND,
                         spare=_spare(cpu, cache, node, len(spans[k + 1][cpu]), spans, kinds),
                     )
