@@ -97,7 +97,7 @@ struct Kind {
     unsigned bytes;
 };
 
-Kind kind_of(qemu_plugin_meminfo_t info) {
+inline Kind kind_of(qemu_plugin_meminfo_t info) {
     constexpr std::uint64_t WRITE = std::uint64_t{1} << 63;
     static std::atomic<std::uint64_t> kinds[64];
     std::atomic<std::uint64_t>& known = kinds[(info ^ info >> 4 ^ info >> 13) % 64];
