@@ -125,6 +125,7 @@ std::size_t Hierarchy::attempt(unsigned cpu, Line line, bool write, Mode mode,
     std::size_t slot = last.find(line);
     const bool fetches = slot == CacheSets::NONE;
     if (fetches) {
+        if (shape_.coherent) directory_.prefetch(line);
         slot = victim(domain, line);
         evict(cpu, domain, slot);
     }
@@ -202,7 +203,11 @@ std::size_t Hierarchy::victim(Domain& domain, Line line) {
     std::size_t slot = cache.victim(line);
     if (!shape_.exclusive) return slot;
     for (std::size_t way = 0; way < shape_.levels.back().ways; ++way) {
-        if (cache.value(slot) == 0 || !held_above(domain, slot)) return slot;
+        if (cache.value(slot) == 0) return slot;
+        if (!held_above(domain, slot)) {
+            domain.cores[slot] = 0;
+            return slot;
+        }
         cache.touch(slot);
         slot = cache.victim(line);
     }
