@@ -204,6 +204,7 @@ std::size_t Hierarchy::victim(Domain& domain, Line line) {
     if (!shape_.exclusive) return slot;
     for (std::size_t way = 0; way < shape_.levels.back().ways; ++way) {
         if (cache.value(slot) == 0) return slot;
+        if (shape_.coherent) directory_.prefetch(CacheSets::line_of(cache.value(slot)));
         if (!held_above(domain, slot)) {
             domain.cores[slot] = 0;
             return slot;
