@@ -32,7 +32,8 @@ struct alignas(64) Accesses {
 struct alignas(64) LineCounts {
     Count read_misses[MODES], write_misses[MODES];  // of the last level, by home
     Count streamed_misses;  // of these, those of the line after one that was looked for lately
-    Count serial_misses;    // reads by an instruction that overwrites what it found the address by
+    Count serial_misses;    // reads by an instruction that overwrites what it found the address by,
+                            // or that a mispredicted branch waited for
     Count memory_reads;     // lines that came from this home's memory
     Count transfers;        // modified lines that came from this node's caches
     Count upgrades;         // shared lines made its own, by home

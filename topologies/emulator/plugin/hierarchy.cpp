@@ -174,6 +174,8 @@ void Hierarchy::count_miss(unsigned cpu, Line line, bool write, Mode mode, bool 
         counted.streamed_misses.add();
     else if (cpus_[cpu].serial)
         counted.serial_misses.add();
+    else if (!write)
+        cpus_[cpu].missed = &counted;
 }
 
 // Brings a line into an empty slot of the last level.

@@ -101,6 +101,13 @@ class Hierarchy {
         return miss(cpu, line, write, mode);
     }
 
+    // The branch behind what `cpu` has just executed is known. Where it was mispredicted, and its
+    // block missed a line, it most likely waited for that one, and what came next could not begin.
+    void block_ended(unsigned cpu, bool mispredicted) {
+        if (mispredicted && cpus_[cpu].missed) cpus_[cpu].missed->serial_misses.add();
+        cpus_[cpu].missed = nullptr;
+    }
+
     // -- counted, by cpu and node or level
     const LineCounts& lines(unsigned cpu, std::size_t node) const { return cpus_[cpu].lines[node]; }
     // Lines of `cpu` found at a level below the first (position 0), or past the last.
@@ -121,6 +128,7 @@ class Hierarchy {
         LineStreams streams;
         bool serial = false;                // of the access that is looked for
         std::vector<unsigned> concerned;    // domains whose locks it needs, in their order
+        LineCounts* missed = nullptr;       // of a read in this block, neither streamed nor serial
     };
     // A last-level cache, and which of its cores may hold each line of it.
     struct Domain {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "branches.hpp"
 #include "counters.hpp"
 #include "hierarchy.hpp"
 #include "memory_map.hpp"
@@ -37,6 +38,7 @@ class Processors {
             caches_ = std::make_unique<Hierarchy>(settings.shape, map_.homes(), map_.lines_shift());
         for (unsigned cpu = 0; cpu < cpus_.size(); ++cpu) {
             if (caches_) cpus_[cpu].first = &caches_->first_level(cpu);
+            if (settings.interval > 0) cpus_[cpu].predictor = std::make_unique<BranchPredictor>();
             for (auto& accesses : cpus_[cpu].accesses)
                 accesses = std::vector<Accesses>(settings.shape.nodes);
         }
@@ -50,11 +52,16 @@ class Processors {
     std::uint64_t crossings(unsigned cpu) const { return cpus_[cpu].crossings.get(); }
     std::uint64_t unknown(unsigned cpu) const { return cpus_[cpu].unknown.get(); }
     std::uint64_t instructions(unsigned cpu) const { return cpus_[cpu].instructions.get(); }
+    std::uint64_t mispredictions(unsigned cpu) const { return cpus_[cpu].mispredictions.get(); }
 
-    // Instructions that a processor executed; returns how many since it was told of `interval`.
-    std::uint64_t executed(unsigned index, unsigned instructions, std::uint64_t interval) {
+    // A block that a processor begins to execute; returns how many instructions it has executed,
+    // with these, since it was told of `interval`.
+    std::uint64_t executed(unsigned index, const Block& block, std::uint64_t interval) {
         Cpu& cpu = cpus_[index];
-        cpu.instructions.add(instructions);
+        const bool mispredicted = cpu.predictor->mispredicts(block);
+        if (mispredicted) cpu.mispredictions.add();
+        if (caches_) caches_->block_ended(index, mispredicted);
+        cpu.instructions.add(block.instructions);
         if (cpu.interval != interval) {
             cpu.interval = interval;
             cpu.interval_began = cpu.instructions.get();
@@ -127,7 +134,8 @@ class Processors {
         std::array<std::vector<Accesses>, MODES> accesses;
         Count crossings;  // accesses to two lines
         Count unknown;    // accesses to memory of no node
-        Count instructions;
+        Count instructions, mispredictions;
+        std::unique_ptr<BranchPredictor> predictor;  // where instructions are counted
         std::uint64_t interval = 0, interval_began = 0;
     };
 
