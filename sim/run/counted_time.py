@@ -259,9 +259,7 @@ class _Played:
         else:
             # While one miss is waited for, others are under way: as many as there are slots.
             waited = serial.sum(axis=1)
-            with_it = np.minimum(
-                others.sum(axis=1), waited * (self._slots(instructions) - 1.0)
-            )
+            with_it = np.minimum(others.sum(axis=1), waited * (self._slots(instructions) - 1.0))
             along = others * (with_it / np.maximum(others.sum(axis=1), 1.0))[:, None]
             held = slots * (waited / np.maximum(waited + with_it, 1.0))[self.core_node]
             steps = (

@@ -55,7 +55,7 @@ class Counts:
     receiver. ``streamed_misses``: of the misses, those of a line next to one that the processor
     looked for lately; ``serial_misses``: of the others, those of an instruction that overwrites
     what it made its address of, and those that a mispredicted branch waited for, so that the next
-    must wait. ``found`` (n, levels): lines found at each level, the last column past the last level;
+    must wait. ``found`` (n, levels): lines found at each level, the last column past the last one;
     ``regions``: how many the span is made of. ``instructions``, ``mispredictions`` (P,): of each
     processor, the latter of branches, if counted.
     """
