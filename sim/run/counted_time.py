@@ -282,9 +282,10 @@ class _Played:
     def _ipc(self, overlap: str) -> Floats:
         """(n,) instructions per cycle; bounds hold what the machine file tells."""
         known, other = self.ipc, IPC[overlap]
-        if overlap == MOST:
-            return np.fmax(known, other)
-        return np.fmin(known, other) if overlap == ONE else np.where(np.isnan(known), other, known)
+        bounds = {MOST: np.fmax, ONE: np.fmin}
+        if overlap in bounds:
+            return np.asarray(bounds[overlap](known, other))
+        return np.where(np.isnan(known), other, known)
 
     def _name(self, rates: Rates, flow: int) -> str:
         """What holds a flow, in words."""

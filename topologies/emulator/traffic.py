@@ -246,7 +246,9 @@ def read_counts(path: Path, nodes: int, levels: int, processors: int) -> dict[st
             current = f"interval {column}" if row == "interval" else row
             by_processor = {each: np.zeros(processors, dtype=np.int64) for each in BY_PROCESSOR}
             regions = int(column) if row == "regions" else 0
-            spans[current] = Counts(pairs, found, regions=regions, **by_processor)
+            spans[current] = Counts(
+                pairs, found, 0, regions, *(by_processor[each] for each in BY_PROCESSOR)
+            )
         elif name in BY_PROCESSOR:
             by_processor[name][int(row)] = int(count[0])
         elif name == "found":

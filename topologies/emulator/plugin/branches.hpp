@@ -18,9 +18,9 @@ struct Block {
 };
 
 // Two predictors of whether a branch is taken, counters by its address and by that and the branches
-// before it, and a third that chooses the better one (McFarling, Combining Branch Predictors, 1993).
-// Where an indirect jump goes: where it went last after the same branches. Newer ones know longer
-// histories; what depends on data alone, none predicts.
+// before it, and a third that chooses the better one (McFarling, Combining Branch Predictors,
+// 1993). Where an indirect jump goes: where it went last after the same branches. Newer ones know
+// longer histories; what depends on data alone, none predicts.
 class BranchPredictor {
   public:
     // Nothing is taken at first, and addresses alone count.
@@ -37,8 +37,8 @@ class BranchPredictor {
     }
 
   private:
-    // Some KiB, as in hardware, of counters of three bits, as in TAGE (Seznec and Michaud 2006): one
-    // of two bits follows chance where a branch goes one way three times in four.
+    // Some KiB, as in hardware, of counters of three bits, as in TAGE (Seznec and Michaud 2006):
+    // one of two bits follows chance where a branch goes one way three times in four.
     static constexpr std::size_t SIZE = 1U << 14;
     static constexpr std::uint8_t TAKEN = 4, COUNTED_TO = 7;
 

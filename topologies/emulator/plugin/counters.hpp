@@ -27,8 +27,8 @@ struct alignas(64) Accesses {
     Count reads, writes, read_bytes, written_bytes;
 };
 
-// What one processor does to one other node: as the home of lines, or as a holder of copies. On lines
-// of the host that no other processor writes.
+// What one processor does to one other node: as the home of lines, or as a holder of copies. On
+// lines of the host that no other processor writes.
 struct alignas(64) LineCounts {
     Count read_misses[MODES], write_misses[MODES];  // of the last level, by home
     Count streamed_misses;  // of these, those of the line after one that was looked for lately

@@ -15,8 +15,8 @@
 
 namespace numatwin {
 
-// A row of bits per line of memory: a lock and the state, then one per domain. Memory of the host is
-// taken only for lines that were used.
+// A row of bits per line of memory: a lock and the state, then one per domain. Memory of the host
+// is taken only for lines that were used.
 class Directory {
   public:
     // OWNED: shared, and one of the holders answers for what it has modified.
@@ -47,8 +47,8 @@ class Directory {
             : row_(directory.rows_ + line * directory.words_), words_(directory.words_) {
             Waiting waiting;
             std::uint64_t seen = word().load(std::memory_order_relaxed);
-            while ((seen & LOCKED) || !word().compare_exchange_weak(seen, seen | LOCKED,
-                                                                    std::memory_order_acquire)) {
+            while ((seen & LOCKED) ||
+                   !word().compare_exchange_weak(seen, seen | LOCKED, std::memory_order_acquire)) {
                 if (seen & LOCKED) {
                     waiting.once_more();
                     seen = word().load(std::memory_order_relaxed);

@@ -126,9 +126,9 @@ class Hierarchy {
         std::vector<LineCounts> lines;
         std::vector<Count> found_at;  // by level from the second on, and past the last
         LineStreams streams;
-        bool serial = false;                // of the access that is looked for
-        std::vector<unsigned> concerned;    // domains whose locks it needs, in their order
-        LineCounts* missed = nullptr;       // of a read in this block, neither streamed nor serial
+        bool serial = false;              // of the access that is looked for
+        std::vector<unsigned> concerned;  // domains whose locks it needs, in their order
+        LineCounts* missed = nullptr;     // of a read in this block, neither streamed nor serial
     };
     // A last-level cache, and which of its cores may hold each line of it.
     struct Domain {

@@ -165,8 +165,8 @@ class Processors {
     // Finds a line by its page, and brings it into the first-level cache. Not inlined, so that what
     // most accesses do is short.
     template <Mode MODE, typename Translate>
-    [[gnu::noinline]] bool look_up(Cpu& cpu, unsigned index, std::uint64_t key, const Access& a, Remembered& found,
-                 Translate translate) {
+    [[gnu::noinline]] bool look_up(Cpu& cpu, unsigned index, std::uint64_t key, const Access& a,
+                                   Remembered& found, Translate translate) {
         const std::uint64_t address = translated<MODE>(cpu, a.address, translate);
         if (address == NO_MEMORY || !map_.known(address)) {
             if (address != NO_MEMORY) cpu.unknown.add();
@@ -182,7 +182,8 @@ class Processors {
     // The second line of an access that lies in two. In the next page it is not looked for: QEMU
     // tells where a page is that was just used, and of two only one is known to have been.
     template <Mode MODE, typename Translate>
-    [[gnu::noinline]] void touch_next(Cpu& cpu, unsigned index, const Access& a, Translate translate) {
+    [[gnu::noinline]] void touch_next(Cpu& cpu, unsigned index, const Access& a,
+                                      Translate translate) {
         const std::uint64_t end = a.address + a.bytes - 1;
         if (!caches_ || end >> PAGE_SHIFT != a.address >> PAGE_SHIFT) return;
         const std::uint64_t address = translated<MODE>(cpu, end, translate);

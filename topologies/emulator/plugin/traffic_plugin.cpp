@@ -240,8 +240,7 @@ const Block* kept(const Block& block) {
     static std::mutex lock;
     static std::map<std::tuple<std::uint64_t, std::uint64_t, unsigned, unsigned>, Block> blocks;
     const std::lock_guard locked(lock);
-    return &blocks
-                .try_emplace({block.begin, block.end, block.instructions, block.ending}, block)
+    return &blocks.try_emplace({block.begin, block.end, block.instructions, block.ending}, block)
                 .first->second;
 }
 
