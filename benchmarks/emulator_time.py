@@ -3,8 +3,8 @@
 Five programs (``emulator_time/programs.c``: a copy, a pointer chase, a hash join, a sort, a small
 server behind a socket) run on this host, and in a guest of its machine file (measured, unless
 ``--machine`` names one), where ``emulate --predict`` counts them. A line for each: the predicted
-processor time in s against the measured one (of the fastest of some runs), with the interval for
-how misses overlap, and whether it holds the measured time. One JSON object a line.
+processor time in s against the measured one (of the fastest of some runs), with the interval that
+holds what counts cannot know, and whether it holds the measured time. One JSON object a line.
 """
 
 from __future__ import annotations

@@ -78,6 +78,19 @@ static void read_at_random(const char *at, size_t bytes) {
                      : "r"(at), "r"(lines - 1) : "memory", "cc");
 }
 
+// A branch for each word of the buffer, taken where the highest bit of a generator's state is set, or,
+// if `constant`, each time.
+static void branch_at_each(size_t bytes, int constant) {
+    uint64_t left = bytes / 8, state = 1;
+    const uint64_t always = constant ? ~0ULL : 0;
+    uint64_t drawn;
+    __asm__ volatile("1: imul %3, %0\n add %4, %0\n mov %0, %2\n or %5, %2\n jns 2f\n nop\n"
+                     "2: dec %1\n jnz 1b"
+                     : "+r"(state), "+r"(left), "=&r"(drawn)
+                     : "r"(6364136223846793005ULL), "r"(1442695040888963407ULL), "r"(always)
+                     : "cc");
+}
+
 static int is(const char *what, const char *name) { return strcmp(what, name) == 0; }
 
 int main(int argc, char **argv) {
@@ -98,6 +111,8 @@ int main(int argc, char **argv) {
         if (is(what, "write")) write_all(buffer, bytes, 8);
         if (is(what, "atomic")) add_all(buffer, bytes, 8);
         if (is(what, "random")) read_at_random(buffer, bytes);
+        if (is(what, "guess")) branch_at_each(bytes, 0);
+        if (is(what, "steady")) branch_at_each(bytes, 1);
         if (is(what, "copy")) copy_all(second, buffer, bytes);
         if (is(what, "move")) {  // half of the rounds on either node
             if (round == rounds / 2) bind_to(buffer, bytes, other, MOVE);

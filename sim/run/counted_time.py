@@ -17,6 +17,15 @@ from ...topologies.emulator.traffic import Counts, Traffic
 from ...topologies.machine import Machine
 from ..kernel.sums import group_sums
 from ..machine.costs import CostModel, Floats, Ints
+from ..machine.defaults import (
+    ASSUMED_IPC,
+    IPC_LEAST,
+    IPC_MIDDLE,
+    IPC_MOST,
+    MISPREDICTION_CYCLES,
+    MISPREDICTION_CYCLES_LEAST,
+    MISPREDICTION_CYCLES_MOST,
+)
 from ..machine.demands import Demand, Reads, Step
 from ..planes.rate_solver import RateSolver
 from ..planes.rates import Rates
@@ -26,8 +35,15 @@ TOGETHER = 1.02  # flows whose ends are so near to each other end together
 INTERVALS_MAX = 50
 ALWAYS_ENOUGH = 1e12  # of independent misses to look ahead to
 # How misses overlap that no prefetcher fetches: as the instructions tell; as many as a core holds;
-# one after the other.
+# one after the other. With each, the cycles of an instruction and of a mispredicted branch: of a
+# machine file that tells its IPC, that one and the middle one.
 COUNTED, MOST, ONE = "counted", "most", "one"
+IPC = {COUNTED: IPC_MIDDLE, MOST: IPC_MOST, ONE: IPC_LEAST}
+BRANCH_CYCLES = {
+    COUNTED: MISPREDICTION_CYCLES,
+    MOST: MISPREDICTION_CYCLES_LEAST,
+    ONE: MISPREDICTION_CYCLES_MOST,
+}
 PLACEMENTS = {
     "all local": "each node's misses go to its own memory: no placement does better",
     "interleaved": "misses spread over all memory",
@@ -37,8 +53,9 @@ PLACEMENTS = {
 
 @dataclass(frozen=True)
 class CountedTime:
-    """``time_s`` of the command there, between ``least_s`` (as many misses overlap as a core holds)
-    and ``most_s`` (one at a time, but for those that a prefetcher fetches).
+    """``time_s`` of the command there, between ``least_s`` (as many misses overlap as a core holds,
+    and as many instructions as it dispatches) and ``most_s`` (one at a time, but for misses that a
+    prefetcher fetches, each after a walk of the page table).
 
     ``binding``: what holds the busiest node, by its part of the time; ``placements``: the time
     with data placed otherwise, by the names of ``PLACEMENTS``.
@@ -80,12 +97,14 @@ def counted_time(traffic: Traffic) -> CountedTime:
 
 @dataclass(frozen=True)
 class _Part:
-    """Counts that the model needs: (P,) instructions; (n, L) hits by level, the first left out;
+    """Counts that the model needs: (P,) instructions and mispredicted branches; (n, L) hits by
+    level, the first left out;
     (n, n) lines read, by home, and by the cache that hands them over; streamed and serial ones of
     these; written ones.
     """
 
     instructions: Floats
+    mispredictions: Floats
     hits: Floats
     read: Floats
     handed: Floats
@@ -98,6 +117,7 @@ class _Part:
         pairs = {name: found.astype(np.float64) for name, found in counts.pairs.items()}
         return _Part(
             counts.instructions.astype(np.float64),
+            counts.mispredictions.astype(np.float64),
             counts.found[:, 1:-1].astype(np.float64),
             pairs["memory_reads"],
             pairs["transfers"],
@@ -152,6 +172,11 @@ class _Played:
         node = np.array(traffic.cpu_node, dtype=np.int64)
         self.core, self.core_node = _cores(node, self.machine)
         self.solver = RateSolver(self.costs, self.core_node, np.ones(len(self.core_node)))
+        # (n,) of the machine file, nan where it has none; and cycles.
+        self.ipc = np.array([node.ipc or np.nan for node in self.machine.nodes])
+        self.cycles_per_s = self.costs.instructions_per_s / np.where(
+            np.isnan(self.ipc), float(ASSUMED_IPC), self.ipc
+        )
         # Of the levels after the first; 0 where a node's caches are not those that were played.
         self.hit_latency_s = np.array(
             [
@@ -203,7 +228,10 @@ class _Played:
         share = np.where(
             works[self.core_node], executed / np.maximum(of_node[self.core_node], 1.0), 0.0
         )
-        core_s = share * (of_node / self.costs.instructions_per_s)[self.core_node]
+        cycles = of_node / self._ipc(overlap) + BRANCH_CYCLES[overlap] * group_sums(
+            self.core_node, group_sums(self.core, part.mispredictions, len(self.core_node)), n
+        )
+        core_s = share * (cycles / self.cycles_per_s)[self.core_node]
         misses = np.maximum((part.read + part.handed).sum(axis=1), 1.0)
         lines = part.read + part.handed
         streamed, serial = (
@@ -213,7 +241,7 @@ class _Played:
         others = np.maximum(lines - streamed - serial, 0.0)
         between = float(part.instructions.sum() / max((others + serial).sum(), 1.0))
         instructions = 1.0 / ALWAYS_ENOUGH if overlap == MOST else between
-        slots = self.costs.random_misses_of(self.core_node, instructions)[self.core_node]
+        slots = self._slots(instructions)[self.core_node]
         hits_s = share * (part.hits * self.hit_latency_s).sum(axis=1)[self.core_node]
         none = np.zeros_like(share)
         flowing = Reads(share, streamed, stream=True)
@@ -221,14 +249,22 @@ class _Played:
         if overlap == MOST:
             steps = (Step(MOST, core_s, hits_s / slots, (flowing, Reads(share, others + serial))),)
         elif overlap == ONE:
+            # Each after a walk of the page table, whose entry the last level has.
+            walks_s = (others + serial).sum(axis=1) * self.hit_latency_s[:, -1]
+            waits_s = hits_s + share * walks_s[self.core_node]
             steps = (
                 Step(MOST, core_s, none, (flowing,)),
-                Step(ONE, none, hits_s, (Reads(share, others + serial),), slots),
+                Step(ONE, none, waits_s, (Reads(share, others + serial),), slots),
             )
         else:
+            # While one miss is waited for, others are under way: as many as there are slots.
+            waited = serial.sum(axis=1)
+            with_it = np.minimum(others.sum(axis=1), waited * (self._slots(instructions) - 1.0))
+            along = others * (with_it / np.maximum(others.sum(axis=1), 1.0))[:, None]
+            held = slots * (waited / np.maximum(waited + with_it, 1.0))[self.core_node]
             steps = (
-                Step(MOST, core_s, hits_s / slots, (flowing, Reads(share, others))),
-                Step(ONE, none, none, (Reads(share, serial),), slots),
+                Step(MOST, core_s, hits_s / slots, (flowing, Reads(share, others - along))),
+                Step(ONE, none, none, (Reads(share, serial + along),), np.maximum(held, 1.0)),
             )
         demand = Demand(
             flow_of=flow_of,
@@ -238,6 +274,18 @@ class _Played:
             miss_instructions=instructions,
         )
         return self.solver.solve(demand, tolerance=TOLERANCE)
+
+    def _slots(self, instructions: float) -> Floats:
+        """(n,) misses that a core has under way, one for so many instructions."""
+        return self.costs.random_misses_of(self.core_node, instructions)
+
+    def _ipc(self, overlap: str) -> Floats:
+        """(n,) instructions per cycle; bounds hold what the machine file tells."""
+        known, other = self.ipc, IPC[overlap]
+        bounds = {MOST: np.fmax, ONE: np.fmin}
+        if overlap in bounds:
+            return np.asarray(bounds[overlap](known, other))
+        return np.where(np.isnan(known), other, known)
 
     def _name(self, rates: Rates, flow: int) -> str:
         """What holds a flow, in words."""

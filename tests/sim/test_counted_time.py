@@ -13,16 +13,22 @@ AMD = load_machine("amd-8n-ht")
 CPUS = tuple(int(node) for node in np.repeat(np.arange(8), 8))
 
 
-def counts(instructions: dict[int, int], **lines: dict[tuple[int, int], int]) -> Counts:
+def counts(
+    instructions: dict[int, int],
+    mispredictions: dict[int, int] | None = None,
+    **lines: dict[tuple[int, int], int],
+) -> Counts:
     """Of processors, and of pairs of nodes."""
     pairs = {name: np.zeros((8, 8), dtype=np.int64) for name in MATRICES}
     for name, cells in lines.items():
         for pair, count in cells.items():
             pairs[name][pair] = count
-    executed = np.zeros(64, dtype=np.int64)
-    for cpu, count in instructions.items():
-        executed[cpu] = count
-    return Counts(pairs, np.zeros((8, 4), dtype=np.int64), instructions=executed)
+    executed, wrong = (np.zeros(64, dtype=np.int64) for _ in range(2))
+    for found, numbers in ((executed, instructions), (wrong, mispredictions or {})):
+        for cpu, count in numbers.items():
+            found[cpu] = count
+    hits = np.zeros((8, 4), dtype=np.int64)
+    return Counts(pairs, hits, instructions=executed, mispredictions=wrong)
 
 
 def traffic(*intervals: Counts) -> Traffic:
@@ -32,8 +38,34 @@ def traffic(*intervals: Counts) -> Traffic:
 def test_instructions_alone_take_their_time() -> None:
     found = counted_time(traffic(counts({0: 22_000_000})))
     assert found.time_s == pytest.approx(0.01, rel=1e-3)  # 2.2 GHz, one a cycle
-    assert found.least_s == pytest.approx(found.most_s)
+    assert found.least_s == pytest.approx(0.01 / 8, rel=1e-3)  # as many as a core dispatches
+    assert found.most_s == pytest.approx(found.time_s)
     assert list(found.binding) == ["instructions on node 0"]
+
+
+def test_a_mispredicted_branch_costs_its_cycles() -> None:
+    """1 s / 2.2 GHz for each instruction; 15 times that for a branch, 11 to 20."""
+    found = counted_time(traffic(counts({0: 22_000_000}, {0: 2_200_000})))
+    assert found.time_s == pytest.approx(0.01 + 15 * 0.001, rel=1e-3)
+    assert found.least_s == pytest.approx(0.01 / 8 + 11 * 0.001, rel=1e-3)
+    assert found.most_s == pytest.approx(0.01 + 20 * 0.001, rel=1e-3)
+
+
+def test_without_a_known_ipc_the_middle_counts() -> None:
+    """Between one a cycle and eight: √8. Interruptions take a hundredth of this host."""
+    zen5 = load_machine("zen5-2c")
+    (node,) = zen5.nodes
+    assert node.ipc is None
+    assert node.clock_Hz is not None
+    pairs = {name: np.zeros((1, 1), dtype=np.int64) for name in MATRICES}
+    executed, none = np.array([10_000_000, 0]), np.zeros(2, dtype=np.int64)
+    one = Counts(
+        pairs, np.zeros((1, 4), dtype=np.int64), instructions=executed, mispredictions=none
+    )
+    found = counted_time(Traffic(zen5, 64, (1, 2, 3), one, None, (), (one,), (0, 0)))
+    assert found.time_s == pytest.approx(1e7 / node.clock_Hz / 8**0.5, rel=0.015)
+    assert found.least_s == pytest.approx(1e7 / node.clock_Hz / 8, rel=0.015)
+    assert found.most_s == pytest.approx(1e7 / node.clock_Hz, rel=0.015)
 
 
 def test_a_chain_waits_for_each_line() -> None:
@@ -42,7 +74,10 @@ def test_a_chain_waits_for_each_line() -> None:
     found = counted_time(traffic(one))
     # 136 ns to the neighbour; few lines on links, whose wait is short.
     assert found.time_s == pytest.approx(0.136, rel=0.03)
-    assert found.most_s == pytest.approx(found.time_s, rel=0.03)
+    # Each after a walk of the page table, to the last-level cache.
+    walk_s = 1e-9 * (AMD.nodes[0].caches[-1].latency_ns or 0.0)
+    assert walk_s > 0
+    assert found.most_s == pytest.approx(found.time_s + 1_000_000 * walk_s, rel=0.03)
     # 11.5 at a time, which wait for each other at the link.
     assert 0.136 / 11.5 < found.least_s < 1.25 * 0.136 / 11.5
     assert list(found.binding) == ["waiting for lines on node 0"]
@@ -50,6 +85,16 @@ def test_a_chain_waits_for_each_line() -> None:
     assert found.placements["all local"] == pytest.approx(0.088, rel=0.01)
     assert found.placements["where used most"] == pytest.approx(0.088, rel=0.01)
     assert found.placements["all local"] < found.placements["interleaved"] < 0.2
+
+
+def test_what_does_not_wait_goes_along_with_what_does() -> None:
+    """Of a core's 11.5 misses under way, one is of the chain: two others need no time of theirs
+    (else a sixth more), but for what a controller with more to do takes longer."""
+    chain, all_ = {(0, 0): 1_000_000}, {(0, 0): 3_000_000}
+    alone = counted_time(traffic(counts({0: 3_000_000}, memory_reads=chain, serial_misses=chain)))
+    both = counted_time(traffic(counts({0: 3_000_000}, memory_reads=all_, serial_misses=chain)))
+    assert both.time_s == pytest.approx(alone.time_s, rel=0.05)
+    assert both.time_s >= alone.time_s
 
 
 def test_all_cores_of_a_node_meet_at_a_link() -> None:

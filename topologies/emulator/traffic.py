@@ -36,6 +36,7 @@ MATRICES = (
     "serial_misses",
     "home_downgrades",
 )
+BY_PROCESSOR = ("instructions", "mispredictions")
 # Counts are taken while other processors run: each may be within an access.
 IN_FLIGHT_PER_PROCESSOR = 4
 _HEAD = "numatwin-traffic 1"
@@ -53,9 +54,10 @@ class Counts:
     cache, column the home. ``probes``, ``answers``: messages of the directory by sender and
     receiver. ``streamed_misses``: of the misses, those of a line next to one that the processor
     looked for lately; ``serial_misses``: of the others, those of an instruction that overwrites
-    what it made its address of, so that the next must wait. ``found`` (n, levels): lines found at
-    each level, the last column past the last level;
-    ``regions``: how many the span is made of. ``instructions`` (P,): of each processor, if counted.
+    what it made its address of, and those that a mispredicted branch waited for, so that the next
+    must wait. ``found`` (n, levels): lines found at each level, the last column past the last one;
+    ``regions``: how many the span is made of. ``instructions``, ``mispredictions`` (P,): of each
+    processor, the latter of branches, if counted.
     """
 
     pairs: Mapping[str, Ints]
@@ -63,6 +65,7 @@ class Counts:
     unknown: int = 0
     regions: int = 0
     instructions: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    mispredictions: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def total(self, name: str) -> Ints:
         """(n, n) of users and kernel together: ``reads``, ``writes``, ``read_misses`` …"""
@@ -241,11 +244,13 @@ def read_counts(path: Path, nodes: int, levels: int, processors: int) -> dict[st
             pairs = {each: np.zeros((nodes, nodes), dtype=np.int64) for each in MATRICES}
             found = np.zeros((nodes, levels + 1), dtype=np.int64)
             current = f"interval {column}" if row == "interval" else row
-            executed = np.zeros(processors, dtype=np.int64)
+            by_processor = {each: np.zeros(processors, dtype=np.int64) for each in BY_PROCESSOR}
             regions = int(column) if row == "regions" else 0
-            spans[current] = Counts(pairs, found, regions=regions, instructions=executed)
-        elif name == "instructions":
-            executed[int(row)] = int(count[0])
+            spans[current] = Counts(
+                pairs, found, 0, regions, *(by_processor[each] for each in BY_PROCESSOR)
+            )
+        elif name in BY_PROCESSOR:
+            by_processor[name][int(row)] = int(count[0])
         elif name == "found":
             found[int(row), int(column)] = int(count[0])
         elif name == "crossings":

@@ -41,6 +41,13 @@ void stream(void* played, unsigned cpu, std::uint64_t address, std::uint64_t cou
         access_once(played, cpu, address + at * stride, 8, write);
 }
 
+// A block of so many instructions begins; `ending` as in Block.
+void begin_block(void* played, unsigned cpu, std::uint64_t begin, std::uint64_t end,
+                 unsigned instructions, unsigned ending) {
+    static_cast<Played*>(played)->processors.executed(
+        cpu, {begin, end, instructions, static_cast<Block::Ending>(ending)}, 1);
+}
+
 // All processors at once, each on a thread of its own: `count` accesses to the first `lines` lines
 // of all nodes, every third a write, in an order that `seed` tells.
 void storm(void* played, std::uint64_t count, std::uint64_t lines, std::uint64_t seed) {

@@ -34,6 +34,7 @@ class Shape:
     owned: bool = False
     exclusive: bool = False
     node_mib: int = 1
+    instructions: bool = False
 
     @property
     def cpus(self) -> int:
@@ -61,7 +62,8 @@ class Shape:
         domains = self.snoop_domain or (0,) * self.nodes
         lines.append(f"snoop_domain {' '.join(map(str, domains))}")
         lines += [f"coherent {int(self.coherent)}", f"owned {int(self.owned)}"]
-        lines += [f"exclusive {int(self.exclusive)}", "out -", ""]
+        lines += [f"exclusive {int(self.exclusive)}", f"interval {int(self.instructions)}"]
+        lines += ["out -", ""]
         return "\n".join(lines)
 
 
@@ -88,6 +90,7 @@ def _library() -> ctypes.CDLL:
         ctypes.c_bool,
     ]
     library.stream.argtypes = [ctypes.c_void_p, ctypes.c_uint, u64, u64, u64, ctypes.c_bool]
+    library.begin_block.argtypes = [ctypes.c_void_p, ctypes.c_uint, u64, u64, *[ctypes.c_uint] * 2]
     library.storm.argtypes = [ctypes.c_void_p, u64, u64, u64]
     library.write_totals.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     return library
@@ -122,6 +125,10 @@ class Played:
     def stream(self, cpu: int, address: int, count: int, stride: int, write: bool = False) -> None:
         """``count`` accesses of 8 B, ``stride`` bytes from one to the next."""
         _library().stream(self._handle, cpu, address, count, stride, write)
+
+    def block(self, cpu: int, begin: int, end: int, ending: int = 0) -> None:
+        """A block of two instructions begins; ``ending``: 1 a branch, 2 an indirect jump."""
+        _library().begin_block(self._handle, cpu, begin, end, 2, ending)
 
     def storm(self, count: int, lines: int, seed: int) -> None:
         """``count`` accesses of each processor at the same time, to so many lines of each node."""

@@ -147,6 +147,27 @@ def test_counting_leaves_no_file_whatever_ends_it(
     assert done.traffic.whole.accesses.sum() > 0
 
 
+def test_branches_are_mispredicted_where_chance_decides(programs: Path) -> None:
+    """128 Ki branches: half of them where a generator decides, none where each is taken."""
+
+    def mispredicted(what: str) -> tuple[int, int]:
+        command = [str(programs), what, "0", "0", "1", "1"]
+        found = run_counted(
+            small("opteron-4n", nodes=2), command, Counting(interval=10_000_000), time_limit_s=300.0
+        )
+        assert found.traffic.regions is not None
+        counts = found.traffic.regions
+        return int(counts.instructions.sum()), int(counts.mispredictions.sum())
+
+    words = MIB // 8
+    instructions, wrong = mispredicted("guess")
+    assert instructions == pytest.approx(7.5 * words, rel=0.1)
+    assert wrong == pytest.approx(words / 2, rel=0.05)
+    instructions, wrong = mispredicted("steady")
+    assert instructions == pytest.approx(8 * words, rel=0.1)
+    assert wrong < words / 100
+
+
 @pytest.mark.sweep
 def test_what_the_kernel_accesses_is_left_out(programs: Path) -> None:
     found = run_counted(

@@ -367,3 +367,12 @@ def test_processors_that_run_at_the_same_time_lose_no_count(seed: int) -> None:
             played.read(0, *(at(node, line) for line in range(4)))
     assert played.counts()["reads_user"][0, 0] >= 8
     check_laws(shape, played.counts(), 8 * 20_000 + 32)
+
+
+def test_many_domains_access_the_same_lines_at_the_same_time() -> None:
+    """70 domains: a row of the directory is two words long, and each lock may be the first."""
+    shape = Shape(70, 1, ((1, 4, 2), (1, 4, 8)))
+    played = Played(shape)
+    played.storm(2_000, 2, 7)
+    check_laws(shape, played.counts(), 70 * 2_000)
+    assert sum(played.counts()["invalidations"].values()) > 0

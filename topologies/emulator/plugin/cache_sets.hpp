@@ -15,8 +15,9 @@ using Line = std::uint64_t;  // a line's number: its address in memory over the 
 
 // One word per way: (line + 1) << 2 | flags, 0 where it is empty. Words and ages are atomic, as the
 // owner looks a line up without the lock under which others take it away; all else is done under
-// the lock of the set (see Hierarchy).
-class CacheSets {
+// the lock of the set (see Hierarchy). Each cache begins on a line of the host of its own: its
+// clock changes with every access, and what finds a line in the next one would be lost with it.
+class alignas(64) CacheSets {
   public:
     using Word = std::atomic<std::uint64_t>;
     static constexpr std::size_t NONE = ~std::size_t{0};

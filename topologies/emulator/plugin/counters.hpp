@@ -22,16 +22,18 @@ class Count {
 
 enum Mode : unsigned { USER, KERNEL, MODES };
 
-// Accesses of one processor to the memory of one node.
-struct Accesses {
+// Accesses of one processor to the memory of one node. On a line of its own, too.
+struct alignas(64) Accesses {
     Count reads, writes, read_bytes, written_bytes;
 };
 
-// What one processor does to one other node: as the home of lines, or as a holder of copies.
-struct LineCounts {
+// What one processor does to one other node: as the home of lines, or as a holder of copies. On
+// lines of the host that no other processor writes.
+struct alignas(64) LineCounts {
     Count read_misses[MODES], write_misses[MODES];  // of the last level, by home
     Count streamed_misses;  // of these, those of the line after one that was looked for lately
-    Count serial_misses;    // reads by an instruction that overwrites what it found the address by
+    Count serial_misses;    // reads by an instruction that overwrites what it found the address by,
+                            // or that a mispredicted branch waited for
     Count memory_reads;     // lines that came from this home's memory
     Count transfers;        // modified lines that came from this node's caches
     Count upgrades;         // shared lines made its own, by home

@@ -1,7 +1,8 @@
 // What a line goes through that is not in the first-level cache as it is wanted.
 #include "hierarchy.hpp"
 
-#include <mutex>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -34,7 +35,7 @@ Hierarchy::Hierarchy(HierarchyShape shape, std::vector<std::uint16_t> homes, uns
       probes_(shape_.nodes),
       answers_(shape_.nodes),
       stripe_mask_(stripes_of(shape_) - 1),
-      stripes_(new SpinLock[stripe_mask_ + 1]) {
+      locks_(new SpinLock[shape_.levels.back().instances * (stripe_mask_ + 1)]) {
     if (last_ == 0) throw std::invalid_argument("caches: expected two levels at least");
     const std::size_t cpus = shape_.cpu_node.size();
     privates_.resize(last_);
@@ -60,72 +61,141 @@ Hierarchy::Hierarchy(HierarchyShape shape, std::vector<std::uint16_t> homes, uns
     }
 }
 
+class Hierarchy::Locked {
+  public:
+    Locked(Hierarchy& all, Line line, std::span<const unsigned> domains)
+        : all_(all), line_(line), domains_(domains) {
+        for (const unsigned domain : domains_) all_.lock_of(domain, line_).lock();
+    }
+    ~Locked() {
+        for (const unsigned domain : domains_) all_.lock_of(domain, line_).unlock();
+    }
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+
+    bool holds(unsigned domain) const { return std::ranges::binary_search(domains_, domain); }
+
+  private:
+    Hierarchy& all_;
+    Line line_;
+    std::span<const unsigned> domains_;
+};
+
 std::size_t Hierarchy::miss(unsigned cpu, Line line, bool write, Mode mode) {
-    const std::lock_guard locked(stripes_[line & stripe_mask_]);
+    cpus_[cpu].concerned.assign(1, domain_of(cpu));
+    for (;; find_concerned(cpu, line)) {
+        const Locked locked(*this, line, cpus_[cpu].concerned);
+        const std::size_t slot = attempt(cpu, line, write, mode, locked);
+        if (slot != CacheSets::NONE) return slot;
+    }
+}
+
+// The domain of a processor, and those that hold the line now.
+void Hierarchy::find_concerned(unsigned cpu, Line line) {
+    std::vector<unsigned>& concerned = cpus_[cpu].concerned;
+    const unsigned own = domain_of(cpu);
+    concerned.assign(1, own);
+    Row(directory_, line).each_holder([&](unsigned holder) {
+        if (holder != own) concerned.push_back(holder);
+    });
+    std::ranges::sort(concerned);
+}
+
+// Whether an access takes something from a domain whose lock is not held. Who reads what is shared
+// joins the others and changes nothing of theirs.
+bool Hierarchy::lacks_lock(const Row& row, bool write, const Locked& locked) {
+    if (!write && row.state() == Directory::SHARED) return false;
+    bool lacks = false;
+    row.each_holder([&](unsigned holder) { lacks |= !locked.holds(holder); });
+    return lacks;
+}
+
+// The slot of the first level that now holds the line, NONE where more has to be locked first.
+std::size_t Hierarchy::attempt(unsigned cpu, Line line, bool write, Mode mode,
+                               const Locked& locked) {
     CacheSets& first = *first_[cpu];
     Domain& domain = domains_[domain_of(cpu)];
-    const std::size_t slot = first.find(line);
-    if (slot == CacheSets::NONE) return find_below(cpu, line, write, mode);
-    first.touch(slot);
-    // Else another thread of its core was faster.
-    if (!permits(first.value(slot), line, write)) {
-        make_own(cpu, line, domain.cache.find(line));
-        first.set(slot, CacheSets::tag(line) | WRITABLE);
-    }
-    return slot;
-}
-
-// Not in the first level: the private ones below it, then the last, then other caches or memory.
-std::size_t Hierarchy::find_below(unsigned cpu, Line line, bool write, Mode mode) {
-    Domain& domain = domains_[domain_of(cpu)];
     CacheSets& last = domain.cache;
-    cpus_[cpu].streamed = cpus_[cpu].streams.follows(line);
+    const std::size_t in_first = first.find(line);
+    // Another thread of its core was faster.
+    if (in_first != CacheSets::NONE && permits(first.value(in_first), line, write)) {
+        first.touch(in_first);
+        return in_first;
+    }
     std::size_t slot = last.find(line);
-    const bool fetched = slot == CacheSets::NONE;
-    if (fetched) {
-        slot = fetch(cpu, line, write, mode);
-        last.set(slot, last.value(slot) | (write ? HAS_WRITER : 0));
+    const bool fetches = slot == CacheSets::NONE;
+    if (fetches) {
+        if (shape_.coherent) directory_.prefetch(line);
+        slot = victim(domain, line);
+        evict(cpu, domain, slot);
+    }
+    std::optional<Row> row;
+    if (shape_.coherent && (fetches || write)) {
+        row.emplace(directory_, line);
+        if (lacks_lock(*row, write, locked)) return CacheSets::NONE;
+    }
+    Row* known = row ? &*row : nullptr;
+    if (in_first != CacheSets::NONE) {
+        first.touch(in_first);
+        make_own(cpu, line, slot, known);
+        first.set(in_first, CacheSets::tag(line) | WRITABLE);
+        return in_first;
+    }
+    const bool streamed = cpus_[cpu].streams.follows(line);
+    if (fetches) {
+        count_miss(cpu, line, write, mode, streamed);
+        fetch(cpu, line, write, slot, known);
     } else {
-        std::size_t level = 1;
-        while (level < last_ && private_cache(level, cpu).find(line) == CacheSets::NONE) ++level;
-        cpus_[cpu].found_at[level].add();
-        if (level == last_) last.touch(slot);
-        if (write)
-            make_own(cpu, line, slot);
-        else if (domain.cores[slot] != core_bit(cpu) || domain.cpus.size() > 64)
-            downgrade_cores(domain, slot, line);
-        domain.cores[slot] |= core_bit(cpu);
+        find_below(cpu, line, write, slot, known);
     }
     // A line that was evicted from the first level alone may still be written.
-    return put(cpu, line, last.value(slot) & HAS_WRITER, fetched);
+    return put(cpu, line, last.value(slot) & HAS_WRITER, fetches);
 }
 
-// Brings a line into the last level that is not there; returns its slot.
-std::size_t Hierarchy::fetch(unsigned cpu, Line line, bool write, Mode mode) {
-    const unsigned at = domain_of(cpu), from = home(line);
-    Domain& domain = domains_[at];
-    LineCounts& counted = cpus_[cpu].lines[from];
+// Not in the first level, but in a slot of the last, and perhaps in a private one between.
+void Hierarchy::find_below(unsigned cpu, Line line, bool write, std::size_t slot, Row* row) {
+    Domain& domain = domains_[domain_of(cpu)];
+    std::size_t level = 1;
+    while (level < last_ && private_cache(level, cpu).find(line) == CacheSets::NONE) ++level;
+    cpus_[cpu].found_at[level].add();
+    if (level == last_) domain.cache.touch(slot);
+    if (write)
+        make_own(cpu, line, slot, row);
+    else if (domain.cores[slot] != core_bit(cpu) || domain.cpus.size() > 64)
+        downgrade_cores(domain, slot, line);
+    domain.cores[slot] |= core_bit(cpu);
+}
+
+void Hierarchy::count_miss(unsigned cpu, Line line, bool write, Mode mode, bool streamed) {
+    LineCounts& counted = cpus_[cpu].lines[home(line)];
     cpus_[cpu].found_at[last_ + 1].add();
     (write ? counted.write_misses : counted.read_misses)[mode].add();
-    if (cpus_[cpu].streamed)
+    if (streamed)
         counted.streamed_misses.add();
     else if (cpus_[cpu].serial)
         counted.serial_misses.add();
-    const std::size_t slot = victim(domain, line);
-    evict(cpu, domain, slot);
-    if (!shape_.coherent || !sent_by_cache(cpu, line, write)) counted.memory_reads.add();
-    if (shape_.coherent) {
+    else if (!write)
+        cpus_[cpu].missed = &counted;
+}
+
+// Brings a line into an empty slot of the last level.
+void Hierarchy::fetch(unsigned cpu, Line line, bool write, std::size_t slot, Row* row) {
+    const unsigned at = domain_of(cpu);
+    Domain& domain = domains_[at];
+    if (!row || !sent_by_cache(cpu, line, write, *row))
+        cpus_[cpu].lines[home(line)].memory_reads.add();
+    if (row) {
         if (write)
-            directory_.set_only(line, at, Directory::MODIFIED);
-        else if (directory_.empty(line))
-            directory_.set_only(line, at, Directory::EXCLUSIVE);
+            row->set_only(at, Directory::MODIFIED);
+        else if (row->state() == Directory::NOBODY)
+            row->set_only(at, Directory::EXCLUSIVE);
         else
-            directory_.add(line, at);
+            row->add(at);
     }
-    domain.cache.set(slot, CacheSets::tag(line) | (write && !shape_.coherent ? DIRTY : 0));
+    const std::uint64_t flags = write ? HAS_WRITER | (row ? 0 : DIRTY) : 0;
+    domain.cache.set(slot, CacheSets::tag(line) | flags);
     domain.cache.touch(slot);
     domain.cores[slot] = core_bit(cpu);
-    return slot;
 }
 
 // The slot of a last level to make room in. Of an exclusive one, what a private cache holds counts
@@ -135,7 +205,12 @@ std::size_t Hierarchy::victim(Domain& domain, Line line) {
     std::size_t slot = cache.victim(line);
     if (!shape_.exclusive) return slot;
     for (std::size_t way = 0; way < shape_.levels.back().ways; ++way) {
-        if (cache.value(slot) == 0 || !held_above(domain, slot)) return slot;
+        if (cache.value(slot) == 0) return slot;
+        if (shape_.coherent) directory_.prefetch(CacheSets::line_of(cache.value(slot)));
+        if (!held_above(domain, slot)) {
+            domain.cores[slot] = 0;
+            return slot;
+        }
         cache.touch(slot);
         slot = cache.victim(line);
     }
@@ -154,13 +229,13 @@ bool Hierarchy::held_above(const Domain& domain, std::size_t slot) {
 }
 
 // What a miss does to the other domains that hold the line; returns whether one sends it.
-bool Hierarchy::sent_by_cache(unsigned cpu, Line line, bool write) {
+bool Hierarchy::sent_by_cache(unsigned cpu, Line line, bool write, Row& row) {
     const unsigned node = shape_.cpu_node[cpu], from = home(line);
-    const Directory::State state = directory_.state(line);
+    const Directory::State state = row.state();
     if (write) {
-        take_from_others(cpu, line, true);
-    } else if (state != Directory::SHARED) {
-        directory_.each_holder(line, [&](unsigned holder) {
+        take_from_others(cpu, line, true, row);
+    } else if (state != Directory::SHARED && state != Directory::NOBODY) {
+        row.each_holder([&](unsigned holder) {
             if (state == Directory::OWNED && !owns(holder, line)) return;
             Domain& domain = domains_[holder];
             const unsigned there = domain.node;
@@ -179,7 +254,7 @@ bool Hierarchy::sent_by_cache(unsigned cpu, Line line, bool write) {
             if (shape_.owned) domain.cache.set(slot, domain.cache.value(slot) | DIRTY);
         });
         const bool kept = shape_.owned && state != Directory::EXCLUSIVE;
-        directory_.set_state(line, kept ? Directory::OWNED : Directory::SHARED);
+        row.set_state(kept ? Directory::OWNED : Directory::SHARED);
     }
     return state == Directory::MODIFIED || state == Directory::OWNED;
 }
@@ -192,10 +267,10 @@ bool Hierarchy::owns(unsigned holder, Line line) {
 
 // All other domains lose the line to a write of `cpu`; where it wants the `data`, one that has
 // modified it sends them.
-void Hierarchy::take_from_others(unsigned cpu, Line line, bool data) {
+void Hierarchy::take_from_others(unsigned cpu, Line line, bool data, Row& row) {
     const unsigned node = shape_.cpu_node[cpu], own = domain_of(cpu);
-    const Directory::State state = directory_.state(line);
-    directory_.each_holder(line, [&](unsigned holder) {
+    const Directory::State state = row.state();
+    row.each_holder([&](unsigned holder) {
         if (holder == own) return;
         const bool modified = state == Directory::MODIFIED ||
                               (data && state == Directory::OWNED && owns(holder, line));
@@ -214,22 +289,21 @@ void Hierarchy::take_from_others(unsigned cpu, Line line, bool data) {
 }
 
 // The right to write a line that the last level holds: nobody else keeps a copy.
-void Hierarchy::make_own(unsigned cpu, Line line, std::size_t slot) {
+void Hierarchy::make_own(unsigned cpu, Line line, std::size_t slot, Row* row) {
     Domain& domain = domains_[domain_of(cpu)];
-    if (!shape_.coherent) {
+    if (!row) {
         domain.cache.set(slot, domain.cache.value(slot) | DIRTY | HAS_WRITER);
         return;
     }
     take_from_cores(domain, line, domain.cores[slot], cpu);
     domain.cores[slot] = core_bit(cpu);
     domain.cache.set(slot, CacheSets::tag(line) | HAS_WRITER);
-    const Directory::State state = directory_.state(line);
-    if (state == Directory::SHARED || state == Directory::OWNED) {
+    if (row->state() == Directory::SHARED || row->state() == Directory::OWNED) {
         cpus_[cpu].lines[home(line)].upgrades.add();
-        take_from_others(cpu, line, false);
-        directory_.set_only(line, domain_of(cpu), Directory::MODIFIED);
+        take_from_others(cpu, line, false, *row);
+        row->set_only(domain_of(cpu), Directory::MODIFIED);
     } else {
-        directory_.set_state(line, Directory::MODIFIED);
+        row->set_state(Directory::MODIFIED);
     }
 }
 
@@ -266,10 +340,11 @@ void Hierarchy::evict(unsigned cpu, Domain& domain, std::size_t slot) {
     domain.cache.clear(slot);
     bool modified = word & DIRTY;
     if (shape_.coherent) {
-        const Directory::State state = directory_.state(line);
-        modified = state == Directory::MODIFIED || (state == Directory::OWNED && (word & DIRTY));
-        directory_.remove(line, domain_of(cpu));
-        if (modified && !directory_.empty(line)) directory_.set_state(line, Directory::SHARED);
+        Row row(directory_, line);
+        modified = row.state() == Directory::MODIFIED ||
+                   (row.state() == Directory::OWNED && (word & DIRTY));
+        row.remove(domain_of(cpu));
+        if (modified && row.state() != Directory::NOBODY) row.set_state(Directory::SHARED);
     }
     if (modified) cpus_[cpu].lines[home(line)].write_backs.add();
 }

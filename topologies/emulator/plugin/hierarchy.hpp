@@ -25,10 +25,15 @@
 // answer enough. Where the snoops of a miss have reached the holder anyway (same snoop domain),
 // none is counted here: snoops follow from misses and upgrades.
 //
-// Locking: all of a line's words, wherever it is cached, are changed under the lock of its stripe.
+// Locking: a line's words in a domain's caches are changed under the domain's lock of its stripe.
 // A stripe is the low bits of the line's number, and no cache has fewer sets than there are
 // stripes: what is evicted to make room is of the same stripe. Hits in the first level take no
-// lock.
+// lock. A miss that takes nothing from another domain takes its own domain's lock, which no other
+// domain's processors want; one that does lets it go, and takes those of all domains concerned, in
+// their order. A line's row of the directory has a lock of its own, the last that is taken, and
+// never two: what is evicted leaves the directory before the row of the line that is wanted is
+// locked. Who finds, with the row locked, that a domain holds the line whose lock it lacks, starts
+// again.
 #pragma once
 
 #include <algorithm>
@@ -96,6 +101,13 @@ class Hierarchy {
         return miss(cpu, line, write, mode);
     }
 
+    // The branch behind what `cpu` has just executed is known. Where it was mispredicted, and its
+    // block missed a line, it most likely waited for that one, and what came next could not begin.
+    void block_ended(unsigned cpu, bool mispredicted) {
+        if (mispredicted && cpus_[cpu].missed) cpus_[cpu].missed->serial_misses.add();
+        cpus_[cpu].missed = nullptr;
+    }
+
     // -- counted, by cpu and node or level
     const LineCounts& lines(unsigned cpu, std::size_t node) const { return cpus_[cpu].lines[node]; }
     // Lines of `cpu` found at a level below the first (position 0), or past the last.
@@ -114,7 +126,9 @@ class Hierarchy {
         std::vector<LineCounts> lines;
         std::vector<Count> found_at;  // by level from the second on, and past the last
         LineStreams streams;
-        bool serial = false, streamed = false;  // of the access that is looked for
+        bool serial = false;              // of the access that is looked for
+        std::vector<unsigned> concerned;  // domains whose locks it needs, in their order
+        LineCounts* missed = nullptr;     // of a read in this block, neither streamed nor serial
     };
     // A last-level cache, and which of its cores may hold each line of it.
     struct Domain {
@@ -126,15 +140,23 @@ class Hierarchy {
         std::vector<unsigned> cpus;        // one of each core, by its place in the domain
     };
 
+    // The domains whose locks of a line's stripe are held, in their order; locked while it lives.
+    class Locked;
+    using Row = Directory::Row;
+
     std::size_t miss(unsigned cpu, Line line, bool write, Mode mode);
-    std::size_t find_below(unsigned cpu, Line line, bool write, Mode mode);
-    std::size_t fetch(unsigned cpu, Line line, bool write, Mode mode);
-    bool sent_by_cache(unsigned cpu, Line line, bool write);
-    void take_from_others(unsigned cpu, Line line, bool data);
+    std::size_t attempt(unsigned cpu, Line line, bool write, Mode mode, const Locked& locked);
+    void find_concerned(unsigned cpu, Line line);
+    void count_miss(unsigned cpu, Line line, bool write, Mode mode, bool streamed);
+    static bool lacks_lock(const Row& row, bool write, const Locked& locked);
+    void find_below(unsigned cpu, Line line, bool write, std::size_t slot, Row* row);
+    void fetch(unsigned cpu, Line line, bool write, std::size_t slot, Row* row);
+    bool sent_by_cache(unsigned cpu, Line line, bool write, Row& row);
+    void take_from_others(unsigned cpu, Line line, bool data, Row& row);
     std::size_t victim(Domain& domain, Line line);
     bool held_above(const Domain& domain, std::size_t slot);
     bool owns(unsigned holder, Line line);
-    void make_own(unsigned cpu, Line line, std::size_t slot);
+    void make_own(unsigned cpu, Line line, std::size_t slot, Row* row);
     void ask(unsigned node, unsigned home, unsigned holder);
     void downgrade_cores(Domain& domain, std::size_t slot, Line line);
     void take_from_cores(Domain& domain, Line line, std::uint64_t cores, unsigned keeper);
@@ -157,6 +179,9 @@ class Hierarchy {
     }
     std::uint64_t core_bit(unsigned cpu) const { return std::uint64_t{1} << (core_of_[cpu] % 64); }
     unsigned domain_of(unsigned cpu) const { return shape_.cpu_instance.back()[cpu]; }
+    SpinLock& lock_of(unsigned domain, Line line) {
+        return locks_[domain * (stripe_mask_ + 1) + (line & stripe_mask_)];
+    }
 
     HierarchyShape shape_;
     std::size_t last_;                             // the last level's position
@@ -170,7 +195,7 @@ class Hierarchy {
     Directory directory_;
     PairCounts downgrades_, home_downgrades_, probes_, answers_;
     std::uint64_t stripe_mask_;
-    std::unique_ptr<SpinLock[]> stripes_;
+    std::unique_ptr<SpinLock[]> locks_;  // by domain and stripe
 };
 
 }  // namespace numatwin

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "branches.hpp"
 #include "counters.hpp"
 #include "hierarchy.hpp"
 #include "memory_map.hpp"
@@ -37,6 +38,7 @@ class Processors {
             caches_ = std::make_unique<Hierarchy>(settings.shape, map_.homes(), map_.lines_shift());
         for (unsigned cpu = 0; cpu < cpus_.size(); ++cpu) {
             if (caches_) cpus_[cpu].first = &caches_->first_level(cpu);
+            if (settings.interval > 0) cpus_[cpu].predictor = std::make_unique<BranchPredictor>();
             for (auto& accesses : cpus_[cpu].accesses)
                 accesses = std::vector<Accesses>(settings.shape.nodes);
         }
@@ -50,11 +52,16 @@ class Processors {
     std::uint64_t crossings(unsigned cpu) const { return cpus_[cpu].crossings.get(); }
     std::uint64_t unknown(unsigned cpu) const { return cpus_[cpu].unknown.get(); }
     std::uint64_t instructions(unsigned cpu) const { return cpus_[cpu].instructions.get(); }
+    std::uint64_t mispredictions(unsigned cpu) const { return cpus_[cpu].mispredictions.get(); }
 
-    // Instructions that a processor executed; returns how many since it was told of `interval`.
-    std::uint64_t executed(unsigned index, unsigned instructions, std::uint64_t interval) {
+    // A block that a processor begins to execute; returns how many instructions it has executed,
+    // with these, since it was told of `interval`.
+    std::uint64_t executed(unsigned index, const Block& block, std::uint64_t interval) {
         Cpu& cpu = cpus_[index];
-        cpu.instructions.add(instructions);
+        const bool mispredicted = cpu.predictor->mispredicts(block);
+        if (mispredicted) cpu.mispredictions.add();
+        if (caches_) caches_->block_ended(index, mispredicted);
+        cpu.instructions.add(block.instructions);
         if (cpu.interval != interval) {
             cpu.interval = interval;
             cpu.interval_began = cpu.instructions.get();
@@ -127,11 +134,12 @@ class Processors {
         std::array<std::vector<Accesses>, MODES> accesses;
         Count crossings;  // accesses to two lines
         Count unknown;    // accesses to memory of no node
-        Count instructions;
+        Count instructions, mispredictions;
+        std::unique_ptr<BranchPredictor> predictor;  // where instructions are counted
         std::uint64_t interval = 0, interval_began = 0;
     };
 
-    static void forget(Cpu& cpu) {
+    [[gnu::noinline]] static void forget(Cpu& cpu) {
         cpu.in_kernel = false;
         if (++cpu.epoch < EPOCHS) return;
         cpu.epoch = 0;
@@ -154,10 +162,11 @@ class Processors {
         return known.address + within;
     }
 
-    // Finds a line by its page, and brings it into the first-level cache.
+    // Finds a line by its page, and brings it into the first-level cache. Not inlined, so that what
+    // most accesses do is short.
     template <Mode MODE, typename Translate>
-    bool look_up(Cpu& cpu, unsigned index, std::uint64_t key, const Access& a, Remembered& found,
-                 Translate translate) {
+    [[gnu::noinline]] bool look_up(Cpu& cpu, unsigned index, std::uint64_t key, const Access& a,
+                                   Remembered& found, Translate translate) {
         const std::uint64_t address = translated<MODE>(cpu, a.address, translate);
         if (address == NO_MEMORY || !map_.known(address)) {
             if (address != NO_MEMORY) cpu.unknown.add();
@@ -173,7 +182,8 @@ class Processors {
     // The second line of an access that lies in two. In the next page it is not looked for: QEMU
     // tells where a page is that was just used, and of two only one is known to have been.
     template <Mode MODE, typename Translate>
-    void touch_next(Cpu& cpu, unsigned index, const Access& a, Translate translate) {
+    [[gnu::noinline]] void touch_next(Cpu& cpu, unsigned index, const Access& a,
+                                      Translate translate) {
         const std::uint64_t end = a.address + a.bytes - 1;
         if (!caches_ || end >> PAGE_SHIFT != a.address >> PAGE_SHIFT) return;
         const std::uint64_t address = translated<MODE>(cpu, end, translate);

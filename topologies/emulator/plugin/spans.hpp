@@ -48,11 +48,11 @@ class Spans {
         }
     }
 
-    // Of a processor that executes so many instructions.
-    void executed(unsigned cpu, unsigned instructions) {
+    // Of a processor that begins to execute a block.
+    void executed(unsigned cpu, const Block& block) {
         if (!running()) return;
         const std::uint64_t at = interval_number_.load(std::memory_order_relaxed);
-        if (processors_.executed(cpu, instructions, at) < interval_) return;
+        if (processors_.executed(cpu, block, at) < interval_) return;
         const std::lock_guard locked(lock_);
         if (running() && at == interval_number_.load(std::memory_order_relaxed))
             next_interval(region_count_ == 0 || depth_ > 0);

@@ -6,13 +6,23 @@
 
 namespace numatwin {
 
+// One who waits: the holder may itself wait for a processor, as the guest has more than the host.
+class Waiting {
+  public:
+    void once_more() {
+        if (++tries_ % 128 == 0) std::this_thread::yield();
+    }
+
+  private:
+    unsigned tries_ = 0;
+};
+
 class alignas(64) SpinLock {
   public:
     void lock() {
-        for (unsigned tries = 0; held_.exchange(true, std::memory_order_acquire); ++tries)
-            while (held_.load(std::memory_order_relaxed))
-                // The holder may wait for a processor: the guest has more than the host.
-                if (++tries % 128 == 0) std::this_thread::yield();
+        Waiting waiting;
+        while (held_.exchange(true, std::memory_order_acquire))
+            while (held_.load(std::memory_order_relaxed)) waiting.once_more();
     }
     void unlock() { held_.store(false, std::memory_order_release); }
 

@@ -48,7 +48,8 @@ class Totals {
           pairs_(MATRICES.size() * nodes * nodes),
           found_(nodes * (levels + 1)),
           crossings_(nodes),
-          instructions_(processors) {}
+          instructions_(processors),
+          mispredictions_(processors) {}
 
     static Totals now(const Processors& processors, const HierarchyShape& shape) {
         Totals made(shape.nodes, shape.levels.size(), processors.size());
@@ -71,6 +72,7 @@ class Totals {
         add_to(found_, before.found_, after.found_);
         add_to(crossings_, before.crossings_, after.crossings_);
         add_to(instructions_, before.instructions_, after.instructions_);
+        add_to(mispredictions_, before.mispredictions_, after.mispredictions_);
         unknown_ += after.unknown_ - before.unknown_;
     }
 
@@ -92,15 +94,21 @@ class Totals {
                 std::fprintf(file, "crossings %zu 0 %llu\n", node,
                              static_cast<unsigned long long>(crossings_[node]));
         }
-        for (std::size_t cpu = 0; cpu < instructions_.size(); ++cpu)
-            if (const std::uint64_t count = instructions_[cpu])
-                std::fprintf(file, "instructions %zu 0 %llu\n", cpu,
-                             static_cast<unsigned long long>(count));
+        write_each(file, "instructions", instructions_);
+        write_each(file, "mispredictions", mispredictions_);
         std::fprintf(file, "unknown 0 0 %llu\n", static_cast<unsigned long long>(unknown_));
     }
 
   private:
     using Values = std::vector<std::uint64_t>;
+
+    // Of processors, zeros left out.
+    static void write_each(std::FILE* file, const char* name, const Values& counts) {
+        for (std::size_t cpu = 0; cpu < counts.size(); ++cpu)
+            if (counts[cpu])
+                std::fprintf(file, "%s %zu 0 %llu\n", name, cpu,
+                             static_cast<unsigned long long>(counts[cpu]));
+    }
 
     static void add_to(Values& sums, const Values& before, const Values& after) {
         for (std::size_t at = 0; at < sums.size(); ++at) sums[at] += after[at] - before[at];
@@ -143,10 +151,11 @@ class Totals {
         crossings_[row] += processors.crossings(cpu);
         unknown_ += processors.unknown(cpu);
         instructions_[cpu] += processors.instructions(cpu);
+        mispredictions_[cpu] += processors.mispredictions(cpu);
     }
 
     std::size_t nodes_, levels_;
-    Values pairs_, found_, crossings_, instructions_;
+    Values pairs_, found_, crossings_, instructions_, mispredictions_;
     std::uint64_t unknown_ = 0;
 };
 

@@ -10,9 +10,12 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 
 #include "processors.hpp"
 #include "settings.hpp"
@@ -97,7 +100,7 @@ struct Kind {
     unsigned bytes;
 };
 
-Kind kind_of(qemu_plugin_meminfo_t info) {
+inline Kind kind_of(qemu_plugin_meminfo_t info) {
     constexpr std::uint64_t WRITE = std::uint64_t{1} << 63;
     static std::atomic<std::uint64_t> kinds[64];
     std::atomic<std::uint64_t>& known = kinds[(info ^ info >> 4 ^ info >> 13) % 64];
@@ -218,21 +221,48 @@ bool is_repeated(const Bytes& code) {
     return false;
 }
 
-void on_block(unsigned cpu, void* instructions) {
-    spans->executed(cpu, static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(instructions)));
+// How a block ends whose last instruction this is: Jcc and LOOP; CALL and JMP to what a register or
+// memory holds.
+Block::Ending ending_of(const Bytes& code) {
+    std::size_t at = 0;
+    while (at + 2 < code.size && (code.value[at] == 0x3e || code.value[at] == 0x2e ||
+                                  code.value[at] == 0xf2 || (code.value[at] & 0xf0) == 0x40))
+        ++at;
+    const std::uint8_t first = code.value[at], second = code.value[at + 1];
+    if ((first & 0xf0) == 0x70 || (first & 0xfc) == 0xe0) return Block::CONDITIONAL;
+    if (first == 0x0f && (second & 0xf0) == 0x80) return Block::CONDITIONAL;
+    const unsigned operation = second >> 3 & 7;
+    return first == 0xff && (operation == 2 || operation == 4) ? Block::INDIRECT : Block::OTHER;
+}
+
+// The one and only copy of a block: QEMU translates the same one again and again.
+const Block* kept(const Block& block) {
+    static std::mutex lock;
+    static std::map<std::tuple<std::uint64_t, std::uint64_t, unsigned, unsigned>, Block> blocks;
+    const std::lock_guard locked(lock);
+    return &blocks.try_emplace({block.begin, block.end, block.instructions, block.ending}, block)
+                .first->second;
+}
+
+void on_block(unsigned cpu, void* block) {
+    spans->executed(cpu, *static_cast<const Block*>(block));
 }
 
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
     const std::size_t count = qemu_plugin_tb_n_insns(block);
     std::size_t repeated = 0;
+    Block found;
     for (std::size_t at = 0; at < count; ++at) {
         qemu_plugin_insn* instruction = qemu_plugin_tb_get_insn(block, at);
         const Bytes code = bytes_of(instruction);
         if (const unsigned mark = mark_of(code))
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_mark, QEMU_PLUGIN_CB_NO_REGS,
                                                    reinterpret_cast<void*>(std::uintptr_t{mark}));
-        const bool kernel = of_kernel(qemu_plugin_insn_vaddr(instruction)),
-                   locked = is_locked(code);
+        const std::uint64_t address = qemu_plugin_insn_vaddr(instruction);
+        if (at == 0) found.begin = address;
+        found.end = address + code.size;
+        if (at + 1 == count) found.ending = ending_of(code);
+        const bool kernel = of_kernel(address), locked = is_locked(code);
         repeated += is_repeated(code);
         const auto callback = kernel && user_only ? on_kernel_left_out
                               : kernel ? locked ? on_access<KERNEL, true> : on_access<KERNEL, false>
@@ -242,10 +272,10 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
         qemu_plugin_register_vcpu_mem_cb(instruction, callback, QEMU_PLUGIN_CB_NO_REGS,
                                          QEMU_PLUGIN_MEM_RW, serial);
     }
-    if (counts_instructions && count > repeated)
-        qemu_plugin_register_vcpu_tb_exec_cb(
-            block, on_block, QEMU_PLUGIN_CB_NO_REGS,
-            reinterpret_cast<void*>(static_cast<std::uintptr_t>(count - repeated)));
+    if (!counts_instructions || count == repeated) return;
+    found.instructions = static_cast<unsigned>(count - repeated);
+    qemu_plugin_register_vcpu_tb_exec_cb(block, on_block, QEMU_PLUGIN_CB_NO_REGS,
+                                         const_cast<Block*>(kept(found)));
 }
 
 void on_exit(qemu_plugin_id_t, void*) {
