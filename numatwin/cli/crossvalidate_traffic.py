@@ -50,6 +50,7 @@ def crossvalidate_traffic(*, quick: bool, list_: bool, out: Path | None, json: b
         _print(result)
     if out is not None:
         text = json_text.dumps(result.as_json(), indent=1, allow_nan=False)
+        out.mkdir(parents=True, exist_ok=True)
         write_text_atomically(out / ROWS_FILE, text + "\n")
     if not result.holds:
         raise typer.Exit(MISSED)
