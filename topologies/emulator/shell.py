@@ -47,7 +47,7 @@ def _raw_terminal() -> Iterator[None]:
     """Each key goes to the guest, Ctrl-C too."""
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
-    tty.setraw(terminal, termios.TCSADRAIN)  # what was typed ahead is the shell's
+    tty.setraw(terminal)
     try:
         yield
     finally:
