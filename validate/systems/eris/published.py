@@ -176,8 +176,10 @@ PACE_NOTE = (
     "what its best pair was seen to draw. But its other end has buffers for three lines (AMD's "
     "own firmware), which lines that go on over a second link keep for longer, and lines behind "
     "those wait: benchmarks/link_buffers.py plays that, calibrated on pairs one hop apart, and "
-    "finds 3.74 of 3.7 GB/s of an undivided pair two hops apart, and {buffers:.0f} GB/s of memory"
-    " in place of 78; the planes do not play it. {more}"
+    "finds {buffers:.0f} GB/s of memory in place of 78. It is a part of the reason at best: of "
+    "pairs two hops apart it finds 3.74 to 4.2 of 3.7 GB/s over undivided links, but 2.57 to 2.9 "
+    "of 1.8 GB/s over divided ones, and what holds these up is not known; the planes do not play "
+    "it. {more}"
 )
 
 
