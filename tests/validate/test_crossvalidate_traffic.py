@@ -130,6 +130,16 @@ def test_equal_traffic_reaches_the_aim_and_other_traffic_misses_it(
     assert half.as_json()["within_20_percent"] == 0.0
 
 
+def test_only_cases_whose_names_begin_so(capsys: pytest.CaptureFixture[str]) -> None:
+    crossvalidate_traffic("amd-8n-ht scan", quick=False, list_=True, out=None, json=True)
+    assert json.loads(capsys.readouterr().out)["cases"] == [
+        "amd-8n-ht scan partitioned",
+        "amd-8n-ht scan interleaved",
+    ]
+    with pytest.raises(InputError, match="no such case: found 'amd-9n', expected the beginning"):
+        crossvalidate_traffic("amd-9n", quick=False, list_=True, out=None, json=True)
+
+
 def fail(_: TrafficCase) -> Record:
     raise InputError("the guest did not start within 60 s")
 
@@ -140,7 +150,7 @@ def test_rows_are_kept_where_every_case_failed(
     failed = traffic_crossvalidated([case], count=fail)
     monkeypatch.setattr(traffic, "traffic_crossvalidated", lambda *_: failed)
     with pytest.raises(typer.Exit):
-        crossvalidate_traffic(quick=True, list_=False, out=tmp_path / "kept", json=True)
+        crossvalidate_traffic("", quick=True, list_=False, out=tmp_path / "kept", json=True)
     assert json.loads((tmp_path / "kept" / "rows.json").read_text())["rows"] == []
 
 
