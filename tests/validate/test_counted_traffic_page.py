@@ -29,9 +29,9 @@ def test_cases_counted_again_take_the_place_of_those_before() -> None:
     ]
     lines = counted_traffic.table(again).splitlines()
     assert lines[2:5] == [
-        "| `m` one | – | – | -2%, – | – |",
-        "| `m` two | – | – | **+30%**, – | – |",
-        "| `m` three | – | – | +0%, – | – |",
+        "| `m` one | –, – | –, – | -2%, – | –, – |",
+        "| `m` two | –, – | –, – | **+30%**, – | –, – |",
+        "| `m` three | –, – | –, – | +0%, – | –, – |",
     ]
     assert lines[-1] == (
         "Of 3 rows the median error is 2.0% (aim: 5%); 1 are further off than 20% (aim: none)."
