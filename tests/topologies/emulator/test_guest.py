@@ -24,7 +24,9 @@ from numatwin.topologies.emulator import (
     guest_machine,
     run_in_guest,
 )
+from numatwin.topologies.emulator.command_line import machine_arguments
 from numatwin.topologies.emulator.distances import guest_slit
+from numatwin.topologies.emulator.image import Image
 from numatwin.topologies.importers import import_machine
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -207,6 +209,27 @@ def test_a_file_that_is_no_program_is_named(tmp_path: Path) -> None:
         done = run_in_guest(small_guest(), [name], folder=tmp_path, time_limit_s=60)
         told = f"numatwin: error: no program to execute: '{name}'\n"
         assert (done.status, done.errors.decode()) == (126, told)
+
+
+def test_memory_alone_names_the_node_that_draws_most_of_it(tmp_path: Path) -> None:
+    # Nodes 2 and 3 are as far from both others; 0 draws most from 3, 1 from 2.
+    (tmp_path / "near.yaml").write_text(
+        "name: near\n"
+        "node_types:\n"
+        "  node: {cores: 1, memory: {size: 1 GiB}}\n"
+        "  memory: {cores: 0, memory: {size: 1 GiB}}\n"
+        "nodes: [{ids: 0-1, type: node}, {ids: 2-3, type: memory}]\n"
+        "slit: [[10, 20, 30, 30], [20, 10, 30, 30], [30, 30, 10, 30], [30, 30, 30, 10]]\n"
+        "pair_bandwidth:\n"
+        "- [20 GB/s, 5 GB/s, 3 GB/s, 9 GB/s]\n"
+        "- [5 GB/s, 20 GB/s, 9 GB/s, 3 GB/s]\n"
+        "- [null, null, null, null]\n"
+        "- [null, null, null, null]\n"
+    )
+    guest = guest_machine(load_machine(str(tmp_path / "near.yaml")), memory_bytes=1 << 30)
+    words = machine_arguments(guest, Image(Path("kernel"), Path("files")))
+    nodes = [word for word in words if word.startswith("node,")]
+    assert [word.rpartition("initiator=")[2] for word in nodes] == ["0", "1", "1", "0"]
 
 
 def test_a_guest_is_made_to_fit() -> None:
