@@ -31,6 +31,8 @@ from numatwin.topologies import Machine, load_machine
 BUFFERS = {"ht-full": 3, "ht-half-single": 3, "ht-half-dual": 2}
 LINE_BYTES, PAGE_LINES = 64, 64
 PUBLISHED_GBPS = {"scans": 33.8, "lookups": 41.6}  # through all memory controllers: ERIS, figure 12
+# (home, reader): neighbours on each kind of link, then two links apart, on each kind of route.
+PAIRS = ((1, 0), (6, 0), (2, 0), (7, 0), (2, 1), (5, 0), (0, 5))
 Link = tuple[int, int]
 
 
@@ -212,11 +214,12 @@ def main() -> None:
     machine = load_machine("amd-8n-ht")
     everywhere = range(len(machine.nodes))
     span_ns = 1e3 * given.us
-    for home, reader in ((1, 0), (6, 0), (2, 0), (7, 0), (5, 0)):
-        found = Fabric(machine, given.seed).run([reader], [home], PAGE_LINES, span_ns)
+    for home, reader in PAIRS:
+        fabric = Fabric(machine, given.seed)
+        found = fabric.run([reader], [home], PAGE_LINES, span_ns)
         measured = float(machine.bandwidth_Bps[reader, home]) / 1e9
-        hops = int(machine.hops[reader, home])
-        print(line(f"node {reader} reads node {home}, hops: {hops}", found, measured))
+        kinds = ", ".join(fabric.kind[link] for link in fabric.path(home, reader))
+        print(line(f"node {reader} reads node {home} over {kinds}", found, measured))
     for name, page_lines in (("scans", PAGE_LINES), ("lookups", 1)):
         found = Fabric(machine, given.seed).run(everywhere, everywhere, page_lines, span_ns)
         print(line(f"{name} of interleaved data, all nodes", found, PUBLISHED_GBPS[name]))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..validate.crossvalidate.suite import LeftOut, Suite
     from ..validate.crossvalidate.summary import Errors
 
+HOST = "host"
 MISSED = 1
 REPORT_FILE = "report.html"
 HALF_MIN = 1e-6  # less is the dust of rounding
@@ -31,8 +32,12 @@ HALF_MIN = 1e-6  # less is the dust of rounding
 def crossvalidate(
     suite: Annotated[
         str,
-        typer.Argument(metavar="SUITE", help="A bundled suite, or a suite file (.yaml)."),
-    ] = "host",
+        typer.Argument(
+            metavar="SUITE",
+            help="A bundled suite, or a suite file (.yaml); with --traffic: the cases whose names "
+            "begin so, by default all.",
+        ),
+    ] = HOST,
     machine: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +84,8 @@ def crossvalidate(
     if traffic and not only:
         from .crossvalidate_traffic import crossvalidate_traffic
 
-        crossvalidate_traffic(quick=quick, list_=list_, out=out, json=json)
+        begin = "" if suite == HOST else suite
+        crossvalidate_traffic(begin, quick=quick, list_=list_, out=out, json=json)
         return
     if only:
         from ..inputs import InputError

@@ -19,15 +19,22 @@ ROWS_FILE = "rows.json"
 COLUMNS = ("case", "bytes per operation", "plane", "counted", "predicted", "error")
 
 
-def crossvalidate_traffic(*, quick: bool, list_: bool, out: Path | None, json: bool) -> None:
-    """Runs all cases, prints rows and summary, and keeps them in ``out``."""
-    from ..inputs import check_folder, write_text_atomically
+def crossvalidate_traffic(
+    begin: str, *, quick: bool, list_: bool, out: Path | None, json: bool
+) -> None:
+    """Runs the cases whose names ``begin`` so, prints rows and summary, keeps them in ``out``."""
+    from ..inputs import InputError, check_folder, write_text_atomically
     from ..validate.crossvalidate.traffic import traffic_crossvalidated
     from ..validate.crossvalidate.whole import slug
     from ..validate.systems.registry import validations
 
     found = [one.traffic_cases.load() for one in validations() if one.traffic_cases is not None]
-    cases = [case for cases_of in found for case in cases_of(quick=quick)]
+    known = [case for cases_of in found for case in cases_of(quick=quick)]
+    cases = [case for case in known if case.name.startswith(begin)]
+    if not cases:
+        raise InputError(
+            "no such case", token=begin, expected="the beginning of one that --traffic --list tells"
+        )
     if list_:
         names = [case.name for case in cases]
         if json:
@@ -50,6 +57,7 @@ def crossvalidate_traffic(*, quick: bool, list_: bool, out: Path | None, json: b
         _print(result)
     if out is not None:
         text = json_text.dumps(result.as_json(), indent=1, allow_nan=False)
+        out.mkdir(parents=True, exist_ok=True)
         write_text_atomically(out / ROWS_FILE, text + "\n")
     if not result.holds:
         raise typer.Exit(MISSED)

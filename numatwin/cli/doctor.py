@@ -79,6 +79,7 @@ def findings() -> list[Finding]:
                 ("emulate --count", "g++", "g++"),
             )
         ),
+        _guest_kernel(),
         *(
             _library(feature, name, package)
             for feature, name, package in (
@@ -122,6 +123,19 @@ def _ucx() -> Finding:
         problem,
         _to_build("libucx-dev", problem),
     )
+
+
+def _guest_kernel() -> Finding:
+    from ..inputs import InputError
+    from ..topologies.emulator.kernel import find_kernel
+
+    problem = ""
+    try:
+        find_kernel()
+    except InputError:
+        problem = "none with its modules here"
+    install = f"{sys.executable} -m numatwin.topologies.emulator, or {_apt('linux-image-amd64')}"
+    return Finding("emulate", "a guest's Linux kernel", problem, install)
 
 
 def _to_build(package: str, problem: str) -> str:

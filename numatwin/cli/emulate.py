@@ -90,11 +90,13 @@ def emulate(
         typer.Option("--count", help="Count COMMAND's memory traffic, node by node."),
     ] = False,
     detail: Annotated[
-        Detail,
+        Detail | None,
         typer.Option(
-            help="With --count: accesses only, also cache misses, or also transfers between caches."
+            help="Count accesses only, also cache misses, or also transfers between caches (the "
+            "default).",
+            show_default=False,
         ),
-    ] = Detail.coherence,
+    ] = None,
     predict: Annotated[
         bool,
         typer.Option(
@@ -115,7 +117,7 @@ def emulate(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="With --count: the folder for the record.", show_default=False
+            metavar="DIR", help="Count, and keep the record in this folder.", show_default=False
         ),
     ] = None,
     json: Annotated[
@@ -130,14 +132,17 @@ def emulate(
     is counted over the whole command, or over the regions that it marks; 'report' and 'compare'
     show it. An example: numatwin emulate amd-8n-ht --scale 1/8 --memory 2GiB --predict -- ./program
     """
+    from ..inputs import check_folder
     from ..topologies import load_machine
     from ..topologies.emulator import GuestFailure, guest_machine, run_in_guest, run_shell
 
-    count = count or predict or out is not None
+    count = count or predict or out is not None or detail is not None
     if predict and detail is Detail.accesses:
         raise typer.BadParameter("--predict needs misses: expected --detail caches or coherence")
     if count and not command:
         raise typer.BadParameter("--count: expected a command after '--'")
+    if out is not None:
+        check_folder(out)  # now, not after a long run
     shares = [_share(text) for text in share or ()]
     guest = guest_machine(
         load_machine(machine),
@@ -168,7 +173,8 @@ def emulate(
         record: Record | None = None
         if count:
             each = interval if predict else 0
-            done, record = run_and_count(guest, command, detail, out, each, **options)
+            wanted = detail or Detail.coherence
+            done, record = run_and_count(guest, command, wanted, each, **options)
         else:
             done = run_in_guest(guest, command, **options)
     except GuestFailure as failure:
@@ -181,6 +187,8 @@ def emulate(
         print_json(as_json(guest, done) | counted)
     elif record is not None:
         print_counted(record)
+    if record is not None and out is not None:
+        record.save(out)
     raise typer.Exit(done.status)
 
 

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,11 +25,10 @@ def run_and_count(
     guest: GuestMachine,
     command: Sequence[str],
     detail: Detail,
-    out: Path | None,
     interval: int = 0,
     **options: Any,
 ) -> tuple[GuestRun, Record]:
-    """Runs the command with its traffic counted; saves the Record to ``out``.
+    """Runs the command with its traffic counted.
 
     ``interval``: instructions of an interval, where the command's time is to be predicted; else 0.
     ``options`` are those of ``run_in_guest``.
@@ -41,10 +39,7 @@ def run_and_count(
     began = time.perf_counter()
     counting = Counting(detail is not Detail.accesses, detail is Detail.coherence, interval)
     done = run_counted(guest, command, counting, **options)
-    record = counted_record(done.traffic, command, time.perf_counter() - began)
-    if out is not None:
-        record.save(out)
-    return done.run, record
+    return done.run, counted_record(done.traffic, command, time.perf_counter() - began)
 
 
 def print_counted(record: Record) -> None:

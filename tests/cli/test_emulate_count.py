@@ -9,8 +9,9 @@ import pytest
 from command_line import CommandLine, Refused
 from emulator_needed import needs_emulator
 
+from numatwin.inputs import InputError
 from numatwin.reports import write_report
-from numatwin.sim.run.record import load_record
+from numatwin.sim.run.record import Record, load_record
 
 # Two nodes, a processor each.
 SMALL = ("emulate", "opteron-4n", "--nodes", "2", "--scale", "1/128")
@@ -68,7 +69,29 @@ def test_a_counted_command_is_a_record_to_report_and_to_compare(
     assert "Links and memory controllers" in page
 
 
-@pytest.mark.parametrize("words", [("--count",), ("--out", "counted")])
+@needs_emulator
+def test_counts_are_printed_though_their_record_cannot_be_written(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise InputError("cannot be written: No space left on device", "counted")
+
+    monkeypatch.setattr(Record, "save", full)
+    monkeypatch.setattr(sys, "stdin", None)
+    done = numatwin(*SMALL, "--out", "counted", "--", "true")
+    assert done.status == 2
+    assert "of other nodes' memory" in done.err
+    assert done.err.endswith("error: counted: cannot be written: No space left on device\n")
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_guest_starts(
+    refused: Refused,
+) -> None:
+    Path("file").write_text("")
+    assert "file/counted: cannot be written" in refused(*SMALL, "--out", "file/counted", "--", "x")
+
+
+@pytest.mark.parametrize("words", [("--count",), ("--out", "counted"), ("--detail", "caches")])
 def test_counting_needs_a_command(refused: Refused, words: tuple[str, ...]) -> None:
     assert "a command after '--'" in refused(*SMALL, *words)
 

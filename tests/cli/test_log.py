@@ -82,6 +82,10 @@ def test_doctor_names_what_is_missing(
     line = next(line for line in done.out.splitlines() if "qemu" in line)
     assert "not found on PATH" in line
     assert line.rstrip().endswith("sudo apt-get install qemu-system-x86")
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    (kernel,) = (one for one in doctor.findings() if "kernel" in one.needs and not one.needed)
+    assert bool(kernel.problem) == (not list(Path("/boot").glob("vmlinuz-*")))
+    assert "-m numatwin.topologies.emulator" in kernel.install
     monkeypatch.setattr(doctor, "_module", lambda name: f"No module named '{name}'")
     assert numatwin("doctor").status == 1
 

@@ -18,12 +18,34 @@ from numatwin.engine_native import _engine
 from numatwin.engine_native.emulated.guest_process import DRIVER, GuestProcess
 from numatwin.engine_native.emulated.remote import RemoteEngine
 from numatwin.engine_native.systems.commits.emulated import EmulatedCommits, emulated_commits
+from numatwin.engine_native.systems.eris import host
+from numatwin.engine_native.systems.eris.setup import engine_setup
 from numatwin.inputs import InputError
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.topologies import load_machine
 from numatwin.topologies.emulator import guest_machine
 
 KEYS = 5000
+
+
+@pytest.mark.parametrize(("placement", "ahead"), [("partitioned", 0), ("interleaved", 4 * 64)])
+def test_workers_of_a_shared_index_keep_step(
+    placement: str, ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[_engine.EngineSetup] = []
+
+    def kept(*arguments: Any) -> _engine.EngineSetup:
+        made.append(engine_setup(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(host, "engine_setup", kept)
+    settings = (
+        f"system.placement={placement}",
+        "system.buffer_commands=64",
+        f"workload.objects.index.keys={KEYS}",
+    )
+    host.ErisHost(load_scenario("host-lookup", settings=settings), ahead_buffers=4).close()
+    assert [setup.ahead_commands for setup in made] == [ahead]
 
 
 class HostProcess(GuestProcess):

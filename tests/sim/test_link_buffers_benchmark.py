@@ -12,12 +12,14 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "link_buffers.py"
 
 def test_neighbours_are_as_calibrated_and_all_together_hold_each_other_up() -> None:
     """A buffer is taken for 3 · 64 B / 5.8 GB/s between neighbours on a whole link, and so on; of
-    an undivided pair two hops apart, and of all nodes, nothing is calibrated."""
+    pairs two hops apart, and of all nodes, nothing is calibrated."""
     done = subprocess.run([sys.executable, SCRIPT, "--us", "9"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    neighbours, apart, together = found[:3], found[3], found[-2:]
+    neighbours, undivided, divided, together = found[:3], found[3:5], found[5:7], found[7:]
     assert [one["ratio"] for one in neighbours] == pytest.approx([1.0, 1.0, 1.0], rel=0.02)
-    assert apart["ratio"] == pytest.approx(1.0, rel=0.05)
+    assert [one["ratio"] for one in undivided] == pytest.approx([1.0, 1.13], rel=0.03)
+    # What docs/published.md says it does not explain.
+    assert all(one["ratio"] > 1.3 for one in divided)
     # Links alone would leave 78 GB/s (docs/published.md).
     assert all(30 < one["value"] < 70 for one in together)

@@ -1,14 +1,19 @@
 """Counted against predicted traffic: figures per operation, rows, and the aim."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import typer
 
 pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
 
+from numatwin.cli.crossvalidate_traffic import crossvalidate_traffic
 from numatwin.inputs import InputError
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import bare_record
+from numatwin.validate.crossvalidate import traffic
 from numatwin.validate.crossvalidate.traffic import (
     MEDIAN_MAX,
     WORST_MAX,
@@ -125,10 +130,31 @@ def test_equal_traffic_reaches_the_aim_and_other_traffic_misses_it(
     assert half.as_json()["within_20_percent"] == 0.0
 
 
-def test_a_guest_that_fails_is_a_failure_and_no_row(case: TrafficCase) -> None:
-    def fail(_: TrafficCase) -> Record:
-        raise InputError("the guest did not start within 60 s")
+def test_only_cases_whose_names_begin_so(capsys: pytest.CaptureFixture[str]) -> None:
+    crossvalidate_traffic("amd-8n-ht scan", quick=False, list_=True, out=None, json=True)
+    assert json.loads(capsys.readouterr().out)["cases"] == [
+        "amd-8n-ht scan partitioned",
+        "amd-8n-ht scan interleaved",
+    ]
+    with pytest.raises(InputError, match="no such case: found 'amd-9n', expected the beginning"):
+        crossvalidate_traffic("amd-9n", quick=False, list_=True, out=None, json=True)
 
+
+def fail(_: TrafficCase) -> Record:
+    raise InputError("the guest did not start within 60 s")
+
+
+def test_rows_are_kept_where_every_case_failed(
+    case: TrafficCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = traffic_crossvalidated([case], count=fail)
+    monkeypatch.setattr(traffic, "traffic_crossvalidated", lambda *_: failed)
+    with pytest.raises(typer.Exit):
+        crossvalidate_traffic("", quick=True, list_=False, out=tmp_path / "kept", json=True)
+    assert json.loads((tmp_path / "kept" / "rows.json").read_text())["rows"] == []
+
+
+def test_a_guest_that_fails_is_a_failure_and_no_row(case: TrafficCase) -> None:
     result = traffic_crossvalidated([case], count=fail)
     assert (result.rows, result.holds) == ((), False)
     assert [failure.reason for failure in result.failures] == [

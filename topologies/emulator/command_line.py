@@ -114,10 +114,12 @@ def _processors(guest: GuestMachine, places: Topology) -> Iterator[str]:
 def _nodes(guest: GuestMachine) -> Iterator[str]:
     count = len(guest.nodes)
     initiators = [k for k in range(count) if guest.node(k).threads]
-    slit = guest_slit(guest)
+    slit, bandwidth = guest_slit(guest), guest_bandwidth_MBps(guest)
     for k, size in enumerate(guest.memory_bytes):
-        # A node without processors names the nearest that has some.
-        nearest = k if k in initiators else min(initiators, key=lambda i: (slit[i, k], i))
+        # A node without processors names the nearest that has some; of equals, who draws most.
+        nearest = k
+        if k not in initiators:
+            nearest = min(initiators, key=lambda i: (slit[i, k], -bandwidth[i, k], i))
         memory = ""
         if size:
             yield from ("-object", f"memory-backend-ram,id=memory{k},size={size},reserve=off")

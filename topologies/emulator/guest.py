@@ -23,7 +23,7 @@ from .guest_machine import GuestMachine, guest_machine
 from .host_files import find_qemu
 from .image import guest_image
 from .job import Job
-from .snapshots import Monitor, incoming, snapshot_file
+from .snapshots import KEPT_BYTES, Monitor, incoming, snapshot_file
 from .stream import Sink, Stream
 
 BOOT_LIMIT_S, BOOT_LIMIT_PER_PROCESSOR_S = 60.0, 4.0
@@ -133,7 +133,11 @@ class Qemu:
         self._terminal = terminal
         for share in shares:
             if not share.folder.is_dir():
-                raise InputError("cannot be shared: expected a folder", str(share.folder))
+                raise InputError(
+                    "cannot be shared",
+                    str(share.folder),
+                    expected="a folder, and ':rw' behind it at most",
+                )
         self._program = find_qemu(guest.platform)
         machine = machine_arguments(guest, guest_image(guest.platform))
         # Which folders are shared, and which plugins look on, is no matter before it is ready.
@@ -237,7 +241,9 @@ class Qemu:
             monitor.resume()
 
     def _keep(self) -> None:
-        """For the next guest like this one."""
+        """For the next guest like this one, unless it would take all of the room for them."""
+        if self._guest.page_records_bytes > KEPT_BYTES:
+            return
         try:
             with contextlib.closing(Monitor(self._ends["monitor"])) as monitor:
                 monitor.keep(self._snapshot)

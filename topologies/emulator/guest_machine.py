@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ...inputs import InputError
 from ..build import build_machine
@@ -18,6 +18,7 @@ NODES_MAX = 128  # QEMU's own bound
 NODE_BYTES_MIN = 32 << 20
 MEMORY_BYTES_MIN = 128 << 20  # in all: what the kernel starts with
 _HOST_SHARE = 0.5  # of the host's free memory, unless asked for more
+_PAGE_BYTES, _PAGE_RECORD_BYTES = 4096, 64  # Linux's ``struct page``
 _MIB = 1 << 20
 
 
@@ -39,6 +40,11 @@ class GuestMachine:
     def platform(self) -> Platform:
         """What guests of its architecture are like."""
         return platform_of(self.architecture)
+
+    @property
+    def page_records_bytes(self) -> float:
+        """What the guest's kernel writes about its pages as it starts: memory of this host."""
+        return _page_records_bytes(sum(self.memory_bytes))
 
     @property
     def processors(self) -> int:
@@ -195,9 +201,23 @@ def _memory(
             f"{_size(wanted_bytes)} of memory is too little for {_count(holders, 'node')}",
             expected=f"at least {_size(least_bytes)}",
         )
-    part = min(1.0, wanted_bytes / whole_bytes)
-    sizes = [_rounded(node.memory_bytes * part) for node in nodes]
-    return sizes
+    if wanted_bytes > whole_bytes:
+        raise InputError(
+            f"{_size(wanted_bytes)} of memory",
+            expected=f"{_size(whole_bytes)}, as {name} has, or less",
+        )
+    records_bytes = _page_records_bytes(wanted_bytes)
+    if records_bytes > free_bytes:
+        raise InputError(
+            f"{_size(wanted_bytes)} of memory are too much for this host: the guest's kernel "
+            f"writes {_size(records_bytes)} about its pages, and {_size(free_bytes)} are free "
+            "(--memory takes less)"
+        )
+    return [_rounded(node.memory_bytes * wanted_bytes / whole_bytes) for node in nodes]
+
+
+def _page_records_bytes(memory_bytes: float) -> float:
+    return memory_bytes / _PAGE_BYTES * _PAGE_RECORD_BYTES
 
 
 def _rounded(size_bytes: float) -> int:
@@ -209,7 +229,11 @@ def _rounded(size_bytes: float) -> int:
 
 
 def _free_bytes() -> float:
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Of this host, with what it holds of files in memory and can give up."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return float(line.split()[1]) * 1024
+    raise InputError("/proc/meminfo tells no MemAvailable")
 
 
 def _size(size_bytes: float) -> str:

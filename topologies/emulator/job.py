@@ -139,5 +139,11 @@ class Job:
             f"{{ printf '%s\\n' {quote(f'numatwin: error: no such command: {self.command[0]!r}')} "
             f">&2; exit {NOT_FOUND}; }}"
         )
+        if "/" in self.command[0]:
+            refusal = quote(f"numatwin: error: no program to execute: {self.command[0]!r}")
+            lines.append(
+                f"[ -f {program} ] && [ -x {program} ] || "
+                f"{{ printf '%s\\n' {refusal} >&2; exit {NOT_STARTED}; }}"
+            )
         lines.append(f"{prefix} {words}")
         return "\n".join([*lines, ""])

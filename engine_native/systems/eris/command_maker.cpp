@@ -5,8 +5,15 @@
 
 namespace numatwin::native {
 
+namespace {
+
+constexpr double look_ns = 50e6;
+
+}  // namespace
+
 CommandMaker::CommandMaker(World& world, std::uint32_t worker)
     : world_(world),
+      worker_(worker),
       outstanding_(world.clients[worker].outstanding),
       random_(world.setup.seed, worker),
       of_operation_(world.setup.operations.size()) {}
@@ -18,6 +25,7 @@ std::size_t CommandMaker::allowed(double now_ns) {
         first_round_ = true;  // nobody arrives while clients pause
         return 0;
     }
+    if (setup.ahead_commands > 0 && is_ahead(now_ns)) return 0;
     std::size_t most = setup.commands_per_round();
     if (first_round_) {  // workers that begin together do not stay in step
         first_round_ = false;
@@ -33,6 +41,20 @@ std::size_t CommandMaker::allowed(double now_ns) {
         think_until_ns_ = now_ns + random_.exponential(setup.think_ns);
     }
     return now_ns >= think_until_ns_ ? setup.batch : 0;
+}
+
+bool CommandMaker::is_ahead(double now_ns) {
+    if (ahead_ && now_ns < look_again_ns_) return true;
+    const std::uint64_t own = world_.counts[worker_]->made.read();
+    const auto is_beyond = [&] { return own >= fewest_made_ + world_.setup.ahead_commands; };
+    if (is_beyond()) {
+        fewest_made_ = own;
+        for (const auto& counts : world_.counts)
+            fewest_made_ = std::min(fewest_made_, counts->made.read());
+        look_again_ns_ = now_ns + look_ns;
+    }
+    ahead_ = is_beyond();
+    return ahead_;
 }
 
 bool CommandMaker::draw(double now_ns, std::size_t most) {
@@ -105,6 +127,7 @@ Scan CommandMaker::scan(const OperationSetup& operation) noexcept {
 
 double CommandMaker::next_ns() const noexcept {
     if (!world_.control.making()) return std::numeric_limits<double>::infinity();
+    if (ahead_) return look_again_ns_;
     if (world_.setup.arrival_ns > 0) return next_arrival_ns_;
     return waiting_ ? std::numeric_limits<double>::infinity() : think_until_ns_;
 }

@@ -50,7 +50,9 @@ def test_what_cannot_be_had_is_refused_in_a_line() -> None:
     small = load_machine("opteron-4n")
     with pytest.raises(InputError, match="'riscv64', expected x86_64 or aarch64"):
         guest_machine(small, architecture="riscv64")
-    large = guest_machine(load_machine("sgi-uv2000-64n"), scale=1, architecture="aarch64")
+    large = guest_machine(
+        load_machine("sgi-uv2000-64n"), scale=1, memory_bytes=8 << 30, architecture="aarch64"
+    )
     with pytest.raises(InputError, match="512 processors cannot be emulated: QEMU holds 256"):
         machine_arguments(large, Image(Path("kernel"), Path("files")))
     guest = guest_machine(small, nodes=1, scale=1 / 128, architecture="aarch64")

@@ -24,7 +24,9 @@ from numatwin.topologies.emulator import (
     guest_machine,
     run_in_guest,
 )
+from numatwin.topologies.emulator.command_line import machine_arguments
 from numatwin.topologies.emulator.distances import guest_slit
+from numatwin.topologies.emulator.image import Image
 from numatwin.topologies.importers import import_machine
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -148,7 +150,10 @@ def test_every_bundled_machine_makes_the_round_trip(name: str, tmp_path: Path) -
 def test_real_machines_make_the_round_trip(path: Path, tmp_path: Path) -> None:
     try:
         machine = build_machine(import_machine(path))
-        guest = guest_machine(machine, scale=min(1.0, 8 / machine.threads), memory_bytes=4 << 30)
+        whole_bytes = sum(node.memory_bytes for node in machine.nodes)
+        guest = guest_machine(
+            machine, scale=min(1.0, 8 / machine.threads), memory_bytes=min(4 << 30, whole_bytes)
+        )
     except InputError as failure:
         pytest.skip(str(failure))
     check_round_trip(guest, tmp_path)
@@ -173,12 +178,58 @@ def test_what_cannot_be_emulated_is_refused_in_a_line() -> None:
         guest_machine(small, memory_bytes=1 << 20)
     with pytest.raises(InputError, match="too little for 1 node: expected at least 128 MiB"):
         guest_machine(small, nodes=1, memory_bytes=64 << 20)
+    with pytest.raises(InputError, match="300 GiB of memory: expected 256 GiB"):
+        guest_machine(small, memory_bytes=300 << 30)
     with pytest.raises(InputError, match="scale: found '2', expected more than 0, at most 1"):
         guest_machine(small, scale=2)
     with pytest.raises(InputError, match="number of nodes: found '5', expected 1 to 4"):
         guest_machine(small, nodes=5)
+    whole = guest_machine(load_machine("sgi-uv2000-64n"), scale=1, memory_bytes=8 << 30)
     with pytest.raises(InputError, match="512 processors cannot be emulated: QEMU holds 255"):
-        run_in_guest(guest_machine(load_machine("sgi-uv2000-64n"), scale=1), ["true"])
+        run_in_guest(whole, ["true"])
+
+
+def test_memory_whose_pages_this_host_cannot_record_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # 64 bytes for each page of 4 KiB: 2 GiB of 128 GiB.
+    small, module = load_machine("opteron-4n"), sys.modules[guest_machine.__module__]
+    monkeypatch.setattr(module, "_free_bytes", lambda: 2.0 * (1 << 30))
+    assert guest_machine(small, memory_bytes=128 << 30).page_records_bytes == 2 << 30
+    monkeypatch.setattr(module, "_free_bytes", lambda: 1.5 * (1 << 30))
+    with pytest.raises(InputError, match=r"writes 2 GiB about its pages, and 1\.5 GiB are free"):
+        guest_machine(small, memory_bytes=128 << 30)
+
+
+@needs_emulator
+def test_a_file_that_is_no_program_is_named(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("no program")
+    (tmp_path / "folder").mkdir()
+    for name in ("./notes", "./folder"):
+        done = run_in_guest(small_guest(), [name], folder=tmp_path, time_limit_s=60)
+        told = f"numatwin: error: no program to execute: '{name}'\n"
+        assert (done.status, done.errors.decode()) == (126, told)
+
+
+def test_memory_alone_names_the_node_that_draws_most_of_it(tmp_path: Path) -> None:
+    # Nodes 2 and 3 are as far from both others; 0 draws most from 3, 1 from 2.
+    (tmp_path / "near.yaml").write_text(
+        "name: near\n"
+        "node_types:\n"
+        "  node: {cores: 1, memory: {size: 1 GiB}}\n"
+        "  memory: {cores: 0, memory: {size: 1 GiB}}\n"
+        "nodes: [{ids: 0-1, type: node}, {ids: 2-3, type: memory}]\n"
+        "slit: [[10, 20, 30, 30], [20, 10, 30, 30], [30, 30, 10, 30], [30, 30, 30, 10]]\n"
+        "pair_bandwidth:\n"
+        "- [20 GB/s, 5 GB/s, 3 GB/s, 9 GB/s]\n"
+        "- [5 GB/s, 20 GB/s, 9 GB/s, 3 GB/s]\n"
+        "- [null, null, null, null]\n"
+        "- [null, null, null, null]\n"
+    )
+    guest = guest_machine(load_machine(str(tmp_path / "near.yaml")), memory_bytes=1 << 30)
+    words = machine_arguments(guest, Image(Path("kernel"), Path("files")))
+    nodes = [word for word in words if word.startswith("node,")]
+    assert [word.rpartition("initiator=")[2] for word in nodes] == ["0", "1", "1", "0"]
 
 
 def test_a_guest_is_made_to_fit() -> None:

@@ -7,6 +7,7 @@ import pytest
 from emulator_needed import needs_emulator
 
 from numatwin.topologies import load_machine
+from numatwin.topologies.emulator import guest as guests
 from numatwin.topologies.emulator import guest_machine, run_in_guest, snapshots
 from numatwin.topologies.emulator.counting import run_counted
 
@@ -42,6 +43,19 @@ def test_the_second_guest_begins_where_the_first_was_ready(own_cache: Path) -> N
     assert third.status == 0
     assert third.output.split()[2:] == found[2:]
     assert kept.stat().st_size > 1 << 16
+
+
+@needs_emulator
+def test_a_guest_that_would_take_all_the_room_is_not_kept(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 64 bytes for each of 65,536 pages.
+    guest = guest_machine(
+        load_machine("opteron-4n"), nodes=1, scale=1 / 128, memory_bytes=256 * MIB
+    )
+    monkeypatch.setattr(guests, "KEPT_BYTES", 65_535 * 64)
+    assert run_in_guest(guest, ["true"], time_limit_s=300).status == 0
+    assert not list(own_cache.iterdir())
 
 
 def test_the_oldest_give_way(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

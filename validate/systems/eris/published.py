@@ -176,8 +176,9 @@ PACE_NOTE = (
     "that of its best measured pair. But its other end has buffers for three lines (AMD's own "
     "firmware). Lines that continue over a second link hold them longer, and lines behind them "
     "wait. benchmarks/link_buffers.py simulates that, calibrated on pairs one hop apart, and "
-    "finds 3.74 of 3.7 GB/s of an undivided pair two hops apart, and {buffers:.0f} GB/s of "
-    "memory in place of 78; the planes do not model it. {more}"
+    "finds {buffers:.0f} GB/s of memory in place of 78. It is a part of the reason at best: for "
+    "pairs two hops apart it finds 3.74 to 4.2 of 3.7 GB/s over undivided links, but 2.57 to 2.9 "
+    "of 1.8 GB/s over divided ones, for a reason not known; the planes do not model it. {more}"
 )
 
 
