@@ -73,7 +73,7 @@ def _processes(parameters: CommitParameters) -> Iterator[Server]:
     yield Server("processes of the clients", "clients", len(parameters.client_machine))
 
 
-def adapters_cap(costs: CommitCosts, system: CommitSystem) -> str:
+def adapters_cap(costs: CommitCosts, system: CommitSystem, machine: Machine) -> str:
     """What bounds an adapter where that is not its own bandwidth, in words."""
     curve = costs.curve
     if curve is None:
@@ -83,7 +83,7 @@ def adapters_cap(costs: CommitCosts, system: CommitSystem) -> str:
         caps.append(f"{format_quantity(curve.transport.bandwidth.value, 'bandwidth')} a port")
     if queues := curve.transport.receive_queues:
         caps.append(f"incoming messages interrupt {queues} core{'s' if queues > 1 else ''}")
-    return f" (its transport {system.transport}: {'; '.join(caps)})" if caps else ""
+    return f" (its transport {system.transport_on(machine)}: {'; '.join(caps)})" if caps else ""
 
 
 def doubtful_facts(machine: Machine, system: CommitSystem) -> Iterator[str]:
