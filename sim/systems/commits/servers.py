@@ -40,6 +40,8 @@ def servers_of(
     capacity_Bps, own_managers = costs.curve.bandwidth_Bps, parameters.own_managers
     for kind in (OUT, IN):
         way = kind.removeprefix("nic ")
+        if kind == IN and costs.curve.transport.receive_queues:
+            capacity_Bps = None  # its time is that of interrupts, which says nothing of bytes
         for node_id in ids:
             yield Server(f"adapter of node {node_id}, {way}", kind, 1, node_id, capacity_Bps)
     for at, node in enumerate(parameters.nodes):
