@@ -37,7 +37,8 @@ def servers_of(
     if costs.curve is None:
         yield from _processes(parameters)
         return
-    capacity_Bps, own_managers = costs.curve.bandwidth_Bps, parameters.own_managers
+    own_managers = parameters.own_managers
+    capacity_Bps: float | None = costs.curve.bandwidth_Bps
     for kind in (OUT, IN):
         way = kind.removeprefix("nic ")
         if kind == IN and costs.curve.transport.receive_queues:
