@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from ..sim.planes.outcome import ResourceUse, Why
-from ..sim.run.limit import limit_in_words
+from ..sim.run.limit import limit_in_words, limits
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, recoveries_together, share_levels
 from ..sim.run.scenario import NATIVE
@@ -25,7 +25,10 @@ def answer(record: Record) -> Markup:
     if record.traffic:
         return traffic_answer(record)
     sentences = [_what_ran(record), _doubts(record)]
-    sentences += [_limit(names, why, record.resources) for names, why in together(record.why)]
+    sentences += [
+        _limit(names, why, record.resources)
+        for names, why in together(limits(record.why, record.throughput))
+    ]
     main = next(iter(record.throughput), None)
     if main is not None:
         sentences.append(_changes(main, recoveries_together([record], main)[0]))

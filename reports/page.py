@@ -10,6 +10,7 @@ import yaml
 from markupsafe import Markup
 
 from ..sim.planes.outcome import ControlEvent, ResourceUse
+from ..sim.run.limit import limits
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, sample_step_s, share_levels
 from ..sim.run.scenario import NATIVE
@@ -180,6 +181,7 @@ def _run_view(run: Run, plots: Plots) -> RunView:
     events = sorted(record.control_events, key=lambda event: event.time_s)
     changing = len(record.series.get("time_s", ())) > 1
     shown = smoothed(run)
+    limited = together(limits(record.why, record.throughput))
     over_time = throughput_over_time([shown], list(record.throughput)) if changing else None
     return RunView(
         run=run,
@@ -203,10 +205,10 @@ def _run_view(run: Run, plots: Plots) -> RunView:
                 plots.plot(gains(why), f"{_more(names)} gained by 10% more of each."),
                 bool(why.gains),
             )
-            for names, why in together(record.why)
+            for names, why in limited
         ],
         parts=plots.plot(
-            parts_of_time({listing(names): why for names, why in together(record.why)}),
+            parts_of_time({listing(names): why for names, why in limited}),
             "Where the time of one operation goes.",
         ),
         traffic=[

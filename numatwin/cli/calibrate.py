@@ -220,7 +220,7 @@ def _residual(one: Residual) -> tuple[str, ...]:
 
 
 def _print_errors(found: Calibration, to: Console) -> None:
-    from ..validate.calibrate.calibration import FITTED, HELD_OUT, error_summary
+    from ..validate.calibrate.calibration import FITTED, HELD_OUT, error_percent, error_summary
 
     to.print()
     for which in (FITTED, HELD_OUT):
@@ -230,8 +230,8 @@ def _print_errors(found: Calibration, to: Console) -> None:
             continue
         middle, worst = summary
         to.print(
-            f"{which}: {len(ones)}, error {100 * middle:.2g}% in the median, "
-            f"{100 * abs(worst.error):.2g}% at worst ({worst.observation.label})",
+            f"{which}: {len(ones)}, error {error_percent(middle)} in the median, "
+            f"{error_percent(worst.error)} at worst ({worst.observation.label})",
             soft_wrap=True,
         )
     disjoint = sum(not one.agrees for one in found.residuals)

@@ -60,13 +60,17 @@ def calibrate_own(
 
         plain: dict[str, Any] = as_json(found.calibration)
         print_json(
-            plain | {"system": found.system, "scenario": found.scenario, "facts": dict(found.facts)}
+            plain
+            | {"system": found.system, "scenario": found.scenario, "facts": dict(found.facts)}
+            | {"warning": found.warning()}
         )
         return
     to = console()
     _print_facts(found, to)
     to.print()
     print_rows(found.calibration, to)
+    if (warning := found.warning()) is not None:
+        to.print(f"\nwarning: {warning}", soft_wrap=True)
     for what, path in (("Engine profile", out), ("Report", report)):
         if path is not None:
             to.print(f"\n{what}: {path}", soft_wrap=True)

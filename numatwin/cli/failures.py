@@ -121,7 +121,7 @@ def _output_is_full() -> bool:
 
 def _usage_text(failure: Any) -> str:
     """The message in one line, in this project's manner, with the way to the command's help."""
-    message = str(failure.format_message()).strip().rstrip(".")
+    message = str(failure.format_message()).strip().rstrip(".").replace("Value error, ", "")
     path = failure.ctx.command_path if failure.ctx is not None else "numatwin"
     return f"{message[:1].lower()}{message[1:]} ('{path} --help' tells more)"
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .files import check_ending
-from .options import Json
+from .options import Json, bundled_scenarios, bundled_workloads
 from .output import console, print_json, table
 
 
@@ -27,7 +27,13 @@ def list_scenarios(json: Json = False) -> None:
 
 def show_scenario(
     scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="A bundled scenario.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="SCENARIO",
+            help="A bundled scenario.",
+            autocompletion=bundled_scenarios,
+            show_default=False,
+        ),
     ],
 ) -> None:
     """Print a scenario's file, as a start for your own."""
@@ -48,7 +54,13 @@ def list_workloads(json: Json = False) -> None:
 
 def show_workload(
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="A bundled workload.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="A bundled workload.",
+            autocompletion=bundled_workloads,
+            show_default=False,
+        ),
     ],
 ) -> None:
     """Print a workload's file, as a start for your own."""

@@ -172,13 +172,15 @@ def import_(
 
 def _how_to_learn(unknown: tuple[str, ...]) -> list[str]:
     """The facts that a file lacks, and how to obtain them."""
-    if not unknown:
-        return []
-    return [
-        f"Still unknown: {', '.join(unknown)}.",
-        "To measure: 'numatwin machine measure' on the machine itself, or the output of Intel MLC "
-        "there ('mlc > mlc.txt', then 'numatwin calibrate').",
-    ]
+    lines = [f"Still unknown: {', '.join(unknown)}."] if unknown else []
+    if any(not what.startswith(("measured", "which processor")) for what in unknown):
+        lines.append("Cores, caches and sizes: import the output of 'lstopo mine.xml' there.")
+    if any(what.startswith("measured") for what in unknown):
+        lines.append(
+            "To measure: 'numatwin machine measure' on the machine itself, or the output of Intel "
+            "MLC there ('mlc > mlc.txt', then 'numatwin calibrate')."
+        )
+    return lines
 
 
 def build(

@@ -27,7 +27,8 @@ def fraction(text: str | float) -> float:
         raise typer.BadParameter(f"{text!r}: expected a part, such as 1/50 or 0.02") from None
 
 
-def _scenario_names(incomplete: str) -> list[str]:
+def bundled_scenarios(incomplete: str) -> list[str]:
+    """The bundled scenarios that begin so."""
     from ..sim.run.scenario import scenario_names
 
     return [name for name in scenario_names() if name.startswith(incomplete)]
@@ -40,12 +41,29 @@ def bundled_machines(incomplete: str) -> list[str]:
     return [name for name in machine_names() if name.startswith(incomplete)]
 
 
+def bundled_workloads(incomplete: str) -> list[str]:
+    """The bundled workloads that begin so."""
+    from ..workloads import workload_names
+
+    return [name for name in workload_names() if name.startswith(incomplete)]
+
+
+def bundled_policies(incomplete: str) -> list[str]:
+    """The policies of all systems that begin so, with their family's name or without."""
+    from ..sim.systems.registry import systems
+
+    families = [family for system in systems() for family in system.families]
+    names = {name for family in families for name in family.titles}
+    names |= {f"{family.name}={name}" for family in families for name in family.titles}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
 ScenarioName = Annotated[
     str,
     typer.Argument(
         metavar="SCENARIO",
         help="A bundled scenario, or a scenario file (.yaml).",
-        autocompletion=_scenario_names,
+        autocompletion=bundled_scenarios,
         show_default=False,
     ),
 ]
@@ -54,7 +72,12 @@ OtherPlane = Annotated[
 ]
 OtherMachine = Annotated[
     str | None,
-    typer.Option(metavar="M", help="Another machine: a name or a file.", show_default=False),
+    typer.Option(
+        metavar="M",
+        help="Another machine: a name or a file.",
+        autocompletion=bundled_machines,
+        show_default=False,
+    ),
 ]
 Seed = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Another seed.", show_default=False)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..sim.run.comparison import has_intervals, level_of
-from ..sim.run.limit import limit_in_words
+from ..sim.run.limit import limit_in_words, limits
 from ..sim.run.record import part_at
 from .counted_traffic import print_traffic
 from .output import latency, number, percent, print_facts, table
@@ -53,7 +53,7 @@ def idle_setting(idle: Mapping[str, Any]) -> str:
     if little:
         found = f"changes throughput by no more than {', '.join(little)}"
     elif others:
-        found = f"throughput is the same without it; only {others} differ"
+        found = f"throughput is the same without it; what differs is {others}"
     else:
         found = "the prediction is the same without it"
     return f"{said}: {found}" + (f"; limited by {idle['instead']}" if idle["instead"] else "")
@@ -253,7 +253,7 @@ def _print_resources(record: Record, to: Console) -> None:
 
 
 def _print_why(record: Record, to: Console) -> None:
-    for name, why in record.why.items():
+    for name, why in limits(record.why, record.throughput).items():
         gains = [gain for gain in why.gains if gain.gain_per_10pct >= 0.0005][:GAINS_SHOWN]
         best = f"; 10% more {gains[0].resource} would help most" if gains else ""
         limit = limit_in_words(why, record.resources)

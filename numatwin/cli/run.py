@@ -22,6 +22,8 @@ from .options import (
     ScenarioName,
     Seed,
     Settings,
+    bundled_policies,
+    bundled_workloads,
     fraction,
 )
 from .output import console, latency, print_json, progress_bar
@@ -40,7 +42,12 @@ def run(
     machine: OtherMachine = None,
     workload: Annotated[
         str | None,
-        typer.Option(metavar="W", help="Another workload: a name or a file.", show_default=False),
+        typer.Option(
+            metavar="W",
+            help="Another workload: a name or a file.",
+            autocompletion=bundled_workloads,
+            show_default=False,
+        ),
     ] = None,
     policy: Annotated[
         list[str] | None,
@@ -48,6 +55,7 @@ def run(
             metavar="P",
             help="Another policy: a name, or FILE.py:CLASS; after FAMILY= where the system has "
             "several families; may be repeated.",
+            autocompletion=bundled_policies,
             show_default=False,
         ),
     ] = None,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..planes.outcome import ResourceUse, Why
 from ..planes.why import WORKERS
 
 NEAR = 0.5  # what is in use less than that is near no limit
 SHARED = ("memory", "link", "pair")
+
+
+def limits(why: Mapping[str, Why], throughput: Mapping[str, float]) -> Mapping[str, Why]:
+    """Of the operations that are done; of all where none is. Nothing limits a share of 0."""
+    return {name: one for name, one in why.items() if throughput.get(name)} or why
 
 
 def limit_in_words(why: Why, resources: Sequence[ResourceUse]) -> str:

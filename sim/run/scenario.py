@@ -11,16 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...inputs import (
-    Catalogue,
-    Document,
-    Setting,
-    changed,
-    load_yaml,
-    merged,
-    parse_setting,
-    with_setting,
-)
+from ...inputs import Catalogue, Document, Setting, changed, load_yaml, merged, parse_setting
 from ...inputs.errors import Place
 from ...inputs.quantities import time_text
 from ...inputs.shared_work import once
@@ -28,6 +19,7 @@ from ...topologies import Machine
 from ...workloads import Workload, scaled
 from ..control import ChosenPolicy
 from ..systems.descriptor import System, SystemSpec
+from .meant_fields import with_own_setting
 from .plan import Statistics
 from .scenario_description import ScenarioDescription, described_system, description_of
 from .scenario_parts import (
@@ -294,7 +286,7 @@ def _read(source: Document, settings: Sequence[Setting]) -> _Read:
     document = with_present_names(source)
     for setting in settings:
         schema = description_of(described_system(document))
-        document = with_present_names(with_setting(document, schema, setting))
+        document = with_present_names(with_own_setting(document, schema, setting))
     document = _with_set_horizon(document, [setting.path for setting in settings])
     system = described_system(document)
     document = without_foreign_families(document, system)

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine, Refused
 
+from numatwin.validate.calibrate.calibration import error_percent
+
 SMALL = """\
 name: small
 node_types:
@@ -59,6 +61,31 @@ def test_json_has_it_all(numatwin: CommandLine, machine: str) -> None:
     names = {one["parameter"] for one in (*found["fitted"], *found["not_determined"])}
     assert names == set(found["facts"]) == {"generate", "tree_level", "tree_entry", "level_lines"}
     assert found["errors"]["held out"]["worst"] < 0.01
+
+
+def test_a_fit_that_explains_nothing_says_so(numatwin: CommandLine, machine: str) -> None:
+    """Four threads, held out, are slower than two; the others, that scale, get no warning."""
+    Path("flat.csv").write_text(ROWS.replace("80 M/s", "30 M/s"))
+    wanted = ("calibrate", machine, *SHARED, "--from")
+    done = numatwin(*wanted, "flat.csv")
+    assert "warning: held out rows are off by " in done.out
+    assert "warning" not in numatwin(*wanted, "mine.csv").out
+    assert numatwin(*wanted, "mine.csv", "--json").json()["warning"] is None
+
+
+def test_rates_of_another_scale_are_refused(refused: Refused, machine: str) -> None:
+    """As of a thousand operations each: more rows would not help."""
+    Path("large.csv").write_text(ROWS.replace(" M/s", " G/s"))
+    message = refused("calibrate", machine, "--from", "large.csv", *SHARED)
+    assert "large.csv: measured rates are " in message
+    assert "times those of the scenario at default costs" in message
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(1.1e-11, "0%"), (0.00894, "0.89%"), (0.123, "12%"), (49.4196, "4,942%")]
+)
+def test_errors_keep_two_digits(error: float, said: str) -> None:
+    assert error_percent(-error) == said
 
 
 BAD = [

@@ -25,6 +25,7 @@ COMMAND = [sys.executable, "-m", "numatwin"]
         (["run"], "missing argument"),
         (["run", "x", "--onn", "flow"], "no such option: --onn"),
         (["run", "x", "--on", "paper"], "'paper' is not one of"),
+        (["schema", "paper"], "invalid value for 'KIND': 'paper' is not one of"),
         (["run", "x", "--seed", "first"], "--seed"),
         (["run", "x", "--replications", "0"], "--replications"),
         (["machine", "sing"], "no such command 'sing'"),

@@ -112,6 +112,12 @@ def test_shells_complete_commands_options_and_names() -> None:
     assert complete("numatwin run eris-fig12") == ["eris-fig12-scan"]
     assert complete("numatwin machine show amd") == ["amd-8n-ht"]
     assert "--policy" in complete("numatwin run --pol")
+    assert complete("numatwin run eris-fig13 --machine amd") == ["amd-8n-ht"]
+    assert complete("numatwin run eris-fig13 --workload lookup-z") == ["lookup-zipf"]
+    assert complete("numatwin run eris-fig13 --policy ma-") == ["ma-1", "ma-8"]
+    assert complete("numatwin run hana-fig10 --policy placer=adap") == ["placer=adaptive"]
+    assert complete("numatwin workload show lookup-z") == ["lookup-zipf"]
+    assert complete("numatwin scenario show eris-fig12") == ["eris-fig12-scan"]
 
 
 def test_completion_is_installed(tmp_path: Path) -> None:

@@ -79,6 +79,38 @@ def test_unknown_cores_are_not_counted(numatwin: CommandLine) -> None:
     assert done.out.startswith("mine.yaml: 1 node, cores unknown, memory unknown\n")
 
 
+MLC = """\
+Measuring idle latencies (in ns)...
+Numa node 0 1
+0 80.5 140.5
+1 140.1 80.4
+Measuring Memory Bandwidths between nodes within system
+Numa node 0 1
+0 100000.0 40000.0
+1 40100.0 99900.0
+Measuring Loaded Latencies for the system
+ 00000 200.0 150000.0
+ 20000 82.0 1000.0
+"""
+
+
+def test_how_to_learn_the_rest(numatwin: CommandLine) -> None:
+    """What was measured is not asked for again, and one node has no other."""
+    Path("mlc.txt").write_text(MLC)
+    done = numatwin("machine", "import", "mlc.txt", "--processor", "Xeon Gold 6148").out
+    assert "# Still unknown: size of the memory.\n" in done
+    assert "# Cores, caches and sizes: import the output of 'lstopo mine.xml' there.\n" in done
+    assert "To measure" not in done
+    Path("one.txt").write_text(
+        "available: 1 nodes (0)\nnode 0 cpus: 0 1\nnode 0 size: 1024 MB\n"
+        "node distances:\nnode   0\n  0:  10\n"
+    )
+    done = numatwin("machine", "import", "one.txt", "--processor", "EPYC 9755").out
+    assert "measured bandwidth of the memory, measured latency of the memory" in done
+    assert "between nodes" not in done
+    assert "# To measure: 'numatwin machine measure'" in done
+
+
 def test_what_is_left_out_is_told(numatwin: CommandLine) -> None:
     text = "Measuring idle latencies (in ns)...\nNuma node 0 1\n 0 0 140.1\n 1 140.2 80.3\n"
     Path("mlc.txt").write_text(text)

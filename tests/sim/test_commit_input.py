@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from numatwin.inputs import InputError
+from numatwin.inputs import InputError, Quantity
+from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
+from numatwin.topologies.export import machine_yaml
+from numatwin.topologies.facts.clusters import Cluster, build_cluster
 
 SCENARIO = """\
 name: mine
@@ -34,6 +37,25 @@ def told(tmp_path: Path, *changes: tuple[str, str], workload: str = "checkout") 
     error = str(caught.value)
     assert "\n" not in error
     return error.removeprefix(f"{path}:")
+
+
+@pytest.mark.parametrize(
+    ("adapter", "scenario"), [("ethernet-25", "nam-fig6-ipoeth"), ("efa-100", "nam-fig6-rsi")]
+)
+def test_servers_with_adapters_of_the_catalogue(
+    tmp_path: Path, adapter: str, scenario: str
+) -> None:
+    """Sockets on Ethernet are there called TCP."""
+    memory = Quantity(2.0**38, 2.0**38, 2.0**38)
+    path = tmp_path / "cluster.yaml"
+    path.write_text(machine_yaml(build_cluster(Cluster("c", 8, "EPYC 7763", adapter, memory))))
+    settings = ["statistics.replications=1", "statistics.warm_up=0 s", "horizon=3 ms"]
+    record = run_scenario(load_scenario(scenario, machine=str(path), settings=settings))
+    assert record.throughput["checkout"] > 0
+    if adapter.startswith("ethernet"):
+        assert "header of a packet" not in {one["name"] for one in record.assumptions}
+    with pytest.raises(InputError, match="has no adapter for IPoIB: its adapters are for"):
+        load_scenario("nam-fig6-ipoib", machine=str(path))
 
 
 CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"

@@ -86,6 +86,15 @@ def test_use_of_an_adapter_is_that_of_its_messages() -> None:
     assert sent.utilisation * 1e-3 == pytest.approx(busy_s, abs=9 * snapshot_s)
 
 
+def test_time_of_interrupts_is_no_traffic() -> None:
+    """All of IPoIB's messages interrupt one core: that took an adapter for 100% of its 3.5 GB/s."""
+    uses = {(use.kind, use.node): use for use in run("ipoib").resources}
+    assert uses[IN, 7].utilisation > 0.5
+    assert uses[IN, 7].Bps is uses[IN, 7].capacity_Bps is None
+    assert uses[OUT, 7].Bps
+    assert {use.capacity_Bps for use in run("ipoeth").resources if use.kind == IN} == {125e6}
+
+
 def test_nothing_is_used_for_longer_than_it_is_there() -> None:
     for name in FIG6:
         record = run(name)

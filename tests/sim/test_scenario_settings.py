@@ -112,6 +112,12 @@ def test_settings_are_of_the_machine_and_workload_that_were_chosen() -> None:
         ("scale=2.0", "scale: "),
         ("scale=0.0", "scale: "),
         ("extends=eris-fig9", "unknown field 'extends'"),
+        ("value_size=8 B", "'value_size' (did you mean workload.objects.index.value_size?)"),
+        ("page_size=4 KiB", "unknown field 'page_size' (did you mean system.page_size?)"),
+        (
+            "bandwidth=9 GB/s",
+            "(did you mean machine.node_types.opteron-6274-die.memory.bandwidth?)",
+        ),
         ("seed", "not a setting: expected path=value, such as system.nodes=4 or seed=1"),
         ("seed=", "not a setting"),
         ("=1", "not a setting"),

@@ -6,6 +6,7 @@ import pytest
 from small_scenarios import CACHE, LOOKUP, SCAN, UPSERT, ran, rate, small_file
 
 from numatwin.inputs import InputError
+from numatwin.sim.run.limit import limits
 from numatwin.sim.run.scenario import load_scenario
 
 PAIRS = [(LOOKUP, UPSERT), (LOOKUP, SCAN), (SCAN, LOOKUP), (UPSERT, LOOKUP)]
@@ -103,3 +104,9 @@ def test_a_phase_may_end_an_operation(tmp_path: Path) -> None:
 def test_somebody_asks_for_something(tmp_path: Path, operations: str, place: str) -> None:
     with pytest.raises(InputError, match=f"{place} share is 0: expected one above 0"):
         load_scenario(small_file(tmp_path, operations))
+
+
+def test_nothing_limits_what_is_not_done(tmp_path: Path) -> None:
+    record = ran(file_of(tmp_path, "partitioned", LOOKUP, UPSERT))
+    assert list(limits(record.why, record.throughput)) == ["lookup"]
+    assert limits(record.why, dict.fromkeys(record.throughput, 0.0)) == record.why

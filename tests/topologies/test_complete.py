@@ -116,6 +116,15 @@ def test_more_sockets_than_links_hang_on_a_hub() -> None:
     assert bandwidth.low < 0.5 * bandwidth.value
 
 
+@pytest.mark.parametrize(("sockets", "protocol"), [(4, "snoop"), (24, "directory")])
+def test_more_sockets_than_snoop_have_a_directory(sockets: int, protocol: str) -> None:
+    """An SGI of 24 × E5-4640 would else send each miss to all, and its links would bind."""
+    packages: list[str | None] = [f"p{k}" for k in range(sockets)]
+    coherence = made("Xeon E5-4640", packages, all_equal(sockets, 65)).description.coherence
+    assert coherence is not None
+    assert coherence.protocol == protocol
+
+
 def test_the_slit_tells_a_ring() -> None:
     ring = [[10, 20, 30, 20], [20, 10, 20, 30], [30, 20, 10, 20], [20, 30, 20, 10]]
     machine = made("Intel(R) Xeon(R) CPU E5-4640 0 @ 2.40GHz", ["a", "b", "c", "d"], ring)

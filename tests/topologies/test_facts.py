@@ -206,6 +206,9 @@ def test_found_by_numbers(identity: dict[str, object], name: str) -> None:
         ("AMD EPYC 7763 64-Core Processor", "epyc-7003", "7763"),
         ("AMD EPYC 7773X 64-Core Processor", "epyc-7003", "7773X"),
         ("AMD EPYC 9R14 96-Core Processor", "epyc-9004", "9R14"),
+        ("Opteron 6174", "opteron-6100", "6174"),
+        ("Opteron 6276", "opteron-6200", "6276"),
+        ("Opteron 8356", "opteron-k10", "8356"),
     ],
 )
 def test_models_by_name(text: str, entry: str, model: str | None) -> None:

@@ -70,8 +70,15 @@ def test_what_the_file_says_counts(tmp_path: Path) -> None:
     """Where no processor is named: the bandwidth in the file, out by a factor of two."""
     one = load_machine("intel-4s-qpi").description
     two = one.model_copy(update={"nodes": (one.nodes[0].model_copy(update={"ids": "0-1"}),)})
-    with pytest.raises(InputError, match=r"not near the 26\.7 GB/s in its file"):
+    with pytest.raises(InputError, match=r"over the 26\.7 GB/s in its file"):
         calibrate(build_machine(two), [text(IVY_BRIDGE)])
+
+
+def test_no_more_than_the_file_says(tmp_path: Path) -> None:
+    """Twice 175.9 GB/s were measured; memory that is said to have 128 GB/s has other modules."""
+    server = Path(__file__).parents[2] / "docs" / "examples" / "server-2s.yaml"
+    with pytest.raises(InputError, match=r"175\.9 GB/s a node, over the 128 GB/s in its file"):
+        calibrate(load_machine(server), [text(ICE_LAKE)])
 
 
 def test_other_processors_are_named(tmp_path: Path) -> None:

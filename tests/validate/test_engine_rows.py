@@ -44,6 +44,8 @@ HEAD = "operation,threads,throughput\n"
 BAD = [
     ("", None, None, "empty file: expected a header"),
     ("operation,threads\n", 1, 1, "no column 'throughput'"),
+    ("operation;threads;throughput\n", 1, 1, "columns divided by semicolons: expected commas"),
+    ("operation\tthreads\n", 1, 1, "columns divided by tabs: expected commas"),
     ("operation,throughput\n", 1, 1, "no column says how the runs differ"),
     ("operation,thread,throughput\n", 1, 11, "unknown column: found 'thread', expected 'threads'"),
     ("operation,keys,size,throughput\n", 1, 16, "keys says it too"),

@@ -53,7 +53,7 @@ def build_cluster(wanted: Cluster) -> MachineDescription:
         )
     if not 2 <= wanted.servers <= NODES_MAX:
         raise InputError(
-            "not a number of servers", token=str(wanted.servers), expected=f"2 to {NODES_MAX:,}"
+            "wrong number of servers", token=str(wanted.servers), expected=f"2 to {NODES_MAX:,}"
         )
     cores = (entry.model.cores or entry.processor.cores) * wanted.sockets
     last = wanted.servers - 1

@@ -18,6 +18,8 @@ from .nodes import Place, memory_only, origin_of, with_cpus
 from .schema import Guess
 
 SLIT_LOCAL = 10
+# Sockets that snoop each other over their own links: 8 of Xeon E7 and Opteron 8000, 16 of POWER.
+SNOOPED_SOCKETS_MAX = 16
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,10 @@ class _Completer:
         entry = self._main()
         if self.description.coherence or len(self.packages) < 2 or isinstance(entry, Guess):
             return None
-        known = entry.processor.coherence
+        known, sockets = entry.processor.coherence, len(self.packages)
+        if known.protocol == "snoop" and sockets > SNOOPED_SOCKETS_MAX:
+            source = f"guessed: node controllers join {sockets} sockets, and keep directories"
+            return Coherence(protocol="directory", source=source)
         source = origin_of(entry).text(known.source)
         return known.model_copy(update={"source": source})
 
@@ -250,9 +255,10 @@ class _Completer:
             yield "size of the memory"
         if any(kind.cores and not kind.caches for kind in kinds.values()):
             yield "caches"
+        where = "between nodes" if len(machine.nodes) > 1 else "of the memory"
         for what, known in (
-            ("bandwidth between nodes", description.pair_bandwidth),
-            ("latency between nodes", description.pair_latency),
+            (f"bandwidth {where}", description.pair_bandwidth),
+            (f"latency {where}", description.pair_latency),
             ("latency under load", description.loaded_latency),
         ):
             if not known:

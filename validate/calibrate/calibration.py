@@ -81,6 +81,12 @@ class Calibration:
         return [residual for residual in self.residuals if residual.set == which]
 
 
+def error_percent(error: float) -> str:
+    """``0.89%``, ``4,942%``: two digits, and none of what rounding leaves."""
+    value = 100.0 * abs(error)
+    return f"{value:,.0f}%" if value >= 99.5 else f"{round(value, 6):.2g}%"
+
+
 def error_summary(residuals: Sequence[Residual]) -> tuple[float, Residual] | None:
     """Median of the errors' sizes, and the worst; None of none."""
     if not residuals:

@@ -25,7 +25,15 @@ from ...sim.run.what_if import flow_plane
 from ...sim.systems.descriptor import System
 from ...sim.systems.registry import system_of
 from ..systems.registry import validation_of, validations
-from .calibration import FITTED, HELD_OUT, Calibration, Progress, Residual, error_summary
+from .calibration import (
+    FITTED,
+    HELD_OUT,
+    Calibration,
+    Progress,
+    Residual,
+    error_percent,
+    error_summary,
+)
 from .engine_calibration import OwnEngine
 from .engine_rows import EngineRow, load_rows
 from .few_costs import fit_few
@@ -37,6 +45,8 @@ ENGINE = Kind("engine throughput", core=True, run=True)
 KEY = "engine"
 # Relative standard deviation of a figure of which none is told.
 ASSUMED_SPREAD = 0.03
+# A median error beyond this is no fit; honest ones of real engines stay below.
+FAR = 0.2
 HELD_OUT_EACH = 3
 # Of its start, either way; and of a fact that is not determined.
 BOUND, UNKNOWN = 1e3, 2.0
@@ -52,6 +62,19 @@ class EngineFit:
     system: str
     scenario: str
     facts: Mapping[str, Mapping[str, Any]]
+
+    def warning(self) -> str | None:
+        """Where the rows are far from what any costs explain: not to trust the profile."""
+        rows = self.calibration
+        which = HELD_OUT if rows.of(HELD_OUT) else FITTED
+        summary = error_summary(rows.of(which))
+        if summary is None or summary[0] <= FAR:
+            return None
+        return (
+            f"{which} rows are off by {error_percent(summary[0])} in the median, and so will be "
+            "predictions: repeat noisy measurements; else the engine, or the machine, does not "
+            "work as the scenario says"
+        )
 
 
 def calibrate_engine(
@@ -126,8 +149,8 @@ def profile_yaml(found: EngineFit, name: str) -> str:
     checked = (
         "none held out"
         if errors is None
-        else f"{len(rows.of(HELD_OUT))} held out: error {100 * errors[0]:.2g}% in the median, "
-        f"{100 * abs(errors[1].error):.2g}% at worst"
+        else f"{len(rows.of(HELD_OUT))} held out: error {error_percent(errors[0])} in the "
+        f"median, {error_percent(errors[1].error)} at worst"
     )
     plain = {
         "name": name if is_name(name) else "engine",

@@ -115,6 +115,9 @@ def _begin(fields: list[str], at: int) -> int:
 
 def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
     names = [field.strip() for field in fields]
+    for separator, called in ((";", "semicolons"), ("\t", "tabs")):
+        if len(fields) == 1 and separator in fields[0]:
+            raise InputError(f"columns divided by {called}", name, line, 1, None, "commas")
     meant: dict[str, str] = {}
     for at, column in enumerate(names):
         where = (name, line, _begin(fields, at))

@@ -7,7 +7,8 @@ are searched for again. Intervals are those of ``intervals.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 
 import numpy as np
 
@@ -24,6 +25,8 @@ STEPS_MAX = 40
 SENSITIVITY_MIN = 1e-6
 # See fit.HALF_MAX: an interval that tells nothing.
 HALF_MAX = 1.5
+# Rates that differ by this from those of default costs are of something else.
+ANOTHER_SCALE = 20.0
 
 
 def fit_few(
@@ -69,9 +72,24 @@ def fit_few(
         left.append(Undetermined(worst.parameter, WEAK))
         kept = [p for p in kept if p is not worst.parameter]
         known[worst.parameter.key] = worst.parameter.start
+    file, faster = observations[0].origin.file, _times_faster(observations, starts, predict)
+    if not 1.0 / ANOTHER_SCALE < faster < ANOTHER_SCALE:
+        raise InputError(
+            f"measured rates are {faster:.3g} times those of the scenario at default costs",
+            file,
+            expected="rates that some costs can explain",
+            hint="are operations, units and threads those of the scenario?",
+        )
     raise InputError(
         f"the {len(observations)} rows for the fit determine none of "
         f"{', '.join(p.name for p in parameters)}",
-        observations[0].origin.file,
+        file,
         expected="more rows, of other sizes and numbers of threads",
     )
+
+
+def _times_faster(
+    observations: Sequence[Observation], starts: Mapping[Key, float], predict: Predict
+) -> float:
+    """How many times as fast the median row is as it should be."""
+    return median(one.value / predict(starts, one) for one in observations)

@@ -27,7 +27,7 @@ def adapters_assumed(experiment: Experiment) -> Iterator[Assumption]:
         source = "Not known; 10 M/s to 200 M/s on the adapters of the catalogue of facts"
         yield Assumption("message rate of adapters", "not limited", "", source, low, high)
     if curve.transport.header is None:
-        place: Place = (*nic, "transports", system.transport, "header")
+        place: Place = (*nic, "transports", system.transport_on(machine), "header")
         low, high = (Variant(size, {place: f"{size:g} B"}) for size in (0.0, 64.0))
         source = "Not known: none counted; 30 B of InfiniBand to 78 B of TCP over Ethernet"
         yield Assumption("header of a packet", 0.0, "B", source, low, high)

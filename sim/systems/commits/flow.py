@@ -177,7 +177,7 @@ class CommitFlow:
         uses = self.log.uses([_Piece(0.0, 1.0, self._last)], busiest=True)
         latency_ns = self._last.latency_s * 1e9
         return Why(
-            binding(uses, adapters_cap(self.message_costs, self.system)),
+            binding(uses, adapters_cap(self.message_costs, self.system, self.experiment.machine)),
             self._gains(self._last) if with_gains else (),
             {"a transaction": latency_ns},
         )

@@ -92,9 +92,8 @@ class CommitPlane:
         why = {}
         if self.replication == 1:
             need = Need(self.parameters, self._time_s, now.latencies_ns, self.model.events)
-            why[self.operation] = explain(
-                need, uses, self._rate, adapters_cap(self.costs, self.system)
-            )
+            cap = adapters_cap(self.costs, self.system, self.scenario.machine)
+            why[self.operation] = explain(need, uses, self._rate, cap)
         sent_Bps = [use.Bps or 0.0 for use in uses if use.kind == OUT]
         return Outcome(
             throughput={self.operation: rate},

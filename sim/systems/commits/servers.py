@@ -38,9 +38,12 @@ def servers_of(
     if costs.curve is None:
         yield from _processes(parameters)
         return
-    capacity_Bps, own_managers = costs.curve.bandwidth_Bps, parameters.own_managers
+    own_managers = parameters.own_managers
+    capacity_Bps: float | None = costs.curve.bandwidth_Bps
     for kind in (OUT, IN):
         way = kind.removeprefix("nic ")
+        if kind == IN and costs.curve.transport.receive_queues:
+            capacity_Bps = None  # its time is that of interrupts, which says nothing of bytes
         for node_id in ids:
             yield Server(f"adapter of node {node_id}, {way}", kind, 1, node_id, capacity_Bps)
     for at, node in enumerate(parameters.nodes):
@@ -74,7 +77,7 @@ def _processes(parameters: CommitParameters) -> Iterator[Server]:
     yield Server("processes of the clients", "clients", len(parameters.client_machine))
 
 
-def adapters_cap(costs: CommitCosts, system: CommitSystem) -> str:
+def adapters_cap(costs: CommitCosts, system: CommitSystem, machine: Machine) -> str:
     """What bounds an adapter where that is not its own bandwidth, in words."""
     curve = costs.curve
     if curve is None:
@@ -84,7 +87,7 @@ def adapters_cap(costs: CommitCosts, system: CommitSystem) -> str:
         caps.append(f"{format_quantity(curve.transport.bandwidth.value, 'bandwidth')} a port")
     if queues := curve.transport.receive_queues:
         caps.append(f"incoming messages interrupt {queues} core{'s' if queues > 1 else ''}")
-    return f" (its transport {system.transport}: {'; '.join(caps)})" if caps else ""
+    return f" (its transport {system.transport_on(machine)}: {'; '.join(caps)})" if caps else ""
 
 
 def doubtful_facts(machine: Machine, system: CommitSystem) -> Iterator[str]:

@@ -174,6 +174,12 @@ class CommitSystem(SystemSpec):
             return self.host_transport or ("tcp" if sockets else "shm")
         return TRANSPORTS[self.architecture]
 
+    def transport_on(self, machine: Machine) -> str:
+        """The same of this machine's adapters, which may call sockets on Ethernet TCP."""
+        known = {name for nic in machine.description.nics for name in nic.transports}
+        tcp = self.architecture == "ipoeth" and self.transport not in known and "TCP" in known
+        return "TCP" if tcp else self.transport
+
     @model_validator(mode="after")
     def _faults_of_clients(self) -> CommitSystem:
         for field in ("deaths", "stragglers"):
@@ -337,14 +343,10 @@ class CommitSystem(SystemSpec):
 
     def curve(self, machine: Machine, roles: Roles) -> MessageCurve:
         """How messages go between the nodes in use; raises DescriptionError where they differ."""
-        curves = message_curves(machine, roles.positions, self.transport, self.ports)
+        curves = message_curves(machine, roles.positions, self.transport_on(machine), self.ports)
         first = curves[0]
         for position, other in zip(roles.positions, curves, strict=True):
-            if (
-                other is not first
-                and other != first
-                and _without_nodes(other) != _without_nodes(first)
-            ):
+            if other is not first and _without_nodes(other) != _without_nodes(first):
                 ids = [machine.nodes[k].id for k in (roles.positions[0], position)]
                 raise DescriptionError(
                     (), f"adapters of nodes {ids[0]} and {ids[1]} differ: expected equal ones"
