@@ -12,8 +12,11 @@ import signal
 import time
 
 import pytest
+from bundled_once import bundled_once
 from hypothesis import settings
 from where_time_goes import Meter, Table
+
+__all__ = ["bundled_once"]
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("random", deadline=None, print_blob=True)

@@ -13,6 +13,7 @@ import pytest
 from small_scenarios import eris_of
 
 from numatwin.inputs import InputError
+from numatwin.inputs.shared_work import SharedWork, shared
 from numatwin.sim.run.scenario import (
     BUNDLED,
     Scenario,
@@ -314,7 +315,8 @@ def test_loading_is_quick() -> None:
     best_s = float("inf")
     for _ in range(5):
         start = time.process_time()
-        load_scenario("eris-fig13", machine=str(MACHINES / "amd-8n-ht.yaml"))
+        with shared(SharedWork()):  # of which nothing is made yet
+            load_scenario("eris-fig13", machine=str(MACHINES / "amd-8n-ht.yaml"))
         best_s = min(best_s, time.process_time() - start)
     assert best_s < LOAD_S_MAX
 
