@@ -104,7 +104,7 @@ def with_ccache() -> dict[str, str]:
         "PATH": f"/usr/lib/ccache:{os.environ['PATH']}",
         "CCACHE_BASEDIR": str(ROOT),
         "CCACHE_NOHASHDIR": "1",
-        "CCACHE_SLOPPINESS": "pch_defines,time_macros",
+        "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime",
     }
 
 
