@@ -13,14 +13,11 @@ import signal
 import time
 
 import pytest
-from bundled_once import bundled_once
 from hypothesis import settings
 from where_time_goes import Meter, Table
 
-__all__ = ["bundled_once"]
-
-# As in the command line: nearly all objects stay, and looking for garbage among them all is a fifth of
-# the time that collecting the tests takes, and part of what each test takes.
+# As in the command line: nearly all objects stay, and looking for garbage among them all is a third
+# of what collecting the tests takes.
 gc.set_threshold(200_000, 2, 2)
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("random", deadline=None, print_blob=True)

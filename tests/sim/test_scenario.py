@@ -13,7 +13,6 @@ import pytest
 from small_scenarios import eris_of
 
 from numatwin.inputs import InputError
-from numatwin.inputs.shared_work import SharedWork, shared
 from numatwin.sim.run.scenario import (
     BUNDLED,
     Scenario,
@@ -315,8 +314,7 @@ def test_loading_is_quick() -> None:
     best_s = float("inf")
     for _ in range(5):
         start = time.process_time()
-        with shared(SharedWork()):  # of which nothing is made yet
-            load_scenario("eris-fig13", machine=str(MACHINES / "amd-8n-ht.yaml"))
+        load_scenario("eris-fig13", machine=str(MACHINES / "amd-8n-ht.yaml"))
         best_s = min(best_s, time.process_time() - start)
     assert best_s < LOAD_S_MAX
 
