@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from forked_commands import needs_no_shell, printed_by
+
 _FENCE = re.compile(
     r"(?:<!-- file: (?P<file>\S+)(?: of (?P<source>\S+))? -->\n)?"
     r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$",
@@ -111,11 +113,23 @@ def run(step: Step, folder: Path) -> str:
         (folder / step.file).parent.mkdir(parents=True, exist_ok=True)
         (folder / step.file).write_text(step.written, encoding="utf-8")
         return ""
+    in_a_copy = (folder / "numatwin").is_dir()
+    if needs_no_shell(step.command) and not in_a_copy:
+        printed = printed_by(step.command, folder, TIMEOUT_S)
+    else:
+        printed = _printed_by_a_shell(step.command, folder, in_a_copy)
+    if "numatwin: this is a bug" in printed:
+        raise RuntimeError(f"$ {step.command}\n{printed}")  # nothing to write into a document
+    lines = (line.rstrip() for line in printed.splitlines())
+    return "".join(f"{line}\n" for line in lines if not _PROGRESS.fullmatch(line))
+
+
+def _printed_by_a_shell(command: str, folder: Path, in_a_copy: bool) -> str:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    if (folder / "numatwin").is_dir():
+    if in_a_copy:
         environment["PYTHONPATH"] = str(folder)
-    done = subprocess.run(
-        ["bash", "-c", step.command],
+    return subprocess.run(
+        ["bash", "-c", command],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -123,11 +137,7 @@ def run(step: Step, folder: Path) -> str:
         text=True,
         timeout=TIMEOUT_S,
         env=environment,
-    )
-    if "numatwin: this is a bug" in done.stdout:
-        raise RuntimeError(f"$ {step.command}\n{done.stdout}")  # nothing to write into a document
-    lines = (line.rstrip() for line in done.stdout.splitlines())
-    return "".join(f"{line}\n" for line in lines if not _PROGRESS.fullmatch(line))
+    ).stdout
 
 
 def drawn(text: str, folder: Path) -> Iterator[tuple[str, Path]]:

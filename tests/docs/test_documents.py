@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from console_blocks import Step, drawn, fits, prepare, renew, renewed, run, steps
+from forked_commands import needs_no_shell
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -47,6 +48,15 @@ def test_progress_is_no_output_of_a_command(tmp_path: Path) -> None:
     lines = "numatwin: simulating: 13.5% done, about 64 s to go", "get  20.04 M/s"
     step = Step(1, f"printf '%s\\n' '{lines[0]}' '{lines[1]}'", "", (0, 0))
     assert run(step, tmp_path) == f"{lines[1]}\n"
+
+
+@pytest.mark.parametrize("words", ["run none", "machine show 'amd-8n-ht'"])
+def test_without_a_shell_a_command_prints_the_same(words: str, tmp_path: Path) -> None:
+    command = f"numatwin {words}"
+    assert needs_no_shell(command)
+    assert not needs_no_shell(f"{command}; true")
+    printed = [run(Step(1, line, "", (0, 0)), tmp_path) for line in (command, f"{command}; true")]
+    assert printed[0] == printed[1] != ""
 
 
 @pytest.mark.parametrize(
