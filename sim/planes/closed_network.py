@@ -247,16 +247,18 @@ class Convoy:
     Where nothing is left to chance all go as one, from their start together: ``_all_as_one`` plays
     the first and the last of them. Else the longest queue stands empty once in a cycle, from the
     last one of a convoy until the first comes again: N / (R + (N - 1) D), R without waits, D of the
-    fullest server (the lower balanced job bound; Zahorjan et al., Balanced job bound analysis of
-    queueing networks, CACM 25, 1982). ``part``: how far customers are from coming at random: all of
-    it where they do not vary, less the more they do compared with what a convoy takes.
+    fullest such server (the lower balanced job bound; Zahorjan et al., Balanced job bound analysis
+    of queueing networks, CACM 25, 1982). ``part``: how far customers are from coming at random: all
+    of it where they do not vary, less the more they do compared with what a convoy takes.
     """
 
     def __init__(self, network: ClosedNetwork, idle_s: float) -> None:
         self.network, self.part, self.rate = network, 0.0, inf
-        if network.varies_s < 0 or network.customers <= 1 or not self._returns():
+        returned = [k for k in range(len(network.demand_s)) if self._returns(k)]
+        if network.varies_s < 0 or network.customers <= 1 or not returned:
             return
-        drain_s = (network.customers - 1.0) * float(network.demand_s.max())
+        # A server that is nearly as full as the fullest holds convoys nearly as well.
+        drain_s = (network.customers - 1.0) * float(network.demand_s[returned].max())
         width_s = sqrt(12.0) * network.varies_s
         self.part = 1.0 / (1.0 + DISSOLVES * width_s / max(idle_s, drain_s))
         chance = any(s.drawn and s.members > 1 for s in network.cycle.stations)
@@ -265,22 +267,21 @@ class Convoy:
         else:
             self.rate = network.customers / (idle_s + drain_s)
 
-    def _returns(self) -> bool:
-        """Whether the fullest station has one server and is come back to within a cycle, for visits
-        of which some are far longer than others."""
+    def _returns(self, station: int) -> bool:
+        """Whether this station has one server and is come back to within a cycle, for visits of
+        which some are far longer than others."""
         network, cycle = self.network, self.network.cycle
-        fullest = int(np.argmax(network.demand_s))
         own_s = network.own_s / network.customers
-        if cycle.stations[fullest].servers > 1 or own_s > network.demand_s[fullest]:
+        if cycle.stations[station].servers > 1 or own_s > network.demand_s[station]:
             return False
         visits, squares_s2, work_s = (
-            float(network.often @ of_stages[:, fullest])
+            float(network.often @ of_stages[:, station])
             for of_stages in (cycle.visits, cycle.visits_s2, cycle.work_s)
         )
         # By the squared coefficient of variation; a long visit for each short one has 1.
         if squares_s2 * visits < 1.5 * work_s**2:
             return False
-        stages = [at for at in cycle.waited if network.often[at] * cycle.work_s[at, fullest] > 0]
+        stages = [at for at in cycle.waited if network.often[at] * cycle.work_s[at, station] > 0]
         return len(stages) > 1
 
     def _all_as_one(self) -> float:

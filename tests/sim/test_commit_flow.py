@@ -135,6 +135,16 @@ def test_the_event_plane_is_still_the_default_and_asks_flows_what_facts_decide()
     assert first_moment(scenario).costs is None
 
 
+def test_no_jump_where_another_server_is_the_fullest() -> None:
+    """Near 15.2 B message threads become fuller than the manager's adapter: convoys stay."""
+    rates = []
+    for size in (14.4, 15.0, 15.5, 16.0, 17.6):
+        scenario = load_scenario("nam-fig6-two-sided", settings=[f"system.record_header={size} B"])
+        rates.append(first_moment(scenario).log.commits)
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] < 1.01 * rates[-1]
+
+
 def test_timestamps_run_out_behind_a_dead_client() -> None:
     """A lap is 100 timestamps of each of 70 clients: once the run stands they last 4 ms."""
     bits = "system.timestamp_bits=7000"
