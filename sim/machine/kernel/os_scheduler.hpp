@@ -20,7 +20,8 @@ struct OsDomain {
     FIELDS_OF(OsDomain);
     FIELD(std::int64_t, level, "0 a core, 1 a cache, 2 a node, 3 beyond");
     FIELD(Groups, groups, "processors");
-    FIELD(bool, places_new_threads, "new threads are placed over it, and woken ones near who wakes them");
+    FIELD(bool, places_new_threads,
+          "new threads are placed over it, and woken ones near who wakes them");
     FIELD(bool, spreads,
           "a group with room takes from one that has more (SD_PREFER_SIBLING of the level below)");
     FIELD(std::int64_t, spare,
