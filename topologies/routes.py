@@ -195,15 +195,6 @@ class Routes:
             total[level.below] = total[level.above] + per_link[level.link]
         return total.reshape(self.nodes, self.vertices)[:, : self.nodes]
 
-    def route_maxima(self, per_link: Floats) -> Floats:
-        """(n, n) largest on the route i→j of ``per_link`` (2L,), all of it at least 0; 0 without a
-        link.
-        """
-        largest = np.zeros(self.nodes * self.vertices)
-        for level in reversed(self._levels):
-            largest[level.below] = np.maximum(largest[level.above], per_link[level.link])
-        return largest.reshape(self.nodes, self.vertices)[:, : self.nodes]
-
     @cached_property
     def uses(self) -> tuple[Ints, Ints, Ints] | None:
         """(uses,) of links by routes: the link, and the two nodes of the route; None on machines

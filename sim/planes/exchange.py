@@ -22,7 +22,8 @@ Ints = npt.NDArray[np.int64]
 class ExchangeTimes:
     """Times (C,) of the workers of each core, per unit of work: all of it in the worker, that it
     executes, that its miss slots are taken; ``making`` and ``receiving``: the worker's time by
-    step. ``source``, ``target`` (n,): each node's share in making and in receiving.
+    step; ``held_up``: of that, waiting for links. ``source``, ``target`` (n,): each node's share in
+    making and in receiving.
     """
 
     worker_s: Floats
@@ -30,6 +31,7 @@ class ExchangeTimes:
     miss_s: Floats
     making: Floats
     receiving: Floats
+    held_up: Floats
     source: Floats
     target: Floats
 
@@ -74,7 +76,12 @@ class ExchangeStep:
         held_s = lines * handed.line_s * (threads / handed.write_slots)[:, None]
         alone_s = core_s + held_s if handed.additive else np.maximum(core_s, held_s)
         return Bursts(
-            self.costs, lines, exchange.burst_square, float(self.threads.sum()), alone_s
+            self.costs,
+            lines,
+            exchange.burst_square,
+            float(self.threads.sum()),
+            alone_s,
+            self.target,
         )
 
     def times(
@@ -97,9 +104,10 @@ class ExchangeStep:
         make_worker = self._make_core_s + self._handing(send_core, make_miss)
         remote = self._sent_away
         make_worker = make_worker + remote * exchange.atomics * to_target
+        held_up = np.zeros(len(node))
         if self._bursts is not None:
-            late_s = (self._bursts.waits_s(loads, together, fetched) @ self.target)
-            make_worker = make_worker + remote * exchange.bursts * late_s[node]
+            held_up = exchange.bursts * self._bursts.waits_s(loads, together, fetched)[node]
+            make_worker = make_worker + held_up
         for _ in range(2):  # who receives reads from who makes: once more settles it
             source = group_sums(node, self.shares, self.nodes)
             if own_cached:
@@ -115,6 +123,7 @@ class ExchangeStep:
             miss_s=self.shares * make_miss + receive_miss,
             making=self.shares * make_worker,
             receiving=receive_worker,
+            held_up=self.shares * held_up,
             source=source,
             target=self.target,
         )

@@ -88,6 +88,7 @@ class _Search:
         self._present = np.zeros(0, dtype=bool)
         # Of hand-overs, what is sent either way at once, and of that, fetched before.
         self.together, self.fetched = 1.0, 1.0
+        self.held_up: Floats = np.zeros(len(self.node))  # (C,) times of workers who wait for links
         self._place()
         self.transfers: TransferFlows | None = None
         remote = self.read_lines[~np.eye(self.n, dtype=bool)].any()
@@ -245,6 +246,7 @@ class _Search:
         steps = took.making, took.receiving
         for name, each in zip(self.exchange.exchange.names, steps, strict=True):
             self.steps[name] = each / left
+        self.held_up = took.held_up / left
         routed = took.worker_s, took.core_s, took.miss_s
         return tuple(a + b / left for a, b in zip(times, routed, strict=True))
 

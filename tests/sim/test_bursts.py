@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from small_scenarios import NODE, SCAN, small, small_file
+from small_scenarios import LINK, NODE, SCAN, small, small_file
 
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.machine.demands import Demand, Exchange
@@ -23,10 +23,10 @@ NODES = 2
 WITHIN = 0.03
 
 
-def costs_of(folder: Path) -> CostModel:
+def costs_of(folder: Path, *changes: str) -> CostModel:
     # Without misses that hold a core: its time is given.
     quick = f"{NODE}streaming_misses=1000000"
-    return CostModel(small(small_file(folder, SCAN, nodes=NODES), quick).machine)
+    return CostModel(small(small_file(folder, SCAN, nodes=NODES), quick, *changes).machine)
 
 
 def solved(costs: CostModel, senders: int, think_s: float, core_s: float) -> Rates:
@@ -97,18 +97,53 @@ def played(
 
 @pytest.mark.parametrize("senders", [4, 16, 64])
 @pytest.mark.parametrize("alone", [0.5, 2.0])
-@pytest.mark.parametrize("used", [0.2, 0.4, 0.6, 0.8, 0.9, 0.95])
-def test_closed_senders(tmp_path: Path, used: float, alone: float, senders: int) -> None:
+@pytest.mark.parametrize("asked", [0.25, 0.6, 0.95, 1.2])
+def test_closed_senders(tmp_path: Path, asked: float, alone: float, senders: int) -> None:
+    """Senders whose own work takes less or more than a burst takes a link; they would use so much
+    of the links if they waited for nothing.
+    """
     costs = costs_of(tmp_path)
     burst_s = LINES * float(costs.link_line_s[0])
-    core_s = alone * burst_s
-    # They would use so much of the links, were there no waits.
-    think_s = senders * burst_s / NODES / used
+    core_s, think_s = alone * burst_s, senders * burst_s / NODES / asked
     rates = solved(costs, senders, think_s, core_s)
     found = [played(costs, rates, senders, think_s, core_s, SEED + k) for k in range(5)]
-    half = float(stats.t.ppf(0.995, 4) * stats.sem(found))
-    mean = float(np.mean(found))
-    flow = float(rates.flows.sum())
-    print(senders, alone, used, rates.loads.links.max(), rates.loads.control.max(), flow / mean, half / mean, rates.iterations, rates.residual)
+    mean, half = float(np.mean(found)), float(stats.t.ppf(0.995, 4) * stats.sem(found))
     assert half < 0.02 * mean, "the simulation is too short to tell"
-    assert abs(flow - mean) < WITHIN * mean + half, f"seed {SEED}"
+    assert abs(float(rates.flows.sum()) - mean) < WITHIN * mean + half, f"seed {SEED}"
+
+
+def test_known_loads(tmp_path: Path) -> None:
+    """The cases above go from links that are hardly used to such that are nearly full, and without
+    waits there would be more.
+    """
+    costs = costs_of(tmp_path)
+    burst_s = LINES * float(costs.link_line_s[0])
+    few, many = (
+        solved(costs, 64, 64 * burst_s / NODES / asked, 0.5 * burst_s) for asked in (0.25, 1.2)
+    )
+    assert few.loads.links.max() < 0.25
+    assert 0.9 < many.loads.links.max() < 1.0
+
+
+@given(
+    bandwidth=st.floats(1.0, 50.0),
+    more=st.floats(1.0, 3.0),
+    senders=st.integers(1, 64),
+    think_us=st.floats(0.01, 20.0),
+)
+@settings(max_examples=40, deadline=None)
+def test_wider_links_never_slow_senders_down(
+    tmp_path_factory: pytest.TempPathFactory,
+    bandwidth: float,
+    more: float,
+    senders: int,
+    think_us: float,
+) -> None:
+    folder = tmp_path_factory.mktemp("bursts")
+    rates = [
+        solved(costs_of(folder, f"{LINK}bandwidth={each} GB/s"), 2 * senders, think_us * 1e-6, 0.0)
+        for each in (bandwidth, more * bandwidth)
+    ]
+    slower, faster = (float(each.flows.sum()) for each in rates)
+    assert faster >= slower * (1 - 1e-4)
+    assert max(each.residual for each in rates) < 1e-4
