@@ -392,10 +392,10 @@ class CostModel(LinkTraffic):
     def link_wait_s(self, load: Floats) -> Floats:
         """(2L,) mean wait before each directed link at ``load`` (2L,): M/D/1, a line a service."""
         rho = np.minimum(load, LINK_LOAD_MAX)
-        return np.asarray(self._link_line_s * rho / (2.0 * (1.0 - rho)))
+        return np.asarray(self.link_line_s * rho / (2.0 * (1.0 - rho)))
 
     @cached_property
-    def _link_line_s(self) -> Floats:
+    def link_line_s(self) -> Floats:
         """(2L,) how long a line takes each directed link."""
         return np.asarray((LINE_BYTES + self.link_header_bytes) / self.link_Bps)
 

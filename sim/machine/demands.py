@@ -79,6 +79,10 @@ class Exchange:
     """Cache lines that go back, in the maker's memory."""
     atomics: float
     """Atomic operations that a maker does on the receiver's memory, one after the other."""
+    bursts: float
+    """Hand-overs, each of which moves its lines at once."""
+    burst_square: float
+    """Mean square of the lines that each of them moves."""
     waits: Waits
     """Of receivers, for lines of makers."""
     passed_on: float

@@ -11,7 +11,8 @@ from .._kernel import water_filling
 from ..kernel.sums import group_sums
 from ..machine.costs import CostModel
 from ..machine.demands import Exchange
-from .latency import Latency
+from .bursts import Bursts
+from .rates import Loads
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -21,7 +22,8 @@ Ints = npt.NDArray[np.int64]
 class ExchangeTimes:
     """Times (C,) of the workers of each core, per unit of work: all of it in the worker, that it
     executes, that its miss slots are taken; ``making`` and ``receiving``: the worker's time by
-    step. ``source``, ``target`` (n,): each node's share in making and in receiving.
+    step; ``held_up``: of that, waiting for links. ``source``, ``target`` (n,): each node's share in
+    making and in receiving.
     """
 
     worker_s: Floats
@@ -29,6 +31,7 @@ class ExchangeTimes:
     miss_s: Floats
     making: Floats
     receiving: Floats
+    held_up: Floats
     source: Floats
     target: Floats
 
@@ -58,12 +61,40 @@ class ExchangeStep:
         receive_core_s = exchange.received * exchange.receive_s[core_node]
         self._receive_core_s = receive_core_s + exchange.more_s
         self._waits = exchange.waits(threads)
+        self._line_s = handed.line_s
+        self._to_target = (handed.line_s @ self.target)[core_node]
+        self._bursts: Bursts | None = None
+        if costs.machine.links and len(costs.machine.nodes) > 1:
+            self._bursts = self._bursts_of(lines / exchange.bursts)
 
-    def times(self, worker_s: Floats, latency: Latency) -> ExchangeTimes:
-        """Where workers spend ``worker_s`` (C,) on all else; who has time makes messages."""
+    def _bursts_of(self, lines: float) -> Bursts:
+        """Of so many ``lines`` each."""
+        exchange, handed = self.exchange, self.costs.hand_overs
+        threads = np.zeros(self.nodes)
+        np.maximum.at(threads, self.node, self.threads)
+        core_s = exchange.send_s[:, None] / exchange.bursts
+        held_s = lines * handed.line_s * (threads / handed.write_slots)[:, None]
+        alone_s = core_s + held_s if handed.additive else np.maximum(core_s, held_s)
+        return Bursts(
+            self.costs,
+            lines,
+            exchange.burst_square,
+            float(self.threads.sum()),
+            alone_s,
+            self.target,
+        )
+
+    def times(
+        self, worker_s: Floats, loads: Loads, together: float, fetched: float
+    ) -> ExchangeTimes:
+        """Where workers spend ``worker_s`` (C,) on all else; who has time makes messages.
+
+        Bursts wait for each other at links under ``loads``, ``together`` of them at once; lines
+        that are waited for one by one come before them.
+        """
         exchange, node = self.exchange, self.node
         own_cached = self.costs.hand_overs.own_cached
-        to_target = latency.handed_s(self.target)[node]
+        to_target = self._to_target
         lines = exchange.lines + exchange.answer_lines
         send_core, receive_core = self._send_core_s, self._receive_core_s
         make_core = self._make_core_s + send_core
@@ -73,11 +104,15 @@ class ExchangeStep:
         make_worker = self._make_core_s + self._handing(send_core, make_miss)
         remote = self._sent_away
         make_worker = make_worker + remote * exchange.atomics * to_target
+        held_up = np.zeros(len(node))
+        if self._bursts is not None:
+            held_up = exchange.bursts * self._bursts.waits_s(loads, together, fetched)[node]
+            make_worker = make_worker + held_up
         for _ in range(2):  # who receives reads from who makes: once more settles it
             source = group_sums(node, self.shares, self.nodes)
             if own_cached:
                 remote = 1.0 - self.shares
-            from_source = latency.handed_s(source)[node]
+            from_source = (self._line_s @ source)[node]
             receive_miss = remote * exchange.received * lines * from_source / self._read_slots
             waits = self._waits(self.shares, remote)
             receive_worker = self._handing(receive_core, receive_miss) + waits * from_source
@@ -88,6 +123,7 @@ class ExchangeStep:
             miss_s=self.shares * make_miss + receive_miss,
             making=self.shares * make_worker,
             receiving=receive_worker,
+            held_up=self.shares * held_up,
             source=source,
             target=self.target,
         )

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from .._kernel import solve_max_min
 from ..kernel.sums import group_sums
 from ..machine.costs import LINE_BYTES, CostModel
-from ..machine.demands import Demand, Exchange, Reads, TransferDemand
-from .exchange import ExchangeStep, ExchangeTimes, overlapped
+from ..machine.demands import Demand, Reads, TransferDemand
+from .bursts import DATA_PART_MIN
+from .exchange import ExchangeStep, overlapped
 from .latency import Latency
 from .rates import Loads, Rates
 from .resources import Resources
@@ -28,10 +29,6 @@ Ints = npt.NDArray[np.int64]
 
 TOLERANCE = 1e-6
 ITERATIONS_MAX = 80
-
-# Control messages have a channel of their own on every link and go first; what is left is for data,
-# at least this part where there are any.
-DATA_PART_MIN = 0.05
 
 
 class RateSolver:
@@ -89,8 +86,13 @@ class _Search:
         self.cap = self._capped_by_pairs()
         self._flow_of_core = demand.flow_of[self.node]
         self._present = np.zeros(0, dtype=bool)
+        # Of hand-overs, what is sent either way at once, and of that, fetched before.
+        self.together, self.fetched = 1.0, 1.0
+        self.held_up: Floats = np.zeros(len(self.node))  # (C,) times of workers who wait for links
         self._place()
         self.transfers: TransferFlows | None = None
+        remote = self.read_lines[~np.eye(self.n, dtype=bool)].any()
+        self._lines_cross = bool(remote) or demand.contended > 0 or transfers is not None
         if transfers is not None:
             self.transfers = TransferFlows(solver.wires, self.node, solver.threads, transfers)
 
@@ -229,42 +231,47 @@ class _Search:
             self.steps[step.name] = takes_s
             core_s, miss_s, worker_s = core_s + needs_s, miss_s + held_s, worker_s + takes_s
         if self.exchange is not None:
-            worker_s, core_s, miss_s = self._exchanged((worker_s, core_s, miss_s), left, latency)
+            worker_s, core_s, miss_s = self._exchanged((worker_s, core_s, miss_s), left, loads)
         if self.transfers is not None:
             self.transfers.update(latency)
         return worker_s, core_s, miss_s
 
     def _exchanged(
-        self, times: tuple[Floats, Floats, Floats], left: float, latency: Latency
+        self, times: tuple[Floats, Floats, Floats], left: float, loads: Loads
     ) -> tuple[Floats, ...]:
         """``times`` (C,) of workers, of executing and of miss slots, with those of messages."""
         assert self.exchange is not None
-        took = self.exchange.times(times[0] * left, latency)
-        self._exchange_traffic(self.exchange.exchange, took)
+        took = self.exchange.times(times[0] * left, loads, self.together, self.fetched)
+        self._exchange_traffic(took.source)
         steps = took.making, took.receiving
         for name, each in zip(self.exchange.exchange.names, steps, strict=True):
             self.steps[name] = each / left
+        self.held_up = took.held_up / left
         routed = took.worker_s, took.core_s, took.miss_s
         return tuple(a + b / left for a, b in zip(times, routed, strict=True))
 
     def _latency(self, loads: Loads) -> Latency:
-        """Latencies under load."""
+        """Latencies under load, of what is waited for line by line."""
         costs, solver = self.costs, self.solver
         links = None
-        if loads.links.any():
+        if self._lines_cross and loads.links.any():
             links = costs.machine.routes.route_sums(costs.link_wait_s(loads.links))
         return Latency(
             solver.idle_s, solver.idle_handed_s, costs.memory_wait_s(loads.memory), links
         )
 
-    def _exchange_traffic(self, exchange: Exchange, took: ExchangeTimes) -> None:
-        """Link traffic of messages, made again when their makers have changed."""
-        source = took.source
+    def _exchange_traffic(self, source: Floats) -> None:
+        """Link traffic of messages, made again when their makers ``source`` (n,) have changed."""
+        assert self.exchange is not None
+        exchange, target = self.exchange.exchange, self.exchange.target
         if len(self.made) and np.abs(source - self.made).max() <= SOURCE_TOLERANCE:
             return
         # The maker fetches the line for ownership, the receiver fetches it back, filled.
         lines = exchange.lines + exchange.answer_lines
-        self.made, handed = self.solver.wires.handed_over(source, took.target, exchange.passed_on)
+        self.made, handed = self.solver.wires.handed_over(source, target, exchange.passed_on)
+        there, back = 1.0 + handed.back, handed.fetched + handed.passed
+        self.together = (there**2 + back**2) / (there + back)
+        self.fetched = handed.fetched
         self.data, self.control = self.read_wires + lines * handed.wire[:, None, :]
         self.all_lines = self.read_lines + lines * handed.moved
         self.traffic, self.memory = self._of_memory(
@@ -278,6 +285,9 @@ class _Search:
 
     def run(self, start: Loads | None, tolerance: float) -> Rates:
         """Iterates until loads and rates agree."""
+        if start is not None and self.exchange is not None:
+            # Without loads nobody waits yet, and the first makers will do.
+            self._exchange_traffic(group_sums(self.node, self.exchange.shares, self.n))
         links = np.zeros(len(self.costs.link_Bps))
         loads = start or Loads(np.zeros(self.n), links, links)
         rates = self._solve(loads)

@@ -26,6 +26,7 @@ from .partitions import ColumnPartitions, IndexPartitions
 from .parts import SCAN, WALK, ErisDemands, Partitions, some, walking
 from .routing import (
     Routing,
+    flush_square,
     flushes_per_command,
     part_headers,
     passed_on_per_line,
@@ -260,7 +261,8 @@ class PartitionedDemands(ErisDemands):
         count, system = self.workers.count, self.system
         costs = routing_costs(self.costs, system, count, phase)
         each_round = system.commands_per_round(count)
-        flushes = flushes_per_command(each_round, system.buffer_commands, executed / commands)
+        round_ = each_round, system.buffer_commands, executed / commands
+        flushes = flushes_per_command(*round_)
         # Answers go back in buffers of their own, as full.
         all_flushes = (1 + (costs.answer_lines > 0)) * flushes
         lines = costs.lines + costs.answer_lines
@@ -276,6 +278,8 @@ class PartitionedDemands(ErisDemands):
             answer_lines=commands * costs.answer_lines,
             # A flush reserves room in the incoming buffer, and takes its writer off again.
             atomics=commands * FLUSH_WAITS * all_flushes,
+            bursts=commands * all_flushes,
+            burst_square=(lines / (1 + (costs.answer_lines > 0))) ** 2 * flush_square(*round_),
             parts=commands * self._per_core(self._parts(executed / commands, phase)),
             part_s=self.costs.core_s(costs.part),
             part_waits=self.costs.part_waits,

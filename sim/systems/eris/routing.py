@@ -74,6 +74,10 @@ class Routing:
     """Cache lines that go back, in the issuer's memory."""
     atomics: float
     """Atomic operations that an issuer does on the executor's memory, one after the other."""
+    bursts: float
+    """Flushes."""
+    burst_square: float
+    """Mean square of the lines of each."""
     parts: Floats
     """(C,) headers of parts of batches under which commands come to each core."""
     part_s: Floats
@@ -103,6 +107,8 @@ class Routing:
             lines=self.lines,
             answer_lines=self.answer_lines,
             atomics=self.atomics,
+            bursts=self.bursts,
+            burst_square=self.burst_square,
             waits=self._waits,
             passed_on=self.passed_on,
         )
@@ -275,6 +281,16 @@ def flushes_per_command(commands: int, buffer_commands: int, shares: Floats) -> 
     is full, and whatever it holds when the loop begins again: of N commands, binomially
     distributed, ceil(N / buffer) times.
     """
+    return _flushes_to(commands, buffer_commands, shares)[0]
+
+
+def flush_square(commands: int, buffer_commands: int, shares: Floats) -> float:
+    """Mean square of the commands of a flush, likewise."""
+    flushes, squares = _flushes_to(commands, buffer_commands, shares)
+    return squares / flushes
+
+
+def _flushes_to(commands: int, buffer_commands: int, shares: Floats) -> tuple[float, float]:
     found, times = np.unique(shares[shares > 0], return_counts=True)
     return _flushes(commands, buffer_commands, tuple(found.tolist()), tuple(times.tolist()))
 
@@ -282,13 +298,17 @@ def flushes_per_command(commands: int, buffer_commands: int, shares: Floats) -> 
 @lru_cache(maxsize=CACHED_MAX)
 def _flushes(
     commands: int, buffer_commands: int, shares: tuple[float, ...], targets: tuple[int, ...]
-) -> float:
-    """The same, with how many ``targets`` get each of the ``shares``."""
-    flushes = 0.0
+) -> tuple[float, float]:
+    """Flushes and the squares of their commands, per command; so many ``targets`` get each of the
+    ``shares``.
+    """
+    flushes = squares = 0.0
     for share, times in zip(shares, targets, strict=True):
         number, likely = binomial(commands, share)
+        full, rest = number // buffer_commands, number % buffer_commands
         flushes += times * float(likely @ -(-number // buffer_commands))
-    return flushes / commands
+        squares += times * float(likely @ (full * float(buffer_commands) ** 2 + rest**2))
+    return flushes / commands, squares / commands
 
 
 def table_levels(partitions: int) -> int:
