@@ -37,7 +37,7 @@ from .processes import ProcessFacts
 Facts = TypeVar("Facts", bound=Strict)
 
 NODES_MAX = 1_024
-LINKS_MAX = 25_000  # 224 nodes all to all: a run takes just under ten seconds
+LINKS_MAX = 25_000  # 224 nodes all to all: a run takes five seconds of processor time
 NODE_ID_MAX = 1_000_000
 
 

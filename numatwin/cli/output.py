@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .long_work import forecast
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -40,10 +42,10 @@ class Progress(Protocol):
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Progress | None]:
-    """A progress bar on standard error, where that is a terminal; else None."""
+def progress_bar(what: str) -> Iterator[Progress]:
+    """A progress bar on standard error; where that is no terminal, a line once work is long."""
     if not sys.stderr.isatty():
-        yield None
+        yield forecast(what)
         return
     from rich.progress import Progress as Display
 
