@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..sim.studies.designs import Design
@@ -58,11 +57,18 @@ def announce_points(runs: Runs, design: Design, left: int, jobs: int | None) -> 
         )
 
 
-def forecast(what: str) -> Callable[[float], None]:
+class Progress(Protocol):
+    """Takes the part of the work that is done, 0 to 1, and what is being done."""
+
+    def __call__(self, share: float, part: str | None = None, /) -> None:
+        """``part`` None: as before."""
+
+
+def forecast(what: str) -> Progress:
     """Says once of long work how much longer it will take."""
     began, said = time.monotonic(), False
 
-    def tell(fraction: float, part: str | None = None) -> None:
+    def tell(fraction: float, part: str | None = None, /) -> None:
         nonlocal said
         elapsed_s = time.monotonic() - began
         if said or elapsed_s < FORECAST_AFTER_S or not 0.0 < fraction < 1.0:

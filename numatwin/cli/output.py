@@ -7,9 +7,9 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from .long_work import forecast
+from .long_work import Progress, forecast
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,13 +32,6 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else WIDTH_WITHOUT_TERMINAL
     return Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
-
-
-class Progress(Protocol):
-    """Takes the part of the work that is done, 0 to 1, and what is being done."""
-
-    def __call__(self, share: float, part: str | None = None, /) -> None:
-        """``part`` None: as before."""
 
 
 @contextmanager

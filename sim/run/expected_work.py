@@ -18,7 +18,8 @@ FIRST_PART = 2.0**-24
 def expected_wall_s(scenario: Scenario) -> float:
     """Of a run: all replications and a pilot, where there is one, on all processors."""
     plan = scenario.statistics
-    rounds = _pilots(scenario) + -(-plan.replications // joblib.effective_n_jobs(-1))
+    workers: int = joblib.effective_n_jobs(-1)
+    rounds = _pilots(scenario) + -(-plan.replications // workers)
     return _replication_s(scenario) * rounds
 
 
