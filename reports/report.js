@@ -44,12 +44,19 @@
       colour.toLowerCase() in DARK ? `"${DARK[colour.toLowerCase()]}"` : whole);
   }
 
-  function forPhones(layout) {
+  const broken = (text) => text.replace(/(.{14,}?) /g, "$1<br>");
+
+  function forPhones(layout, bars) {
     // Names of phases would lie over each other, and axes leave little room.
     if (window.innerWidth >= PHONE_PX) return layout;
     layout.annotations = (layout.annotations || []).filter((one) => one.name !== "phase");
-    layout.margin = { ...layout.margin, l: Math.min(layout.margin?.l ?? 60, 56), r: 8 };
+    layout.margin = { ...layout.margin, l: Math.min(layout.margin?.l ?? 60, 56), r: bars ? 28 : 8 };
     layout.dragmode = false; // a finger scrolls the page
+    for (const [name, axis] of Object.entries(layout)) {
+      if (name.startsWith("xaxis")) Object.assign(axis, { nticks: 4, tickangle: 0 });
+      // Long names leave bars, and what stands at their ends, room in two lines.
+      if (name.startsWith("yaxis") && bars) axis.ticktext = axis.ticktext?.map(broken);
+    }
     return layout;
   }
 
@@ -73,7 +80,7 @@
       const figure = JSON.parse(forDark(text));
       const fixed = Boolean(holder.dataset.width);
       const target = fixed ? holder.appendChild(document.createElement("div")) : holder;
-      const layout = fixed ? figure.layout : forPhones(figure.layout);
+      const layout = fixed ? figure.layout : forPhones(figure.layout, figure.data[0]?.type === "bar");
       const responsive = !fixed;
       unpacked ||= unpack();
       await unpacked;

@@ -43,7 +43,7 @@ def generate(generator: Generator, node_ids: Sequence[int], hub_ids: Sequence[st
         raise DescriptionError(
             ("members",),
             f"{len(members) * (len(members) - 1) // 2:,} links join {len(members)} nodes all to "
-            f"all: expected at most {LINKS_MAX:,}, as of more a run takes over ten seconds",
+            f"all: expected at most {LINKS_MAX:,}, as of so many a run takes five seconds",
         )
     edges = _SHAPES[generator.shape](generator, len(members))
     return Generated(

@@ -18,7 +18,7 @@ from ..inputs.names import Name
 from ..inputs.yaml_file import Strict
 
 NODES_MAX = 1_024
-LINKS_MAX = 25_000  # 224 nodes all to all: a run takes just under ten seconds
+LINKS_MAX = 25_000  # 224 nodes all to all: a run takes five seconds of processor time
 NODE_ID_MAX = 1_000_000
 
 

@@ -55,7 +55,9 @@ class _Painter:
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{max(2.0, spot.radius * self.unit_px):.1f}" '
                 f'fill-opacity="0"><title>{facts}</title></circle>'
             )
+        yield f'<g class="legend" data-left="{self.legend_x:.0f}">'
         yield from self._legend(scene.keys)
+        yield "</g>"
         yield "</svg>"
 
     def _at(self, x: float, y: float) -> tuple[float, float]:

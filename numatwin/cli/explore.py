@@ -34,7 +34,7 @@ def explore(
 
     explorer = Explorer(Base(scenario, {"machine": machine} if machine else {}, tuple(set_ or ())))
     with progress_bar("finding the fields that matter") as progress:
-        explorer.fields(Choice(), progress or (lambda part: None))
+        explorer.fields(Choice(), progress)
     server = ExploreServer(explorer, port)
     console().print(f"{server.address}\nFor this computer only. Ctrl-C ends it.", soft_wrap=True)
     if browser:

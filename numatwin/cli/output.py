@@ -7,7 +7,9 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from .long_work import Progress, forecast
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,18 +34,11 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
 
 
-class Progress(Protocol):
-    """Takes the part of the work that is done, 0 to 1, and what is being done."""
-
-    def __call__(self, share: float, part: str | None = None, /) -> None:
-        """``part`` None: as before."""
-
-
 @contextmanager
-def progress_bar(what: str) -> Iterator[Progress | None]:
-    """A progress bar on standard error, where that is a terminal; else None."""
+def progress_bar(what: str) -> Iterator[Progress]:
+    """A progress bar on standard error; where that is no terminal, a line once work is long."""
     if not sys.stderr.isatty():
-        yield None
+        yield forecast(what)
         return
     from rich.progress import Progress as Display
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .files import alone_in
+from .long_work import announce, forecast
 from .options import (
     Json,
     OtherMachine,
@@ -225,17 +225,14 @@ def _others_counted(scenario: str) -> Iterator[None]:
 
 
 def _announce(loaded: Scenario) -> None:
-    """Says of long work, before it begins, how long it takes."""
+    """Says of long work, before it begins, how long it takes; refuses what cannot end."""
     from ..sim.run.expected_work import expected_wall_s
 
-    wall_s = expected_wall_s(loaded)
-    if wall_s >= FORECAST_MIN_S:
-        print(
-            f"numatwin: this takes about {_long_time(wall_s)}: "
-            f"{loaded.statistics.replications} × {latency(loaded.horizon_s * 1e9)} "
-            "('--set horizon=…' and '--replications' change that)",
-            file=sys.stderr,
-        )
+    announce(
+        expected_wall_s(loaded),
+        f"{loaded.statistics.replications} × {latency(loaded.horizon_s * 1e9)}",
+        "'--set horizon=…' and '--replications' change that",
+    )
 
 
 def _with_effects(record: Record, loaded: Scenario) -> Record:
@@ -311,7 +308,7 @@ Progress = Callable[[float], None]
 def progress_bars(*titles: str) -> Iterator[tuple[Progress | None, ...]]:
     """One for each of the consecutive ``titles``; each is visible while it progresses."""
     if not sys.stderr.isatty():
-        yield tuple(_forecast(what) for what in titles)
+        yield tuple(forecast(title) for title in titles)
         return
     from rich.progress import Progress as Display
 
@@ -329,35 +326,3 @@ def progress_bars(*titles: str) -> Iterator[tuple[Progress | None, ...]]:
             return tell
 
         yield tuple(map(progress_of, range(len(titles))))
-
-
-FORECAST_AFTER_S = 10.0
-FORECAST_MIN_S = 60.0
-
-
-def _forecast(what: str) -> Progress:
-    """Off a terminal: says once of long work how much longer it will take."""
-    began, said = time.monotonic(), False
-
-    def tell(fraction: float) -> None:
-        nonlocal said
-        elapsed_s = time.monotonic() - began
-        if said or elapsed_s < FORECAST_AFTER_S or not 0.0 < fraction < 1.0:
-            return
-        left_s = elapsed_s * (1.0 / fraction - 1.0)
-        said = left_s >= FORECAST_MIN_S
-        if said:
-            print(
-                f"numatwin: {what}: {fraction:.1%} done, about {_long_time(left_s)} to go",
-                file=sys.stderr,
-            )
-
-    return tell
-
-
-def _long_time(time_s: float) -> str:
-    """``90 s``, ``12 min``, ``30 h``, ``3 days``."""
-    for unit, length_s in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
-        if time_s >= 2 * length_s:
-            return f"{time_s / length_s:,.0f} {unit}"
-    return f"{time_s:.0f} s"

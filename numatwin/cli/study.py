@@ -16,6 +16,7 @@ from .figures import (
     written_figure,
     written_value,
 )
+from .long_work import announce_points
 from .options import Jobs, Json
 from .output import console, number, print_facts, print_json, print_whole, progress_bar, table
 
@@ -67,12 +68,16 @@ def run_study_file(
     """Run what is left of a study; finished runs are kept."""
     from ..inputs import check_folder
     from ..sim.studies.results import load_results
-    from ..sim.studies.run_study import run_study
+    from ..sim.studies.run_study import progressed, run_study
     from ..sim.studies.study import load_study
 
     study = load_study(file)
     folder = out or study.default_folder
     check_folder(folder)
+    points = study.design.count
+    left = min(points if restart else points - progressed(study, folder).done, limit or points)
+    if left and scheduler is None:  # nobody knows how many workers a scheduler has
+        announce_points(study.runs, study.design, left, jobs)
     with progress_bar("simulating") as progress:
         done = run_study(
             study,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .figures import curve_of, factor_names, factor_values, heading, written_figure
+from .long_work import announce_points
 from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed
 from .output import console, print_json, print_whole, progress_bar, table
 
@@ -94,14 +95,14 @@ def sweep(
     metrics = Metrics((*DEFAULTS, *(metric or ())))
     metrics.check(base.load(), not any(path.startswith("workload") for path in paths))
     runs = Runs(base, paths, tuple(factor.unit for factor in design.factors), metrics)
+    announce_points(runs, design, design.count, jobs)
     rows: list[dict[str, Any]] = []
     interrupted = False
     with progress_bar("simulating") as progress:
         try:
             for some in run_points(runs, design.points(), expected=design.count, jobs=jobs):
                 rows += some
-                if progress is not None:
-                    progress(len(rows) / design.count)
+                progress(len(rows) / design.count)
         except KeyboardInterrupt:
             if not rows:
                 raise

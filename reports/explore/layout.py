@@ -29,7 +29,8 @@ def text_of(field: Field) -> str:
 
 
 def _number(value: float, field: Field) -> str:
-    return written(round(value) if field.whole else float(f"{value:.6g}"), field.unit)
+    number = max(1, round(value)) if field.whole else float(f"{value:.6g}")
+    return written(number, field.unit)
 
 
 def page(scenario: Scenario, name: str, menus: Mapping[str, Sequence[str]]) -> html.Main:
@@ -52,7 +53,7 @@ def page(scenario: Scenario, name: str, menus: Mapping[str, Sequence[str]]) -> h
                     html.Div([_menu(kind, names, chosen) for kind, names in menus.items()]),
                     html.P(
                         "The fields that change throughput most, each tried at half and double its "
-                        "value:",
+                        "value, and by up to what factor:",
                         className="note",
                     ),
                     html.Div(id="fields"),
@@ -72,6 +73,13 @@ def page(scenario: Scenario, name: str, menus: Mapping[str, Sequence[str]]) -> h
             html.Section(
                 [
                     html.Div(id="picture", className="picture"),
+                    html.P("use of links and nodes: none to all", className="note scale"),
+                ],
+                className="card machine",
+                **{"aria-label": "Machine"},
+            ),
+            html.Section(
+                [
                     html.Div(
                         [
                             html.Div([html.H2("Gain per 10% more"), html.Div(id="gains")]),
@@ -108,16 +116,14 @@ def page(scenario: Scenario, name: str, menus: Mapping[str, Sequence[str]]) -> h
 def _menu(kind: str, names: Sequence[str], chosen: Mapping[str, str]) -> html.Div:
     now = chosen.get(kind)
     options = list(dict.fromkeys([*([now] if now else []), *names]))
-    key = f"menu-{kind}"
-    return html.Div(
-        [
-            html.Label(kind, htmlFor=key),
-            dcc.Dropdown(
-                id={"kind": "menu", "name": kind}, options=options, value=now, clearable=False
-            ),
-        ],
-        className="field",
-    )
+    key = {"kind": "menu", "name": kind}
+    menu = dcc.Dropdown(id=key, options=options, value=now, clearable=False)
+    return _group(kind, [html.Label(kind), menu])
+
+
+def _group(name: str, parts: list[Any], kind: str = "") -> html.Div:
+    """A field's label and controls; a screen reader tells ``name`` of each of them."""
+    return html.Div(parts, className=f"field {kind}", role="group", **{"aria-label": name})
 
 
 def controls(
@@ -133,13 +139,13 @@ def controls(
 
 def _control(k: int, field: Field, text: str | None, quick: bool) -> html.Div:
     own = text_of(field)
-    effect = "not tried" if field.effect is None else f"±{percent(field.effect)}"
+    effect = "not tried" if field.effect is None else f"×{1.0 + field.effect:.3g}"
     label = html.Label([field.path.replace(".", " · "), html.Small(effect)], title=field.path)
     key = {"kind": "text", "k": k}
     data: dict[str, Any] = {"path": field.path, "own": own}
     if field.choices:
         menu = dcc.Dropdown(id=key, options=list(field.choices), value=text or own, clearable=False)
-        return html.Div([label, menu, _store(k, data)], className="field")
+        return _group(field.path, [label, menu, _store(k, data)])
     assert not isinstance(field.value, str)
     data |= {"value": field.value, "unit": field.unit, "whole": field.whole}
     number, unit = split_quantity(text or own)
@@ -161,7 +167,7 @@ def _control(k: int, field: Field, text: str | None, quick: bool) -> html.Div:
         allow_direct_input=False,
     )
     box = dcc.Input(id=key, value=text or own, type="text", debounce=True, autoComplete="off")
-    return html.Div([label, box, slider, _store(k, data)], className="field number")
+    return _group(field.path, [label, box, slider, _store(k, data)], "number")
 
 
 def _store(k: int, data: Mapping[str, Any]) -> dcc.Store:

@@ -16,10 +16,24 @@ FIRST_PART = 2.0**-24
 
 
 def expected_wall_s(scenario: Scenario) -> float:
-    """From the simulated time that a probe plays per second, once the first moments are over.
+    """Of a run: all replications and a pilot, where there is one, on all processors."""
+    plan = scenario.statistics
+    workers: int = joblib.effective_n_jobs(-1)
+    rounds = _pilots(scenario) + -(-plan.replications // workers)
+    return _replication_s(scenario) * rounds
 
-    As many replications as the scenario asks for at least, and a pilot run, on all processors.
-    """
+
+def expected_cpu_s(scenario: Scenario) -> float:
+    """Of a run whose replications come one after another."""
+    return _replication_s(scenario) * (_pilots(scenario) + scenario.statistics.replications)
+
+
+def _pilots(scenario: Scenario) -> int:
+    return int(scenario.statistics.warm_up_s is None)
+
+
+def _replication_s(scenario: Scenario) -> float:
+    """From the simulated time that a probe plays per second, once the first moments are over."""
     plane = maker_of(scenario)(scenario, PILOT)
     until_s, took_s = scenario.horizon_s * FIRST_PART, 0.0
     played_s = until_s
@@ -28,7 +42,4 @@ def expected_wall_s(scenario: Scenario) -> float:
         began = time.perf_counter()
         plane.advance(2.0 * until_s)
         took_s, played_s, until_s = time.perf_counter() - began, until_s, 2.0 * until_s
-    plan = scenario.statistics
-    pilots = int(plan.warm_up_s is None)
-    rounds = pilots + -(-plan.replications // joblib.effective_n_jobs(-1))
-    return float(took_s / played_s * scenario.horizon_s * rounds)
+    return float(took_s / played_s * scenario.horizon_s)

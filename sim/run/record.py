@@ -456,8 +456,15 @@ def _series(content: bytes, path: Path) -> Series:
     return series
 
 
+_PLAIN = frozenset((str, int, bool, type(None)))
+
+
 def _plain(value: Any) -> Any:
     """As JSON values; what is not a finite number, or as large as none, becomes null."""
+    if type(value) in _PLAIN:  # nearly all there is
+        return value
+    if type(value) is float:
+        return _not_tiny(value) if abs(value) < LARGEST else None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):

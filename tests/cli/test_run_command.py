@@ -15,7 +15,6 @@ from rich.console import Console
 
 from numatwin.cli.files import alone_in
 from numatwin.cli.record_facts import print_record
-from numatwin.cli.run import _forecast
 from numatwin.sim.run.expected_work import expected_wall_s
 from numatwin.sim.run.record import load_record
 from numatwin.sim.run.scenario import load_scenario
@@ -307,17 +306,6 @@ def test_a_setting_without_effect_is_told(numatwin: CommandLine) -> None:
     assert f"Note: {line}" in shown.out
     assert load_record(Path("one")).idle_settings[0]["throughput"] == {"scan": 0.0}
     assert "the same without it" not in numatwin("run", SCAN, "--set", "system.threads=1").out
-
-
-def test_long_work_is_forecast_off_a_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = iter([0.0, 5.0, 20.0, 25.0])
-    monkeypatch.setattr("time.monotonic", lambda: next(now))
-    tell = _forecast("simulating")
-    for fraction in (0.01, 0.02, 0.03):
-        tell(fraction)
-    assert capsys.readouterr().err == "numatwin: simulating: 2.0% done, about 16 min to go\n"
 
 
 def test_several_errors_are_counted(refused: Refused) -> None:

@@ -57,7 +57,7 @@ def browser() -> str:
     return found
 
 
-def open_page(page: Path, fragment: str = "") -> Opened:
+def open_page(page: Path, fragment: str = "", width_px: int = 1_400) -> Opened:
     """The page as it is once its pictures are drawn; no name is resolved, no server reached."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         done = subprocess.run(
@@ -74,7 +74,7 @@ def open_page(page: Path, fragment: str = "") -> Opened:
                 "--disable-sync",
                 "--host-resolver-rules=MAP * ~NOTFOUND",
                 "--enable-logging=stderr",
-                "--window-size=1400,1000",
+                f"--window-size={width_px},1000",
                 "--virtual-time-budget=20000",
                 f"--user-data-dir={profile}",
                 "--dump-dom",

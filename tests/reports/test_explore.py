@@ -1,5 +1,6 @@
 """What the page to explore with predicts and serves, without a browser."""
 
+import gc
 import http.client
 import threading
 from collections.abc import Iterator
@@ -9,10 +10,11 @@ import pytest
 import yaml
 
 from numatwin.inputs import InputError
-from numatwin.reports.explore import ExploreServer
+from numatwin.reports.explore import ExploreServer, layout
 from numatwin.reports.explore.explorer import Choice, Explorer
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.studies.base import Base
+from numatwin.sim.studies.influences import Field
 
 BANDWIDTH = "machine.node_types.opteron-6274-die.memory.bandwidth"
 FASTER = Choice((f"{BANDWIDTH}=32.8 GB/s",))
@@ -82,6 +84,19 @@ def test_the_page_is_for_who_knows_its_address(server: ExploreServer) -> None:
     assert "default-src 'none'" in policy
     assert "unsafe-inline" not in policy.split("style-src")[0]
     assert "http" not in policy
+
+
+def test_a_move_waits_for_no_search_of_garbage(server: ExploreServer) -> None:
+    path = "/" + server.address.split("/", 3)[3]
+    assert asked(server, path).status == 200  # it serves
+    assert gc.get_freeze_count() > 100_000
+
+
+def test_whole_numbers_end_at_one_and_effects_are_factors() -> None:
+    field = Field("system.clients", 1.0, whole=True, effect=31.9)
+    text = str(layout.controls([field], [field.path], {}, quick=True))
+    assert "'-2': {'label': '1'}" in text.replace("-2:", "'-2':")
+    assert "×32.9" in text
 
 
 def test_a_port_in_use_is_told(explorer: Explorer, server: ExploreServer) -> None:

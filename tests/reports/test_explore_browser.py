@@ -125,10 +125,64 @@ def test_it_fits_a_phone_in_the_dark(page: Page) -> None:
         page.until(lambda: script("return document.documentElement.clientWidth") == 390)
         assert script("return document.documentElement.scrollWidth") == 390
         assert script("return getComputedStyle(document.body).backgroundColor") == "rgb(18, 24, 31)"
+        # A move draws the picture anew: without its legend, and in sight of the slider moved last.
+        slider = page.all("[role=slider]")[-1]
+        page.changes("command", lambda: slider.send_keys(Keys.ARROW_RIGHT))
+        page.until(lambda: not page.all("#picture .legend"))
+        box = script("return document.querySelector('#picture svg').getBoundingClientRect()")
+        assert 0 < box["top"] < box["bottom"] < slider.rect["y"] - script("return scrollY")
         assert page.errors() == []
     finally:
         run("Emulation.setEmulatedMedia", {"features": []})
         run("Emulation.clearDeviceMetricsOverride", {})
+
+
+LUMINANCE = """
+const luminance = (colour) => {
+  const linear = (x) => x <= 0.04 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
+  const [r, g, b] = colour.match(/\\d+/g).map((x) => linear(x / 255));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const contrast = (one, other) => {
+  const [low, high] = [luminance(one), luminance(other)].sort((x, y) => x - y);
+  return (high + 0.05) / (low + 0.05);
+};
+const fill = (x) => getComputedStyle(x).fill;
+const svg = document.querySelector("#picture svg"), paper = svg.querySelector("rect");
+const nodes = svg.querySelector("path[fill='#800026']");
+const numbers = [...svg.querySelectorAll("text[font-weight=bold]")];
+const keys = [...svg.querySelectorAll(".legend text")];
+return [nodes !== null, ...numbers.map((x) => contrast(fill(x), fill(nodes))),
+        ...keys.map((x) => contrast(fill(x), fill(paper)))];
+"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_letters_on_the_machine_stand_out(page: Page, theme: str) -> None:
+    features = [{"name": "prefers-color-scheme", "value": theme}]
+    run: Any = page.chromium.execute_cdp_cmd
+    run("Emulation.setEmulatedMedia", {"features": features})
+    try:
+        script: Any = page.chromium.execute_script
+        has_busy_nodes, *contrasts = script(LUMINANCE)
+        assert has_busy_nodes
+        assert len(contrasts) > 8
+        assert min(contrasts) >= 4.5  # WCAG 2.1, level AA
+    finally:
+        run("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_what_has_the_focus_is_seen_and_named(page: Page) -> None:
+    script: Any = page.chromium.execute_script
+    for css in (".dash-dropdown", ".field.number input[type=text]", "[role=slider]", "#pin"):
+        script("arguments[0].focus({ focusVisible: true })", page.all(css)[0])
+        outline = "return getComputedStyle(document.activeElement).outline"
+        seen = "rgb(230, 159, 0) solid 3px"
+        page.until(lambda outline=outline, seen=seen: script(outline) == seen)  # it fades in
+    names = script("""return [...document.querySelectorAll("[role=slider]")]
+        .map((x) => x.closest("[role=group]").getAttribute("aria-label"))""")
+    assert names
+    assert all("." in name for name in names)
 
 
 def test_another_machine_brings_its_own_fields(page: Page) -> None:

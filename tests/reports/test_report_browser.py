@@ -147,3 +147,14 @@ def test_a_picture_that_cannot_be_drawn_is_told(tmp_path: Path) -> None:
     opened = open_page(page)
     assert (opened.root["data-failed"], opened.root["data-drawn"]) == ("1", "4")
     assert "This picture could not be drawn" in opened.text
+
+
+@pytest.mark.parametrize(("width_px", "lines"), [(1_400, 0), (520, 2)])
+def test_on_a_phone_long_names_of_bars_take_two_lines(
+    tmp_path: Path, width_px: int, lines: int
+) -> None:
+    name = "network bandwidth and message rate"
+    why = {"lookup": Why(name, (Gain(name, 0.09), Gain("clients", 0.002)), {})}
+    record = dataclasses.replace(steady_record(), why=why)
+    opened = open_page(write_report([record], tmp_path / "r.html"), width_px=width_px)
+    assert (opened.root["data-failed"], opened.with_class("line")) == ("0", lines)

@@ -3,10 +3,19 @@
 
 (() => {
   const page = Math.random().toString(36).slice(2);
-  const LOW = -2, HIGH = 2;
+  const LOW = -2, HIGH = 2, PHONE_PX = 760;
 
   const rounded = (value, field) =>
     field.whole ? String(Math.max(1, Math.round(value))) : String(Number(value.toPrecision(4)));
+
+  // A phone has no room for the legend, which stands to the right of the machine.
+  const withoutLegend = (place) => {
+    const picture = place.querySelector("svg"), legend = place.querySelector(".legend");
+    if (!legend) return;
+    picture.setAttribute("viewBox", `0 0 ${legend.dataset.left} ${picture.getAttribute("height")}`);
+    picture.setAttribute("width", legend.dataset.left);
+    legend.remove();
+  };
 
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     explore: {
@@ -42,6 +51,7 @@
         const place = document.getElementById("picture");
         if (svg == null) return window.dash_clientside.no_update;
         place.innerHTML = svg;
+        if (window.innerWidth <= PHONE_PX) withoutLegend(place);
         document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
         return "";
       },
