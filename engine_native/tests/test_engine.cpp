@@ -75,8 +75,8 @@ TEST_P(Workers, ClientsLoseNothing) {
     EXPECT_EQ(std::accumulate(buckets.begin(), buckets.end(), std::uint64_t{0}), done(engine, 0));
 }
 
-// While it runs: nobody has made more than ahead_commands and a round more than anybody else. Counts
-// only grow, so that the most is read first.
+// While it runs: nobody has made more than ahead_commands and a round more than anybody else.
+// Counts only grow, so that the most is read first.
 TEST_P(Workers, KeepStepWhereTheyAreTo) {
     for (const Layout layout : {Layout::partitioned, Layout::interleaved}) {
         EngineSetup setup = small_setup(GetParam(), 10'000);

@@ -4,8 +4,9 @@
 // its answers are there, they think for an exponential time, and make the next. Open: commands
 // arrive one by one, with exponential times in between, whether earlier ones are answered or not.
 //
-// Where workers are to keep step (`ahead_commands`), one that is ahead waits for the slowest. Others'
-// counts are lines of theirs: it reads them only when it may be ahead, and then after a while again.
+// Where workers are to keep step (`ahead_commands`), one that is ahead waits for the slowest.
+// Others' counts are lines of theirs: it reads them only when it may be ahead, and then after a
+// while again.
 #pragma once
 
 #include <cstddef>
