@@ -45,7 +45,7 @@ ENGINE = Kind("engine throughput", core=True, run=True)
 KEY = "engine"
 # Relative standard deviation of a figure of which none is told.
 ASSUMED_SPREAD = 0.03
-# A median error beyond this is no fit; honest ones of real engines stay below.
+# A median error beyond this is warned of: a choice, not a measured bound.
 FAR = 0.2
 HELD_OUT_EACH = 3
 # Of its start, either way; and of a fact that is not determined.
