@@ -286,8 +286,11 @@ class _Search:
     def run(self, start: Loads | None, tolerance: float) -> Rates:
         """Iterates until loads and rates agree."""
         if start is not None and self.exchange is not None:
-            # Without loads nobody waits yet, and the first makers will do.
-            self._exchange_traffic(group_sums(self.node, self.exchange.shares, self.n))
+            # How long bursts wait depends on who makes messages. Without loads nobody waits yet.
+            makers = start.makers
+            if makers is None:
+                makers = group_sums(self.node, self.exchange.shares, self.n)
+            self._exchange_traffic(makers)
         links = np.zeros(len(self.costs.link_Bps))
         loads = start or Loads(np.zeros(self.n), links, links)
         rates = self._solve(loads)
@@ -310,6 +313,7 @@ class _Search:
             drawn = of_node[:, None] * self.all_lines * LINE_BYTES
         return replace(
             rates,
+            loads=replace(rates.loads, makers=self.made if len(self.made) else None),
             steps=self.steps,
             of_core=of_node[self.node],
             pair_Bps=drawn,

@@ -17,12 +17,14 @@ Ints = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class Loads:
     """What waits depend on, and where to start from: load, 0 to 1, of memory controllers (n,) and
-    directed links (2L,); the part of each link that control messages take (2L,).
+    directed links (2L,); the part of each link that control messages take (2L,). ``makers`` (n,):
+    each node's share in making messages, where a search found it.
     """
 
     memory: Floats
     links: Floats
     control: Floats
+    makers: Floats | None = None
 
     def joined(self) -> Floats:
         """All loads in one array."""

@@ -165,6 +165,7 @@ class TestAgree:
         expected = []
         for loads in (rates.loads, Loads(memory, links, rates.loads.control)):
             worker_s, _, miss_s = search._core_times(loads)
+            # In the event plane a worker whose burst waits for a link is not at work.
             worker_s = worker_s - search.held_up
             expected.append(
                 [
