@@ -6,8 +6,9 @@
 Each scenario runs on every plane that predicts it: whole on the flow plane, its beginning on the
 planes that play events. A hash is of one part of the Record, every digit of each figure; what is no
 result (names of fields, versions, times that a run took) is left out. The stored hashes are of
-x86-64 with AVX-512; another processor may round the last digit of a sum differently: there, store
-the hashes of the code before the change first.
+x86-64 with AVX-512, without OPENBLAS_CORETYPE in the environment. Another processor, or another
+core type of OpenBLAS, may round the last digit of a sum differently: there, store the hashes of the
+code before the change first.
 """
 
 from __future__ import annotations
