@@ -18,16 +18,6 @@ ASSUMED_IPC = Assumed(
 ASSUMED_CLOCK_HZ = Assumed(
     2.5e9, "clock", "Hz", "Estimate: servers' base clocks are from 2 to 3.5 GHz", place=("clock",)
 )
-# Of counted programs, whose mispredicted branches are counted apart: between instructions that each
-# wait for the one before, and what a core dispatches in a cycle (8: Zen 5, Lion Cove; 6: Zen 3 and
-# 4, Golden Cove; 4: Nehalem to Skylake). Nothing is known of what depends on what: the middle, by
-# factors.
-IPC_LEAST, IPC_MOST = 1.0, 8.0
-IPC_MIDDLE = (IPC_LEAST * IPC_MOST) ** 0.5
-# Cycles that a mispredicted branch costs: 11 to 18, mostly 13 (AMD, Software Optimization Guide for
-# Family 19h); 12 to 18, mostly 16 (for Family 17h); 15 to 20 (Intel's reference manual).
-MISPREDICTION_CYCLES = 15.0
-MISPREDICTION_CYCLES_LEAST, MISPREDICTION_CYCLES_MOST = 11.0, 20.0
 ASSUMED_OUTSTANDING_MISSES = Assumed(
     10.0, "outstanding misses of a core", "",
     "Line-fill buffers of Intel's cores, Nehalem to Broadwell (Intel Optimization Reference "

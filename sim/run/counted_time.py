@@ -17,8 +17,7 @@ from ...topologies.emulator.traffic import Counts, Traffic
 from ...topologies.machine import Machine
 from ..kernel.sums import group_sums
 from ..machine.costs import CostModel, Floats, Ints
-from ..machine.defaults import (
-    ASSUMED_IPC,
+from ..machine.counted_instructions import (
     IPC_LEAST,
     IPC_MIDDLE,
     IPC_MOST,
@@ -26,6 +25,7 @@ from ..machine.defaults import (
     MISPREDICTION_CYCLES_LEAST,
     MISPREDICTION_CYCLES_MOST,
 )
+from ..machine.defaults import ASSUMED_IPC
 from ..machine.demands import Demand, Reads, Step
 from ..planes.rate_solver import RateSolver
 from ..planes.rates import Rates
@@ -35,8 +35,8 @@ TOGETHER = 1.02  # flows whose ends are so near to each other end together
 INTERVALS_MAX = 50
 ALWAYS_ENOUGH = 1e12  # of independent misses to look ahead to
 # How misses overlap that no prefetcher fetches: as the instructions tell; as many as a core holds;
-# one after the other. With each, the cycles of an instruction and of a mispredicted branch: of a
-# machine file that tells its IPC, that one and the middle one.
+# one after the other. With each, instructions per cycle (a machine file's own IPC takes the place
+# of the middle one) and the cycles of a mispredicted branch.
 COUNTED, MOST, ONE = "counted", "most", "one"
 IPC = {COUNTED: IPC_MIDDLE, MOST: IPC_MOST, ONE: IPC_LEAST}
 BRANCH_CYCLES = {
