@@ -31,7 +31,7 @@ _FENCE = re.compile(
     re.M | re.S,
 )
 # Whether a command takes so long that it tells how far it is depends on the host.
-_PROGRESS = re.compile(r"numatwin: [\w ]+: [\d.]+% done, about .+ to go")
+_PROGRESS = re.compile(r"numatwin: .+: [\d.]+% done, about .+ to go")
 _PICTURE = re.compile(r"\]\(pictures/([\w-]+)\.svg\)")
 _IN_A_COPY = "<!-- commands: in a copy of the repository -->\n"
 ROOT = Path(__file__).parents[2]

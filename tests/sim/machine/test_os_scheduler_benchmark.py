@@ -78,7 +78,7 @@ def test_on_this_host(bench: Any, program: Path, name: str, rel_of_turn: float |
         setup = bench.host_setup()
     except bench.InputError as failure:
         pytest.skip(str(failure))
-    scene = bench.host_scenes(setup.cpus)[name]
+    scene = bench.host_scenes(len(setup.core))[name]
     model = bench.play(setup, scene)
     for _ in range(TRIES):
         seen = bench.on_host(program, scene)
