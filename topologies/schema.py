@@ -30,10 +30,10 @@ from .schema_types import (
     Count,
     EndId,
     Fact,
-    FactOrZero,
     NodeId,
     NodeOrRun,
     NodeRun,
+    WriteTurnaround,
 )
 
 Facts = TypeVar("Facts", bound=Strict)
@@ -69,15 +69,17 @@ class Memory(Strict):
     """A node's memory. ``size`` 0 B is a node without memory; left out, the size is unknown.
 
     ``write_turnaround``: what a written line costs the controller beyond its transfer, in times of
-    a line, as the memory's bus turns from reads to writes and back. ``home_agent_entries``: lines
-    that all readers may have under way at its home agents (the entries of their trackers); a line
-    that waits for a link holds one, others wait in one queue. Left out, there is no limit.
+    a line, as the memory's bus turns from reads to writes and back; negative, from -0.9 on, where
+    reads and writes have paths of their own and ``bandwidth`` is that of reads.
+    ``home_agent_entries``: lines that all readers may have under way at its home agents (entries of
+    their trackers); a line that waits for a link holds one, others wait in one queue. Left out,
+    there is no limit.
     """
 
     size: SizeOrZero | None = None
     bandwidth: Bandwidth | None = None
     latency: Duration | None = None
-    write_turnaround: FactOrZero | None = None
+    write_turnaround: WriteTurnaround | None = None
     home_agent_entries: Fact | None = None
     kind: Annotated[str, Field(max_length=32)] = "DRAM"
     side_caches: tuple[MemorySideCache, ...] = ()

@@ -54,7 +54,8 @@ NodeOrRun = Annotated[NodeId | str, BeforeValidator(_node_or_run)]
 Bits = Annotated[str, AfterValidator(_bits)]
 EndId = NodeId | Name  # a node by its number, a hub by its name
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-FactorOrZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+WRITE_TURNAROUND_MIN = -0.9  # a written line takes a tenth of one that is read
+Turnaround = Annotated[float, Field(ge=WRITE_TURNAROUND_MIN, allow_inf_nan=False)]
 
 
 class Fact(Strict):
@@ -83,8 +84,8 @@ class Fact(Strict):
         return self
 
 
-class FactOrZero(Fact):
-    """The same, which may be 0."""
+class WriteTurnaround(Fact):
+    """The same; negative where reads and writes have paths of their own."""
 
-    value: FactorOrZero
-    range: tuple[FactorOrZero, FactorOrZero] | None = None
+    value: Turnaround
+    range: tuple[Turnaround, Turnaround] | None = None

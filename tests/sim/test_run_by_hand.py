@@ -89,7 +89,7 @@ def test_a_short_reorder_window_holds_fewer_misses(tmp_path: Path) -> None:
     assert record.throughput["lookup"] == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("turnaround", [0.25, 0.5, 2.0])
+@pytest.mark.parametrize("turnaround", [-0.75, 0.25, 0.5, 2.0])
 @pytest.mark.parametrize(("operation", "written"), [(LOOKUP, 0), (UPSERT, 1)])
 def test_lookups_and_upserts_held_by_memory(
     tmp_path: Path, operation: str, written: int, turnaround: float

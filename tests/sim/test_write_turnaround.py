@@ -82,7 +82,7 @@ def test_a_copy_writes_what_it_fetches(tmp_path: Path) -> None:
 def test_a_longer_turn_is_never_faster(tmp_path: Path, placement: str) -> None:
     path = small_file(tmp_path, UPSERT, placement)
     slow = (f"{NODE}memory.bandwidth=8 GB/s", f"{NODE}outstanding_misses=10")
-    turns = np.geomspace(0.01, 5.0, 8)
+    turns = [-0.9, -0.5, 0.0, *np.geomspace(0.01, 5.0, 6)]
     rates = [rate(path, *slow, f"{TURNAROUND}={turn}") for turn in turns]
     assert (np.diff(rates) <= 1e-9 * rates[0]).all()
     assert rates[-1] < rates[0]

@@ -34,11 +34,17 @@ def test_a_range_from_the_quartiles() -> None:
     assert found.range == pytest.approx(tuple(ends), rel=1e-2)
 
 
-def test_where_the_cores_hold_reads_writes_cost_no_more() -> None:
-    """Mixes that bring more than reads: nothing is seen of the memory's bus."""
-    found = memory_of({"update": 60e9, "nt-copy": 43e9}).write_turnaround
+def test_writes_have_a_path_of_their_own() -> None:
+    """A half of writes, which cost a quarter of reads: 40 / (1 - 0.75 / 2) = 64 GB/s."""
+    found = memory_of({"update": 64e9}).write_turnaround
     assert found is not None
-    assert found.value == 0.0
+    assert found.value == pytest.approx(-0.75, rel=1e-3)
+
+
+def test_a_written_line_takes_a_tenth_of_a_read_one_at_least() -> None:
+    found = memory_of({"update": 90e9}).write_turnaround
+    assert found is not None
+    assert found.value == -0.9
 
 
 def test_writes_alone_turn_nothing_round() -> None:

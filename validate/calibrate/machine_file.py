@@ -12,7 +12,7 @@ from ...inputs import Quantity
 from ...topologies import build_machine
 from ...topologies.machine import Machine
 from ...topologies.schema import LoadedPoint, MachineDescription
-from ...topologies.schema_types import Fact, FactOrZero
+from ...topologies.schema_types import Fact, WriteTurnaround
 from .candidate import peak_Bps
 from .curve import KNOTS, curve
 from .engine_calibration import engine_calibrations
@@ -108,7 +108,7 @@ class Writer:
             if (value := self.quantities.get((key, name))) is not None:
                 changes[field] = _fact(value)
         if (value := self.quantities.get(("turnaround", name))) is not None:
-            memory["write_turnaround"] = _fact(value, FactOrZero)
+            memory["write_turnaround"] = _fact(value, WriteTurnaround)
         if memory:
             changes["memory"] = kind.memory.model_copy(update=memory)
         caches = tuple(

@@ -17,6 +17,7 @@ from ...sim.machine.defaults import (
 )
 from ...topologies.machine import Machine
 from ...topologies.pair_tables import kind_counts
+from ...topologies.schema_types import WRITE_TURNAROUND_MIN
 from .curve import fitted_curve
 
 Mask = npt.NDArray[np.bool_]
@@ -252,7 +253,7 @@ def _node_parameters(machine: Machine, name: str) -> list[Parameter]:
                 ASSUMED_WRITE_TURNAROUND
                 if node.write_turnaround is None
                 else node.write_turnaround,
-                0.0,
+                WRITE_TURNAROUND_MIN,
                 20.0,
                 log=False,
                 doubt=WRITE_TURNAROUND_DOUBT if node.write_turnaround is None else 0.0,

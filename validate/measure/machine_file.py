@@ -13,7 +13,7 @@ from ...inputs import Quantity
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement
 from ...topologies.schema import Cache, LoadedPoint, MachineDescription, NodeType, ReadWriteMix
-from ...topologies.schema_types import Fact, FactOrZero
+from ...topologies.schema_types import WRITE_TURNAROUND_MIN, Fact, WriteTurnaround
 from ..systems.registry import validations
 from .bandwidth import TRAFFICS
 from .interrupting import interruptions
@@ -108,12 +108,13 @@ class _Writer:
         changes["memory"] = kind.memory.model_copy(update=memory)
         return kind.model_copy(update=changes)
 
-    def _write_turnaround(self, ids: set[int]) -> FactOrZero | None:
+    def _write_turnaround(self, ids: set[int]) -> WriteTurnaround | None:
         """What a written line costs the memory of nodes ``ids`` beyond a line that is read.
 
         With a share w of writes B ÷ (1 + w·t) come through of B (see docs/model.md): t by least
-        squares over the mixes. Where the cores cannot draw all that the memory has, a mix brings
-        more than reads alone, and t is 0. Writes alone turn nothing round.
+        squares over the mixes. Where a mix brings more than reads alone, reads and writes have
+        paths of their own, or cores that cannot read all that the memory has write beside it: t is
+        negative. Writes alone turn nothing round.
         """
         found = []
         for i in sorted(ids):
@@ -129,8 +130,8 @@ class _Writer:
             return None
         rows = np.array([row[:4] for row in found], dtype=float)
         fitted = rows[:, 0] @ rows[:, 1:] / (rows[:, 0] @ rows[:, 0])
-        value, low, high = (max(float(f"{t:.3g}"), 0.0) for t in fitted)
-        return FactOrZero(
+        value, low, high = (max(float(f"{t:.3g}"), WRITE_TURNAROUND_MIN) for t in fitted)
+        return WriteTurnaround(
             value=value,
             range=(min(low, value), max(high, value)),
             source=f"measured {self.day}, from {len(found)} mixes of reads and writes",
