@@ -12,7 +12,7 @@ from .scenario import Scenario
 
 # Played is at most this part of the horizon, in about so much time: what is over by then is short.
 PART_MAX, PROBE_S = 1 / 64, 0.1
-FIRST_PART = 2.0**-24
+FIRST_PART, FIRST_MAX_S = 2.0**-24, 1e-3
 
 
 def expected_wall_s(scenario: Scenario) -> float:
@@ -35,7 +35,7 @@ def _pilots(scenario: Scenario) -> int:
 def _replication_s(scenario: Scenario) -> float:
     """From the simulated time that a probe plays per second, once the first moments are over."""
     plane = maker_of(scenario)(scenario, PILOT)
-    until_s, took_s = scenario.horizon_s * FIRST_PART, 0.0
+    until_s, took_s = min(scenario.horizon_s * FIRST_PART, FIRST_MAX_S), 0.0
     played_s = until_s
     plane.advance(until_s)
     while took_s < PROBE_S and until_s < scenario.horizon_s * PART_MAX:
