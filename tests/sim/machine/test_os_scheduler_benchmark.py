@@ -80,12 +80,15 @@ def test_on_this_host(bench: Any, program: Path, name: str, rel_of_turn: float |
         pytest.skip(str(failure))
     scene = bench.host_scenes(len(setup.core))[name]
     model = bench.play(setup, scene)
+    undisturbed = []
     for _ in range(TRIES):
         seen = bench.on_host(program, scene)
         if sum(seen.used_us) >= 0.9 * sum(model.used_us):
-            break
-    else:
+            undisturbed.append(seen)
+    if not undisturbed:
         pytest.skip("others use this host's processors")
+    # Others only add moves, also of a thread that sleeps and gets all the time that it wants.
+    seen = min(undisturbed, key=lambda one: sum(one.moves))
     moved = sum(seen.moves)
     if name == "one more than processors":
         assert 0 < moved < 1.5 * sum(model.moves)
