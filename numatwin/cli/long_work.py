@@ -66,16 +66,16 @@ class Progress(Protocol):
 
 def forecast(what: str) -> Progress:
     """Says once of long work how much longer it will take."""
-    began, said = time.monotonic(), False
+    began, announced = time.monotonic(), False
 
     def tell(fraction: float, part: str | None = None, /) -> None:
-        nonlocal said
+        nonlocal announced
         elapsed_s = time.monotonic() - began
-        if said or elapsed_s < FORECAST_AFTER_S or not 0.0 < fraction < 1.0:
+        if announced or elapsed_s < FORECAST_AFTER_S or not 0.0 < fraction < 1.0:
             return
         left_s = elapsed_s * (1.0 / fraction - 1.0)
-        said = left_s >= FORECAST_MIN_S
-        if said:
+        announced = left_s >= FORECAST_MIN_S
+        if announced:
             print(
                 f"numatwin: {part or what}: {fraction:.1%} done, about {long_time(left_s)} to go",
                 file=sys.stderr,
