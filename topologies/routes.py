@@ -155,11 +155,7 @@ class Routes:
 
     def _grouped_sums(self, traffic: Floats, group: Callable[[Ints, Ints], Ints]) -> Floats:
         n, links = self.nodes, 2 * self.link_count
-        if self._uses is None:
-            row, column = np.divmod(np.arange(n * n), n)
-            of = group(row, column).reshape(n, n)
-            return np.array([self.link_sums(np.where(of == k, traffic, 0.0)) for k in range(n)])
-        link, pair = self._uses
+        link, pair = self._uses if self._uses is not None else self._list_uses(traffic != 0.0)
         cell = link + links * group(pair // n, pair % n)
         sums = np.bincount(cell, weights=traffic.ravel()[pair], minlength=n * links)
         return np.asarray(sums.reshape(n, links), dtype=np.float64)
@@ -212,20 +208,23 @@ class Routes:
         """
         if self.nodes > self.listed_nodes_max or not self.link_count:
             return None
-        rows, columns = [], []
-        root, vertex = np.nonzero(self.depth[:, : self.nodes] > 0)
+        link, pair = self._list_uses(np.ones((self.nodes, self.nodes), dtype=bool))
+        order = np.lexsort((pair, link))
+        return (link[order], pair[order]) if len(link) else None
+
+    def _list_uses(self, pairs: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """(uses,) of links by the routes of ``pairs`` (n, n): the link and the pair's position."""
+        root, vertex = np.nonzero(pairs & (self.depth[:, : self.nodes] > 0))
         pair = root * self.nodes + vertex
+        links, of = [], []
         while len(root):
-            rows.append(self.entering[root, vertex])
-            columns.append(pair)
+            links.append(self.entering[root, vertex])
+            of.append(pair)
             vertex = self.predecessor[root, vertex]
             on = vertex != root
             root, vertex, pair = root[on], vertex[on], pair[on]
-        if not rows:
-            return None
-        link, of = np.concatenate(rows), np.concatenate(columns)
-        order = np.lexsort((of, link))
-        return link[order], of[order]
+        none = [np.zeros(0, dtype=np.int64)]
+        return np.concatenate(links or none), np.concatenate(of or none)
 
 
 # Up to so many nodes routes are balanced one by one.

@@ -22,6 +22,12 @@ struct MemoryPaths {
     SparseRows data_ps, control_ps, bytes;
 };
 
+// What goes from one node to another at a time: lines with their headers, and messages of the size
+// of a request. What is behind comes after the rest, and nobody waits for it.
+struct Crossing {
+    double lines, messages, behind, messages_behind;
+};
+
 class Interconnect {
   public:
     Interconnect() = default;
@@ -49,21 +55,20 @@ class Interconnect {
     // for them take the way back, and nobody waits for these. Returns when the last line is across,
     // no earlier than `done`.
     Time send_lines(Time now, std::size_t from, std::size_t to, double lines, Time done) {
-        return send(now, from, to, lines, lines, done);
+        if (from == to || wire_.empty()) return done;
+        walk(from, to, [&](Wire& wire) { done = std::max(done, wire.carry(now, lines)); });
+        walk(to, from, [&](Wire& wire) { wire.signal(now, lines); });
+        return done;
     }
-    // The same with so many `requests`, or messages of their size.
-    Time send(Time now, std::size_t from, std::size_t to, double lines, double requests,
-              Time done) {
+
+    // The same for all that goes one way at a time.
+    Time cross(Time now, std::size_t from, std::size_t to, const Crossing& all, Time done) {
         if (from == to || wire_.empty()) return done;
         walk(from, to, [&](Wire& wire) {
-            const Time work = rounded_ps(lines * static_cast<double>(wire.data_ps));
-            wire.lines += lines;
-            done = std::max(done, wire.link.data(now, work));
-        });
-        walk(to, from, [&](Wire& wire) {
-            const Time work = rounded_ps(requests * static_cast<double>(wire.request_ps));
-            wire.requests += requests;
-            wire.link.message(now, work);
+            done = std::max(done, wire.carry(now, all.lines));
+            wire.signal(now, all.messages);
+            if (all.behind > 0) wire.carry(now, all.behind);
+            if (all.messages_behind > 0) wire.signal(now, all.messages_behind);
         });
         return done;
     }
@@ -119,6 +124,15 @@ class Interconnect {
         Link link;
         Time data_ps = 0, request_ps = 0;
         double lines = 0, requests = 0, bytes = 0;
+
+        Time carry(Time now, double more) {
+            lines += more;
+            return link.data(now, rounded_ps(more * static_cast<double>(data_ps)));
+        }
+        void signal(Time now, double more) {
+            requests += more;
+            link.message(now, rounded_ps(more * static_cast<double>(request_ps)));
+        }
     };
     static_assert(sizeof(Wire) == 128);
 

@@ -53,6 +53,16 @@ class MemoryPaths(NamedTuple):
     bytes: SparseRows
 
 
+class Crossing(NamedTuple):
+    """What goes from one node to another at a time: lines with their headers, and messages of the
+    size of a request. What is behind comes after the rest, and nobody waits for it."""
+
+    lines: float
+    messages: float
+    behind: float
+    messages_behind: float
+
+
 class Interconnect:
     """``data_ps``, ``request_ps`` (2L,): how long a line with its header, and a request for one,
     take each directed link."""
@@ -67,19 +77,34 @@ class Interconnect:
 
         Requests for them take the way back, and nobody waits for these.
         """
-        return self.send(now, start, end, lines, lines, done)
-
-    def send(self, now: int, start: int, end: int, lines: float, requests: float, done: int) -> int:
-        """The same with so many ``requests``, or messages of their size."""
-        if start == end or not self.links:
+        if start == end:
             return done
         for link in self.way(start, end):
-            self.lines[link] += lines
-            done = max(done, self.links[link].data(now, rounded(lines * self.data_ps[link])))
+            done = max(done, self.carry(now, link, lines))
         for link in self.way(end, start):
-            self.requests[link] += requests
-            self.links[link].message(now, rounded(requests * self.request_ps[link]))
+            self.signal(now, link, lines)
         return done
+
+    def cross(self, now: int, start: int, end: int, sent: Crossing, done: int) -> int:
+        """The same for all that goes one way at a time."""
+        if start == end:
+            return done
+        for link in self.way(start, end):
+            done = max(done, self.carry(now, link, sent.lines))
+            self.signal(now, link, sent.messages)
+            self.carry(now, link, sent.behind)
+            self.signal(now, link, sent.messages_behind)
+        return done
+
+    def carry(self, now: int, link: int, lines: float) -> int:
+        """When lines that come to a link are across."""
+        self.lines[link] += lines
+        return self.links[link].data(now, rounded(lines * self.data_ps[link]))
+
+    def signal(self, now: int, link: int, messages: float) -> None:
+        """Messages of the size of a request come to a link."""
+        self.requests[link] += messages
+        self.links[link].message(now, rounded(messages * self.request_ps[link]))
 
     def use_memory(self, now: int, paths: MemoryPaths, node: int, lines: float, done: int) -> int:
         """When all messages are across that a core of ``node`` causes with lines of memory."""
@@ -92,8 +117,8 @@ class Interconnect:
         return done
 
     def way(self, start: int, end: int) -> list[int]:
-        """The links from node to node, the last one first."""
-        return way(self.routes, start, end)
+        """The links from node to node, the last one first; none where there are none at all."""
+        return way(self.routes, start, end) if self.links else []
 
     def done(self, now: int) -> list[int]:
         """How long each link was busy."""

@@ -237,14 +237,11 @@ Time ErisRouting::hand_over(std::size_t writer, std::size_t reader, double lines
     if (writer == reader) return done;
     const ErisMachine& m = machine_;
     const Time now = clock.now();
-    const double messages = lines * m.handed_messages;
-    done = links_.send(now, reader, writer, lines * m.handed_fetched, messages, done);
-    done = links_.send(now, writer, reader, lines, messages, done);
+    const double messages = lines * m.handed_messages, passed = lines * m.handed_passed_messages;
     const double written = lines * m.handed_written;
-    links_.send(now, writer, reader, lines * m.handed_back, 0, done);
-    const double passed_messages = lines * m.handed_passed_messages;
-    links_.send(now, reader, writer, lines * m.handed_passed, passed_messages, done);
-    links_.send(now, writer, reader, 0, passed_messages, done);
+    done = links_.cross(now, reader, writer,
+                        {lines * m.handed_fetched, messages, lines * m.handed_passed, passed}, done);
+    done = links_.cross(now, writer, reader, {lines, messages, lines * m.handed_back, passed}, done);
     if (const double moved = lines * m.handed_read + written; moved > 0)
         memory_[static_cast<std::size_t>(m.home[reader])].serve(now, moved, written);
     return done;

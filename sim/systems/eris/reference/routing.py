@@ -20,7 +20,7 @@ import simpy
 from ...._kernel import ErisDemands, ErisMachine, Stream
 from ....machine.disturbances.reference.disturbances import Disturbances
 from ....machine.reference.core import Core, CoreWork
-from ....machine.reference.interconnect import Interconnect, MemoryPaths, Routes
+from ....machine.reference.interconnect import Crossing, Interconnect, MemoryPaths, Routes
 from ....machine.reference.memory_controller import LoadCurve, MemoryController
 from ....machine.reference.servers import rounded
 from ..routing import BATCH_PER_TARGET_MIN
@@ -404,14 +404,12 @@ class ErisRoutingReference:
         if writer == reader:
             return done
         m, now = self.m, self.now
-        messages = lines * m.handed_messages
-        done = self.links.send(now, reader, writer, lines * m.handed_fetched, messages, done)
-        done = self.links.send(now, writer, reader, lines, messages, done)
+        messages, passed = lines * m.handed_messages, lines * m.handed_passed_messages
         written = lines * m.handed_written
-        self.links.send(now, writer, reader, lines * m.handed_back, 0.0, done)
-        passed_messages = lines * m.handed_passed_messages
-        self.links.send(now, reader, writer, lines * m.handed_passed, passed_messages, done)
-        self.links.send(now, writer, reader, 0.0, passed_messages, done)
+        fetched = Crossing(lines * m.handed_fetched, messages, lines * m.handed_passed, passed)
+        done = self.links.cross(now, reader, writer, fetched, done)
+        filled = Crossing(lines, messages, lines * m.handed_back, passed)
+        done = self.links.cross(now, writer, reader, filled, done)
         moved = lines * m.handed_read + written
         if moved > 0:
             self.memory[m.home[reader]].serve(now, moved, written)
