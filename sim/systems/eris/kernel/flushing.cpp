@@ -227,6 +227,7 @@ void ErisRouting::attempt(std::uint32_t i) {
     done = hand_over(node(i), node(w.to), lines, done);
     w.step[flush] += done - alone;
     w.time.end(done);
+    __builtin_prefetch(buffer.batches.next_place(), 1);  // written by deliver()
     clock.schedule(done, copied, i, w.to);
 }
 
