@@ -175,18 +175,23 @@ def test_sums_agree_with_a_walk_over_every_route(
 ) -> None:
     nodes, hubs, links = graph
     rng = np.random.default_rng(seed)
-    traffic = rng.random((nodes, nodes))
+    traffic = rng.random((nodes, nodes)) * (rng.random((nodes, nodes)) < 0.7)
     per_link = rng.random(2 * len(links))
-    of_link, of_route = np.zeros(2 * len(links)), np.zeros((nodes, nodes))
+    of_row, of_column = np.zeros((2, nodes, 2 * len(links)))
+    of_route = np.zeros((nodes, nodes))
+    routes = Routes(nodes, hubs, links)
     for i in range(nodes):
         for j in range(nodes):
-            for directed in Routes(nodes, hubs, links).links_of(i, j):
-                of_link[directed] += traffic[i, j]
+            for directed in routes.links_of(i, j):
+                of_row[i, directed] += traffic[i, j]
+                of_column[j, directed] += traffic[i, j]
                 of_route[i, j] += per_link[directed]
     for listed_nodes_max in (128, 0):  # once by the list of uses, once over the trees
         routes = Routes(nodes, hubs, links)
         routes.listed_nodes_max = listed_nodes_max
-        assert routes.link_sums(traffic) == pytest.approx(of_link)
+        assert routes.link_sums(traffic) == pytest.approx(of_row.sum(axis=0))
+        assert routes.link_rows(traffic) == pytest.approx(of_row)
+        assert routes.link_columns(traffic) == pytest.approx(of_column)
         assert routes.route_sums(per_link) == pytest.approx(of_route)
 
 
