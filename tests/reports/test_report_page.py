@@ -97,6 +97,31 @@ def test_the_answer_in_words(one_run: str) -> None:
     assert "Balancing copied 18.0 GB in 15 transfers." in text
 
 
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ({"balancing": "none"}, "hardware threads), without a balancing policy, the engine does"),
+        ({"operator": "none"}, "hardware threads), without an operator policy, the engine does"),
+        ({"placer": "none", "stealing": "none"}, "hardware threads), without policies, the engine"),
+        ({"placer": "none", "stealing": "always"}, "threads), under the policy stealing=always, the"),
+        (
+            {"placer": "adaptive", "stealing": "always"},
+            "threads), under the policies placer=adaptive and stealing=always, the",
+        ),
+        ({}, "hardware threads), the engine does"),
+    ],
+)
+def test_policies_in_words(policies: dict[str, str], expected: str) -> None:
+    record = dataclasses.replace(steady_record(), policies=policies)
+    assert expected in visible(report_html([record]))
+
+
+def test_runs_that_do_the_same() -> None:
+    one = steady_record()
+    text = visible(report_html([one, dataclasses.replace(one, seed=4)]))
+    assert "Both runs do about the same: 1.00 G lookups/s on average." in text
+
+
 def test_the_balancers_in_words(four_runs: str) -> None:
     text = visible(four_runs)
     assert "Of 4 runs, one-shot does most: 2.18 G lookups/s on average, 2.07 times as many" in text
