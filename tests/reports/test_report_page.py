@@ -103,7 +103,10 @@ def test_the_answer_in_words(one_run: str) -> None:
         ({"balancing": "none"}, "hardware threads), without a balancing policy, the engine does"),
         ({"operator": "none"}, "hardware threads), without an operator policy, the engine does"),
         ({"placer": "none", "stealing": "none"}, "hardware threads), without policies, the engine"),
-        ({"placer": "none", "stealing": "always"}, "threads), under the policy stealing=always, the"),
+        (
+            {"placer": "none", "stealing": "always"},
+            "threads), under the policy stealing=always, the",
+        ),
         (
             {"placer": "adaptive", "stealing": "always"},
             "threads), under the policies placer=adaptive and stealing=always, the",

@@ -80,9 +80,12 @@ def test_long_labels_of_rows_take_two_lines() -> None:
     assert label_of_row("memory bandwidth", 34) == "memory bandwidth"
     text = "speed of memory access (1 / latency)"
     assert label_of_row(text, 34) == "speed of memory<br>access (1 / latency)"
-    assert label_of_row("<b> & some other words of a long name", 34).startswith("&lt;b&gt; &amp; some")
+    assert label_of_row("<b> & some other words of a long name", 34).startswith(
+        "&lt;b&gt; &amp; some"
+    )
     long = label_of_row("word " * 40, 34)
-    assert long.count("<br>") == 1 and long.endswith(" …")
+    assert long.count("<br>") == 1
+    assert long.endswith(" …")
 
 
 def test_facts() -> None:
