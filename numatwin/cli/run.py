@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .failures import after_interrupt
 from .files import alone_in
 from .long_work import announce, forecast
 from .options import (
@@ -203,7 +204,7 @@ def _run_and_keep(
         kept = "what was finished is kept" if out is not None else "what was finished is printed"
         raise InputError(f"{interrupted.lost}; {kept}")
     if interrupted is not None:
-        raise interrupted
+        raise after_interrupt("printed" if out is None else "kept")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .failures import keeping
 from .figures import factor_names, factor_values, ratio, written_figure
 from .options import Jobs, Json
 from .output import console, percent, print_json, print_whole, progress_bar, table
@@ -52,11 +53,11 @@ def study_search(
     study = load_study(file)
     folder = out or Path("out") / f"search-{study.name}"
     check_folder(folder)
-    with progress_bar("searching") as progress:
+    with keeping(), progress_bar("searching") as progress:
         found = searching.search(
             study, folder, runs_max=runs, seed=seed, jobs=jobs, restart=restart, progress=progress
         )
-    with progress_bar("verifying") as progress:
+    with keeping(), progress_bar("verifying") as progress:
         checked = list(searching.verify(study, found, folder, jobs, progress)) if verify else []
     if json:
         print_json(
