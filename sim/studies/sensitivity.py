@@ -30,7 +30,7 @@ from ..run.scenario import Scenario
 from . import designs
 from .base import Base
 from .engine import run_points
-from .evaluate import ERROR, POINT
+from .evaluate import ERROR, POINT, Runs
 from .factors import Distribution, Factor
 from .levels import Levels, in_unit, is_number, split_number
 from .metrics import Metrics
@@ -203,6 +203,16 @@ def _problem(factors: Sequence[Factor]) -> dict[str, Any]:
     }
 
 
+def runs_of(study: Study, factors: Sequence[Factor], metric: str) -> Runs:
+    """Runs of the study's scenario that differ in ``factors``."""
+    return replace(
+        study.runs,
+        paths=tuple(factor.path for factor in factors),
+        units=tuple(factor.unit for factor in factors),
+        metrics=Metrics((metric,)),
+    )
+
+
 class _Sample:
     """Runs at ``parts`` (N, k) of the factors' probability, of a design of that ``kind``; ``size``
     of them after each other are a group: one of the ``groups``, in words.
@@ -226,12 +236,7 @@ class _Sample:
         that nothing can be said.
         """
         design = designs.sampled(self.kind, factors, self.parts)
-        runs = replace(
-            study.runs,
-            paths=tuple(factor.path for factor in factors),
-            units=tuple(factor.unit for factor in factors),
-            metrics=Metrics((metric,)),
-        )
+        runs = runs_of(study, factors, metric)
         figures = np.full(design.count, np.nan)
         failed: set[int] = set()
         done = 0
