@@ -65,7 +65,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 
             Text(column),
             justify="left" if k < left else "right",
             no_wrap=k == 0,
-            overflow="fold" if k else None,  # a path is broken, not cut
+            overflow="fold" if k else "ellipsis",  # a path is broken, not cut
         )
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))
