@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs import InputError
+from ...topologies.corners import PROTOCOLS
 from ..run.scenario import Scenario
 from . import designs
 from .base import Base
@@ -108,8 +109,13 @@ def fact_factors(base: Base) -> list[Factor]:
 
 
 def machine_facts(scenario: Scenario) -> list[Factor]:
-    """The doubtful facts of its machine that have a range, as uniform factors."""
+    """The doubtful facts of its machine that have a range, as uniform factors, and its protocol of
+    coherence where firmware chooses it.
+    """
     found = []
+    coherence = scenario.machine.description.coherence
+    if coherence is not None and coherence.doubtful:
+        found.append(Factor("machine.coherence.protocol", Levels(tuple(PROTOCOLS.values()), "")))
     for path in scenario.machine.doubtful:
         fact = _at(scenario.machine.plain, path)
         ends = fact.get("range") if isinstance(fact, Mapping) else None
