@@ -24,7 +24,7 @@ def check_driver() -> None:
 def test_it_draws_the_page(tmp_path: Path) -> None:
     check_driver()
     file = tmp_path / "explore.png"
-    words = ["eris-fig12-scan", "--moves", "1", "--picture", file]
+    words = ["eris-fig12-scan", "--moves", "1", "--picture", str(file)]
     assert subprocess.check_output([sys.executable, SCRIPT, *words]) == b""
     assert file.read_bytes().startswith(b"\x89PNG")
 
