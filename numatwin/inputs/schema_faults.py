@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -10,9 +11,6 @@ from pydantic_core import ErrorDetails
 from .errors import DescriptionError, Place
 from .fields import field_names, near
 from .wording import expected_by
-
-if TYPE_CHECKING:
-    from .yaml_file import Document
 
 
 class Fault(NamedTuple):
@@ -22,6 +20,26 @@ class Fault(NamedTuple):
     message: str
     token: str | None = None
     expected: str | None = None
+
+
+class Read(Protocol):
+    """What was read: a plain value, where its parts stand, and what they are called."""
+
+    value: Any
+
+    @property
+    def marks(self) -> Mapping[Place, tuple[int, int]]:
+        """Line and column of each part."""
+
+    @property
+    def within(self) -> Place:
+        """The part of its file that it is."""
+
+    def name_of(self, place: Place, /) -> str:
+        """A part's name in messages."""
+
+    def part(self, place: Place, /) -> Any:
+        """The plain value at ``place``, None where there is none."""
 
 
 def part_at(value: Any, place: Place) -> Any:
@@ -40,7 +58,7 @@ def path_of(place: Place) -> str:
 
 
 def schema_faults(
-    document: Document, failure: ValidationError, model: type[BaseModel], root: Place
+    document: Read, failure: ValidationError, model: type[BaseModel], root: Place
 ) -> list[Fault]:
     """The faults that kept the part at ``root`` of a document from being a ``model``, in the order
     in which they stand in the file. Of several forms that a part may have, one fault tells.
@@ -92,12 +110,12 @@ def _is_inside(value: Any, key: str | int) -> bool:
     )
 
 
-def _inside(document: Document, place: Place) -> str:
+def _inside(document: Read, place: Place) -> str:
     return f" in {document.name_of(place)}" if (*document.within, *place) else ""
 
 
 def _fault(
-    document: Document, place: Place, problem: ErrorDetails, model: type[BaseModel], root: Place
+    document: Read, place: Place, problem: ErrorDetails, model: type[BaseModel], root: Place
 ) -> Fault:
     kind, name = problem["type"], document.name_of(place)
     if kind == "extra_forbidden":
