@@ -86,22 +86,23 @@ def _what_ran(record: Record) -> Markup:
     machine = record.machine
     nodes = machine.get("nodes") or ()
     threads = sum(len(node.get("cpus") or ()) for node in nodes)
-    size = count(len(nodes), "node")
-    if threads:
-        size += f", {count(threads, 'hardware thread')}"
+    title = str(machine.get("title") or machine.get("name") or "the machine")
+    sizes = [count(len(nodes), "node"), *([count(threads, "hardware thread")] if threads else [])]
+    # Titles of imported machines say how many nodes they have.
+    size = ", ".join(one for one in sizes if one not in title)
     done = []
     for name, value in record.throughput.items():
         done.append(Markup("<strong>{}</strong>").format(rate(value, name)))
         if bounds := between(record, "/s", "throughput", name):
             done[-1] += Markup(" ({})").format(bounds)
-    text = "On {} ({}){}, the engine does {}{}."
+    text = "On {}{}{}, the engine does {}{}."
     if record.plane == NATIVE:
         cpus = (record.provenance.get("host") or {}).get("cpus")
         host = f"a real host of {count(cpus, 'CPU')}" if isinstance(cpus, int) else "a real host"
-        text = f"On {host}, in place of {{}} ({{}}){{}}, the engine does {{}}{{}}."
+        text = f"On {host}, in place of {{}}{{}}{{}}, the engine does {{}}{{}}."
     return Markup(text).format(
-        machine.get("title") or machine.get("name") or "the machine",
-        size,
+        title,
+        f" ({size})" if size else "",
         _under(record.policies),
         _listing(done) if done else "nothing",
         Markup(" on average over {}").format(seconds(record.horizon_s)),

@@ -119,8 +119,15 @@ def test_policies_in_words(policies: dict[str, str], expected: str) -> None:
     assert expected in visible(report_html([record]))
 
 
+def test_what_a_machine_s_title_says_is_not_said_again() -> None:
+    record = steady_record()
+    titled = dataclasses.replace(record, machine={**record.machine, "title": "Two Xeons, 4 nodes"})
+    assert "On Two Xeons, 4 nodes (80 hardware threads), " in visible(report_html([titled]))
+
+
 def test_runs_that_do_the_same() -> None:
     one = steady_record()
+    assert " · none · " not in visible(report_html([dataclasses.replace(one, policy="none")]))
     text = visible(report_html([one, dataclasses.replace(one, seed=4)]))
     assert "Both runs do about the same: 1.00 G lookups/s on average." in text
 
