@@ -164,7 +164,7 @@ def _limit(operations: Sequence[str], why: Why, resources: Sequence[ResourceUse]
     return text + Markup("; 10% more <strong>{}</strong> would bring {}{}.").format(
         best.resource,
         Markup("<strong>{}</strong>").format(signed_percent(best.gain_per_10pct)),
-        Markup(", the next best ({}) {}").format(
+        Markup(", the next best, {}, {}").format(
             helpful[1].resource, signed_percent(helpful[1].gain_per_10pct)
         )
         if len(helpful) > 1

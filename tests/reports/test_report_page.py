@@ -91,7 +91,7 @@ def test_the_answer_in_words(one_run: str) -> None:
     assert "2.18 G lookups/s on average over 110 s." in text
     assert (
         "Lookups are limited by memory of node 3 ; 10% more memory bandwidth would bring +6.2% , "
-        "the next best (outstanding misses) +3.1%." in text
+        "the next best, outstanding misses, +3.1%." in text
     )
     assert "The workload changes 5 times: lookups fall by up to 38% below" in text
     assert "Balancing copied 18.0 GB in 15 transfers." in text
