@@ -104,7 +104,10 @@ def fact_factors(base: Base) -> list[Factor]:
     found = machine_facts(scenario)
     if not found:
         name = scenario.machine.name
-        raise InputError(f"machine '{name}' has no doubtful facts with a range")
+        raise InputError(
+            f"machine '{name}' has no doubtful facts with a range",
+            expected="facts with 'doubtful: true', as 'numatwin machine import' writes them",
+        )
     return found
 
 
