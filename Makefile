@@ -177,8 +177,9 @@ bench: setup
 
 # The picture is the upper part of the report that 'make run' writes.
 PICTURE := docs/pictures/report.png
+EXPLORER := docs/pictures/explore.png
 docs: setup
-	@tools/system-packages browser
+	@tools/system-packages browser driver
 	@$(NUMATWIN) published --page docs/published.md >/dev/null
 	@$(PY) tests/docs/console_blocks.py README.md docs/*.md
 	@$(MAKE) -s --no-print-directory run >/dev/null
@@ -186,7 +187,8 @@ docs: setup
 	@"$$(command -v chromium || command -v chromium-browser || command -v google-chrome)" \
 	    --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,1050 \
 	    --virtual-time-budget=10000 --screenshot=$(PICTURE) $(BALANCERS)/report.html 2>/dev/null
-	@echo "$(PICTURE): drawn anew"
+	@$(PY) benchmarks/explore_page.py eris-fig8-amd --moves 6 --picture $(EXPLORER)
+	@echo "$(PICTURE), $(EXPLORER): drawn anew"
 
 # For any web server, or to be opened as it is; search included.
 docs-site: setup

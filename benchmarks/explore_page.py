@@ -3,7 +3,8 @@
 Arrow keys on sliders in headless Chromium, by scenario: wall time until the picture is painted (for
 a quiet host); processor time of the server until it has answered, and of the page's thread in the
 browser, gains included. Needs Chromium, chromedriver and selenium. Arguments: other scenarios;
-``--moves``: keys for each.
+``--moves``: keys for each. ``--picture``: of the first scenario's page, after that many keys on its
+first slider, instead.
 """
 
 import argparse
@@ -71,6 +72,15 @@ class Page:
         seconds: dict[str, float] = {one["name"]: one["value"] for one in metrics}
         return 1e3 * seconds["TaskDuration"]
 
+    def draw(self, address: str, moves: int, file: str) -> None:
+        """Writes a picture of the page's upper part after ``moves`` of its first slider."""
+        self.browser.set_window_size(1_280, 1_100)
+        self.open(address)
+        for _ in range(moves):
+            self.move(0)
+        self.browser.execute_script("document.activeElement.blur()")
+        self.browser.save_screenshot(file)
+
     def open(self, address: str) -> None:
         """Shows the page."""
         self.browser.get(address)
@@ -99,6 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("scenarios", nargs="*", default=SCENARIOS)
     parser.add_argument("--moves", type=int, default=30)
+    parser.add_argument("--picture", metavar="FILE")
     options = parser.parse_args()
     page, server_time = Page(), ServerTime()
     try:
@@ -107,6 +118,10 @@ def main() -> None:
             explorer.fields(Choice())
             server = ExploreServer(explorer)
             threading.Thread(target=server.serve, daemon=True).start()
+            if options.picture:
+                page.draw(server.address, options.moves, options.picture)
+                server.close()
+                break
             page.open(server.address)
             began_ms = page.thread_ms()
             server_time.each_ms.clear()

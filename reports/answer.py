@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from ..sim.control import NO_POLICY
 from ..sim.planes.outcome import ResourceUse, Why
 from ..sim.run.limit import limit_in_words, limits
 from ..sim.run.record import Record
@@ -15,7 +16,7 @@ from .bars import GAIN_MIN
 from .intervals import between, differs_by_chance
 from .runs import Run, moved_bytes, operations_of, recoveries_of
 from .traffic import traffic_answer
-from .words import count, listing, percent, plain, plural, rate, seconds, si, signed_percent
+from .words import all_of, count, listing, percent, plain, plural, rate, seconds, si, signed_percent
 
 NARROW = 0.005  # a range of less than this is none
 
@@ -57,8 +58,8 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
         rates = rate(low, operation), rate(high, operation)
         sentences.append(Markup(text).format(count(len(able), "run"), *rates))
     elif high < 1.005 * low:
-        text = "All {} do about the same: {} on average."
-        sentences.append(Markup(text).format(count(len(able), "run"), rate(high, operation)))
+        text = "{} do about the same: {} on average."
+        sentences.append(Markup(text).format(all_of(len(able), "run"), rate(high, operation)))
     elif len(able) == 2 and (best.record.plane == NATIVE) != (worst.record.plane == NATIVE):
         # A prediction, and what it is of: no rivals.
         real, predicted = (best, worst) if best.record.plane == NATIVE else (worst, best)
@@ -85,28 +86,42 @@ def _what_ran(record: Record) -> Markup:
     machine = record.machine
     nodes = machine.get("nodes") or ()
     threads = sum(len(node.get("cpus") or ()) for node in nodes)
-    size = count(len(nodes), "node")
-    if threads:
-        size += f", {count(threads, 'hardware thread')}"
+    title = str(machine.get("title") or machine.get("name") or "the machine")
+    sizes = [count(len(nodes), "node"), *([count(threads, "hardware thread")] if threads else [])]
+    # Titles of imported machines say how many nodes they have.
+    size = ", ".join(one for one in sizes if one not in title)
     done = []
     for name, value in record.throughput.items():
         done.append(Markup("<strong>{}</strong>").format(rate(value, name)))
         if bounds := between(record, "/s", "throughput", name):
             done[-1] += Markup(" ({})").format(bounds)
-    text = "On {} ({}), under the policy {}, the engine does {}{}."
+    text = "On {}{}{}, the engine does {}{}."
     if record.plane == NATIVE:
         cpus = (record.provenance.get("host") or {}).get("cpus")
         host = f"a real host of {count(cpus, 'CPU')}" if isinstance(cpus, int) else "a real host"
-        text = (
-            f"On {host}, in place of {{}} ({{}}), under the policy {{}}, the engine does {{}}{{}}."
-        )
+        text = f"On {host}, in place of {{}}{{}}{{}}, the engine does {{}}{{}}."
     return Markup(text).format(
-        machine.get("title") or machine.get("name") or "the machine",
-        size,
-        record.policy,
+        title,
+        f" ({size})" if size else "",
+        _under(record.policies),
         _listing(done) if done else "nothing",
         Markup(" on average over {}").format(seconds(record.horizon_s)),
     )
+
+
+def _under(policies: Mapping[str, str]) -> str:
+    """The policies in force; families whose policy is none do nothing and are left out."""
+    found = [
+        f"{family}={name}" if len(policies) > 1 else name
+        for family, name in policies.items()
+        if name != NO_POLICY
+    ]
+    if found:
+        return f", under the {'policy' if len(found) == 1 else 'policies'} {listing(found)}"
+    if len(policies) == 1:
+        family = next(iter(policies))
+        return f", without {'an' if family[0] in 'aeiou' else 'a'} {family} policy"
+    return ", without policies" if policies else ""
 
 
 def _doubts(record: Record) -> Markup:
@@ -149,7 +164,7 @@ def _limit(operations: Sequence[str], why: Why, resources: Sequence[ResourceUse]
     return text + Markup("; 10% more <strong>{}</strong> would bring {}{}.").format(
         best.resource,
         Markup("<strong>{}</strong>").format(signed_percent(best.gain_per_10pct)),
-        Markup(", the next best ({}) {}").format(
+        Markup(", the next best, {}, {}").format(
             helpful[1].resource, signed_percent(helpful[1].gain_per_10pct)
         )
         if len(helpful) > 1

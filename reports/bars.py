@@ -9,7 +9,7 @@ from ..sim.run.recovery import Recovery
 from ..topologies.figure import Figure
 from .charts import INK, LEGEND, polished
 from .runs import COLOURS, Run
-from .words import label, percent, seconds, signed_percent
+from .words import label, label_of_row, percent, seconds, signed_percent
 
 Found = Mapping[str, Sequence[Recovery]]  # by a run's label
 
@@ -40,7 +40,7 @@ def gains(why: Why) -> Figure | None:
     )
     figure.update_yaxes(
         tickvals=rows,
-        ticktext=[label(gain.resource, 34) for gain in shown],
+        ticktext=[label_of_row(gain.resource, 34) for gain in shown],
         autorange="reversed",
         showgrid=False,
     )

@@ -44,7 +44,8 @@
       colour.toLowerCase() in DARK ? `"${DARK[colour.toLowerCase()]}"` : whole);
   }
 
-  const broken = (text) => text.replace(/(.{14,}?) /g, "$1<br>");
+  const broken = (text) =>
+    text.includes("<br>") ? text : text.replace(/(.{14,}?) /g, "$1<br>");
 
   function forPhones(layout, bars) {
     // Names of phases would lie over each other, and axes leave little room.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import textwrap
 from collections.abc import Iterable
 
 UNKNOWN = "–"
@@ -82,6 +83,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", "\u202f")
 
 
+def all_of(number: int, noun: str) -> str:
+    """``Both runs``, ``All 4 runs``."""
+    return f"Both {noun}s" if number == 2 else f"All {count(number, noun)}"
+
+
 def listing(names: Iterable[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     *most, last = names
@@ -97,3 +103,12 @@ def label(text: object, limit: int = 80) -> str:
     """Text for a Plotly picture: what Plotly would read as a tag, entity or template is none."""
     plain = "".join(c if c.isprintable() else " " for c in str(text))
     return html.escape(shortened(plain, limit), quote=False).replace("{", "&#123;")
+
+
+def label_of_row(text: str, width: int) -> str:
+    """The same beside a bar: in two lines of much the same length where it is wider than that."""
+    if len(text) <= width:
+        return label(text, width)
+    half = min(len(text) // 2 + 2, width)
+    lines = textwrap.wrap(text, half, max_lines=2, placeholder=" …", break_on_hyphens=False)
+    return "<br>".join(label(line, half) for line in lines)

@@ -190,7 +190,8 @@ def range_text(field: Schema) -> str:
     for key in ("anyOf", "oneOf", "allOf"):
         found += [text for form in field.get(key, ()) if (text := range_text(form)) != "–"]
     if isinstance(field.get("items"), Mapping):
-        found += [f"each {text}" for text in [range_text(field["items"])] if text != "–"]
+        inner = range_text(field["items"]).removeprefix("each ")  # of lists in a list once
+        found += [f"each {inner}"] if inner != "–" else []
     if _is_quantity(field):
         found = ["above 0, or 0 where that makes sense"]
     return ", ".join(dict.fromkeys(found)) or "–"

@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..inputs import Catalogue, Document, load_yaml
+from ..inputs.kinds import check_kind
 from .build import build_machine
 from .machine import Machine
 from .old_form import present_form
@@ -41,6 +42,7 @@ def machine_from_document(document: Document) -> Machine:
 
 def description_from_document(document: Document) -> MachineDescription:
     """The description in a loaded YAML document; raises InputError with line and column."""
+    check_kind(document, "machine")
     document = present_form(document)
     found = document.read_as(MachineDescription)
     engines = {

@@ -36,6 +36,7 @@ OF_WAYS = (
     "pair_bandwidth",
     "nics",
     "copy_engines",
+    "coherence",
 )
 # What is better though it is longer, or worse though it is larger.
 TURNED = (
@@ -48,6 +49,8 @@ TURNED = (
     "level_lines",
 )
 End = Literal["worse", "better"]
+# How caches agree, where firmware chooses it: snoops take room on links.
+PROTOCOLS: Mapping[End, str] = {"worse": "snoop", "better": "directory"}
 _OTHER: Mapping[End, End] = {"worse": "better", "better": "worse"}
 
 
@@ -96,7 +99,8 @@ def ranged_doubts(description: MachineDescription) -> int:
 
     def count(part: Any) -> int:
         if isinstance(part, Mapping):
-            if part.get("doubtful") is True and isinstance(part.get("range"), list):
+            chosen = "protocol" in part or isinstance(part.get("range"), list)
+            if part.get("doubtful") is True and chosen:
                 return 1
             return sum(count(inner) for inner in part.values())
         return sum(count(inner) for inner in part) if isinstance(part, list) else 0
@@ -111,6 +115,8 @@ def _at(part: Any, end: End, doubtful_only: bool = False) -> Any:
             if doubtful_only and part.get("doubtful") is not True:
                 return part
             return {**part, "value": _bound(part["range"], end)}
+        if "protocol" in part and part.get("doubtful") is True:
+            return {**part, "protocol": PROTOCOLS[end]}
         return {
             name: _at(inner, _OTHER[end] if name in TURNED else end, doubtful_only)
             for name, inner in part.items()

@@ -166,6 +166,15 @@ def message_curves(
     return found
 
 
+def with_adapter(machine: Machine) -> list[int]:
+    """The positions of the nodes that have a network adapter: servers of a cluster."""
+    return [
+        position
+        for position, node in enumerate(machine.nodes)
+        if any(_holds(nic, node.id) for nic in machine.description.nics)
+    ]
+
+
 def _holds(nic: Nic, node_id: int) -> bool:
     first, last = _span(nic)
     return first <= node_id <= last

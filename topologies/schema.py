@@ -302,7 +302,8 @@ class Coherence(Strict):
     reads it, and answers for it (MOESI); else it writes it back at once (MESI).
     ``directory_in_memory``: the home keeps with each line, in its memory, whether other nodes may
     have it: the line is written when another node reads it first, and when the home reads it and
-    its snoops find that no other node has it any more. Systems of tasks play that.
+    its snoops find that no other node has it any more. Systems of tasks play that. ``doubtful``:
+    firmware chooses the protocol, and may have chosen the other one.
     """
 
     protocol: Literal["snoop", "directory"]
@@ -311,6 +312,7 @@ class Coherence(Strict):
     replacement_probes: bool | None = None
     owned: bool | None = None
     directory_in_memory: bool | None = None
+    doubtful: bool = False
     source: str | None = None
 
 

@@ -19,6 +19,7 @@ from pydantic import Field, StrictFloat, StrictInt, StrictStr, model_validator
 
 from ..inputs import DescriptionError, Document, InputError, Strict, load_yaml
 from ..inputs.fields import near
+from ..inputs.kinds import check_kind
 from ..inputs.names import Name
 from ..inputs.quantities import parse_quantity
 from ..inputs.yaml_file import Place
@@ -173,6 +174,7 @@ def load_suite(name_or_path: str, *, seed: int | None = None, only: Iterable[str
     """
     path = _path(name_or_path)
     document = load_yaml(path)
+    check_kind(document, "suite")
     description = document.read_as(SuiteDescription)
     chosen = list(only) or list(description.checks)
     for name in chosen:

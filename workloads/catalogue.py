@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..inputs import Catalogue, DescriptionError, Document, load_yaml
+from ..inputs.kinds import check_kind
 from .schema import WorkloadDescription
 from .workload import Workload, resolve
 
@@ -32,15 +33,15 @@ def workload_from_document(document: Document, base_dir: Path) -> Workload:
 
     Files that it names are looked for in ``base_dir``.
     """
+    check_kind(document, "workload")
     description = document.read_as(WorkloadDescription)
     try:
         return resolve(description, base_dir)
     except DescriptionError as failure:
         place = document.written_place(failure.place)
-        where = ".".join(map(str, place))
         raw = document.part(place)
         token = str(raw) if isinstance(raw, (str, int, float)) else None
-        raise document.error(place, f"{where}: {failure}", token=token) from None
+        raise document.error(place, f"{document.name_of(place)}: {failure}", token=token) from None
 
 
 @lru_cache(maxsize=32)

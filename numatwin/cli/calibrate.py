@@ -168,6 +168,8 @@ def _print(found: Calibration, to: Console) -> None:
         unused.update(source.unused)
     for reason, count in unused.items():
         to.print(f"\nnot used: {count} figures: {reason}", soft_wrap=True)
+    for text in found.warnings:
+        to.print(f"\nwarning: {text}", soft_wrap=True)
     to.print()
     _print_residuals(found, to)
 

@@ -45,14 +45,9 @@ def check_study(file: File, json: Json = False) -> None:
     """Check a study file: list all its errors by line."""
     from pathlib import Path
 
-    from ..sim.studies.description import StudyDescription
     from ..sim.studies.study import study_of
 
-    def read(document: Document) -> None:
-        document.read_as(StudyDescription)
-        study_of(document)
-
-    _tell(file, _errors(Path(file), read), json)
+    _tell(file, _errors(Path(file), study_of), json)
 
 
 def machine_errors(path: Path) -> list[InputError]:

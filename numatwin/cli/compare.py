@@ -20,6 +20,7 @@ from .output import console, latency, number, percent, print_json, table
 if TYPE_CHECKING:
     from ..sim.run.record import Record
 
+PATH_MAX = 36  # characters that fit beside the other columns of a terminal
 ROUNDING = 1e-12  # relative; what differs by less is equal
 
 # How a figure of each unit is put before people.
@@ -71,8 +72,8 @@ def compare(
         table(
             ("", "scenario", "policy", "machine", "plane", "record"),
             (
-                (letter, one.scenario, one.policy, one.machine["name"], one.plane, str(path))
-                for letter, path, one in zip(columns, paths, loaded, strict=True)
+                (letter, one.scenario, one.policy, one.machine["name"], one.plane, path)
+                for letter, path, one in zip(columns, _short(paths), loaded, strict=True)
             ),
             left=6,
         )
@@ -123,6 +124,17 @@ def _method(first: Record, other: Record, paired: bool) -> str:
     if not other.replications:
         return "exact, as its plane draws nothing at random, and compared with the mean of {}"
     return "compared with {} as independent samples (Welch)"
+
+
+def _short(paths: list[Path]) -> list[str]:
+    """The paths; of long ones what differs, without the folders that all of them are in."""
+    texts = [str(path) for path in paths]
+    if max(map(len, texts)) <= PATH_MAX:
+        return texts
+    parents = [path.parent.parts for path in paths]
+    levels = enumerate(zip(*parents, strict=False))
+    common = next((k for k, names in levels if len({*names}) > 1), min(map(len, parents)))
+    return [str(Path("…", *path.parts[common:])) if common > 1 else str(path) for path in paths]
 
 
 def _letters(count: int) -> list[str]:

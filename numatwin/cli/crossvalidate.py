@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .failures import after_interrupt
 from .options import Json
 from .output import binary_size, console, latency, number, percent, print_json, progress_bar, table
-from .status import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -129,7 +129,7 @@ def crossvalidate(
     if result.found.interrupted:
         if not result.rows and out is None:
             raise KeyboardInterrupt
-        raise typer.Exit(INTERRUPTED)
+        raise after_interrupt("printed" if out is None else "kept")
     if not result.holds:
         raise typer.Exit(MISSED)
 

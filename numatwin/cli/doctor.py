@@ -84,6 +84,7 @@ def findings() -> list[Finding]:
             _library(feature, name, package)
             for feature, name, package in (
                 ("study sensitivity", "SALib", "SALib"),
+                ("study search", "optuna", "optuna"),
                 ("study run --scheduler", "distributed", "distributed"),
                 ("explore", "dash", "dash"),
                 ("Record.to_frame in Python", "pandas", "pandas"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .emulate_count import Detail, print_counted, run_and_count
+from .failures import Ended
 from .options import fraction
 from .output import print_json
 
@@ -162,7 +163,7 @@ def emulate(
         raise typer.BadParameter("no command: expected one after '--', or a terminal for a shell")
     try:
         if not command:
-            raise typer.Exit(run_shell(guest, shares=shares))
+            raise Ended(run_shell(guest, shares=shares))
         options: dict[str, Any] = {
             "shares": shares,
             "time_limit_s": time_limit,
@@ -179,7 +180,7 @@ def emulate(
             done = run_in_guest(guest, command, **options)
     except GuestFailure as failure:
         print(f"numatwin: error: {failure}", file=sys.stderr)
-        raise typer.Exit(failure.status) from None
+        raise Ended(failure.status) from None
     if done.out_of_memory is not None:
         print(f"numatwin: the guest ran out of memory: {done.out_of_memory}", file=sys.stderr)
     if json:
@@ -189,7 +190,7 @@ def emulate(
         print_counted(record)
     if record is not None and out is not None:
         record.save(out)
-    raise typer.Exit(done.status)
+    raise Ended(done.status)
 
 
 def _share(text: str) -> Share:

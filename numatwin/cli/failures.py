@@ -25,6 +25,28 @@ DEBUG_VARIABLE = "NUMATWIN_DEBUG"
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
+class Ended(Exception):
+    """Ends a command with ``status``, and a last line where there is one to say."""
+
+    def __init__(self, status: int, text: str = "") -> None:
+        super().__init__(status, text)
+        self.status, self.text = status, text
+
+
+def after_interrupt(fate: str) -> Ended:
+    """Ends a command after Ctrl-C; what was finished by then is ``kept``, or ``printed``."""
+    return Ended(INTERRUPTED, f"interrupted; what was finished is {fate}")
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Work of which each part is kept once it is finished."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise after_interrupt("kept") from None
+
+
 def exit_status(command: Callable[[], object]) -> int:
     """Runs ``command`` and returns the status that the process should leave with."""
     # A stream that the shell closed (``>&-``) is None; what is opened next would take its place.
@@ -38,11 +60,16 @@ def exit_status(command: Callable[[], object]) -> int:
             returned = command()
         sys.stdout.flush()
         status = returned if isinstance(returned, int) else 0  # typer returns that of typer.Exit
-        if status == INTERRUPTED:
-            _print_line("interrupted; what was finished is kept")
+        if status == INTERRUPTED:  # what typer makes of Ctrl-C
+            _print_line("interrupted")
         return status
+    except Ended as end:
+        sys.stdout.flush()
+        if end.text:
+            _print_line(end.text)
+        return end.status
     except (KeyboardInterrupt, typer.Abort):
-        _print_line("interrupted; what was finished is kept")
+        _print_line("interrupted")
         return INTERRUPTED
     except (BrokenPipeError, SystemExit) as failure:
         # typer leaves so once a shell's completion is printed or installed; else it and rich turn
@@ -60,7 +87,7 @@ def exit_status(command: Callable[[], object]) -> int:
 
 @contextmanager
 def _stopped_by_sigterm() -> Iterator[None]:
-    """SIGTERM is Ctrl-C: workers stop, temporary files go, what was finished is kept."""
+    """SIGTERM is Ctrl-C: workers stop, temporary files go."""
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not in_main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -77,7 +104,7 @@ def _other(failure: Exception) -> int:
     from ..inputs.errors import DiskFull, is_interrupt
 
     if is_interrupt(failure):
-        _print_line("interrupted; what was finished is kept")
+        _print_line("interrupted")
         return INTERRUPTED
     LOGGER.debug("%s", type(failure).__name__, exc_info=failure)
     if os.environ.get(DEBUG_VARIABLE):

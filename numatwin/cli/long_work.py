@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from ..sim.run.scenario import Scenario
     from ..sim.studies.designs import Design
     from ..sim.studies.evaluate import Runs
 
@@ -15,24 +16,37 @@ ENDLESS_S = 30 * 86_400.0
 PROBES = 3  # points of a grid: the first, the middle one, the last
 
 
-def announce(expected_s: float, work: str, advice: str) -> None:
+def announce(expected_s: float, work: str, advice: str, bound: str = "about") -> None:
     """Says of long work how long it takes; raises InputError where it takes more than a month."""
     from ..inputs import InputError
 
     if expected_s >= ENDLESS_S:
         raise InputError(
-            f"this would take about {long_time(expected_s)}: {work} ({advice})",
+            f"this would take {bound} {long_time(expected_s)}: {work} ({advice})",
             expected=f"at most {long_time(ENDLESS_S)}",
         )
     if expected_s >= FORECAST_MIN_S:
         print(
-            f"numatwin: this takes about {long_time(expected_s)}: {work} ({advice})",
+            f"numatwin: this takes {bound} {long_time(expected_s)}: {work} ({advice})",
             file=sys.stderr,
         )
 
 
-def announce_points(runs: Runs, design: Design, left: int, jobs: int | None) -> None:
-    """The same of ``left`` points of a sweep or study, where they are played event by event."""
+def announce_run(scenario: Scenario, advice: str) -> None:
+    """The same of one run, which is played event by event."""
+    from ..inputs.quantities import time_text
+    from ..sim.run.expected_work import expected_wall_s
+
+    horizon = time_text(scenario.horizon_s)
+    announce(expected_wall_s(scenario), f"{scenario.statistics.replications} × {horizon}", advice)
+
+
+def announce_points(
+    runs: Runs, design: Design, left: int, jobs: int | None, bound: str = "about"
+) -> None:
+    """The same of ``left`` runs of a sweep or study, where they are played event by event; some of
+    ``design`` tell how long one takes.
+    """
     import joblib
 
     from ..inputs import DescriptionError, InputError
@@ -54,6 +68,7 @@ def announce_points(runs: Runs, design: Design, left: int, jobs: int | None) -> 
             each_s * left / min(workers, left),
             f"{left:,} runs, on average {long_time(each_s)} each",
             "a shorter horizon, fewer replications or fewer points change that",
+            bound,
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .failures import after_interrupt
 from .files import check_ending
 from .options import Json
 from .output import (
@@ -20,7 +21,6 @@ from .output import (
     progress_bar,
     table,
 )
-from .status import INTERRUPTED
 
 if TYPE_CHECKING:
     from ..topologies.measurements import Measurement, Reading
@@ -69,9 +69,7 @@ def measure(
             partial = " (partial: interrupted)" if result.interrupted else ""
             console().print(f"\nMachine file: {out}{partial}", soft_wrap=True)
     if result.interrupted:
-        if out is None:
-            raise KeyboardInterrupt
-        raise typer.Exit(INTERRUPTED)
+        raise after_interrupt("printed" if out is None else "kept")
 
 
 def as_json(description: MachineDescription, result: Result) -> dict[str, Any]:

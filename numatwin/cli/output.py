@@ -61,7 +61,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 
 
     made = Table(box=None, pad_edge=False, header_style="bold")
     for k, column in enumerate(columns):
-        made.add_column(Text(column), justify="left" if k < left else "right", no_wrap=k == 0)
+        made.add_column(
+            Text(column),
+            justify="left" if k < left else "right",
+            no_wrap=k == 0,
+            overflow="fold" if k else "ellipsis",  # a path is broken, not cut
+        )
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))
     return made

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .failures import after_interrupt
 from .options import Json
 from .output import console, latency, number, percent, print_json, progress_bar, table
 
@@ -94,6 +95,8 @@ def regress(
         why = str(failure) if isinstance(failure, InputError) else None
         _tell(loaded, results, json, strict)
         _keep_junit(loaded, results, junit, why, strict)
+        if results and why is None:
+            raise after_interrupt("printed") from None
         raise
     _tell(loaded, results, json, strict)
     _keep_junit(loaded, results, junit, None, strict)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .failures import after_interrupt
 from .files import alone_in
-from .long_work import announce, forecast
+from .long_work import announce_run, forecast
 from .options import (
     Json,
     OtherMachine,
@@ -26,7 +27,7 @@ from .options import (
     bundled_workloads,
     fraction,
 )
-from .output import console, latency, print_json, progress_bar
+from .output import console, print_json, progress_bar
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
@@ -161,7 +162,7 @@ def _run_and_keep(
 
     interrupted: RunInterrupted | None = None
     if loaded.plane in DRAWING_PLANES:
-        _announce(loaded)
+        announce_run(loaded, "'--set horizon=…' and '--replications' change that")
     work = "running" if loaded.plane in ("native", "emulator") else "simulating"
     with progress_bars("loading", work) as (loading, progress):
         try:
@@ -203,7 +204,7 @@ def _run_and_keep(
         kept = "what was finished is kept" if out is not None else "what was finished is printed"
         raise InputError(f"{interrupted.lost}; {kept}")
     if interrupted is not None:
-        raise interrupted
+        raise after_interrupt("printed" if out is None else "kept")
 
 
 @contextmanager
@@ -222,17 +223,6 @@ def _others_counted(scenario: str) -> Iterator[None]:
         if count > 1:
             failure.hint = f"'numatwin scenario check {scenario}' lists all {count} errors"
         raise
-
-
-def _announce(loaded: Scenario) -> None:
-    """Says of long work, before it begins, how long it takes; refuses what cannot end."""
-    from ..sim.run.expected_work import expected_wall_s
-
-    announce(
-        expected_wall_s(loaded),
-        f"{loaded.statistics.replications} × {latency(loaded.horizon_s * 1e9)}",
-        "'--set horizon=…' and '--replications' change that",
-    )
 
 
 def _with_effects(record: Record, loaded: Scenario) -> Record:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .failures import keeping
 from .figures import (
     curve_of,
     factor_names,
@@ -78,7 +79,7 @@ def run_study_file(
     left = min(points if restart else points - progressed(study, folder).done, limit or points)
     if left and scheduler is None:  # nobody knows how many workers a scheduler has
         announce_points(study.runs, study.design, left, jobs)
-    with progress_bar("simulating") as progress:
+    with keeping(), progress_bar("simulating") as progress:
         done = run_study(
             study,
             folder,

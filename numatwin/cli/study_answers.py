@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .figures import factor_names, factor_values, written_figure
+from .long_work import announce_points
 from .options import Jobs, Json
 from .output import console, percent, print_json, print_whole, progress_bar, table
 from .study import File, Out
@@ -219,8 +220,9 @@ def study_sensitivity(
 ) -> None:
     """Show which factors, or doubtful facts, decide the result."""
     from ..inputs import InputError
+    from ..sim.studies.designs import one_at_a_time
     from ..sim.studies.metrics import check_metric
-    from ..sim.studies.sensitivity import fact_factors, screening, sensitivity
+    from ..sim.studies.sensitivity import fact_factors, runs_of, screening, sensitivity
     from ..sim.studies.study import load_study
 
     study = load_study(file)
@@ -236,6 +238,8 @@ def study_sensitivity(
         )
     check_metric(name, operations, "--metric" if metric else None)
     factors = fact_factors(study.runs.base) if facts else list(study.factors)
+    runs = points * (len(factors) + (1 if method is Method.morris else 2))
+    announce_points(runs_of(study, factors, name), one_at_a_time(factors), runs, jobs)
     if method is Method.morris:
         with progress_bar("simulating") as progress:
             screened = screening(

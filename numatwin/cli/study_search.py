@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .failures import keeping
 from .figures import factor_names, factor_values, ratio, written_figure
+from .long_work import announce_points, announce_run
 from .options import Jobs, Json
 from .output import console, percent, print_json, print_whole, progress_bar, table
 from .study import File, Out
 
 if TYPE_CHECKING:
+    from ..sim.run.scenario import Scenario
     from ..sim.studies.results import Results
     from ..sim.studies.search import Found
     from ..sim.studies.study import Study
@@ -52,12 +55,19 @@ def study_search(
     study = load_study(file)
     folder = out or Path("out") / f"search-{study.name}"
     check_folder(folder)
-    with progress_bar("searching") as progress:
+    left = searching.runs_left(study, folder, runs, restart)
+    if left:
+        announce_points(study.runs, study.design, left, jobs, "at most")
+    with keeping(), progress_bar("searching") as progress:
         found = searching.search(
             study, folder, runs_max=runs, seed=seed, jobs=jobs, restart=restart, progress=progress
         )
-    with progress_bar("verifying") as progress:
-        checked = list(searching.verify(study, found, folder, jobs, progress)) if verify else []
+    with keeping(), progress_bar("verifying") as progress:
+        checked = (
+            list(searching.verify(study, found, folder, jobs, progress, _announce))
+            if verify
+            else []
+        )
     if json:
         print_json(
             {
@@ -73,6 +83,10 @@ def study_search(
         )
         return
     _print(study, found, checked)
+
+
+def _announce(scenario: Scenario) -> None:
+    announce_run(scenario, "--no-verify leaves this run on the event plane out")
 
 
 def _row(results: Results, at: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .failures import after_interrupt
 from .figures import curve_of, factor_names, factor_values, heading, written_figure
 from .long_work import announce_points
 from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed
@@ -97,7 +98,7 @@ def sweep(
     runs = Runs(base, paths, tuple(factor.unit for factor in design.factors), metrics)
     announce_points(runs, design, design.count, jobs)
     rows: list[dict[str, Any]] = []
-    interrupted = False
+    stopped = False
     with progress_bar("simulating") as progress:
         try:
             for some in run_points(runs, design.points(), expected=design.count, jobs=jobs):
@@ -106,7 +107,7 @@ def sweep(
         except KeyboardInterrupt:
             if not rows:
                 raise
-            interrupted = True
+            stopped = True
     rows.sort(key=lambda row: row[POINT])
     if all(ERROR in row for row in rows):
         raise InputError(str(rows[0][ERROR]))
@@ -125,8 +126,8 @@ def sweep(
         )
     if out is not None:
         _keep(out, base.load().title or scenario, design, rows, quiet=json or csv_)
-    if interrupted:
-        raise KeyboardInterrupt
+    if stopped:
+        raise after_interrupt("printed" if out is None else "kept")
 
 
 def _as_json(scenario: str, design: Design, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from .files import check_ending
+from .long_work import announce, long_time
 from .machine import MachineArgument
 from .options import Json
 from .output import console, number, percent, print_json, progress_bar, table
@@ -59,7 +60,7 @@ def find_threshold(
         check_writable(out)
     loaded = load_machine(machine)
     with progress_bar("searching") as progress:
-        found = threshold_search()(loaded, on.value, progress, backlog=backlog)
+        found = threshold_search()(loaded, on.value, progress, backlog=backlog, before=_announce)
     if out is not None:
         write_text_atomically(out, machine_yaml(found.description))
     if json:
@@ -85,3 +86,8 @@ def find_threshold(
     )
     if out is not None:
         to.print(f"Machine: {out}")
+
+
+def _announce(runs: int, each_s: float) -> None:
+    work = f"{runs} runs, {long_time(each_s)} each, or fewer"
+    announce(runs * each_s, work, "on the flow plane it takes seconds", "at most")

@@ -5,6 +5,7 @@ None of them changes the document it is given; each part still knows where it co
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from .yaml_file import Document, Place
@@ -26,11 +27,11 @@ def changed(document: Document, place: Place, value: Any, source: str) -> Docume
 
     Mappings on the way are made where there are none; a position in a list must be there.
     """
-    made = Document(
-        _with(document.value, place, value),
-        document.file,
-        {at: mark for at, mark in document.marks.items() if at[: len(place)] != place},
-        {at: by for at, by in document.sources.items() if at[: len(place)] != place},
+    made = replace(
+        document,
+        value=_with(document.value, place, value),
+        marks={at: mark for at, mark in document.marks.items() if at[: len(place)] != place},
+        sources={at: by for at, by in document.sources.items() if at[: len(place)] != place},
     )
     for depth in range(1, len(place)):
         if place[:depth] not in made.marks:
@@ -48,11 +49,11 @@ def moved(document: Document, place: Place, to: Place) -> Document:
     def there(at: Place) -> Place:
         return (*to, *at[depth:]) if at[:depth] == place else at
 
-    made = Document(
-        _with(_without(document.value, place), to, document.part(place)),
-        document.file,
-        {there(at): mark for at, mark in document.marks.items()},
-        {there(at): source for at, source in document.sources.items()},
+    made = replace(
+        document,
+        value=_with(_without(document.value, place), to, document.part(place)),
+        marks={there(at): mark for at, mark in document.marks.items()},
+        sources={there(at): source for at, source in document.sources.items()},
     )
     for length in range(1, len(to)):  # mappings that were made on the way
         if to[:length] not in made.known_places():
@@ -69,6 +70,7 @@ def part_of(document: Document, place: Place) -> Document:
         document.source_of(place),
         {at[depth:]: document.marks[at] for at in inside if at in document.marks},
         {at[depth:]: document.source_of(at) for at in inside},
+        (*document.within, *place),
     )
 
 

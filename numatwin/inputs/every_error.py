@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .changes import changed, moved
 from .errors import InputError, Place
@@ -152,7 +152,7 @@ def _deleted(document: Document, place: Place) -> Document:
     around = document.part(place[:-1])
     kept = {key: value for key, value in around.items() if key != place[-1]}
     if len(place) == 1:
-        return Document(kept, document.file, document.marks, document.sources)
+        return replace(document, value=kept)
     made = changed(document, place[:-1], kept, document.source_of(place[:-1]))
     inside = {at: mark for at, mark in document.marks.items() if at[: len(place)] != place}
-    return Document(made.value, document.file, inside, document.sources)
+    return replace(document, value=made.value, marks=inside)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -22,6 +22,26 @@ class Fault(NamedTuple):
     expected: str | None = None
 
 
+class Read(Protocol):
+    """What was read: a plain value, where its parts stand, and what they are called."""
+
+    value: Any
+
+    @property
+    def marks(self) -> Mapping[Place, tuple[int, int]]:
+        """Line and column of each part."""
+
+    @property
+    def within(self) -> Place:
+        """The part of its file that it is."""
+
+    def name_of(self, place: Place, /) -> str:
+        """A part's name in messages."""
+
+    def part(self, place: Place, /) -> Any:
+        """The plain value at ``place``, None where there is none."""
+
+
 def part_at(value: Any, place: Place) -> Any:
     """The part of a plain value at ``place``, None where there is none."""
     for key in place:
@@ -32,16 +52,18 @@ def part_at(value: Any, place: Place) -> Any:
     return value
 
 
+def path_of(place: Place) -> str:
+    """A place in words: ``operations.lookup.share``."""
+    return ".".join(map(str, place)) or "file"
+
+
 def schema_faults(
-    value: Any,
-    marks: Mapping[Place, tuple[int, int]],
-    failure: ValidationError,
-    model: type[BaseModel],
-    root: Place,
+    document: Read, failure: ValidationError, model: type[BaseModel], root: Place
 ) -> list[Fault]:
-    """The faults that kept the part at ``root`` of ``value`` from being a ``model``, in the order
+    """The faults that kept the part at ``root`` of a document from being a ``model``, in the order
     in which they stand in the file. Of several forms that a part may have, one fault tells.
     """
+    value = document.value
     problems = failure.errors(include_url=False, include_context=True)
     located = [(_place(value, (*root, *problem["loc"])), problem) for problem in problems]
     # A list is also too short where an item of it does not fit: that is the fault to tell.
@@ -51,11 +73,11 @@ def schema_faults(
         if problem["type"] not in ("too_short", "too_long")
         or not any(len(at) > len(place) and at[: len(place)] == place for at, _ in located)
     ]
-    located.sort(key=lambda pair: marks.get(pair[0], (1, 1)))
+    located.sort(key=lambda pair: document.marks.get(pair[0], (1, 1)))
     faults, seen = [], set[tuple[object, ...]]()
     for place, problem in located:
         form = _form(value, (*root, *problem["loc"]), problem["type"] == "missing")
-        fault = _fault(value, place, problem, model, root)
+        fault = _fault(document, place, problem, model, root)
         if form not in seen and fault not in faults:
             faults.append(fault)
         if form is not None:
@@ -88,23 +110,24 @@ def _is_inside(value: Any, key: str | int) -> bool:
     )
 
 
+def _inside(document: Read, place: Place) -> str:
+    return f" in {document.name_of(place)}" if (*document.within, *place) else ""
+
+
 def _fault(
-    value: Any, place: Place, problem: ErrorDetails, model: type[BaseModel], root: Place
+    document: Read, place: Place, problem: ErrorDetails, model: type[BaseModel], root: Place
 ) -> Fault:
-    kind, name = problem["type"], ".".join(map(str, place)) or "file"
+    kind, name = problem["type"], document.name_of(place)
     if kind == "extra_forbidden":
-        inside = f" in {'.'.join(map(str, place[:-1]))}" if len(place) > 1 else ""
         names = field_names(model, place[len(root) : -1]) if place else []
         return Fault(
             place,
-            f"unknown field '{place[-1] if place else ''}'{inside}",
+            f"unknown field '{place[-1] if place else ''}'{_inside(document, place[:-1])}",
             expected=near(place[-1], names) if place else None,
         )
     if kind == "missing":
         missing = problem["loc"][-1]
-        return Fault(
-            (*place, missing), f"missing field '{missing}'{' in ' + name if place else ''}"
-        )
+        return Fault((*place, missing), f"missing field '{missing}'{_inside(document, place)}")
     if kind == "union_tag_invalid":
         tag = problem["ctx"]["discriminator"].strip("'")
         said, known = str(problem["ctx"]["tag"]), f"one of {problem['ctx']['expected_tags']}"
@@ -115,8 +138,8 @@ def _fault(
     error = problem.get("ctx", {}).get("error")
     if isinstance(error, DescriptionError):  # of a check that knows which field is at fault
         place = (*place, *error.place)
-        name = ".".join(map(str, place))
-    raw = part_at(value, place)
+        name = document.name_of(place)
+    raw = document.part(place)
     token = str(raw) if isinstance(raw, (str, int, float, bool)) else None
     if expected := expected_by(problem):
         return Fault(place, name, token, expected)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from .errors import DescriptionError as DescriptionError
 from .errors import InputError
 from .errors import Place as Place
 from .regular import check_regular
-from .schema_faults import part_at, schema_faults
+from .schema_faults import part_at, path_of, schema_faults
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str")}
@@ -65,13 +65,18 @@ class Document:
     """A loaded file: its plain value, and where each of its parts stands.
 
     ``sources``: what the parts come from that do not come from ``file``; a part from elsewhere than
-    a file (``--set path=value``) has no mark.
+    a file (``--set path=value``) has no mark. ``within``: the part of its file that it is.
     """
 
     value: Any
     file: str
     marks: dict[Place, tuple[int, int]] = field(default_factory=dict)
     sources: dict[Place, str] = field(default_factory=dict)
+    within: Place = ()
+
+    def name_of(self, place: Place) -> str:
+        """The part at ``place`` in words: its path in the file."""
+        return path_of((*self.within, *place))
 
     def source_of(self, place: Place) -> str:
         """What the part at ``place`` comes from: a file, or a setting."""
@@ -114,11 +119,11 @@ class Document:
             shorter = min(len(at), len(place))
             return at[:shorter] == place[:shorter]
 
-        return Document(
-            value,
-            self.file,
-            {at: mark for at, mark in self.marks.items() if kept(at)},
-            {at: source for at, source in self.sources.items() if kept(at)},
+        return replace(
+            self,
+            value=value,
+            marks={at: mark for at, mark in self.marks.items() if kept(at)},
+            sources={at: source for at, source in self.sources.items() if kept(at)},
         )
 
     def read_as(self, model: type[Model], place: Place = ()) -> Model:
@@ -128,7 +133,7 @@ class Document:
         try:
             return model.model_validate(self.part(place))
         except ValidationError as failure:
-            faults = schema_faults(self.value, self.marks, failure, model, place)
+            faults = schema_faults(self, failure, model, place)
             first, *others = (
                 self.error(fault.place, fault.message, token=fault.token, expected=fault.expected)
                 for fault in faults

@@ -160,22 +160,24 @@ def _loaded_latency(machine: Machine) -> Iterator[Assumption]:
 def _coherence(machine: Machine) -> Iterator[Assumption]:
     """``CostModel.snoop_domain``."""
     with_cores = sum(node.cores > 0 for node in machine.nodes)
-    if machine.description.coherence is not None or with_cores < 2 or not machine.links:
+    known = machine.description.coherence
+    if (known is not None and not known.doubtful) or with_cores < 2 or not machine.links:
         return
-    none, snoop = "no snoops", {"protocol": "snoop"}
+    none, all_probed, snoop = "no snoops", "every miss probes all nodes", {"protocol": "snoop"}
     # A snoop takes no room on links whose messages are not known to.
     requests: dict[Place, Any] = {
         ("machine", "link_types", name, "request"): "8 B"
         for name, kind in machine.description.link_types.items()
         if kind.request is None
     }
+    unknown = "Unknown: assumed to be an exact directory; source snooping probes all nodes"
     yield Assumption(
         "coherence",
-        none,
+        all_probed if known is not None and known.protocol == "snoop" else none,
         "",
-        "Unknown: assumed to be an exact directory; source snooping probes all nodes",
+        unknown if known is None else known.source or "The machine file marks it as doubtful",
         Variant(none, {("machine", "coherence"): {"protocol": "directory"}}),
-        Variant("every miss probes all nodes", {("machine", "coherence"): snoop, **requests}),
+        Variant(all_probed, {("machine", "coherence"): snoop, **requests}),
     )
 
 

@@ -1,18 +1,13 @@
-"""Estimates the duration of a run on an event-driven plane from its first moments."""
+"""Estimates how long a run on an event-driven plane takes."""
 
 from __future__ import annotations
 
-import time
-
 import joblib
 
+from ..planes.expected_time import expected_time_s
 from .replications import PILOT
 from .runner import maker_of
 from .scenario import Scenario
-
-# Played is at most this part of the horizon, in about so much time: what is over by then is short.
-PART_MAX, PROBE_S = 1 / 64, 0.1
-FIRST_PART, FIRST_MAX_S = 2.0**-24, 1e-3
 
 
 def expected_wall_s(scenario: Scenario) -> float:
@@ -33,13 +28,4 @@ def _pilots(scenario: Scenario) -> int:
 
 
 def _replication_s(scenario: Scenario) -> float:
-    """From the simulated time that a probe plays per second, once the first moments are over."""
-    plane = maker_of(scenario)(scenario, PILOT)
-    until_s, took_s = min(scenario.horizon_s * FIRST_PART, FIRST_MAX_S), 0.0
-    played_s = until_s
-    plane.advance(until_s)
-    while took_s < PROBE_S and until_s < scenario.horizon_s * PART_MAX:
-        began = time.perf_counter()
-        plane.advance(2.0 * until_s)
-        took_s, played_s, until_s = time.perf_counter() - began, until_s, 2.0 * until_s
-    return float(took_s / played_s * scenario.horizon_s)
+    return expected_time_s(maker_of(scenario)(scenario, PILOT), scenario.horizon_s)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...inputs import Catalogue, Document, Setting, changed, load_yaml, merged, parse_setting
 from ...inputs.errors import Place
+from ...inputs.kinds import check_kind
 from ...inputs.quantities import time_text
 from ...inputs.shared_work import once
 from ...topologies import Machine
@@ -194,6 +195,7 @@ def _loaded(path: str | Path) -> Document:
 
 def extended(document: Document, depth: int = 0) -> Document:
     """The document over the one that it extends, which may extend another."""
+    check_kind(document, "scenario")
     place = ("extends",)
     if not isinstance(document.value, dict) or "extends" not in document.value:
         return document

@@ -25,6 +25,7 @@ import numpy as np
 from ...inputs import InputError, parse_setting
 from ...inputs.shared_work import SharedWork
 from ..kernel.streams import stream_key
+from ..run.scenario import Scenario
 from .engine import run_points
 from .evaluate import ERROR, POINT, WALL, Row, rows_of
 from .factors import Factor
@@ -59,6 +60,21 @@ class Found:
     grid: int
 
 
+def runs_left(study: Study, folder: Path, runs_max: int | None, restart: bool) -> int:
+    """How many runs a search makes at most, besides those whose rows ``folder`` has."""
+    known = 0 if restart else len(Store(folder).done()[0])
+    points = math.prod(axis.count for axis in _space(study))
+    return max(int(min(_most(points, runs_max), points)) - known, 0)
+
+
+def _most(points: float, runs_max: int | None) -> int:
+    return runs_max if runs_max is not None else min(RUNS_MAX, max(ROUND, int(points // 2)))
+
+
+def _space(study: Study) -> list[_Axis]:
+    return [_Axis(factor, study.design.kind in SAMPLED) for factor in study.factors]
+
+
 def search(
     study: Study,
     folder: Path,
@@ -76,9 +92,9 @@ def search(
     if study.objective is None:
         raise InputError("no objective", study.file, expected="'objective: minimise cost' or such")
     optuna = _optuna()
-    space = [_Axis(factor, study.design.kind in SAMPLED) for factor in study.factors]
+    space = _space(study)
     points = math.prod(axis.count for axis in space)
-    most = runs_max if runs_max is not None else min(RUNS_MAX, max(ROUND, int(points // 2)))
+    most = _most(points, runs_max)
     corners = _corners(space, seed)
     store = _opened(study, folder, seed, restart)
     known = {row[POINT]: row for row in rows_in(store.read())} if store.identity() else {}
@@ -150,9 +166,11 @@ def verify(
     folder: Path,
     jobs: int | None = None,
     progress: Callable[[float], None] | None = None,
+    before: Callable[[Scenario], None] = lambda scenario: None,
 ) -> Iterator[tuple[int, Results]]:
     """The best points on the event plane, each with its one row, until one holds all constraints
     there too, three at most. Nothing where the study itself is on a plane that plays operations.
+    ``before``: told of each run that is to be made.
     """
     if study.runs.base.load().plane in PLANES or {"on", "plane"} & set(study.runs.paths):
         return
@@ -169,6 +187,12 @@ def verify(
         if point not in known:
             values = tuple(found.results.rows[at].get(path) for path in study.runs.paths)
             report = progress or (lambda part: None)
+            try:
+                scenario = runs.base.load(*runs.settings(point, values))
+            except InputError:
+                pass  # its row will say so
+            else:
+                before(scenario)
             made = rows_of(runs, [(point, values)], SharedWork(), report, workers=jobs)
             store.add(made, len(known))
             known |= {row[POINT]: row for row in made}
@@ -337,4 +361,4 @@ def _optuna() -> Any:
     return optuna
 
 
-__all__ = ["Found", "search", "study_grid", "verify"]
+__all__ = ["Found", "runs_left", "search", "study_grid", "verify"]

@@ -26,11 +26,12 @@ from typing import Any
 import numpy as np
 
 from ...inputs import InputError
+from ...topologies.corners import PROTOCOLS
 from ..run.scenario import Scenario
 from . import designs
 from .base import Base
 from .engine import run_points
-from .evaluate import ERROR, POINT
+from .evaluate import ERROR, POINT, Runs
 from .factors import Distribution, Factor
 from .levels import Levels, in_unit, is_number, split_number
 from .metrics import Metrics
@@ -103,13 +104,21 @@ def fact_factors(base: Base) -> list[Factor]:
     found = machine_facts(scenario)
     if not found:
         name = scenario.machine.name
-        raise InputError(f"machine '{name}' has no doubtful facts with a range")
+        raise InputError(
+            f"machine '{name}' has no doubtful facts with a range",
+            expected="facts with 'doubtful: true', as 'numatwin machine import' writes them",
+        )
     return found
 
 
 def machine_facts(scenario: Scenario) -> list[Factor]:
-    """The doubtful facts of its machine that have a range, as uniform factors."""
+    """The doubtful facts of its machine that have a range, as uniform factors, and its protocol of
+    coherence where firmware chooses it.
+    """
     found = []
+    coherence = scenario.machine.description.coherence
+    if coherence is not None and coherence.doubtful:
+        found.append(Factor("machine.coherence.protocol", Levels(tuple(PROTOCOLS.values()), "")))
     for path in scenario.machine.doubtful:
         fact = _at(scenario.machine.plain, path)
         ends = fact.get("range") if isinstance(fact, Mapping) else None
@@ -203,6 +212,16 @@ def _problem(factors: Sequence[Factor]) -> dict[str, Any]:
     }
 
 
+def runs_of(study: Study, factors: Sequence[Factor], metric: str) -> Runs:
+    """Runs of the study's scenario that differ in ``factors``."""
+    return replace(
+        study.runs,
+        paths=tuple(factor.path for factor in factors),
+        units=tuple(factor.unit for factor in factors),
+        metrics=Metrics((metric,)),
+    )
+
+
 class _Sample:
     """Runs at ``parts`` (N, k) of the factors' probability, of a design of that ``kind``; ``size``
     of them after each other are a group: one of the ``groups``, in words.
@@ -226,12 +245,7 @@ class _Sample:
         that nothing can be said.
         """
         design = designs.sampled(self.kind, factors, self.parts)
-        runs = replace(
-            study.runs,
-            paths=tuple(factor.path for factor in factors),
-            units=tuple(factor.unit for factor in factors),
-            metrics=Metrics((metric,)),
-        )
+        runs = runs_of(study, factors, metric)
         figures = np.full(design.count, np.nan)
         failed: set[int] = set()
         done = 0

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._version import __version__
 from ...inputs import Document, InputError, load_yaml
+from ...inputs.kinds import check_kind
 from ...inputs.yaml_file import Place
 from ..run.scenario import CATALOGUE as SCENARIOS
 from . import designs
@@ -62,6 +63,7 @@ def load_study(path: str | Path) -> Study:
 
 def study_of(document: Document) -> Study:
     """The study that a document describes; raises InputError."""
+    check_kind(document, "study")
     described = document.read_as(StudyDescription)
     folder = Path(document.file).parent
     base = _base(document, described, folder)

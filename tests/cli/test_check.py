@@ -88,6 +88,56 @@ def test_a_scenario_with_its_machine_and_workload(numatwin: CommandLine) -> None
     assert sum(place.startswith("w.yaml") for place in places) >= 1
 
 
+def test_errors_of_parts_that_a_scenario_holds_say_whose_they_are(numatwin: CommandLine) -> None:
+    Path("s.yaml").write_text(
+        "name: s\nsystem: {kind: eris}\nhorizon: 1 s\n"
+        "machine:\n  nodes: 3\n"
+        "workload:\n  objects: {t: {kind: index, size: 3}}\n  operations: []\n"
+    )
+    lines = told(numatwin, "scenario", "check", "s.yaml")
+    assert "s.yaml:4:1: missing field 'name' in machine" in lines
+    assert "s.yaml:5:10: machine.nodes: found '3', expected a list" in lines
+    assert "s.yaml:6:1: missing field 'name' in workload" in lines
+    unknown = "unknown field 'size' in workload.objects.t: expected 'key_size'"
+    assert f"s.yaml:7:36: {unknown}" in lines
+    assert "s.yaml:8:3: workload.operations: expected a mapping" in lines
+
+
+@pytest.mark.parametrize("expected", ["machine", "workload", "scenario", "study"])
+@pytest.mark.parametrize(
+    ("kind", "text", "command"),
+    [
+        ("machine", MACHINE, "machine check"),
+        ("workload", "name: w\noperations: {}\n", "workload check"),
+        ("scenario", SCENARIO, "scenario check"),
+        ("scenario", "extends: eris-fig13\n", "scenario check"),
+        ("study", "scenario: eris-fig13\nfactors: {}\n", "study check"),
+        ("suite", "name: s\nchecks: {}\n", "regress"),
+    ],
+)
+def test_a_file_of_another_kind(
+    numatwin: CommandLine, kind: str, text: str, command: str, expected: str
+) -> None:
+    Path("f.yaml").write_text(text)
+    done = numatwin(expected, "check", "f.yaml")
+    line = f"f.yaml:1:1: this is a {kind} file: expected a {expected} file (try 'numatwin {command}"
+    assert (line in done.out) == (kind != expected)
+
+
+def test_commands_that_are_given_a_file_of_another_kind(numatwin: CommandLine) -> None:
+    Path("f.yaml").write_text("extends: eris-fig13\n")
+    line = "numatwin: error: f.yaml:1:1: this is a scenario file: expected a {} file (try 'numatwin"
+    for expected, words in (
+        ("machine", ("run", "eris-fig13", "--machine", "f.yaml")),
+        ("workload", ("run", "eris-fig13", "--workload", "f.yaml")),
+        ("study", ("study", "run", "f.yaml")),
+        ("suite", ("regress", "f.yaml")),
+    ):
+        done = numatwin(*words)
+        assert done.status == 2
+        assert done.err.startswith(line.format(expected))
+
+
 def test_what_its_parts_have_in_common(numatwin: CommandLine) -> None:
     text = SCENARIO.format(machine="amd-8n-ht", workload="lookup-zipf")
     Path("s.yaml").write_text(text)

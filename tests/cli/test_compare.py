@@ -63,6 +63,17 @@ def test_ratios_are_to_the_first(numatwin: CommandLine) -> None:
     assert found["latency_ns.lookup.p99"]["values"] == [None, None]
 
 
+def test_long_paths_show_what_differs(numatwin: CommandLine) -> None:
+    folder = "a-folder-of-a-long-name/" * 5
+    one, other = saved(f"{folder}one/flow"), saved(f"{folder}other/flow")
+    lines = numatwin("compare", one, other).out.splitlines()
+    assert [line.split()[-1] for line in lines[1:3]] == ["…/one/flow", "…/other/flow"]
+    # What they have in common is kept where they have no folder in common; nothing is cut off.
+    lines = numatwin("compare", one, saved(f"other/{folder}flow")).out.split("\n\n")[0].split("\n")
+    paths = "".join(line.split()[-1] for line in lines[1:])
+    assert paths == f"{folder}one/flowother/{folder}flow"
+
+
 def test_what_only_one_record_has(numatwin: CommandLine) -> None:
     found = rows(numatwin, saved("a"), saved("b", throughput={"scan": 7.0}, energy_J=12.0))
     assert found["throughput.lookup"]["values"] == [2e8, None]

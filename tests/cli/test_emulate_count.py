@@ -12,9 +12,22 @@ from emulator_needed import needs_emulator
 from numatwin.inputs import InputError
 from numatwin.reports import write_report
 from numatwin.sim.run.record import Record, load_record
+from numatwin.topologies import emulator
 
 # Two nodes, a processor each.
 SMALL = ("emulate", "opteron-4n", "--nodes", "2", "--scale", "1/128")
+
+
+def test_a_program_that_ends_as_if_interrupted_is_not(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its status is the command's, and nobody pressed Ctrl-C."""
+    ended = emulator.GuestRun(130, b"", b"", 1.0, 1.0)
+    monkeypatch.setattr(emulator, "run_in_guest", lambda *_, **__: ended)
+    monkeypatch.setattr(sys, "stdin", None)
+    done = numatwin(*SMALL, "--json", "--", "false")
+    assert done.status == 130
+    assert "interrupted" not in done.err
 
 
 @needs_emulator

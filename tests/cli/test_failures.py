@@ -97,7 +97,24 @@ def test_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
         raise KeyboardInterrupt
 
     assert failures.exit_status(interrupted) == 130
-    assert capsys.readouterr().err.count("\n") == 1
+    assert capsys.readouterr().err == "numatwin: interrupted\n"
+
+
+def test_interrupt_of_work_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        with failures.keeping():
+            raise KeyboardInterrupt
+
+    assert failures.exit_status(interrupted) == 130
+    assert capsys.readouterr().err == "numatwin: interrupted; what was finished is kept\n"
+
+
+def test_a_program_that_ends_as_if_interrupted(capsys: pytest.CaptureFixture[str]) -> None:
+    def ended() -> None:
+        raise failures.Ended(130)
+
+    assert failures.exit_status(ended) == 130
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
@@ -117,7 +134,7 @@ def test_interrupt_from_outside(sent: signal.Signals) -> None:
     os.close(write)
     os.close(read)
     assert (process.returncode, out) == (130, "")
-    assert err == "numatwin: interrupted; what was finished is kept\n"
+    assert err == "numatwin: interrupted\n"
 
 
 def _waits(pid: int) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,21 @@ def test_doctor_names_what_is_missing(
     assert "-m numatwin.topologies.emulator" in kernel.install
     monkeypatch.setattr(doctor, "_module", lambda name: f"No module named '{name}'")
     assert numatwin("doctor").status == 1
+
+
+def test_doctor_knows_every_optional_package(numatwin: CommandLine) -> None:
+    setup = ConfigParser()
+    setup.read(Path(__file__).parents[2] / "setup.cfg")
+    extras = setup["options.extras_require"]
+    wanted = {
+        re.split(r"[ ><=]", line)[0]
+        for name, lines in extras.items()
+        if name not in ("test", "lint")
+        for line in lines.split("\n")
+        if line
+    }
+    found = numatwin("doctor", "--json").json()["findings"]
+    assert wanted <= {one["needs"] for one in found}
 
 
 def complete(words: str) -> list[str]:

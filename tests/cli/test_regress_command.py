@@ -202,7 +202,7 @@ def test_ctrl_c(update: bool, numatwin: CommandLine, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(alternatives, "play_numbers", interrupted)
     done = numatwin("regress", "mine.yaml", *(["--update"] if update else []))
     assert done.status == 130
-    assert done.err == "numatwin: interrupted; what was finished is kept\n"
+    assert done.err == "numatwin: interrupted; what was finished is printed\n"
     assert "1 of 2 checks: 1 no difference" in done.out
     assert BASELINE.read_bytes() == before
 
@@ -230,7 +230,7 @@ def test_ctrl_c_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=900)
     assert run.returncode == 130
-    assert err == "numatwin: interrupted; what was finished is kept\n"
+    assert err == "numatwin: interrupted; what was finished is printed\n"
     assert [row["name"] for row in json.loads(out)["rows"]] == ["bound"]
 
 

@@ -20,3 +20,6 @@ def test_the_site_is_built() -> None:
     assert {f"docs/{name}/" for name in documents} <= places
     assert {"reference/", "reference/machine/", "reference/python/"} <= places
     assert "buffer_commands" in (site / "reference/scenario-eris/index.html").read_text("utf-8")
+    # Names of fields are not broken in narrow columns.
+    assert "docs/site.css" in (site / "reference/machine/index.html").read_text("utf-8")
+    assert "white-space: nowrap" in (site / "docs" / "site.css").read_text("utf-8")

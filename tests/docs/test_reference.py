@@ -94,3 +94,8 @@ def test_links_lead_to_a_part() -> None:
     for page, text in pages().items():
         for anchor in re.findall(r"\]\(#([\w-]+)\)", text):
             assert f'<a id="{anchor}"></a>' in text, page
+
+
+def test_bounds_of_lists_in_a_list_are_told_once() -> None:
+    item = {"type": "array", "items": {"type": "integer", "minimum": 1}}
+    assert reference.range_text({"type": "array", "items": item}) == "each at least 1"

@@ -130,6 +130,7 @@ def _record(
         "scenario_hash": "5f0c9a4bd2e1",
         "plane": "flow",
         "policy": policy,
+        "policies": {"balancing": policy},
         "seed": 1,
         "horizon_s": HORIZON_S,
         "machine": machine,

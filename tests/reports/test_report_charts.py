@@ -84,12 +84,16 @@ def test_no_use_no_picture() -> None:
 
 
 def test_gains() -> None:
-    gained = (Gain("memory", 0.06), Gain("links", 0.02), Gain("clock", 0.0))
+    long = "speed of memory access (1 / latency)"
+    gained = (Gain("memory", 0.06), Gain(long, 0.02), Gain("clock", 0.0))
     figure = gains(Why("memory", gained))
     assert figure is not None
     assert list(figure.plotly().data[0].x) == [0.06, 0.02]
     assert list(figure.plotly().data[0].text) == ["+6.0%", "+2.0%"]
-    assert list(figure.plotly().layout.yaxis.ticktext) == ["memory", "links"]
+    assert list(figure.plotly().layout.yaxis.ticktext) == [
+        "memory",
+        "speed of memory<br>access (1 / latency)",
+    ]
     assert gains(Why("nothing", (Gain("memory", 0.0),))) is None
 
 

@@ -91,10 +91,45 @@ def test_the_answer_in_words(one_run: str) -> None:
     assert "2.18 G lookups/s on average over 110 s." in text
     assert (
         "Lookups are limited by memory of node 3 ; 10% more memory bandwidth would bring +6.2% , "
-        "the next best (outstanding misses) +3.1%." in text
+        "the next best, outstanding misses, +3.1%." in text
     )
     assert "The workload changes 5 times: lookups fall by up to 38% below" in text
     assert "Balancing copied 18.0 GB in 15 transfers." in text
+
+
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ({"balancing": "none"}, "hardware threads), without a balancing policy, the engine does"),
+        ({"operator": "none"}, "hardware threads), without an operator policy, the engine does"),
+        ({"placer": "none", "stealing": "none"}, "hardware threads), without policies, the engine"),
+        (
+            {"placer": "none", "stealing": "always"},
+            "threads), under the policy stealing=always, the",
+        ),
+        (
+            {"placer": "adaptive", "stealing": "always"},
+            "threads), under the policies placer=adaptive and stealing=always, the",
+        ),
+        ({}, "hardware threads), the engine does"),
+    ],
+)
+def test_policies_in_words(policies: dict[str, str], expected: str) -> None:
+    record = dataclasses.replace(steady_record(), policies=policies)
+    assert expected in visible(report_html([record]))
+
+
+def test_what_a_machine_s_title_says_is_not_said_again() -> None:
+    record = steady_record()
+    titled = dataclasses.replace(record, machine={**record.machine, "title": "Two Xeons, 4 nodes"})
+    assert "On Two Xeons, 4 nodes (80 hardware threads), " in visible(report_html([titled]))
+
+
+def test_runs_that_do_the_same() -> None:
+    one = steady_record()
+    assert " · none · " not in visible(report_html([dataclasses.replace(one, policy="none")]))
+    text = visible(report_html([one, dataclasses.replace(one, seed=4)]))
+    assert "Both runs do about the same: 1.00 G lookups/s on average." in text
 
 
 def test_the_balancers_in_words(four_runs: str) -> None:

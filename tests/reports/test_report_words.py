@@ -8,8 +8,10 @@ from synthetic_records import phased_record, steady_record
 from numatwin.reports.facts import ROWS_MAX, fact_rows
 from numatwin.reports.runs import moved_bytes, recoveries_of, runs_of
 from numatwin.reports.words import (
+    all_of,
     count,
     label,
+    label_of_row,
     listing,
     percent,
     plural,
@@ -59,6 +61,8 @@ from numatwin.reports.words import (
         (count(12_345, "run"), "12\u202f345 runs"),
         (listing(["a", "b", "c"]), "a, b and c"),
         (listing(["a"]), "a"),
+        (all_of(2, "run"), "Both runs"),
+        (all_of(3, "run"), "All 3 runs"),
     ],
 )
 def test_written(text: str, expected: str) -> None:
@@ -70,6 +74,18 @@ def test_labels_hold_no_tag_no_entity_no_template() -> None:
     assert label("two\nlines\x00") == "two lines "
     assert label("abcdef", 4) == "abc…"
     assert label("<<<<<", 3) == "&lt;&lt;…"
+
+
+def test_long_labels_of_rows_take_two_lines() -> None:
+    assert label_of_row("memory bandwidth", 34) == "memory bandwidth"
+    text = "speed of memory access (1 / latency)"
+    assert label_of_row(text, 34) == "speed of memory<br>access (1 / latency)"
+    assert label_of_row("<b> & some other words of a long name", 34).startswith(
+        "&lt;b&gt; &amp; some"
+    )
+    long = label_of_row("word " * 40, 34)
+    assert long.count("<br>") == 1
+    assert long.endswith(" …")
 
 
 def test_facts() -> None:

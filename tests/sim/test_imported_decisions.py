@@ -14,6 +14,7 @@ from numatwin.inputs import Quantity, parse_yaml
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.studies.sensitivity import machine_facts
 from numatwin.topologies import MachineDescription
 from numatwin.topologies.corners import doubtful_corners
 from numatwin.topologies.export import machine_yaml
@@ -113,6 +114,38 @@ def test_the_range_holds_the_answer(imported: str) -> None:
     # The bundled machine of the kind was measured: it lies within.
     assert low < played("eris-fig8-intel", "intel-4s-qpi").throughput["lookup"] < high
     assert not any("not limited" in warning for warning in record.warnings)
+
+
+HASWELL = INTEL.replace("CPU E7- 4870  @ 2.40GHz", "CPU E5-4650 v3 @ 2.10GHz")
+
+
+@pytest.mark.parametrize("imported", [HASWELL], indirect=True)
+def test_the_snoop_mode_that_firmware_chooses_is_doubtful(imported: str) -> None:
+    """A directory brings more than snooping, which is assumed; the range holds both."""
+    scenario = load_scenario("eris-fig8-intel", machine=imported)
+    assert "coherence" in scenario.machine.doubtful
+    record = run_scenario(scenario, effects=True)
+    (row,) = (one for one in record.assumptions if one["name"] == "coherence")
+    assert row["value"] == "every miss probes all nodes"
+    assert "cluster-on-die" in row["source"]
+    assert row["low"]["throughput"] > 0.0
+    assert "machine.coherence.protocol" in [one.path for one in machine_facts(scenario)]
+    sure = load_scenario(
+        "eris-fig8-intel", machine=imported, settings=["machine.coherence.doubtful=false"]
+    )
+    without = run_scenario(sure)
+    assert record.fact_range["facts"] == without.fact_range["facts"] + 1
+    (_, high), (_, lower) = (one.fact_range["throughput"]["lookup"] for one in (record, without))
+    assert high > lower
+
+
+def test_clusters_on_the_die_keep_a_directory() -> None:
+    """Several nodes per socket: firmware has made its choice."""
+    tree = HASWELL.replace("group_size: 1", "group_size: 2")
+    coherence = complete(parse_yaml(tree, "tree.yaml").read_as(MachineDescription))
+    known = coherence.description.coherence
+    assert known is not None
+    assert (known.protocol, known.doubtful) == ("directory", False)
 
 
 def test_known_facts_have_no_range() -> None:

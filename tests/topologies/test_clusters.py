@@ -56,6 +56,24 @@ def test_a_cluster() -> None:
     assert "nics.0.message_rate" in machine.doubtful
 
 
+@pytest.mark.parametrize(
+    ("processor", "most"),
+    [
+        ("Xeon Platinum 8480+", 8),
+        ("Xeon Platinum 8380", 2),
+        ("Xeon E7-8890 v3", 8),
+        ("EPYC 7763", 2),
+        ("AWS Graviton3", 1),
+        ("POWER9", 16),
+    ],
+)
+def test_no_more_sockets_than_there_are_servers_of(processor: str, most: int) -> None:
+    build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY, sockets=most))
+    expected = f"1 to {most}" if most > 1 else "1"
+    with pytest.raises(InputError, match=f"found '{most + 1}', expected {expected}$"):
+        build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY, sockets=most + 1))
+
+
 def test_like_the_bundled_one() -> None:
     """The cluster of the NAM study, but for its second port and what was measured of it."""
     made = build_machine(build_cluster(Cluster("c", 8, "E5-2660 v2", "infiniband-fdr", MEMORY)))

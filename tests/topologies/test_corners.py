@@ -59,6 +59,19 @@ def test_nodes_and_ways_are_off_together_and_against_each_other() -> None:
     assert ranged_doubts(described(TEXT)) == 3
 
 
+def test_where_firmware_chooses_whether_sockets_snoop() -> None:
+    """Snoops take room on links: that is a worse way."""
+    sure = TEXT.replace(", doubtful: true", "")
+    coherence = "coherence: {protocol: snoop, doubtful: true}\n"
+    found = doubtful_corners(described(sure + coherence))
+    assert {name: one.coherence and one.coherence.protocol for name, one in found.items()} == {
+        "nodes better, ways better": "directory",
+        "nodes worse, ways better": "directory",
+    }
+    assert ranged_doubts(described(sure + coherence)) == 1
+    assert doubtful_corners(described(sure + coherence.replace(", doubtful: true", ""))) == {}
+
+
 def test_without_doubts_there_are_none() -> None:
     sure = described(TEXT.replace(", doubtful: true", ""))
     assert doubtful_corners(sure) == {}

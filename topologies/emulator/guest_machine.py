@@ -10,6 +10,7 @@ from pathlib import Path
 from ...inputs import InputError
 from ..build import build_machine
 from ..machine import Machine, Node
+from ..nics import with_adapter
 from ..schema import Cache, MachineDescription, NodeType
 from .platforms import X86_64, Platform, host_architecture, platform_of
 
@@ -112,6 +113,9 @@ def guest_machine(
     places = max(node.cores for node in able) * max(node.threads_per_core for node in able)
     if any(node.threads < places for node in able):
         notes.append(f"each node with processors has {places} of them, as the largest")
+    servers = len({*with_adapter(machine)} & {*chosen})
+    if servers > 1:
+        notes.append(f"its {servers} servers are nodes of one machine, and share its memory")
     if any(node.caches for node in whole):
         notes.append("its system files show QEMU's caches")
     if not platform.attributes:

@@ -51,6 +51,13 @@ def build_cluster(wanted: Cluster) -> MachineDescription:
             token=wanted.processor,
             expected="the name of a model, such as 'Xeon Gold 6148' or 'EPYC 7763'",
         )
+    most = entry.processor.sockets_max
+    if wanted.sockets > most:
+        raise InputError(
+            f"wrong number of sockets of {entry.processor.title}",
+            token=str(wanted.sockets),
+            expected=f"1 to {most}" if most > 1 else "1",
+        )
     if not 2 <= wanted.servers <= NODES_MAX:
         raise InputError(
             "wrong number of servers", token=str(wanted.servers), expected=f"2 to {NODES_MAX:,}"

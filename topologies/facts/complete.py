@@ -90,7 +90,7 @@ class _Completer:
         coherence = self._coherence()
         if coherence is not None:
             update["coherence"] = coherence
-        taken = tuple(self._taken(joined))
+        taken = tuple(self._taken(joined, coherence))
         update["notes"] = (*self.description.notes, *taken)
         description = self.description.model_copy(update=update)
         build_machine(description)
@@ -222,10 +222,13 @@ class _Completer:
         if known.protocol == "snoop" and sockets > SNOOPED_SOCKETS_MAX:
             source = f"guessed: node controllers join {sockets} sockets, and keep directories"
             return Coherence(protocol="directory", source=source)
+        if known.doubtful and any(len(nodes) > 1 for nodes in self.packages.values()):
+            source = "several nodes per socket: cluster-on-die, in which firmware keeps a directory"
+            return Coherence(protocol="directory", source=origin_of(entry).text(source))
         source = origin_of(entry).text(known.source)
         return known.model_copy(update={"source": source})
 
-    def _taken(self, joined: Joined | None) -> Iterator[str]:
+    def _taken(self, joined: Joined | None, coherence: Coherence | None) -> Iterator[str]:
         lines = []
         for name, entry in self.entries.items():
             if not self._kinds()[name].cores:
@@ -244,6 +247,11 @@ class _Completer:
         yield from dict.fromkeys(lines)
         for note in joined.notes if joined is not None else ():
             yield note[0].upper() + note[1:] + "."
+        if coherence is not None and coherence.doubtful:
+            yield (
+                "Whether sockets snoop each other is chosen in firmware: assumed that they do; "
+                "with a directory links carry less ('coherence' in the machine file)."
+            )
 
     def _unknown(self, description: MachineDescription) -> Iterator[str]:
         machine, kinds = build_machine(description), description.node_types

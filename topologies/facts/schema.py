@@ -149,10 +149,12 @@ class Latencies(Strict):
 
 class Links(Strict):
     """Links of a socket (or die) to others. ``fewest``: models or boards with fewer use so many;
-    ``io``: of ``count``, how many lead to devices only."""
+    ``io``: of ``count``, how many lead to devices only. ``sockets``: how many they join at most, of
+    any model, without node controllers."""
 
     type: Name
     count: Count
+    sockets: Count | None = None
     fewest: Count | None = None
     io: Annotated[int, Field(strict=True, ge=0)] = 0
     rate: Rate
@@ -203,7 +205,14 @@ class Processor(Strict):
     def _consistent(self) -> Processor:
         if (self.within == "dies") != (self.die_link is not None):
             raise ValueError("expected die_link where nodes are dies, and only there")
+        if self.links is not None and self.links.sockets is None:
+            raise ValueError("expected sockets in links: how many they join at most")
         return self
+
+    @property
+    def sockets_max(self) -> int:
+        """The most sockets of a machine without node controllers."""
+        return (self.links and self.links.sockets) or 1
 
 
 class Adapter(Strict):

@@ -40,6 +40,42 @@ def check_same(sources: Sequence[Measured], machine: Machine) -> None:
             )
 
 
+def doubts(sources: Sequence[Measured], machine: Machine) -> tuple[str, ...]:
+    """Of measurements that may be of the machine: what is less than its data sheet lets expect.
+
+    A server of which some channels are empty reads as little as one of the generation before: by
+    bandwidth and latency alone these cannot be told from each other, so it is no error.
+    """
+    entry, peak_Bps = _processor(machine), _peak_Bps(machine)
+    if entry is None or peak_Bps is None:
+        return ()
+    memory = entry.processor.memory
+    kinds = facts().memory_types
+    slowest, fastest = (
+        kinds[name].channel_Bps for name in (memory.slowest or memory.type, memory.type)
+    )
+    (low, high) = memory.share.range or (memory.share.value, memory.share.value)
+    least_Bps = min(slowest / fastest, 1.0) * low * peak_Bps
+    found = []
+    for source in sources:
+        most_Bps = max(map(_Bps, _own_reads(source)), default=least_Bps)
+        if most_Bps < least_Bps:
+            found.append(
+                f"{source.origin.file}: {most_Bps / 1e9:.4g} GB/s a node, where all "
+                f"{memory.channels} channels of {entry.processor.title} read "
+                f"{least_Bps / 1e9:.3g} to {high * peak_Bps / 1e9:.3g} GB/s: are some of them "
+                "empty, or was another machine measured?"
+            )
+    return tuple(found)
+
+
+def _own_reads(source: Measured) -> list[Observation]:
+    """Reads of nodes of their own memory."""
+    return [
+        one for one in source.observations if one.kind == READ and one.at["node"] == one.at["home"]
+    ]
+
+
 def _differences(source: Measured, machine: Machine) -> Iterator[str]:
     yield from _processors(source, machine)
     yield from _bandwidth(source, machine)
@@ -65,10 +101,7 @@ def _processor(machine: Machine) -> Entry | None:
 
 def _bandwidth(source: Measured, machine: Machine) -> Iterator[str]:
     """The most that was read of one node, and of all; against peaks, and against the file."""
-    own = [
-        one for one in source.observations if one.kind == READ and one.at["node"] == one.at["home"]
-    ]
-    for figures, scale in ((own, 1), (_of_machine(source), _homes(machine))):
+    for figures, scale in ((_own_reads(source), 1), (_of_machine(source), _homes(machine))):
         if not figures:
             continue
         most = max(figures, key=_Bps)

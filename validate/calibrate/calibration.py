@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from os.path import realpath
 from pathlib import Path
@@ -21,7 +21,7 @@ from ...topologies import (
 )
 from ...topologies.importers import mlc
 from ...topologies.importers.source import open_source
-from .another_machine import FORCE, check_same
+from .another_machine import FORCE, check_same, doubts
 from .candidate import Candidate
 from .contradictions import check, check_any
 from .engine_calibration import engine_calibrations
@@ -75,6 +75,7 @@ class Calibration:
     seed: int
     fitted_to: Mapping[Key, tuple[str, ...]]
     """Labels of the files that tell of each fitted parameter."""
+    warnings: tuple[str, ...] = ()
 
     def of(self, which: str) -> list[Residual]:
         """The residuals of one set."""
@@ -118,7 +119,8 @@ def calibrate(
     check(sources, machine)
     if not force:
         check_same(sources, machine)
-    return calibrated(machine, sources, share=share, seed=seed, progress=progress)
+    found = calibrated(machine, sources, share=share, seed=seed, progress=progress)
+    return replace(found, warnings=doubts(sources, machine))
 
 
 def calibrated(
@@ -287,6 +289,7 @@ def as_json(calibration: Calibration) -> dict[str, Any]:
             }
             for source in calibration.sources
         ],
+        "warnings": list(calibration.warnings),
         "fitted": [
             {
                 "parameter": estimate.parameter.name,

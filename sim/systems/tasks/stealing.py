@@ -76,6 +76,7 @@ class AdaptiveStealing:
             raise InputError(
                 "stealing 'adaptive' needs a threshold, which the machine file does not have",
                 expected="engines.tasks.stealing_threshold there, or policies.stealing.threshold",
+                hint="'numatwin machine threshold MACHINE --out FILE' finds it",
             )
         # NaN, where no task of the class has ended, is not above it.
         allowed = frozenset(

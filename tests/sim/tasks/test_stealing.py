@@ -40,8 +40,9 @@ def test_its_own_threshold_comes_before_the_machines() -> None:
 
 
 def test_without_any_threshold_it_says_how_to_get_one() -> None:
-    with pytest.raises(InputError, match=r"tasks\.stealing_threshold there, or policies\.stealing"):
+    with pytest.raises(InputError, match=r"tasks\.stealing_threshold there") as failure:
         AdaptiveStealing().decide(seen(None, scan=8e9))
+    assert "'numatwin machine threshold MACHINE --out FILE' finds it" in str(failure.value)
 
 
 @pytest.mark.parametrize(

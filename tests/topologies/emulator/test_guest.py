@@ -241,6 +241,17 @@ def test_a_guest_is_made_to_fit() -> None:
     assert text.startswith("64 of 512 processors; 4 GiB of 8 TiB of memory; ")
 
 
+def test_a_cluster_becomes_one_machine() -> None:
+    cluster = load_machine("ib-fdr-8n")
+    text = "; ".join(guest_machine(cluster, memory_bytes=1 << 30).notes)
+    assert "; its 8 servers are nodes of one machine, and share its memory; " in text
+    for one in (
+        guest_machine(cluster, nodes=1, memory_bytes=1 << 30),
+        guest_machine(load_machine("amd-8n-ht"), memory_bytes=1 << 30),
+    ):
+        assert "servers" not in "; ".join(one.notes)
+
+
 def test_scaled_caches_hold_their_part_of_the_node_s() -> None:
     whole = load_machine("amd-8n-ht")
     for scale in (1 / 2, 1 / 4, 1 / 8, 1 / 16):
