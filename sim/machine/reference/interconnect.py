@@ -35,13 +35,13 @@ class HasRoutes(Protocol):
         """See Routes."""
 
 
-def way(routes: HasRoutes, start: int, end: int) -> list[int]:
+def route(routes: HasRoutes, start: int, end: int) -> list[int]:
     """The links from node to node, the last one first."""
-    found, at = [], end
-    while at != start:
-        found.append(routes.entering[start * routes.vertices + at])
-        at = routes.predecessor[start * routes.vertices + at]
-    return found
+    links, vertex = [], end
+    while vertex != start:
+        links.append(routes.entering[start * routes.vertices + vertex])
+        vertex = routes.predecessor[start * routes.vertices + vertex]
+    return links
 
 
 class MemoryPaths(NamedTuple):
@@ -73,10 +73,10 @@ class Interconnect:
         """The same with so many ``requests``, or messages of their size."""
         if start == end or not self.links:
             return done
-        for link in self.way(start, end):
+        for link in self.route(start, end):
             self.lines[link] += lines
             done = max(done, self.links[link].data(now, rounded(lines * self.data_ps[link])))
-        for link in self.way(end, start):
+        for link in self.route(end, start):
             self.requests[link] += requests
             self.links[link].message(now, rounded(requests * self.request_ps[link]))
         return done
@@ -91,9 +91,9 @@ class Interconnect:
             self.bytes[link] += lines * each
         return done
 
-    def way(self, start: int, end: int) -> list[int]:
+    def route(self, start: int, end: int) -> list[int]:
         """The links from node to node, the last one first."""
-        return way(self.routes, start, end)
+        return route(self.routes, start, end)
 
     def done(self, now: int) -> list[int]:
         """How long each link was busy."""

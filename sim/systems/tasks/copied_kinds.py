@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...kernel.plain_fields import plain
 from ...machine.copy_engines import NONE, EnginesInService, line_s, with_copy_engines
 from ...machine.costs import LINE_BYTES, CostModel
-from ...machine.reference.interconnect import way
+from ...machine.reference.interconnect import route
 from ...machine.service_machine import service_machine
 from .program import Background
 
@@ -97,8 +97,8 @@ class CopiedKinds:
             for home in np.flatnonzero(self.read[f] + self.written[f]).tolist():
                 if home == at:
                     continue
-                there = way(service, home, at)
-                back = way(service, at, home)
+                there = route(service, home, at)
+                back = route(service, at, home)
                 read, written = self.read[f, home], self.written[f, home]
                 total[f, there] += read * data[there] + written * response[there]
                 total[f, back] += read * request[back] + written * data[back]

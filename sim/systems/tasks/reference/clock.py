@@ -11,7 +11,7 @@ import simpy
 
 from ...._kernel import ServiceMachine
 from ....kernel.plain_fields import plain
-from ....machine.reference.interconnect import way
+from ....machine.reference.interconnect import route
 from ....machine.reference.service_machine import PieceDemand
 from ....machine.reference.shared_service import NEVER, SharedService
 from ..history import Row
@@ -146,7 +146,7 @@ class Clock:
         link_ps = np.zeros(len(m.data_ps))
         for node, home in zip(*np.nonzero(lines.sum(axis=0) * (m.vertices > 0)), strict=True):
             data, request = np.array(m.data_ps), np.array(m.request_ps)
-            there, back = (way(m, int(home), int(node)), way(m, int(node), int(home)))
+            there, back = (route(m, int(home), int(node)), route(m, int(node), int(home)))
             link_ps[there] += (lines[0, node, home] * data + lines[1, node, home] * request)[there]
             link_ps[back] += (lines[0, node, home] * request + lines[1, node, home] * data)[back]
         return read, written, controller_ps, link_ps, core_ps
