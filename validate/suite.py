@@ -22,7 +22,8 @@ from ..inputs.fields import near
 from ..inputs.names import Name
 from ..inputs.quantities import parse_quantity
 from ..inputs.yaml_file import Place
-from ..sim.run.scenario import SIMULATED, Scenario, load_scenario
+from ..sim.run.plane_names import SIMULATED
+from ..sim.run.scenario import Scenario, load_scenario
 from .emulated import EmulatedCommand, EmulatedRun, emulated_run
 from .metrics import BIN_HALF, Metric
 from .relative_paths import seen_from

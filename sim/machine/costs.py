@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...inputs.shared_work import once
-from ...topologies.machine import CacheLevel, Machine, Node, kept_machines
+from ...topologies.machine import Machine, Node, kept_machines
 from .assumptions import Assumed, note
+from .cache_facts import CacheFacts, cache_facts
 from .defaults import (
     ASSUMED_CLOCK_HZ,
     ASSUMED_IPC,
@@ -63,22 +64,6 @@ class Scales:
     def more(self, **factors: float) -> Scales:
         """These scales with some factors replaced."""
         return replace(self, **factors)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class CacheFacts:
-    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit.
-
-    0 lines where there is no such cache, 0 s where the latency is unknown.
-    """
-
-    sharers: Floats
-    lines: Floats
-    latency_s: Floats
-
-    def instances(self, cores: Floats) -> Floats:
-        """(n,) how many of them so many ``cores`` (n,) of each node use, at least one."""
-        return np.maximum(np.ceil(cores / self.sharers), 1.0)
 
 
 class CostModel(LinkTraffic):
@@ -402,19 +387,13 @@ class CostModel(LinkTraffic):
     @cached_property
     def last_cache(self) -> CacheFacts:
         """The last-level caches of each node."""
-        facts = self._cache_facts([_cache_below(node, 0) for node in self.machine.nodes])
+        facts = cache_facts(self.machine.nodes, 0)
         return replace(facts, lines=facts.lines * self.scales.cache)
 
     @cached_property
     def private_cache(self) -> CacheFacts:
         """The caches of each node one level before the last, that of a core or a few."""
-        return self._cache_facts([_cache_below(node, 1) for node in self.machine.nodes])
-
-    def _cache_facts(self, caches: list[CacheLevel | None]) -> CacheFacts:
-        sharers = np.array([float(cache.shared_by_cores) if cache else 1.0 for cache in caches])
-        lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
-        latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
-        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9)
+        return cache_facts(self.machine.nodes, 1)
 
     def tlb_pages(self, page_bytes: float) -> Floats:
         """(n,) pages of that size that a core's translation buffers reach; infinite if unknown.
@@ -452,14 +431,6 @@ def costs_once(make: type[Costs], machine: Machine, scales: Scales) -> Costs:
 
     # What is kept has the machine, so that no other one has its id.
     return once("costs", (make, id(machine), scales), lambda: make(machine, scales), most)
-
-
-def _cache_below(node: Node, below: int) -> CacheLevel | None:
-    """The cache so many levels before the last one; the first level counts as part of the core."""
-    levels = sorted((c for c in node.caches if c.level > 1), key=lambda cache: -cache.level)
-    if not levels and below == 0:
-        return max(node.caches, key=lambda cache: cache.level, default=None)
-    return levels[below] if below < len(levels) else None
 
 
 def _named(ids: list[int], nodes: Sequence[Node]) -> str:

@@ -26,8 +26,9 @@ from ..planes.plane import Maker
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, described_assumptions
 from .fact_range import fact_range
+from .plane_names import EMULATOR, NATIVE, REAL
 from .record import Record
-from .scenario import EMULATOR, NATIVE, REAL, Scenario
+from .scenario import Scenario
 from .what_if import FLOW, Predictor, first_moment, flow_plane
 
 if TYPE_CHECKING:

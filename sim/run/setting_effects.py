@@ -16,9 +16,10 @@ from typing import Any
 from ...inputs import InputError
 from ...inputs.settings import SHOWN_MAX
 from ..planes.outcome import ResourceUse
+from .plane_names import REAL
 from .record import Record, part_at
 from .runner import maker_of, outcome_of_flows
-from .scenario import REAL, Scenario
+from .scenario import Scenario
 from .what_if import FLOW
 
 BUDGET_S = 5.0

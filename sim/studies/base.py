@@ -15,8 +15,8 @@ from ...topologies import MachineDescription
 from ...topologies.catalogue import CATALOGUE as MACHINES
 from ...workloads import WorkloadDescription
 from ...workloads.catalogue import CATALOGUE as WORKLOADS
+from ..run.plane_names import SIMULATED
 from ..run.scenario import (
-    SIMULATED,
     Scenario,
     load_document,
     scenario_from_settings,

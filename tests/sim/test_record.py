@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
 from numatwin.sim.planes.outcome import ControlEvent, Gain, ResourceUse, Why
-from numatwin.sim.run.record import HEAD_FILE, LARGEST, SERIES_FILE, SMALLEST, Record, load_record
+from numatwin.sim.run.record import Record, load_record
+from numatwin.sim.run.record_files import HEAD_FILE, LARGEST, SERIES_FILE, SMALLEST
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 

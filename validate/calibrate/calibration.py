@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from ...inputs import Document, InputError, load_yaml
-from ...sim.run.record import HEAD_FILE
+from ...sim.run.record_files import HEAD_FILE
 from ...topologies import (
     Machine,
     MachineDescription,

@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ...inputs import InputError
-from ...sim.run.record import HEAD_FILE, Record, load_record
-from ...sim.run.scenario import NATIVE, scenario_from_settings
+from ...sim.run.plane_names import NATIVE
+from ...sim.run.record import Record, load_record
+from ...sim.run.record_files import HEAD_FILE
+from ...sim.run.scenario import scenario_from_settings
 from ...sim.systems.registry import default_kind, system_named
 from ...topologies.machine import Machine
 from .candidate import Candidate

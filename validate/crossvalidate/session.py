@@ -16,9 +16,10 @@ from typing import Any, Protocol
 
 from ...inputs import InputError
 from ...inputs.errors import is_interrupt
+from ...sim.run.plane_names import NATIVE
 from ...sim.run.record import Record, part_at
 from ...sim.run.runner import run_scenario
-from ...sim.run.scenario import NATIVE, Scenario, scenario_from_settings
+from ...sim.run.scenario import Scenario, scenario_from_settings
 from ...sim.run.statistics import Interval
 from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, ticks
 from ..metrics import Metric

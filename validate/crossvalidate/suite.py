@@ -19,9 +19,8 @@ from ...inputs import Catalogue, Document, InputError, Strict, load_yaml
 from ...inputs.fields import near
 from ...inputs.names import Name
 from ...inputs.yaml_file import Place
+from ...sim.run.plane_names import NATIVE, SIMULATED
 from ...sim.run.scenario import (
-    NATIVE,
-    SIMULATED,
     Scenario,
     load_scenario,
     scenario_from_settings,

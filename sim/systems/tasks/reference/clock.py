@@ -142,11 +142,12 @@ class Clock:
             core_ps[served.core] += self.now - served.began_ps
         read, written = lines.sum(axis=1)
         controller_ps = read * np.array(m.read_ps) + written * np.array(m.write_ps)
-        controller_ps += self.service.updating
+        controller_ps += [home.updating for home in self.service.homes]
         link_ps = np.zeros(len(m.data_ps))
         for node, home in zip(*np.nonzero(lines.sum(axis=0) * (m.vertices > 0)), strict=True):
             data, request = np.array(m.data_ps), np.array(m.request_ps)
-            there, back = (route(m, int(home), int(node)), route(m, int(node), int(home)))
-            link_ps[there] += (lines[0, node, home] * data + lines[1, node, home] * request)[there]
-            link_ps[back] += (lines[0, node, home] * request + lines[1, node, home] * data)[back]
+            to_node, to_home = route(m, int(home), int(node)), route(m, int(node), int(home))
+            read_lines, written_lines = lines[:, node, home]
+            link_ps[to_node] += (read_lines * data + written_lines * request)[to_node]
+            link_ps[to_home] += (read_lines * request + written_lines * data)[to_home]
         return read, written, controller_ps, link_ps, core_ps
