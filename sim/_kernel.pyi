@@ -1312,7 +1312,7 @@ class ProcessorSetup:
     awake_ps: int
     """the end of a pause, which is not slept through; nor are pauses of up to twice that"""
     homes: list[int]
-    """by process; empty: in turn; -1: shares none and is not played here"""
+    """by process; empty: in turn; -1: shares none and is not simulated here"""
     groups: list[int]
     """[count] idle processors of a group serve all of it; empty: nobody moves"""
     def __init__(
@@ -1965,7 +1965,7 @@ class BackgroundSetup:
         """A copy with these values in place of its own."""
 
 class TaskSetup:
-    """What tasks are played with, in plain numbers: sim/systems/tasks/parameters.py makes it."""
+    """What tasks run with, in plain numbers: sim/systems/tasks/parameters.py makes it."""
 
     FIELDS: ClassVar[tuple[str, ...]]
     machine: ServiceMachine

@@ -21,7 +21,7 @@ MOVED: tuple[tuple[Place, Place], ...] = (
         for name in ("key_draw", "timestamp", "note", "blocks", "transports")
     ),
 )
-# Of disturbances that no plane plays any more (docs/model.md): what they are called, and where they
+# Of disturbances that no plane models now (docs/model.md): what they are called, and where they
 # stood; "*" is any name or place in a list.
 RETIRED: tuple[tuple[str, Place], ...] = (
     ("paces", ("paces",)),

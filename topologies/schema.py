@@ -262,7 +262,7 @@ class LoadedPoint(Strict):
 
 
 DISTURBANCE_MIN_S, DISTURBANCE_MAX_S = 1e-9, 100_000.0
-# Longer ones are another program's turns, which no plane plays (docs/model.md, Disturbances).
+# Longer ones are another program's turns, which no plane models (docs/model.md, Disturbances).
 INTERRUPTION_MAX_S = 100e-6
 
 
@@ -302,7 +302,7 @@ class Coherence(Strict):
     reads it, and answers for it (MOESI); else it writes it back at once (MESI).
     ``directory_in_memory``: the home keeps with each line, in its memory, whether other nodes may
     have it: the line is written when another node reads it first, and when the home reads it and
-    its snoops find that no other node has it any more. Systems of tasks play that.
+    its snoops find that no other node has it any more. Systems of tasks model that.
     """
 
     protocol: Literal["snoop", "directory"]

@@ -78,7 +78,7 @@ class Played:
 
 
 class Sides:
-    """All sides of a suite; what several checks share is played once.
+    """All sides of a suite; what several checks share is run once.
 
     ``workers``: processes at most, by default as many as there are processors to use.
     """
@@ -89,7 +89,7 @@ class Sides:
         self._warm_ups: dict[tuple[str, int], tuple[float, float]] = {}
 
     def of(self, scenario: Side, warm_up_s: float | None = None) -> Played:
-        """The scenario as played so far, with that warm-up or with its own."""
+        """The scenario as run so far, with that warm-up or with its own."""
         if warm_up_s is None:
             warm_up_s = self._own_warm_up(scenario)[0]
         key = (scenario.hash, scenario.seed, warm_up_s)

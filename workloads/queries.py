@@ -49,7 +49,7 @@ def check_clients(description: WorkloadDescription) -> None:
     """Raises DescriptionError where some query has nobody to ask for it, or clients are too many.
 
     Queries have clients of their own, or are part of the mix, which has ``clients.count`` closed
-    clients or open arrivals. Other operations' clients are said by the system that plays them.
+    clients or open arrivals. Other operations' clients are said by the system that runs them.
     """
     clients = description.clients
     queries = {name: one for name, one in description.operations.items() if one.kind == "query"}

@@ -2,7 +2,7 @@
 
 Columns, in any order: ``operator`` (a name), ``part`` (the table that the task worked on, as the
 workload calls it), ``bytes`` (read in order), ``accesses`` (at random), ``instructions``. What is
-kept are, for each operator and part, the number of tasks and their sums: they are played as so many
+kept are, for each operator and part, the number of tasks and their sums: they are run as so many
 tasks alike.
 """
 

@@ -1,6 +1,6 @@
 """The cost model: machine facts -> what an operation demands of cores, memory and links.
 
-All planes share it; they differ only in how they play the demands out. It works from low-level
+All planes share it; they differ only in how they simulate the demands. It works from low-level
 facts alone (latencies, bandwidths, cache sizes, instruction counts) and says which of them were
 missing and had to be assumed.
 """
@@ -40,9 +40,9 @@ Costs = TypeVar("Costs", bound="CostModel")
 # A queue's mean wait grows without bound as its load nears 1; a closed system never lets it.
 LINK_LOAD_MAX = 0.95
 
-# Parts of a machine file that no cost here is made from: who uses them says what is doubtful.
+# Parts of a machine file that no cost here is made from: who uses them says what is uncertain.
 USED_ELSEWHERE = ("nics", "processes", "engines", "copy_engines")
-DOUBTS_NAMED = 7  # an imported machine has more, all for one reason
+UNCERTAIN_NAMED = 7  # an imported machine has more, all for one reason
 # Of the time per line at a measured bandwidth, which something else than the cores' slots held.
 SLOTS_SPARE = 0.98
 
@@ -103,11 +103,11 @@ class CostModel(LinkTraffic):
             named = _named([nodes[k].id for k in unlimited], nodes)
             self.warnings.append(f"no memory bandwidth is known of {named}: not limited")
         self.misses: Floats = self._outstanding() * s.misses
-        doubtful = [path for path in self.machine.doubtful if not path.startswith(USED_ELSEWHERE)]
-        if len(doubtful) > DOUBTS_NAMED:
-            self.warnings.append(f"{len(doubtful)} doubtful values used, such as {doubtful[0]}")
+        uncertain = [path for path in self.machine.doubtful if not path.startswith(USED_ELSEWHERE)]
+        if len(uncertain) > UNCERTAIN_NAMED:
+            self.warnings.append(f"{len(uncertain)} uncertain values used, such as {uncertain[0]}")
         else:
-            self.warnings += [f"doubtful value used: {path}" for path in doubtful]
+            self.warnings += [f"uncertain value used: {path}" for path in uncertain]
 
     @property
     def first_node(self) -> int | None:

@@ -244,12 +244,13 @@ class Convoy:
     cycle, those on a short visit wait behind all that are on a long one, and go on together. Where
     all visits are about as long nobody is held up more than others.
 
-    Where nothing is left to chance all go as one, from their start together: ``_all_as_one`` plays
-    the first and the last of them. Else the longest queue stands empty once in a cycle, from the
-    last one of a convoy until the first comes again: N / (R + (N - 1) D), R without waits, D of the
-    fullest such server (the lower balanced job bound; Zahorjan et al., Balanced job bound analysis
-    of queueing networks, CACM 25, 1982). ``part``: how far customers are from coming at random: all
-    of it where they do not vary, less the more they do compared with what a convoy takes.
+    Where nothing is left to chance all go as one, from their start together:
+    ``_all_as_one`` simulates the first and the last of them. Else the longest queue stands empty
+    once in a cycle, from the last one of a convoy until the first comes again: N / (R + (N - 1)
+    D), R without waits, D of the fullest such server (the lower balanced job bound; Zahorjan et
+    al., Balanced job bound analysis of queueing networks, CACM 25, 1982). ``part``: how far
+    customers are from coming at random: all of it where they do not vary, less the more they do
+    compared with what a convoy takes.
     """
 
     def __init__(self, network: ClosedNetwork, idle_s: float) -> None:

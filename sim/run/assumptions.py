@@ -28,8 +28,8 @@ from .what_if import Predictor
 def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumption, ...]:
     """All that a run of ``scenario`` counts with though nobody stated it.
 
-    ``costs``: the model that it was played with, which has noted what it assumed; None where none
-    was. Facts that the machine file itself marks as doubtful are among them.
+    ``costs``: the model of the run, which has noted what it assumed; None where none
+    was. Facts that the machine file itself marks as uncertain are among them.
     """
     system = system_of(scenario.system)
     found = []
@@ -43,7 +43,7 @@ def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumpt
 
 
 def _doubtful(machine: Machine, all_used: bool) -> Iterator[Assumption]:
-    """Facts of the machine file that are marked as doubtful."""
+    """Facts of the machine file that are marked as uncertain."""
     for path in machine.doubtful:
         place, fact = _at(machine.plain, path)
         if fact is None or (place[0] in ("nics", "processes") and not all_used):

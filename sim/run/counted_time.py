@@ -1,6 +1,6 @@
 """How long a command would take whose instructions and misses were counted in the emulator.
 
-Each interval of the counts is a demand in the cost model's language, played on the machine's flow
+Each interval of the counts is a demand in the cost model's language, run on the machine's flow
 plane: a flow for each node, whose processors execute what they executed, and miss what they missed.
 """
 
@@ -78,7 +78,7 @@ class CountedTime:
 
 
 def counted_time(traffic: Traffic) -> CountedTime:
-    """The time of what was counted; ``traffic`` has intervals, and caches were played."""
+    """The time of what was counted; ``traffic`` has intervals, and caches were simulated."""
     played = _Played(traffic)
     parts = _merged(traffic.intervals)
     binding: dict[str, float] = {}
@@ -177,7 +177,7 @@ class _Played:
         self.cycles_per_s = self.costs.instructions_per_s / np.where(
             np.isnan(self.ipc), float(ASSUMED_IPC), self.ipc
         )
-        # Of the levels after the first; 0 where a node's caches are not those that were played.
+        # Of the levels after the first; 0 where a node's caches are not those that were simulated.
         self.hit_latency_s = np.array(
             [
                 [

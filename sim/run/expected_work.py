@@ -33,7 +33,7 @@ def _pilots(scenario: Scenario) -> int:
 
 
 def _replication_s(scenario: Scenario) -> float:
-    """From the simulated time that a probe plays per second, once the first moments are over."""
+    """From the simulated time per second of a probe, once the first moments are over."""
     plane = maker_of(scenario)(scenario, PILOT)
     until_s, took_s = min(scenario.horizon_s * FIRST_PART, FIRST_MAX_S), 0.0
     played_s = until_s

@@ -1,4 +1,4 @@
-"""The range of a result over the ranges of the machine's doubtful facts."""
+"""The range of a result over the ranges of the machine's uncertain facts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def fact_range(
     throughput: Throughput,
     play: Callable[[Scenario], Throughput] | None = None,
 ) -> dict[str, Any]:
-    """``Record.fact_range`` of a scenario that was played at ``throughput``.
+    """``Record.fact_range`` of a scenario that was simulated at ``throughput``.
 
-    ``play`` plays it once more for each corner of the doubtful facts' ranges. Without it, what
+    ``play`` simulates it once more for each corner of the uncertain facts' ranges. Without it, what
     differs is predicted for the first moments (see ``what_if``), as a part of ``throughput``. {}
-    where no doubtful fact has a range.
+    where no uncertain fact has a range.
     """
     machines = doubtful_corners(scenario.machine.description)
     if not machines:

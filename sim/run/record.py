@@ -71,7 +71,7 @@ class Record:
     model: Mapping[str, Any]
     """What the model saw on the way: cache hit rates, line states, bytes per operation …"""
     warnings: tuple[str, ...]
-    """What the prediction leans on that is doubtful or derived."""
+    """What the prediction leans on that is uncertain or derived."""
     provenance: Mapping[str, Any]
     """``wall_s``, ``events``, ``version``, ``host``, ``created``; of a random run
     ``events_per_s``, per second of one processor, where they are simulated."""
@@ -84,14 +84,14 @@ class Record:
     replicates: Mapping[str, Any] = field(default_factory=dict)
     """The value of each replication, in a list, by figure, shaped as ``confidence``."""
     fact_range: Mapping[str, Any] = field(default_factory=dict)
-    """How far the answer is off if the machine's doubtful facts are: ``facts`` (how many),
+    """How far the answer is off if the machine's uncertain facts are: ``facts`` (how many),
     ``throughput`` {operation: [low, high]}, ``corners`` {which end of the ranges: {operation:
     throughput}}; for planes that draw at random, as the flow plane (or, of a system that it does
-    not play, a short replication) predicts the first moments to differ. Empty where no doubtful
-    fact has a range, and of what was measured."""
+    not simulate, a short replication) predicts the first moments to differ. Empty where no
+    uncertain fact has a range, and of what was measured."""
     uncertainty: Mapping[str, Any] = field(default_factory=dict)
     """Where it was asked for: ``throughput`` {operation: [low, high]} in which it lies with
-    probability ``level``, given the machine's doubtful ``facts`` (their paths) and what one more
+    probability ``level``, given the machine's uncertain ``facts`` (their paths) and what one more
     replication may differ by; ``shifts`` {operation: by what each draw of the facts multiplies it}.
     """
     idle_settings: tuple[Mapping[str, Any], ...] = ()

@@ -1,12 +1,12 @@
 """Runs a scenario on a plane with random draws: a pilot run, then replications.
 
-The warm-up. With ``auto`` a pilot run, replication 0, is played and thrown away; MSER-5 tells from
+The warm-up. With ``auto`` a pilot run, replication 0, is made and thrown away; MSER-5 tells from
 its series when it has settled. All replications leave out twice that time, as some settle later
 than the pilot, but at most half of the horizon. So replications are alike in what they count, which
 intervals rely on, and no run is judged by a time that its own draws chose. Where the workload
 changes, the time before the first change must settle: what comes later is meant to be seen.
 
-Replications are numbered from 1. Which numbers are played, and what they draw, depends on the
+Replications are numbered from 1. Which numbers are run, and what they draw, depends on the
 scenario alone, neither on how many workers there are nor on who is faster.
 """
 
@@ -179,12 +179,12 @@ def play_numbers(
 
 
 def _next(done: int, scenario: Scenario, wall_s: float, most: int) -> range:
-    """The numbers to play next, together: one where others would not be quicker.
+    """The numbers to run next, together: one where others would not be quicker.
 
     ``wall_s``: how long one takes, 0 where nobody knows yet.
     """
     plan = scenario.statistics
-    sure = plan.replications - done  # to be played whatever comes
+    sure = plan.replications - done  # to be run whatever comes
     count = sure if sure > 0 else min(most, plan.replications_max - done)
     if most == 1 or wall_s * count < PARALLEL_MIN_S:
         count = 1
@@ -192,7 +192,7 @@ def _next(done: int, scenario: Scenario, wall_s: float, most: int) -> range:
 
 
 class WorkerLost(InputError):
-    """A process that played replications has gone; those that were finished are not lost."""
+    """A process that ran replications has gone; those that were finished are not lost."""
 
 
 def _in_parallel(
@@ -200,7 +200,7 @@ def _in_parallel(
 ) -> Iterator[Replication]:
     """Those replications, in their order, each as soon as it and those before it are there.
 
-    Workers play on while the marker is there: where this ends before its time (Ctrl-C, a failure,
+    Workers go on while the marker is there: where this ends before its time (Ctrl-C, a failure,
     enough replications), it is gone, and so are they back at rest, ready for the next run.
     """
     to_play, due = deque(numbers), numbers[0]

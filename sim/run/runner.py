@@ -97,7 +97,7 @@ def bare_record(
     workers: int | None = 1,
 ) -> Record:
     """The Record of ``scenario`` without what studies do not read of each run: the machine's
-    picture, assumptions, the range of doubtful facts, and, unless ``gains``, what more of each
+    picture, assumptions, the range of uncertain facts, and, unless ``gains``, what more of each
     resource would bring. All else is as ``run_scenario`` has it.
     """
     if scenario.plane in REAL:
@@ -189,7 +189,7 @@ def _throughput(scenario: Scenario) -> Mapping[str, float]:
 
 def _costs(scenario: Scenario) -> CostModel | None:
     """The cost model of its first moment in the flow plane; None where that has none, or does not
-    play it."""
+    simulate it."""
     if FLOW not in system_of(scenario.system).planes:
         return None
     found: CostModel | None = first_moment(scenario).costs

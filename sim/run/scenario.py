@@ -63,7 +63,7 @@ At = tuple[str | None, int | None, int | None]
 class Scenario:
     """All that a run needs. ``policies``: by family, in the order in which they are asked.
 
-    ``horizon_s``: how long the plane plays; ``shortened``: what of the file makes that less than
+    ``horizon_s``: how long the plane runs; ``shortened``: what of the file makes that less than
     its ``horizon``, and of how much it is a part, in words; empty where nothing does.
     ``settings``: the whole scenario as plain JSON values, after all that it extends and all that
     was set, machine and workload in full: ``scenario_from_settings`` makes it again. ``hash``: of
@@ -311,4 +311,4 @@ def _shortened(description: ScenarioDescription) -> str:
     if played_s >= whole_s:
         return ""
     whole = time_text(whole_s)
-    return f"played {time_text(played_s)} ({field}) of the {whole} that the scenario lasts"
+    return f"runs {time_text(played_s)} ({field}) of the {whole} that the scenario lasts"

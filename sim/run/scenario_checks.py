@@ -20,7 +20,7 @@ ASKED_MAX = 1_000_000  # half an hour and a gigabyte of series in the flow plane
 
 
 def simulated_span(description: ScenarioDescription) -> tuple[str, float]:
-    """The field that says how long the scenario's plane plays, and that time."""
+    """The field that says how long the scenario's plane runs, and that time."""
     horizon_s, event = description.horizon.value, description.event_horizon
     if description.plane in REAL and description.native_horizon is not None:
         return "native_horizon", description.native_horizon.value
@@ -46,7 +46,7 @@ def check_system(
     if description.plane not in system.planes:
         raise document.error(
             ("plane",),
-            f"plane {description.plane} does not play systems of kind {system.name}",
+            f"plane {description.plane} does not run systems of kind {system.name}",
             expected=" or ".join(system.planes),
         )
     why = foreign_operation(system, workload) or description.system.misfit(workload)
@@ -59,7 +59,7 @@ def check_system(
 
 
 def foreign_operation(system: System, workload: Workload) -> str | None:
-    """Which operation of ``workload`` the system does not play, in words; None if it plays all."""
+    """Which operation of ``workload`` the system does not run, in words; None if it runs all."""
     for name, operation in workload.operations.items():
         if operation.kind not in system.operations:
             kinds = [f"{_article(kind)} {kind}" for kind in (operation.kind, *system.operations)]
@@ -114,7 +114,7 @@ def check_horizon(document: Document, description: ScenarioDescription) -> None:
 def check_questions(
     document: Document, description: ScenarioDescription, chosen: Mapping[str, ChosenPolicy]
 ) -> None:
-    """Refuses what would take forever: the plane plays on from one question to the next."""
+    """Refuses what would take forever: the plane runs on from one question to the next."""
     field, played_s = simulated_span(description)
     acting = [policy for policy in chosen.values() if policy.acts]
     asked = sum(played_s / policy.period_s for policy in acting)

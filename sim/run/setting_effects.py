@@ -1,6 +1,6 @@
 """Which settings of a run hardly change its results, and what limits it instead.
 
-Each setting is left out once and the scenario played again, by the same plane and on the same
+Each setting is left out once and the scenario simulated again, by the same plane and on the same
 draws: what depends on the setting comes out differently, to the last digit where it is drawn at
 random. That takes one more run a setting (one replication, of a random run), so it is done within
 ``BUDGET_S``.
@@ -28,7 +28,7 @@ SAME = 1e-6
 
 # A change of throughput below this is told as little, if the run knows its throughput that well.
 LITTLE, KNOWN = 0.02, 0.01
-# What is played; the other fields say how long, how often and under which name.
+# What is simulated; the other fields say how long, how often and under which name.
 PARTS = ("machine", "workload", "system", "policies")
 
 Load = Callable[[Sequence[str]], Scenario]

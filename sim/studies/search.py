@@ -152,7 +152,7 @@ def verify(
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[tuple[int, Results]]:
     """The best points on the event plane, each with its one row, until one holds all constraints
-    there too, three at most. Nothing where the study itself is on a plane that plays operations.
+    there too, three at most. Nothing where the study itself is on a plane that runs operations.
     """
     if study.runs.base.load().plane in PLANES or {"on", "plane"} & set(study.runs.paths):
         return

@@ -1,4 +1,4 @@
-"""Which factors, or which doubtful facts of the machine, a figure depends on.
+"""Which factors, or which uncertain facts of the machine, a figure depends on.
 
 Sobol indices: the part of a figure's variance that a factor explains alone (first order), and with
 all that it does together with others (total); estimated by SALib from Saltelli's design, with
@@ -96,19 +96,19 @@ class Screening:
 
 
 def fact_factors(base: Base) -> list[Factor]:
-    """The doubtful facts of the base's machine that have a range, as uniform factors; raises
+    """The uncertain facts of the base's machine that have a range, as uniform factors; raises
     InputError without any.
     """
     scenario = base.load()
     found = machine_facts(scenario)
     if not found:
         name = scenario.machine.name
-        raise InputError(f"machine '{name}' has no doubtful facts with a range")
+        raise InputError(f"machine '{name}' has no uncertain facts with a range")
     return found
 
 
 def machine_facts(scenario: Scenario) -> list[Factor]:
-    """The doubtful facts of its machine that have a range, as uniform factors."""
+    """The uncertain facts of its machine that have a range, as uniform factors."""
     found = []
     for path in scenario.machine.doubtful:
         fact = _at(scenario.machine.plain, path)

@@ -234,7 +234,7 @@ class _Completer:
                 lines.append(
                     f"Taken from the catalogue of facts, entry {entry.label} "
                     f"({entry.processor.title}): values whose source begins with 'catalogue'; "
-                    "doubtful where it knows a range only."
+                    "uncertain where it knows a range only."
                 )
             else:
                 lines.append(

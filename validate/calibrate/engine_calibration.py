@@ -74,7 +74,7 @@ class EngineCalibration:
 
     Where runs meet what is fitted: ``with_values`` puts it into a machine, of a machine that has
     the other values, the machine from before and the values; ``run_facts`` says by part of the
-    engine what a run sees. ``native``: of its native runs, where a flow plane plays such. ``own``:
+    engine what a run sees. ``native``: of its native runs, where a flow plane runs such. ``own``:
     how engines of users are fitted, where the system has a profile of them.
     """
 

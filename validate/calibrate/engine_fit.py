@@ -277,7 +277,7 @@ def _parameters(system: System, runs: Sequence[Scenario]) -> list[Parameter]:
 
 
 def _facts(found: Fit) -> dict[str, dict[str, Any]]:
-    """As a profile has them: those that are not determined, or at a bound, marked as doubtful."""
+    """As a profile has them: those that are not determined, or at a bound, marked as uncertain."""
     facts: dict[str, dict[str, Any]] = {}
     for key, one in found.estimates.items():
         value = rounded(one.value)

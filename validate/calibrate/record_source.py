@@ -22,7 +22,7 @@ from .engine_calibration import native_steps
 from .native_prediction import NativeRun, native_step_s
 from .observation import STEP, THROUGHPUT, Measured, Observation, Origin
 
-NOT_PLAYED = "a step that the flow plane does not play in such a run"
+NOT_PLAYED = "a step that the flow plane does not take in such a run"
 # Relative standard deviation of a figure of one run alone, and the least of several.
 ONE_RUN, RUNS_MIN = 0.03, 0.005
 
@@ -91,7 +91,7 @@ def check_record(record: Record, file: str, machine: Machine) -> None:
 
 
 def _simulated(record: Record) -> Mapping[str, object]:
-    """The scenario's settings, for the flow plane, which plays no replications."""
+    """The scenario's settings, for the flow plane, which runs no replications."""
     return {**record.settings, "plane": "flow"}
 
 

@@ -56,8 +56,8 @@ def _answer(found: Calibration) -> Iterator[str]:
 def _doubts(found: Calibration) -> list[str]:
     paths = found.before.doubtful
     if len(paths) > DOUBTS_MAX:
-        return [f"{len(paths)} doubtful values in the machine file, such as {paths[0]}"]
-    return [f"doubtful value in the machine file: {path}" for path in paths]
+        return [f"{len(paths)} uncertain values in the machine file, such as {paths[0]}"]
+    return [f"uncertain value in the machine file: {path}" for path in paths]
 
 
 def _drawn(one: Residual) -> Row:

@@ -1,6 +1,6 @@
 """Calibrated intervals: how wide a predicted interval must be to contain nine of ten measurements.
 
-The intervals that planes predict know of random draws and of doubtful facts, not of what the model
+The intervals that planes predict know of random draws and of uncertain facts, not of what the model
 itself is wrong by. How far measurements lay outside them in other runs says that: each interval is
 widened (or narrowed) by the quantile of these distances, relative to the value (conformalised
 quantile regression: Romano, Patterson and Candès, NeurIPS 2019). A row's own run is left out of

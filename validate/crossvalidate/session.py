@@ -136,7 +136,7 @@ class Found:
         )
 
     def left_out(self) -> list[LeftOut]:
-        """Figures without a row: predicted ones that no real run has, and planes that cannot play
+        """Figures without a row: predicted ones that no real run has, and planes that cannot run
         a case."""
         runs: dict[tuple[str, str], dict[str, None]] = {}
         for case in self.cases:
@@ -221,7 +221,7 @@ class Host(Protocol):
 
 
 class Session:
-    """Plays cases in rounds. ``corners``: machines as plain values, with which predictions are made
+    """Runs cases in rounds. ``corners``: machines as plain values, with which predictions are made
     again, for their intervals. ``host``: measured between rounds, and so predicted once more at the
     end, and only then with corners; by default the machine is known. ``play`` runs a scenario on
     its plane; ``keep`` is given each record with its case and a name of its own; ``progress`` the

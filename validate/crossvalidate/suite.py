@@ -44,7 +44,7 @@ Axis = (
 # Settings that are no fields of a scenario; ``size.OBJECT`` is one too.
 OPTIONS = ("workload", "policy")
 SIZE = "size."
-# The host is the machine, and the suite says which planes play.
+# The host is the machine, and the suite says which planes predict.
 NOT_SET = ("machine", "plane", "name", "extends")
 CASES_MAX = 1_000
 # What a setting, or an option, is called in errors.
@@ -97,7 +97,7 @@ class Case:
     """A scenario to be measured and predicted.
 
     ``name``: of its run and its values on the grid; ``run``: of its run; ``at``: its values by
-    axis; ``predicted``: by plane; ``unable``: planes that cannot play it, and why; ``size_bytes``:
+    axis; ``predicted``: by plane; ``unable``: planes that cannot run it, and why; ``size_bytes``:
     of all its data.
     """
 
@@ -246,7 +246,7 @@ class _File:
 
 @dataclass(frozen=True)
 class _Loader:
-    """Cases of a file; ``not_playable``: runs that this machine cannot play, by the reason."""
+    """Cases of a file; ``not_playable``: runs that this machine cannot run, by the reason."""
 
     file: _File
     machine_path: str
@@ -321,7 +321,7 @@ class _Loader:
     ) -> Scenario | None:
         """The scenario for the native plane, its objects as large as the settings say.
 
-        None where it is this machine that is not able to play it: on its own it can be.
+        None where it is this machine that is not able to run it: on its own it can be.
         """
         place: Place = ("runs", name, "scenario")
         try:

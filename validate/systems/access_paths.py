@@ -73,7 +73,7 @@ def _off_blade_note(runs: Runs, _: float) -> str:
         _scanned_Bps(runs, OFF_BLADE, f"{latency}={ns} ns") for ns in OFF_BLADE_LATENCIES_NS
     )
     return (
-        "Limited by latency, which is doubtful: the source says 'hundreds of ns', the machine "
+        "Limited by latency, which is uncertain: the source says 'hundreds of ns', the machine "
         f"file 500 ns; 3 GB/s would be 340 ns. {far_Bps / 1e9:.1f} to {near_Bps / 1e9:.1f} GB/s "
         f"over its range, in which the published figure lies. {RESTARTS}, which makes it worse: "
         f"{_restarting_Bps(far_Bps, OFF_BLADE_LATENCIES_NS[1]) / 1e9:.1f} to "

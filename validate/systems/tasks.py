@@ -58,7 +58,7 @@ WORST_NOTE = STEAL_NOTE + (
 
 
 def _range_of(what: Callable[[float, float], float], one: Record, other: Record) -> str:
-    """Of a figure of the throughputs of two records, over the ranges of the doubtful facts."""
+    """Of a figure of the throughputs of two records, over the ranges of the uncertain facts."""
     corners = [one.fact_range.get("corners", {}), other.fact_range.get("corners", {})]
     found = [
         what(sum(corners[0][name].values()), sum(corners[1][name].values()))
@@ -67,7 +67,7 @@ def _range_of(what: Callable[[float, float], float], one: Record, other: Record)
     ]
     if not found:
         return ""
-    return f"Over the ranges of doubtful facts: {min(found):.2f} to {max(found):.2f}. "
+    return f"Over the ranges of uncertain facts: {min(found):.2f} to {max(found):.2f}. "
 
 
 def _rates(record: Record) -> Floats:
@@ -78,7 +78,7 @@ def _rates(record: Record) -> Floats:
 
 
 def _rate_at_last(record: Record) -> float:
-    """Queries per second over the last ``LAST_S``: rows of planes that play queries one by one are
+    """Queries per second over the last ``LAST_S``: rows of planes that have queries one by one are
     short, and have few each."""
     assert record.series is not None
     begin = record.series["time_s"]
@@ -146,20 +146,20 @@ def _part_worst(runs: Runs) -> Prediction:
 
 
 # Found by 'numatwin machine threshold MACHINE --on event --no-backlog', which takes minutes for the
-# largest; and over the ranges of the machine's doubtful facts, where that was searched.
+# largest; and over the ranges of the machine's uncertain facts, where that was searched.
 WITHOUT_BACKLOG = {"xeon-4s-ivb": 1.45e9, "xeon-8s-ivb": 660e6, "xeon-32s-hsw": 219e6}
 WITHOUT_BACKLOG_RANGE = {"xeon-4s-ivb": (1.13e9, 1.47e9), "xeon-8s-ivb": (420e6, 662e6)}
 
 
 def _doubtful_thresholds(machine: Machine, plane: str) -> str:
-    """The range over doubtful facts; on the flow plane, which takes a second for the largest."""
+    """The range over uncertain facts; on the flow plane, which takes a second for the largest."""
     if plane != "flow":
         return ""
     found = [
         search_threshold(build_machine(at)).threshold.value / 1e6
         for at in doubtful_corners(machine.description).values()
     ]
-    return f" Over the ranges of doubtful facts: {min(found):.0f} to {max(found):.0f} MB/s."
+    return f" Over the ranges of uncertain facts: {min(found):.0f} to {max(found):.0f} MB/s."
 
 
 def _threshold(name: str, published_Bps: float) -> Callable[[Runs], Prediction]:
@@ -174,7 +174,7 @@ def _threshold(name: str, published_Bps: float) -> Callable[[Runs], Prediction]:
         here, there = (Bps / len(first.nodes) for Bps in (last.stolen_Bps, workers * published_Bps))
         mixed_Bps = WITHOUT_BACKLOG[name]
         low_high = [f"{Bps / 1e6:.0f}" for Bps in WITHOUT_BACKLOG_RANGE.get(name, ())]
-        in_doubt = f", {' to '.join(low_high)} over doubtful facts" if low_high else ""
+        in_doubt = f", {' to '.join(low_high)} over uncertain facts" if low_high else ""
         served = (
             f" With stealing a socket with vectors serves {here / 1e9:.0f} GB/s here; the "
             f"published threshold means {there / 1e9:.1f} GB/s in the source. The search keeps "

@@ -26,7 +26,7 @@ from .setup import commit_plan
 
 
 class NativeCommits:
-    """Plays one replication in real time; see ``RandomPlane`` for what its methods promise."""
+    """Runs one replication in real time; see ``RandomPlane`` for what its methods promise."""
 
     REAL_TIME = True
     # A look takes most of a millisecond from a processor that clients or servers need: fifty a

@@ -25,7 +25,7 @@ AHEAD_BUFFERS = 4
 
 
 class EmulatedEris(SteeredEris):
-    """Plays the scenario in the guest, by the guest's clock; counts from ``warm_up_s`` on."""
+    """Runs the scenario in the guest, by the guest's clock; counts from ``warm_up_s`` on."""
 
     def __init__(
         self, process: GuestProcess, host: ErisHost, scenario: Experiment, warm_up_s: float

@@ -60,7 +60,7 @@ class MeasuredHost(ErisHost):
 
 
 class NativeEris(SteeredEris):
-    """Plays one replication in real time; see ``RandomPlane`` for what its methods promise."""
+    """Runs one replication in real time; see ``RandomPlane`` for what its methods promise."""
 
     REAL_TIME = True
 

@@ -1,4 +1,4 @@
-// A distributed operator as one node plays it.
+// A distributed operator as one node runs it.
 //
 //     rrj               both tables are partitioned straight into the reserved parts of the owners'
 //                       memory (one-sided); then each owner joins its partitions

@@ -2,9 +2,9 @@
 //
 // Each process has its home, a processor with a queue of its own, and may be moved to another one
 // at any time: what it does goes on there in its turn. Within a group of processors those that have
-// to wait move to idle ones. A process whose home is `none` shares no processor: it is not played
-// here. The rules stand in
-// machine/reference/processors.py and run_queues.py; events come in the same order. What it costs:
+// to wait move to idle ones. A process whose home is `none` shares no processor: it is not
+// simulated here. The rules stand in machine/reference/processors.py and run_queues.py; events come
+// in the same order. What it costs:
 //
 //     another process takes over a processor       switch_over of its time
 //     messages are found, however many             look of the process's time, and

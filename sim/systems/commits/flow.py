@@ -19,7 +19,7 @@ from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why
 from ...planes.plane import Command
 from .build import commit_parameters
 from .routes import PS
-from .servers import IN, OUT, POLLERS, adapters_cap, doubtful_facts, faults, servers_of
+from .servers import IN, OUT, POLLERS, adapters_cap, faults, servers_of, uncertain_facts
 from .spec import CommitSystem
 from .tries import Snapshots, Tries, TryModel
 from .why import binding, what_ifs
@@ -43,7 +43,7 @@ class _Piece:
 
 
 class CommitFlow:
-    """Plays a scenario as a closed network; see ``plane.Plane`` for what its methods promise."""
+    """Runs a scenario as a closed network; see ``plane.Plane`` for what its methods promise."""
 
     costs = None
     """Of a machine's cores and memory: messages alone count here."""
@@ -216,10 +216,10 @@ class CommitFlow:
             )
         if self.model.routes.on_host:
             found.append(
-                "processes share processors in an order that the flow plane does not play: the "
+                "processes share processors in an order that the flow plane does not simulate: the "
                 "event plane does"
             )
-        return [*found, *doubtful_facts(self.experiment.machine, self.system)]
+        return [*found, *uncertain_facts(self.experiment.machine, self.system)]
 
 
 class FlowLog:

@@ -29,7 +29,7 @@ from .host_steps import BlockCosts, Ends, Region, interpolated
 from .parameters import ANSWERS
 from .sizes import WORD, Records, Sizes
 
-# How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
+# How the engine does it (engine_native/rsi): looks before it sleeps, with processors for all and
 # without; blocks that a server keeps of what clients create, and of each client at the most.
 SPINS, SPINS_CROWDED = 64, 1
 INSERT_BYTES, INSERT_SLOTS_MAX, INSERT_SLOTS_MIN = 64 << 20, 4096, 4

@@ -90,18 +90,18 @@ def adapters_cap(costs: CommitCosts, system: CommitSystem, machine: Machine) -> 
     return f" (its transport {system.transport_on(machine)}: {'; '.join(caps)})" if caps else ""
 
 
-def doubtful_facts(machine: Machine, system: CommitSystem) -> Iterator[str]:
-    """What a run should warn of; in one line on a host: a noisy one makes nearly all doubtful."""
+def uncertain_facts(machine: Machine, system: CommitSystem) -> Iterator[str]:
+    """What a run should warn of; in one line on a host: a noisy one makes nearly all uncertain."""
     if system.layout != "host":
         for path in machine.doubtful:
             if path.startswith("nics"):
-                yield f"machine '{machine.name}': {path} is doubtful"
+                yield f"machine '{machine.name}': {path} is uncertain"
         return
     parts = ("processes.", f"engines.{ENGINE}.")
     paths = [path for path in machine.doubtful if path.startswith(parts)]
     if paths:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-        yield f"machine '{machine.name}': {paths[0]}{more} of what processes cost are doubtful"
+        yield f"machine '{machine.name}': {paths[0]}{more} of what processes cost are uncertain"
 
 
 def faults(system: CommitSystem, until_s: float) -> Iterator[ControlEvent]:

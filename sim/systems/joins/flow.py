@@ -196,7 +196,7 @@ class FlowModel:
 
 
 class JoinFlow:
-    """Plays a scenario query by query; see ``plane.Plane`` for what its methods promise."""
+    """Runs a scenario query by query; see ``plane.Plane`` for what its methods promise."""
 
     costs = None
     """Machine parts are used as the models of joins have it."""
@@ -242,7 +242,7 @@ class JoinFlow:
 
     @property
     def log(self) -> FlowLog:
-        """What was played so far."""
+        """What was simulated so far."""
         return FlowLog(self)
 
     def outcome(self, with_gains: bool = True) -> Outcome:
@@ -290,7 +290,7 @@ class JoinFlow:
 
 @dataclass(frozen=True)
 class FlowLog:
-    """What a plane has played."""
+    """What a plane has simulated."""
 
     plane: JoinFlow
 

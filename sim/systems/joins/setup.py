@@ -28,7 +28,7 @@ RETH, ATOMIC, AETH, ATOMIC_ACK = 16.0, 28.0, 4.0, 8.0
 
 @dataclass(frozen=True, eq=False)
 class Play:
-    """A scenario ready to be played: plans, what the kernel takes, where workers are."""
+    """A scenario ready to be simulated: plans, what the kernel takes, where workers are."""
 
     operation: str
     system: JoinSystem

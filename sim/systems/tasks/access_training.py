@@ -1,4 +1,4 @@
-"""Trains choosers of access paths: draws scans, plays each by both paths, fits, and scores.
+"""Trains choosers of access paths: draws scans, simulates each by both paths, fits, and scores.
 
 Drawn are, each for itself: bytes (from 64 KiB to 256 MiB, evenly in their logarithm), the node that
 holds them, the part of the rows that is found, and background workers on the interconnect and at

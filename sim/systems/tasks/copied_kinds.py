@@ -5,7 +5,7 @@ a chunk. Before the first there are the setup and a copy, after the last copy it
 
     setup + chunks * (r + max(copy, work)) + min(copy, work)
 
-Left out, and played by the event plane: that tasks are whole, and meet at the engine at random.
+Left out, and simulated by the event plane: that tasks are whole, and meet at the engine at random.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ MIGRATIONS = ("in a core", "in a cache", "in a node", "between nodes")
 
 
 class TasksEvents(ModelPlane[TasksPlayer]):
-    """Plays one replication; see ``plane.RandomPlane`` for what its methods promise."""
+    """Runs one replication; see ``plane.RandomPlane`` for what its methods promise."""
 
     def __init__(self, make: ModelMaker, scenario: Experiment, replication: int) -> None:
         machine = scenario.machine

@@ -49,7 +49,7 @@ STUCK_PART = 0.1
 
 
 class TasksFlow:
-    """Plays a scenario as flows; see ``plane.Plane`` for what its methods promise."""
+    """Runs a scenario as flows; see ``plane.Plane`` for what its methods promise."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment, self.machine = experiment, experiment.machine

@@ -1,7 +1,7 @@
 """Predicate/transition nets with one token: places, guarded transitions, and their properties.
 
 A token is a tuple of numbers. Each transition takes it from one place, where its guard holds for
-it, and puts it, changed or not, into another. A net is data: it is played, checked and drawn.
+it, and puts it, changed or not, into another. A net is data: it is simulated, checked and drawn.
 """
 
 from __future__ import annotations

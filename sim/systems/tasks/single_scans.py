@@ -1,7 +1,7 @@
 """A single scan with background work, by each path: training data of choosers.
 
 As flows: rates of one scan in steady state, from which its time follows for any size. Event by
-event: ``ScanPlays``, which plays thousands a second.
+event: ``ScanPlays``, which simulates thousands a second.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ approximation of mean value analysis). How long tasks run depends on how many ru
 and equally far ones in turn, where the class may be stolen.
 
 Queries of open clients come at random: what they wait for others is that of M/G/c
-(``kernel/settled_queues.cpp``). Left out, and played by the event plane: that queries of closed
+(``kernel/settled_queues.cpp``). Left out, and simulated by the event plane: that queries of closed
 clients come at random, too, and that tasks are whole.
 """
 

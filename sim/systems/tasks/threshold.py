@@ -91,7 +91,7 @@ class ThresholdFound:
             _rounded(self.crossings[0].value_Bps),
             _rounded(min(one.low_Bps for one in self.crossings)),
             _rounded(max(one.high_Bps for one in self.crossings)),
-            "numatwin machine threshold: sums of v^n with and without stealing, as played on the "
+            "numatwin machine threshold: sums of v^n with and without stealing, as run on the "
             f"{self.on} plane",
         )
 
@@ -120,7 +120,7 @@ class ThresholdFound:
 def search_threshold(
     machine: Machine, on: str = "flow", progress: Progress | None = None, *, backlog: bool = True
 ) -> ThresholdFound:
-    """Plays the micro-benchmark on the plane ``on`` (flow or event), with more tasks than workers
+    """Runs the micro-benchmark on the plane ``on`` (flow or event), with more tasks than workers
     or, without ``backlog``, as many.
 
     Raises InputError where the machine has fewer than two nodes with cores and memory, or stealing
@@ -128,7 +128,7 @@ def search_threshold(
     """
     if not backlog and on == "flow":
         raise InputError(
-            "the flow plane does not play which worker takes which task",
+            "the flow plane does not simulate which worker takes which task",
             expected="--on event where no tasks wait",
         )
     able = [k for k, one in enumerate(machine.nodes) if one.cores and not one.memory_bytes <= 0]

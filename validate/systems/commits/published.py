@@ -12,7 +12,7 @@ from ....sim.run.record import Record
 from ....sim.systems.commits.servers import IN, OUT
 from ...results import Prediction, Published, Runs
 
-# Both play transactions; the reference plane gives the same figures, later.
+# Both run transactions; the reference plane gives the same figures, later.
 PLANES = ("event", "reference")
 
 CLIENTS = (1, 10, 20, 30, 40, 50, 60, 70)
