@@ -157,8 +157,10 @@ class Routes:
         n, links = self.nodes, 2 * self.link_count
         if self._uses is None:
             row, column = np.divmod(np.arange(n * n), n)
-            of = group(row, column).reshape(n, n)
-            return np.array([self.link_sums(np.where(of == k, traffic, 0.0)) for k in range(n)])
+            group_of = group(row, column).reshape(n, n)
+            return np.array(
+                [self.link_sums(np.where(group_of == k, traffic, 0.0)) for k in range(n)]
+            )
         link, pair = self._uses
         cell = link + links * group(pair // n, pair % n)
         sums = np.bincount(cell, weights=traffic.ravel()[pair], minlength=n * links)
@@ -317,8 +319,8 @@ class _Edges:
     @cached_property
     def _groups(self) -> tuple[Ints, Ints]:
         """Where the edges into each target begin, and (edges,) the group of each edge."""
-        at = np.flatnonzero(np.bincount(self.target, minlength=self.vertices))
-        return np.searchsorted(self.target, at), np.searchsorted(at, self.target)
+        vertices = np.flatnonzero(np.bincount(self.target, minlength=self.vertices))
+        return np.searchsorted(self.target, vertices), np.searchsorted(vertices, self.target)
 
     def _fitting(self, distance: Floats) -> Any:
         """(rows, edges) whether an edge may be the last hop to its target, by dimension order."""

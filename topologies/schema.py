@@ -124,10 +124,10 @@ class NodeType(Strict):
     @model_validator(mode="after")
     def _levels_differ(self) -> NodeType:
         levels = [cache.level for cache in self.caches]
-        for at, level in enumerate(levels):
-            if level in levels[:at]:
+        for index, level in enumerate(levels):
+            if level in levels[:index]:
                 raise DescriptionError(
-                    ("caches", at),
+                    ("caches", index),
                     f"level {level} is listed twice: expected one cache of each level",
                 )
         return self
@@ -363,9 +363,9 @@ class Transport(Strict):
 
     @model_validator(mode="after")
     def _points_rise(self) -> Transport:
-        for at, (one, next_) in enumerate(pairwise(self.points)):
-            if next_.size.value <= one.size.value:
-                raise DescriptionError(("points", at + 1, "size"), "expected rising sizes")
+        for index, (point, next_) in enumerate(pairwise(self.points)):
+            if next_.size.value <= point.size.value:
+                raise DescriptionError(("points", index + 1, "size"), "expected rising sizes")
         return self
 
 

@@ -58,7 +58,7 @@ class Played:
             return
         assert isinstance(self.scenario, Scenario)
         numbers = range(len(self.outcomes) + 1, count + 1)
-        for one in play_numbers(
+        for number in play_numbers(
             maker_of(self.scenario),
             self.scenario,
             numbers,
@@ -66,15 +66,15 @@ class Played:
             self.workers,
             self.wall_s,
         ):
-            self.wall_s = one.wall_s
-            self.outcomes.append(one.outcome)
+            self.wall_s = number.wall_s
+            self.outcomes.append(number.outcome)
 
     def values(self, metric: Metric, count: int) -> list[float]:
         """The figure of each of the first ``count`` replications; of an exact run, one."""
         if self.exact:
             assert self.record is not None
             return [metric.of_record(self.record)]
-        return [metric.of_outcome(one) for one in self.outcomes[:count]]
+        return [metric.of_outcome(outcome) for outcome in self.outcomes[:count]]
 
 
 class Sides:

@@ -110,15 +110,15 @@ class Document:
         for key in reversed(place):
             value = {key: value}
 
-        def kept(at: Place) -> bool:
-            shorter = min(len(at), len(place))
-            return at[:shorter] == place[:shorter]
+        def kept(marked: Place) -> bool:
+            shorter = min(len(marked), len(place))
+            return marked[:shorter] == place[:shorter]
 
         return Document(
             value,
             self.file,
-            {at: mark for at, mark in self.marks.items() if kept(at)},
-            {at: source for at, source in self.sources.items() if kept(at)},
+            {marked: mark for marked, mark in self.marks.items() if kept(marked)},
+            {marked: source for marked, source in self.sources.items() if kept(marked)},
         )
 
     def read_as(self, model: type[Model], place: Place = ()) -> Model:

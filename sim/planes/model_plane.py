@@ -129,7 +129,7 @@ class PartsPlayer(OfModel[PartsModel]):
         latencies = tuple(of_kernel(self.model.latency(k)) for k in range(self.operations))
         return Counted(
             since_ps=found["since_ps"],
-            done=np.array([float(one.count) for one in latencies]),
+            done=np.array([float(latency.count) for latency in latencies]),
             busy_ps=found["busy"],
             held_ps=found["held"],
             memory_ps=found["memory_done"],

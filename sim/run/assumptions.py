@@ -80,16 +80,16 @@ def described_assumptions(
 ) -> tuple[Mapping[str, Any], ...]:
     """``Record.assumptions``; ``predictor``: of this scenario, None leaves effects out."""
     rows = []
-    for one in found:
+    for assumption in found:
         row: dict[str, Any] = {
-            "name": one.name,
-            "value": one.value,
-            "unit": one.unit,
-            "source": one.source,
-            "settings": list(one.settings),
+            "name": assumption.name,
+            "value": assumption.value,
+            "unit": assumption.unit,
+            "source": assumption.source,
+            "settings": list(assumption.settings),
         }
         for end in ("low", "high"):
-            variant = getattr(one, end)
+            variant = getattr(assumption, end)
             row[end] = None if variant is None else {"value": variant.value}
             if variant is not None and predictor is not None:
                 row[end] |= _effect(scenario, variant, predictor)
@@ -143,6 +143,8 @@ def _with(whole: Any, place: Sequence[str | int], value: Any) -> Any:
         return value
     key, *rest = place
     if isinstance(whole, list):
-        return [_with(part, rest, value) if at == key else part for at, part in enumerate(whole)]
+        return [
+            _with(part, rest, value) if index == key else part for index, part in enumerate(whole)
+        ]
     parts = whole or {}
     return {**parts, key: _with(parts.get(key), rest, value)}

@@ -29,16 +29,20 @@ def fact_range(
     if not machines:
         return {}
     scenarios = {
-        name: replace(scenario, machine=build_machine(at)) for name, at in machines.items()
+        name: replace(scenario, machine=build_machine(machine))
+        for name, machine in machines.items()
     }
     if play is None:
         play = _predicted(scenario, throughput)
-    corners = {name: dict(play(at)) for name, at in scenarios.items()}
+    corners = {name: dict(play(scenario)) for name, scenario in scenarios.items()}
     seen = [throughput, *corners.values()]
     return {
         "facts": ranged_doubts(scenario.machine.description),
         "throughput": {
-            operation: [min(one[operation] for one in seen), max(one[operation] for one in seen)]
+            operation: [
+                min(rates[operation] for rates in seen),
+                max(rates[operation] for rates in seen),
+            ]
             for operation in throughput
         },
         "corners": corners,
@@ -48,8 +52,8 @@ def fact_range(
 def _predicted(scenario: Scenario, throughput: Throughput) -> Callable[[Scenario], Throughput]:
     predictor = Predictor(scenario)
 
-    def play(at: Scenario) -> Throughput:
-        own, found = predictor.own.throughput, predictor(at).throughput
+    def play(scenario: Scenario) -> Throughput:
+        own, found = predictor.own.throughput, predictor(scenario).throughput
         return {
             name: value * (1.0 + predictor.relative(found[name] / own[name] - 1.0))
             if own.get(name)

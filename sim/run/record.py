@@ -120,7 +120,7 @@ class Record:
         found = part_at(self.confidence, path)
         if not isinstance(found, (list, tuple)) or len(found) != 2:
             return None
-        return list(found) if all(isinstance(one, (int, float)) for one in found) else None
+        return list(found) if all(isinstance(bound, (int, float)) for bound in found) else None
 
     def as_json(self) -> dict[str, Any]:
         """The stable JSON form of ``numatwin run --json`` (no series).
@@ -260,11 +260,11 @@ def _head_model() -> type[BaseModel]:
     return create_model("Head", **fields)
 
 
-def _default(of: dataclasses.Field[Any]) -> Any:
+def _default(field: dataclasses.Field[Any]) -> Any:
     """What stands for a field that a record of an earlier version lacks; ``...`` for nothing."""
-    if of.default_factory is not dataclasses.MISSING:
-        return of.default_factory()
-    return ... if of.default is dataclasses.MISSING else of.default
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return ... if field.default is dataclasses.MISSING else field.default
 
 
 _PLAIN = frozenset((str, int, bool, type(None)))

@@ -99,9 +99,9 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     pilot = play(make, replace(scenario, horizon_s=until_s), PILOT, 0.0, progress)
     columns = _watched(pilot.series)
     found = [mser5(column) for column in columns]
-    first = max((one.first for one in found), default=0)
+    first = max((warm_up.first for warm_up in found), default=0)
     notes: tuple[str, ...] = ()
-    settled = all(one.settled for one in found)
+    settled = all(warm_up.settled for warm_up in found)
     if not settled or any(trends(column[first:]) for column in columns):
         first = max(first, len(pilot.series["time_s"]) // 2)
         notes = (
@@ -148,10 +148,10 @@ def replicate(
             played = iter([play(make, scenario, numbers[0], warm_up.warm_up_s, report)])
         else:
             played = _in_parallel(make, scenario, numbers, warm_up.warm_up_s, most)
-        for one in played:
-            wall_s = one.wall_s
-            done.append(one)
-            yield one
+        for replication in played:
+            wall_s = replication.wall_s
+            done.append(replication)
+            yield replication
             if progress is not None:
                 progress(min(len(done) / _expected(done, scenario), 1.0))
             if enough(done, scenario):
@@ -254,7 +254,9 @@ def relative_half_width(done: Sequence[Replication], confidence: float) -> float
     """The widest of all throughputs' intervals, relative to its mean."""
     widest = 0.0
     for name in done[0].outcome.throughput:
-        interval = mean_interval([one.outcome.throughput[name] for one in done], confidence)
+        interval = mean_interval(
+            [replication.outcome.throughput[name] for replication in done], confidence
+        )
         widest = max(widest, float("inf") if interval is None else interval.relative)
     return widest
 

@@ -251,8 +251,8 @@ def run_random(
         else:
             warm_up = warm_up_of(make, scenario, _part(progress, 0.0, pilot))
         report = _part(progress, pilot, 1.0)
-        for one in replicate(make, scenario, warm_up, workers, report):
-            done.append(one)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
+        for replication in replicate(make, scenario, warm_up, workers, report):
+            done.append(replication)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
     except (KeyboardInterrupt, WorkerLost) as stopped:
         if not done:
             raise
@@ -277,8 +277,8 @@ def _random_record(
 
     plan = scenario.statistics
     together = Combined(done, plan.confidence, warm_up.warm_up_s)
-    steps = warm_up.steps + sum(one.outcome.steps for one in done)
-    played_s = warm_up.wall_s + sum(one.wall_s for one in done)
+    steps = warm_up.steps + sum(replication.outcome.steps for replication in done)
+    played_s = warm_up.wall_s + sum(replication.wall_s for replication in done)
     # Where time is real, what is done in a second is what was measured: no speed of a simulator.
     rate = {} if scenario.plane == NATIVE else {"events_per_s": steps / max(played_s, 1e-9)}
     return Record(

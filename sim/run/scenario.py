@@ -264,8 +264,8 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
 
 
 def _at(document: Document, place: Place) -> At:
-    at = document.error(place, "")
-    return at.file, at.line, at.column
+    error = document.error(place, "")
+    return error.file, error.line, error.column
 
 
 @dataclass(frozen=True)

@@ -48,11 +48,11 @@ def idle_settings(
         return ()
     began, found = time.perf_counter(), []
     instead = "; ".join(dict.fromkeys(why.resource for why in record.why.values()))
-    for at, setting in enumerate(settings):
+    for index, setting in enumerate(settings):
         shown = setting if len(setting) <= SHOWN_MAX else setting[: SHOWN_MAX - 1] + "…"
         effect: dict[str, Any] | None = {"throughput": None, "changes": None}
         if time.perf_counter() - began + _wall_s(record) <= BUDGET_S:
-            effect = _effect(record, setting, (*settings[:at], *settings[at + 1 :]), load)
+            effect = _effect(record, setting, (*settings[:index], *settings[index + 1 :]), load)
         if effect is not None:
             bound = instead if setting.partition(".")[0] in PARTS else ""
             found.append({"setting": shown, **effect, "instead": bound or None})

@@ -67,8 +67,8 @@ class Base:
         words = ["numatwin", "run", name]
         for option, value in self.options.items():
             flag = {"plane": "--on"}.get(option, f"--{option}")
-            for one in value if isinstance(value, (list, tuple)) else [value]:
-                words += [flag, str(one)]
+            for part in value if isinstance(value, (list, tuple)) else [value]:
+                words += [flag, str(part)]
         if policy is not None:
             words += ["--policy", policy]
         for setting in (*self.settings, *settings):

@@ -292,14 +292,16 @@ def _narrower(
     """The longest part of one factor's range in which no run failed, if at least half of it, and
     enough runs were ``fine`` (N,) there."""
     best, words = 0.5, ""
-    for at, factor in enumerate(factors):
-        lowest, highest = (failed[int(pick(parts[failed, at]))] for pick in (np.argmin, np.argmax))
-        of_factor = parts[:, at]
+    for index, factor in enumerate(factors):
+        lowest, highest = (
+            failed[int(pick(parts[failed, index]))] for pick in (np.argmin, np.argmax)
+        )
+        of_factor = parts[:, index]
         for size, point, side, inside in (
             (of_factor[lowest], lowest, "below", of_factor < of_factor[lowest]),
             (1.0 - of_factor[highest], highest, "above", of_factor > of_factor[highest]),
         ):
-            value, ran = values(point)[at], int((fine & inside).sum())
+            value, ran = values(point)[index], int((fine & inside).sum())
             if size >= best and ran >= ENOUGH_RUNS and is_number(value):
                 best = size
                 words = f"none of {ran} failed with {factor.path} {side} {value:.4g} {factor.unit}"

@@ -84,7 +84,9 @@ def beats(first: Record, other: Record, operation: str) -> dict[str, Any] | None
     """
     if not (first.uncertainty and other.uncertainty) or not first.throughput.get(operation):
         return None
-    own, its = (np.asarray(one.uncertainty["shifts"].get(operation, ())) for one in (first, other))
+    own, its = (
+        np.asarray(record.uncertainty["shifts"].get(operation, ())) for record in (first, other)
+    )
     if len(own) != DRAWS or len(its) != DRAWS:
         return None
     if first.machine != other.machine or first.uncertainty["facts"] != other.uncertainty["facts"]:

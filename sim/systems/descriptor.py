@@ -86,7 +86,7 @@ def _of_field(place: tuple[str, ...], value: Any, mark: Default) -> Assumption:
         number,
         unit,
         mark.source,
-        *(Variant(_in_unit(one, unit), {("system", *place): one}) for one in (low, high)),
+        *(Variant(_in_unit(bound, unit), {("system", *place): bound}) for bound in (low, high)),
     )
 
 

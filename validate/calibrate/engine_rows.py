@@ -63,8 +63,8 @@ class EngineRow:
         self, column: str, message: str, token: str | None = None, expected: str | None = None
     ) -> InputError:
         """The InputError for a column of this row; for the whole row where it has none such."""
-        at = self.columns.get(column, 1)
-        return InputError(message, self.file, self.line, at, token, expected)
+        size = self.columns.get(column, 1)
+        return InputError(message, self.file, self.line, size, token, expected)
 
 
 def load_rows(path: Path) -> tuple[EngineRow, ...]:
@@ -108,9 +108,9 @@ def _split(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"not CSV: {failure}", name, line) from None
 
 
-def _begin(fields: list[str], at: int) -> int:
+def _begin(fields: list[str], index: int) -> int:
     """Where a field begins, from 1."""
-    return sum(len(field) + 1 for field in fields[:at]) + 1
+    return sum(len(field) + 1 for field in fields[:index]) + 1
 
 
 def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
@@ -119,8 +119,8 @@ def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
         if len(fields) == 1 and separator in fields[0]:
             raise InputError(f"columns divided by {called}", name, line, 1, None, "commas")
     meant: dict[str, str] = {}
-    for at, column in enumerate(names):
-        where = (name, line, _begin(fields, at))
+    for index, column in enumerate(names):
+        where = (name, line, _begin(fields, index))
         if column not in KNOWN and "." not in column:
             raise InputError(
                 "unknown column",
@@ -128,11 +128,15 @@ def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
                 column,
                 near(column, KNOWN) or f"one of {', '.join(KNOWN)}, or the path of a field",
             )
-        of = COUNTS.get(column, column)
-        if of in meant:
-            twice = "the same column twice" if meant[of] == column else f"{meant[of]} says it too"
+        counted = COUNTS.get(column, column)
+        if counted in meant:
+            twice = (
+                "the same column twice"
+                if meant[counted] == column
+                else f"{meant[counted]} says it too"
+            )
             raise InputError(twice, *where, column, "each once")
-        meant[of] = column
+        meant[counted] = column
     for column in REQUIRED:
         if column not in names:
             raise InputError(
@@ -153,7 +157,7 @@ def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
 def _row(names: list[str], fields: list[str], name: str, line: int) -> EngineRow:
     if len(fields) != len(names):
         raise InputError("wrong row", name, line, 1, ",".join(fields), f"{len(names)} fields")
-    columns = {column: _begin(fields, at) for at, column in enumerate(names)}
+    columns = {column: _begin(fields, index) for index, column in enumerate(names)}
     texts = {column: text.strip() for column, text in zip(names, fields, strict=True)}
 
     def refused(column: str, message: str, expected: str) -> InputError:

@@ -83,8 +83,8 @@ def read_mlc(source: Source, machine: Machine, *, force: bool = False) -> Measur
         for i, j, value, line in printed.bandwidth
     ]
     held_out = set()
-    for at, (point, line) in enumerate(printed.loaded):
-        if at % 2:
+    for index, (point, line) in enumerate(printed.loaded):
+        if index % 2:
             held_out.add(len(found))
         found.append(
             Observation(

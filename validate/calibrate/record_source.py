@@ -46,7 +46,7 @@ def read_native(path: Path, machine: Machine) -> Measured:
         return Measured(origin, (), {"of a workload that changes": len(record.throughput)})
     steps = _steps(record, engine.steps, run, origin)
     own = Candidate(machine, (), {})
-    found = [one for one in steps if native_step_s(own, one) > 0]
+    found = [step for step in steps if native_step_s(own, step) > 0]
     unused = {NOT_PLAYED: len(steps) - len(found)} if len(found) < len(steps) else {}
     for name, rate in record.throughput.items():
         if rate > 0:
@@ -106,7 +106,7 @@ def _steps(
         if name in step_of and isinstance(spent_ns, (int, float)) and spent_ns > 0:
             step = step_of[name]
             sums[step] = sums.get(step, 0.0) + float(spent_ns)
-    spreads = [_spread(of) for of in record.replicates.get("throughput", {}).values()]
+    spreads = [_spread(values) for values in record.replicates.get("throughput", {}).values()]
     return [
         Observation(
             STEP,

@@ -221,8 +221,8 @@ class _File:
         """The suites that it includes, which include none themselves; each run has one name."""
         found: list[_File] = []
         names = set(self.description.runs)
-        for at, name in enumerate(self.description.includes):
-            place: Place = ("includes", at)
+        for index, name in enumerate(self.description.includes):
+            place: Place = ("includes", index)
             try:
                 file = _File.read(_path(seen_from(self.path.parent, name)))
             except InputError as failure:
@@ -393,8 +393,8 @@ class _Loader:
             names += [f"latency_ns.{operation}.p99" for operation in operations]
             return tuple(Metric.parsed(text) for text in (*names, "bandwidth_Bps.memory"))
         metrics = []
-        for at, text in enumerate(run.metrics):
-            place: Place = ("runs", name, "metrics", at)
+        for index, text in enumerate(run.metrics):
+            place: Place = ("runs", name, "metrics", index)
             try:
                 metric = Metric.parsed(text)
                 metric.check_operation(scenario)

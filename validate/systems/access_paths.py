@@ -219,12 +219,12 @@ def _full_from(runs: Runs, path: str, *settings: str, full: float = FULL) -> flo
     """The bytes from which a scan off the blade has its full throughput, between two sizes."""
     rates = [_rate_Bps(runs, path, size, OFF_BLADE, *settings) for size in SIZES_MIB]
     wanted = full * rates[-1]
-    at = next(k for k, rate in enumerate(rates) if rate >= wanted)
-    if at == 0:
+    first = next(k for k, rate in enumerate(rates) if rate >= wanted)
+    if first == 0:
         return SIZES_MIB[0] * MIB
-    part = (wanted - rates[at - 1]) / (rates[at] - rates[at - 1])
+    part = (wanted - rates[first - 1]) / (rates[first] - rates[first - 1])
     logs = np.log(SIZES_MIB)
-    return float(np.exp(logs[at - 1] + part * (logs[at] - logs[at - 1])) * MIB)
+    return float(np.exp(logs[first - 1] + part * (logs[first] - logs[first - 1])) * MIB)
 
 
 # A task's own time of 2 µs, and that of a processor that wakes.

@@ -132,8 +132,8 @@ def _part_worst(runs: Runs) -> Prediction:
     whole = runs("hana-part-worst")
     partitioned = {n: runs("hana-part-worst", f"system.parts={n}") for n in PARTS}
     slower = {
-        n: sum(whole.throughput.values()) / sum(one.throughput.values())
-        for n, one in partitioned.items()
+        n: sum(whole.throughput.values()) / sum(record.throughput.values())
+        for n, record in partitioned.items()
     }
     note = (
         _range_of(truediv, whole, partitioned[4])
@@ -156,8 +156,8 @@ def _doubtful_thresholds(machine: Machine, plane: str) -> str:
     if plane != "flow":
         return ""
     found = [
-        search_threshold(build_machine(at)).threshold.value / 1e6
-        for at in doubtful_corners(machine.description).values()
+        search_threshold(build_machine(corner)).threshold.value / 1e6
+        for corner in doubtful_corners(machine.description).values()
     ]
     return f" Over the ranges of uncertain facts: {min(found):.0f} to {max(found):.0f} MB/s."
 
@@ -166,18 +166,20 @@ def _threshold(name: str, published_Bps: float) -> Callable[[Runs], Prediction]:
     def predict(runs: Runs) -> Prediction:
         machine = runs.machine(name)
         found = search_threshold(machine, runs.plane)
-        others = [f"{one.value_Bps / 1e6:.0f} MB/s" for one in found.crossings[1:]]
+        others = [f"{crossing.value_Bps / 1e6:.0f} MB/s" for crossing in found.crossings[1:]]
         every_other = f" With vectors on every other socket: {', '.join(others)}." if others else ""
         first = found.crossings[0]
         last = first.points[-1]
         workers = last.alone_Bps / last.task_Bps  # of the sockets with vectors, all at work
-        here, there = (Bps / len(first.nodes) for Bps in (last.stolen_Bps, workers * published_Bps))
+        here, published = (
+            Bps / len(first.nodes) for Bps in (last.stolen_Bps, workers * published_Bps)
+        )
         mixed_Bps = WITHOUT_BACKLOG[name]
         low_high = [f"{Bps / 1e6:.0f}" for Bps in WITHOUT_BACKLOG_RANGE.get(name, ())]
         in_doubt = f", {' to '.join(low_high)} over uncertain facts" if low_high else ""
         served = (
             f" With stealing a socket with vectors serves {here / 1e9:.0f} GB/s here; the "
-            f"published threshold means {there / 1e9:.1f} GB/s in the source. The search keeps "
+            f"published threshold means {published / 1e9:.1f} GB/s in the source. The search keeps "
             "four tasks per worker waiting, so workers at the vectors never run remote tasks; "
             "the source does not say how many waited. With as many tasks as workers any worker "
             "runs any task, nearly all reads are remote, and links are the limit: "

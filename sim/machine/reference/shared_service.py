@@ -366,8 +366,8 @@ class SharedService:
 
     def _advance(self, now: int) -> None:
         if now > self.now:
-            while self.pieces and (at := self._next_time()) < now:
-                self.now = at
+            while self.pieces and (next_ps := self._next_time()) < now:
+                self.now = next_ps
                 self._take_ends()
                 if self.now == self.window_end:
                     self._close_window()

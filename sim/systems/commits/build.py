@@ -34,7 +34,7 @@ def commit_parameters(
     assert isinstance(system, CommitSystem)
     roles = system.roles(machine)
     costs = costs or commit_costs(system, machine, workload)
-    number = {position: at for at, position in enumerate(roles.positions)}
+    number = {position: index for index, position in enumerate(roles.positions)}
     servers = tuple(dict.fromkeys((*roles.storage, roles.timestamps)))
     if system.layout == "host":  # processes on one node, and a node has but one thread
         assert isinstance(system.storage_nodes, int)

@@ -282,7 +282,9 @@ def _served(
     # The signaled one is flushed: what one takes longer than another one among many. Its client
     # posts that too, and completes both.
     flushed = [ends.less_polling("add", part, WORD, 1) for part in ("post", "serve", "complete")]
-    post_s, serve_s = (max(both - one, 0.0) for both, one in zip(flushed[:2], add[:2], strict=True))
+    post_s, serve_s = (
+        max(both - single, 0.0) for both, single in zip(flushed[:2], add[:2], strict=True)
+    )
     messages["bit-done"] = (MessageCost(send_ps=_ps(serve_s), receive_ps=_ps(post_s + flushed[2])),)
     for name in sizes:
         if name not in messages:

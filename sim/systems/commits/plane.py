@@ -133,7 +133,7 @@ class CommitPlane:
             "messages_per_commit_by_type": {
                 name: count / each for name, count in counted.messages.items()
             },
-            "bytes_by_type": {name: list(at) for name, at in self.costs.wire_bytes.items()},
+            "bytes_by_type": {name: list(sizes) for name, sizes in self.costs.wire_bytes.items()},
         }
 
     def _warnings(self, commits: int) -> Iterator[str]:

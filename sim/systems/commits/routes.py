@@ -95,7 +95,10 @@ class Routes:
         )
         self.node_group, self._node_groups = _grouped(
             range(len(p.nodes)),
-            lambda n: (p.nodes[n].threads, *(of.get(n, 0.0) for of in self._nodes.values())),
+            lambda n: (
+                p.nodes[n].threads,
+                *(shares.get(n, 0.0) for shares in self._nodes.values()),
+            ),
         )
         self._first_node = 2 * len(self._groups)
         self._first_processor = self._first_node + len(self._node_groups)
@@ -105,7 +108,7 @@ class Routes:
         self._threads = {
             role: {self._first_node + group: share for group, share in shares.items()}
             for role, shares in (
-                (role, _by_group(of, self.node_group)) for role, of in self._nodes.items()
+                (role, _by_group(nodes, self.node_group)) for role, nodes in self._nodes.items()
             )
         }
         self._same: dict[tuple[str, str], tuple[float, float]] = {}
@@ -115,9 +118,9 @@ class Routes:
 
     def _own_stations(self) -> list[Station]:
         found = []
-        for way, group in product(("out", "in"), self._groups):
+        for direction, group in product(("out", "in"), self._groups):
             drawn = any(m in self._machines[STORAGE] for m in group)
-            found.append(Station(f"adapters {way}", 1, len(group), drawn))
+            found.append(Station(f"adapters {direction}", 1, len(group), drawn))
         for group in self._node_groups:
             drawn = any(n in self._nodes[STORAGE] for n in group)
             threads = self.p.nodes[group[0]].threads
@@ -163,10 +166,10 @@ class Routes:
         """On a host, by role: the stations on which its processes run, and how many of them."""
         return self._threads
 
-    def station(self, role: str, way: str) -> int:
+    def station(self, role: str, direction: str) -> int:
         """The position of a role's adapters, ``out`` or ``in``: where most of it is."""
         shares = self._adapters[role]
-        return max(shares, key=lambda g: shares[g]) + (way == "in") * len(self._groups)
+        return max(shares, key=lambda g: shares[g]) + (direction == "in") * len(self._groups)
 
     # -- messages ---------------------------------------------------------------------------------
 
@@ -399,11 +402,11 @@ class Routes:
         ]
 
     def _verbs(self, request: str, answer: str, to: str, count: int) -> Branch:
-        there = self.message(
+        request_path = self.message(
             request, CLIENT, to, posted=not self.p.doorbell, together=self._together(count, to)
         )
         back = self.message(answer, to, CLIENT, together=self._together(count, CLIENT))
-        return self.branch(there, back, count=count)
+        return self.branch(request_path, back, count=count)
 
     def _together(self, count: int, role: str) -> float:
         """How many of ``count`` messages a process finds at once: one after another where it waits
@@ -431,7 +434,7 @@ def _grouped(
     """The group of each, and the members of each group: those of the same form."""
     known: dict[tuple[float, ...], int] = {}
     exact: dict[tuple[float, ...], int] = {}  # before rounding, as most are equal
-    of, groups = [], list[list[int]]()
+    group_of, groups = [], list[list[int]]()
     for item in items:
         values = form(item)
         group = exact.get(values)
@@ -440,9 +443,9 @@ def _grouped(
             group = exact[values] = known.setdefault(key, len(groups))
             if group == len(groups):
                 groups.append([])
-        of.append(group)
+        group_of.append(group)
         groups[group].append(item)
-    return of, groups
+    return group_of, groups
 
 
 def _by_group(shares: Mapping[int, float], group: Sequence[int]) -> dict[int, float]:

@@ -41,19 +41,19 @@ def servers_of(
     own_managers = parameters.own_managers
     capacity_Bps: float | None = costs.curve.bandwidth_Bps
     for kind in (OUT, IN):
-        way = kind.removeprefix("nic ")
+        direction = kind.removeprefix("nic ")
         if kind == IN and costs.curve.transport.receive_queues:
             capacity_Bps = None  # its time is that of interrupts, which says nothing of bytes
         for node_id in ids:
-            yield Server(f"adapter of node {node_id}, {way}", kind, 1, node_id, capacity_Bps)
-    for at, node in enumerate(parameters.nodes):
+            yield Server(f"adapter of node {node_id}, {direction}", kind, 1, node_id, capacity_Bps)
+    for index, node in enumerate(parameters.nodes):
         node_id = ids[node.machine]
-        if own_managers and at in parameters.managers:
-            client = parameters.managers.index(at)
+        if own_managers and index in parameters.managers:
+            client = parameters.managers.index(index)
             yield Server(f"manager of client {client} on node {node_id}", POLLERS, 1, node_id)
             continue
-        if at in parameters.own_storage:
-            client = parameters.own_storage.index(at) % len(parameters.client_machine)
+        if index in parameters.own_storage:
+            client = parameters.own_storage.index(index) % len(parameters.client_machine)
             yield Server(f"connection of client {client} on node {node_id}", POLLERS, 1, node_id)
             continue
         yield Server(f"message threads of node {node_id}", "threads", node.threads, node_id)
@@ -72,8 +72,8 @@ def _processes(parameters: CommitParameters) -> Iterator[Server]:
     """Of one host; its machine's adapter carries nothing."""
     yield Server("messages out of the host", OUT)
     yield Server("messages into the host", IN)
-    for at in range(len(parameters.nodes)):
-        yield Server(f"process of the {parameters.server_name(at)}", "threads")
+    for node in range(len(parameters.nodes)):
+        yield Server(f"process of the {parameters.server_name(node)}", "threads")
     yield Server("processes of the clients", "clients", len(parameters.client_machine))
 
 

@@ -399,7 +399,7 @@ class TasksFlow:
                     name: [[part.rows, self._id(part.node)] for part in parts]
                     for name, parts in self.layout.parts.items()
                 },
-                "layout": [list(one) for one in self.layout.history],
+                "layout": [list(event) for event in self.layout.history],
             },
             warnings=tuple(dict.fromkeys(self.costs.warnings)),
         )

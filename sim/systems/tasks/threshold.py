@@ -89,8 +89,8 @@ class ThresholdFound:
         """With its interval, to three digits."""
         return Quantity(
             _rounded(self.crossings[0].value_Bps),
-            _rounded(min(one.low_Bps for one in self.crossings)),
-            _rounded(max(one.high_Bps for one in self.crossings)),
+            _rounded(min(crossing.low_Bps for crossing in self.crossings)),
+            _rounded(max(crossing.high_Bps for crossing in self.crossings)),
             "numatwin machine threshold: sums of v^n with and without stealing, as run on the "
             f"{self.on} plane",
         )
@@ -113,7 +113,7 @@ class ThresholdFound:
             "on": self.on,
             "threshold_Bps": found.value,
             "interval_Bps": [found.low, found.high],
-            "crossings": [asdict(one) for one in self.crossings],
+            "crossings": [asdict(crossing) for crossing in self.crossings],
         }
 
 
@@ -131,7 +131,7 @@ def search_threshold(
             "the flow plane does not simulate which worker takes which task",
             expected="--on event where no tasks wait",
         )
-    able = [k for k, one in enumerate(machine.nodes) if one.cores and not one.memory_bytes <= 0]
+    able = [k for k, node in enumerate(machine.nodes) if node.cores and not node.memory_bytes <= 0]
     if len(able) < 2:
         raise InputError(
             f"machine '{machine.name}' has fewer than two nodes with cores and memory",

@@ -86,11 +86,11 @@ class Clock:
     def plan(self) -> None:
         """An event for the next change, unless one comes before, which then plans again."""
         self.settle()
-        at = self.service.next_change()
-        if at >= self._planned:
+        due_ps = self.service.next_change()
+        if due_ps >= self._planned:
             return
-        self._planned = at
-        self.env.timeout(at - self.now).callbacks.append(self._change)
+        self._planned = due_ps
+        self.env.timeout(due_ps - self.now).callbacks.append(self._change)
 
     def _change(self, _: object) -> None:
         if self.now != self._planned:
