@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...inputs import InputError, check_regular, parse_quantity
+from ...inputs import InputError, parse_quantity
 from ...inputs.fields import near
+from ...inputs.text_lines import text_lines
 
 SUFFIX = ".csv"
 BYTES_MAX, ROWS_MAX = 2**20, 500
@@ -71,18 +72,9 @@ def load_rows(path: Path) -> tuple[EngineRow, ...]:
     """The rows of the file at ``path``; raises InputError with line and column."""
     name = str(path)
     try:
-        check_regular(path)
-        with open(path, "rb") as stream:
-            content = stream.read(BYTES_MAX + 1)
+        lines = text_lines(path, BYTES_MAX)
     except OSError as failure:
         raise InputError(f"cannot be read: {failure.strerror}", name) from None
-    if len(content) > BYTES_MAX:
-        raise InputError(f"too large: expected at most {BYTES_MAX:,} bytes", name)
-    try:
-        lines = content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as failure:
-        line = content.count(b"\n", 0, failure.start) + 1
-        raise InputError("not text", name, line, expected="UTF-8") from None
     rows = _split(lines, name)
     header = next(rows, None)
     if header is None:

@@ -34,7 +34,7 @@ from .words_between_cores import atomic_s, line_s
 
 
 def predict(candidate: Candidate, observation: Observation) -> float:
-    """The figure in the unit of ``of``; NaN where the machine does not tell it."""
+    """The figure in the unit of ``observation``; NaN where the machine does not tell it."""
     prediction = PREDICTIONS.get(observation.kind) or _of_engines()[observation.kind]
     return prediction(candidate, observation)
 

@@ -35,6 +35,10 @@ class Cpu:
         """Those that run or wait."""
         return len(self.waiting) + (self.running != NONE)
 
+    def pass_time(self, now: int) -> None:
+        """Its use up to now, by whether a thread runs."""
+        self.use.pass_time(now, self.running != NONE)
+
 
 class Sum(NamedTuple):
     """Of a group's allowed processors; ``group``: its position in the domain; ``use``: of their
@@ -102,7 +106,7 @@ def sums_of(
         members = [cpus[member] for member in domain.groups[group] if counts(member)]
         threads, use = [member.threads for member in members], 0.0
         for member in members:
-            member.use.pass_time(now, member.running != NONE)
+            member.pass_time(now)
             use += member.use.part
         percent = IMBALANCE_PERCENT[domain.level]
         if members:

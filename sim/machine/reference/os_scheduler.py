@@ -131,7 +131,7 @@ class OsScheduler:
         if state.is_new:  # no migration; half of the use that is left (post_init_entity_util_avg)
             state.cpu, state.is_new = target, False
             cpu = self.cpus[target]
-            cpu.use.pass_time(now, cpu.running != NONE)
+            cpu.pass_time(now)
             state.use = UseAverage(max((1.0 - cpu.use.part) / 2, 0.0), now)
             cpu.use.part += state.use.part
         self._enter(now, thread, target)
@@ -206,14 +206,14 @@ class OsScheduler:
             return
         state.use.pass_time(now, runs=False)
         for processor in (self.cpus[state.cpu], self.cpus[cpu]):
-            processor.use.pass_time(now, processor.running != NONE)
+            processor.pass_time(now)
         self.cpus[state.cpu].use.part = max(self.cpus[state.cpu].use.part - state.use.part, 0.0)
         self.cpus[cpu].use.part += state.use.part
 
     def _run(self, now: int, cpu: int, thread: int) -> None:
         """From now on this one runs there, or nobody."""
         processor = self.cpus[cpu]
-        processor.use.pass_time(now, processor.running != NONE)
+        processor.pass_time(now)
         if processor.running != NONE:
             self.threads[processor.running].use.pass_time(now, runs=True)
         if thread != NONE:
