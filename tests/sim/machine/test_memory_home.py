@@ -29,7 +29,7 @@ MACHINE = ServiceMachine(
     core_threads=(1,),
 )
 FLAT = MACHINE.replaced(load_ratio=(1.0, 1.0))
-MAKERS = [_kernel.MemoryHome, reference.MemoryHome]
+MAKERS: list[Any] = [_kernel.MemoryHome, reference.MemoryHome]
 BOTH = pytest.mark.parametrize("make", MAKERS, ids=["kernel", "reference"])
 READ = MemoryUse(0, 1.0)
 
