@@ -55,7 +55,7 @@ def _doubtful(machine: Machine, all_used: bool) -> Iterator[Assumption]:
             Variant(times * number, {("machine", *place): times_value(fact["value"], times)})
             for times in (LESS, MORE)
         )
-        source = fact.get("source") or "The machine file marks it as doubtful"
+        source = fact.get("source") or "The machine file marks it as uncertain"
         yield Assumption(path, number, unit, str(source), low, high)
 
 
