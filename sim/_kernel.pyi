@@ -1312,7 +1312,7 @@ class ProcessorSetup:
     awake_ps: int
     """the end of a pause, which is not slept through; nor are pauses of up to twice that"""
     homes: list[int]
-    """by process; empty: in turn; -1: shares none and is not played here"""
+    """by process; empty: in turn; -1: shares none and is not simulated here"""
     groups: list[int]
     """[count] idle processors of a group serve all of it; empty: nobody moves"""
     def __init__(
@@ -1715,6 +1715,25 @@ class ServiceMachine:
     def replaced(self, **kwargs: Any) -> ServiceMachine:
         """A copy with these values in place of its own."""
 
+class MemoryHome:
+    """How long lines of a node's memory wait; times in ps.
+
+    sim/machine/reference/memory_home.py has the same calls.
+    """
+    def __init__(self, machine: ServiceMachine, node: int) -> None: ...
+    def use(self, lines: tuple[int, float, float, float], units: float, near: bool) -> None: ...
+    def wait_for_link(self, lines: float, wait_ps: float) -> None: ...
+    def settle_directory(self) -> bool: ...
+    def settle_waits(self) -> bool: ...
+    @property
+    def controller_wait_ps(self) -> float: ...
+    @property
+    def entry_wait_ps(self) -> float: ...
+    @property
+    def room(self) -> float: ...
+    @property
+    def updating(self) -> int: ...
+
 class SharedService:
     """Long pieces of work that share a machine max-min fair; times in ps.
 
@@ -1946,7 +1965,7 @@ class BackgroundSetup:
         """A copy with these values in place of its own."""
 
 class TaskSetup:
-    """What tasks are played with, in plain numbers: sim/systems/tasks/parameters.py makes it."""
+    """What tasks run with, in plain numbers: sim/systems/tasks/parameters.py makes it."""
 
     FIELDS: ClassVar[tuple[str, ...]]
     machine: ServiceMachine

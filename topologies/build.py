@@ -78,7 +78,7 @@ def _check_nics(description: MachineDescription, nodes: tuple[Node, ...]) -> Non
 
 
 def _doubtful(value: Any, place: Place) -> Iterator[str]:
-    """Paths of the quantities marked as doubtful in a description, or a part of one."""
+    """Paths of the quantities marked as uncertain in a description, or a part of one."""
     parts = dict(value.plain) if isinstance(value, OpenPart) else value
     parts = vars(parts) if isinstance(parts, BaseModel) else parts
     marked = parts.get("doubtful") if isinstance(parts, dict) else getattr(parts, "doubtful", 0)

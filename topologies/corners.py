@@ -26,7 +26,7 @@ PARTS = (
     "processes",
     "engines",
 )
-# Of doubtful facts: those of nodes and of engines on them, and those of the ways between them.
+# Of uncertain facts: those of nodes and of engines on them, and those of the ways between them.
 OF_NODES = ("node_types", "engines")
 OF_WAYS = (
     "link_types",
@@ -66,11 +66,11 @@ def corners(description: MachineDescription) -> tuple[dict[str, Any], dict[str, 
 
 
 def doubtful_corners(description: MachineDescription) -> dict[str, MachineDescription]:
-    """Machines whose doubtful facts are at the ends of their ranges, by what they are called.
+    """Machines whose uncertain facts are at the ends of their ranges, by what they are called.
 
     Facts of nodes and of the ways between them are off together, and against each other: what is
     near and what is far then change places, on which the placement of data depends. {} where no
-    doubtful fact has a range.
+    uncertain fact has a range.
     """
     whole = description.model_dump(mode="json", exclude_none=True, exclude={"measurements"})
     found: dict[str, MachineDescription] = {}
@@ -95,7 +95,7 @@ def doubtful_corners(description: MachineDescription) -> dict[str, MachineDescri
 
 
 def ranged_doubts(description: MachineDescription) -> int:
-    """How many doubtful facts have a range that ``doubtful_corners`` goes through."""
+    """How many uncertain facts have a range that ``doubtful_corners`` goes through."""
 
     def count(part: Any) -> int:
         if isinstance(part, Mapping):

@@ -107,8 +107,8 @@ class Figure:
         return self._update_axes("yaxis", row, fields)
 
     def _update_axes(self, axis: str, row: int | None, fields: dict[str, Any]) -> Figure:
-        for at in range(1, max(self._rows, 1) + 1) if row is None else [row]:
-            merge(self.layout.setdefault(f"{axis}{_number(at)}", {}), fields)
+        for row_number in range(1, max(self._rows, 1) + 1) if row is None else [row]:
+            merge(self.layout.setdefault(f"{axis}{_number(row_number)}", {}), fields)
         return self
 
     def to_json(self) -> str:

@@ -47,8 +47,8 @@ def _uses(
 ) -> tuple[float | None, float | None]:
     """How much of each direction is in use, None where that is unknown."""
     a, b = (picture.vertices[end].id for end in link.ends)
-    there, back = (use.get((a, b)), use.get((b, a))) if use is not None else (None, None)
-    return _known(there), _known(back)
+    forth, back = (use.get((a, b)), use.get((b, a))) if use is not None else (None, None)
+    return _known(forth), _known(back)
 
 
 def _known(value: float | None) -> float | None:
@@ -83,15 +83,17 @@ def add_links(
             add(path, look.colour, look)
             scene.spots.append(_spot(path[middle], facts))
             continue
-        there, back = _uses(picture, link, use)
-        for half, way, amount in (
-            (path[: middle + 1], f"{a} → {b}", there),
+        forth, back = _uses(picture, link, use)
+        for half, direction, amount in (
+            (path[: middle + 1], f"{a} → {b}", forth),
             (path[middle:][::-1], f"{b} → {a}", back),
         ):
             add(half, OTHER_COLOUR if amount is None else use_colour(amount), look)
-            use_text = f"{way}: " + ("use unknown" if amount is None else f"{amount:.1%} in use")
-            at = half[middle // 2] if bend else half.mean(axis=0)
-            scene.spots.append(_spot(at, (*facts, use_text)))
+            use_text = f"{direction}: " + (
+                "use unknown" if amount is None else f"{amount:.1%} in use"
+            )
+            middle_point = half[middle // 2] if bend else half.mean(axis=0)
+            scene.spots.append(_spot(middle_point, (*facts, use_text)))
     scene.lines = sorted(found.values(), key=lambda lines: (-lines.width_px, lines.key))
     if use is not None:  # the most used on top
         order = {use_colour(k / USE_STEPS): k for k in range(USE_STEPS + 1)}
@@ -102,8 +104,8 @@ def add_links(
     ]
 
 
-def _spot(at: Floats, facts: tuple[str, ...]) -> Spot:
-    return Spot(float(at[0]), float(at[1]), SPOT_RADIUS, facts)
+def _spot(point: Floats, facts: tuple[str, ...]) -> Spot:
+    return Spot(float(point[0]), float(point[1]), SPOT_RADIUS, facts)
 
 
 def _look_of(link: LinkLine) -> tuple[str, float]:
@@ -162,12 +164,12 @@ def _bends(positions: Floats, picture: MachinePicture, links: list[LinkLine]) ->
 
 def _crosses_vertices(positions: Floats, ends: tuple[int, int]) -> bool:
     """Whether the straight line between two vertices runs through a third."""
-    start, way = positions[ends[0]], positions[ends[1]] - positions[ends[0]]
-    square = float(way @ way)
+    start, vector = positions[ends[0]], positions[ends[1]] - positions[ends[0]]
+    square = float(vector @ vector)
     if square == 0:
         return False
-    along = np.clip((positions - start) @ way / square, 0.0, 1.0)
-    off = positions - start - along[:, None] * way
+    along = np.clip((positions - start) @ vector / square, 0.0, 1.0)
+    off = positions - start - along[:, None] * vector
     near = (off**2).sum(axis=1) < 0.3**2
     near[list(ends)] = False
     return bool(near.any())

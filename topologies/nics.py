@@ -79,7 +79,7 @@ class MessageCurve:
         inline = self.transport.inline_limit
         if inline is not None:
             # What goes inline is as fast as the smallest; the next line begins where that ends.
-            inside = sum(at <= inline.value for at in sizes)
+            inside = sum(size <= inline.value for size in sizes)
             sizes = [*sizes[:inside], inline.value, *sizes[inside:]]
             latencies_s = [
                 *latencies_s[:inside],

@@ -21,7 +21,7 @@ MOVED: tuple[tuple[Place, Place], ...] = (
         for name in ("key_draw", "timestamp", "note", "blocks", "transports")
     ),
 )
-# Of disturbances that no plane plays any more (docs/model.md): what they are called, and where they
+# Of disturbances that no plane models now (docs/model.md): what they are called, and where they
 # stood; "*" is any name or place in a list.
 RETIRED: tuple[tuple[str, Place], ...] = (
     ("paces", ("paces",)),
@@ -82,7 +82,7 @@ def _without(whole: Any, place: Place, met: Callable[[], None]) -> Any:
     """``whole`` without what stands at that place; ``met`` is called where something does."""
     key, rest = place[0], place[1:]
     if isinstance(whole, list):
-        made = [_without(one, rest, met) for one in whole] if key == "*" else whole
+        made = [_without(part, rest, met) for part in whole] if key == "*" else whole
         return made if any(a is not b for a, b in zip(made, whole, strict=True)) else whole
     if not isinstance(whole, dict):
         return whole

@@ -316,8 +316,8 @@ class _Edges:
     @cached_property
     def _groups(self) -> tuple[Ints, Ints]:
         """Where the edges into each target begin, and (edges,) the group of each edge."""
-        at = np.flatnonzero(np.bincount(self.target, minlength=self.vertices))
-        return np.searchsorted(self.target, at), np.searchsorted(at, self.target)
+        vertices = np.flatnonzero(np.bincount(self.target, minlength=self.vertices))
+        return np.searchsorted(self.target, vertices), np.searchsorted(vertices, self.target)
 
     def _fitting(self, distance: Floats) -> Any:
         """(rows, edges) whether an edge may be the last hop to its target, by dimension order."""

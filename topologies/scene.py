@@ -98,10 +98,10 @@ def use_colour(use: float) -> str:
 
 @cache
 def _colour_of_step(step: int) -> str:
-    at = step / USE_STEPS * (len(USE_COLOURS) - 1)
-    k = min(int(at), len(USE_COLOURS) - 2)
+    position = step / USE_STEPS * (len(USE_COLOURS) - 1)
+    k = min(int(position), len(USE_COLOURS) - 2)
     low, high = (_rgb(colour) for colour in USE_COLOURS[k : k + 2])
-    mixed = (round(a + (b - a) * (at - k)) for a, b in zip(low, high, strict=True))
+    mixed = (round(a + (b - a) * (position - k)) for a, b in zip(low, high, strict=True))
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 

@@ -124,10 +124,10 @@ class NodeType(Strict):
     @model_validator(mode="after")
     def _levels_differ(self) -> NodeType:
         levels = [cache.level for cache in self.caches]
-        for at, level in enumerate(levels):
-            if level in levels[:at]:
+        for index, level in enumerate(levels):
+            if level in levels[:index]:
                 raise DescriptionError(
-                    ("caches", at),
+                    ("caches", index),
                     f"level {level} is listed twice: expected one cache of each level",
                 )
         return self
@@ -262,7 +262,7 @@ class LoadedPoint(Strict):
 
 
 DISTURBANCE_MIN_S, DISTURBANCE_MAX_S = 1e-9, 100_000.0
-# Longer ones are another program's turns, which no plane plays (docs/model.md, Disturbances).
+# Longer ones are another program's turns, which no plane models (docs/model.md, Disturbances).
 INTERRUPTION_MAX_S = 100e-6
 
 
@@ -302,7 +302,7 @@ class Coherence(Strict):
     reads it, and answers for it (MOESI); else it writes it back at once (MESI).
     ``directory_in_memory``: the home keeps with each line, in its memory, whether other nodes may
     have it: the line is written when another node reads it first, and when the home reads it and
-    its snoops find that no other node has it any more. Systems of tasks play that. ``doubtful``:
+    its snoops find that no other node has it any more. Systems of tasks model that. ``doubtful``:
     firmware chooses the protocol, and may have chosen the other one.
     """
 
@@ -365,9 +365,9 @@ class Transport(Strict):
 
     @model_validator(mode="after")
     def _points_rise(self) -> Transport:
-        for at, (one, next_) in enumerate(pairwise(self.points)):
-            if next_.size.value <= one.size.value:
-                raise DescriptionError(("points", at + 1, "size"), "expected rising sizes")
+        for index, (point, next_) in enumerate(pairwise(self.points)):
+            if next_.size.value <= point.size.value:
+                raise DescriptionError(("points", index + 1, "size"), "expected rising sizes")
         return self
 
 

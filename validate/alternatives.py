@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..sim.planes.outcome import Outcome
+from ..sim.run.plane_names import DRAWING_PLANES
 from ..sim.run.record import Record
 from ..sim.run.replications import play_numbers, warm_up_of
 from ..sim.run.runner import maker_of, run_scenario
-from ..sim.run.scenario import DRAWING_PLANES, Scenario
+from ..sim.run.scenario import Scenario
 from .emulated import EmulatedRun
 from .metrics import Metric
 
@@ -57,7 +58,7 @@ class Played:
             return
         assert isinstance(self.scenario, Scenario)
         numbers = range(len(self.outcomes) + 1, count + 1)
-        for one in play_numbers(
+        for number in play_numbers(
             maker_of(self.scenario),
             self.scenario,
             numbers,
@@ -65,19 +66,19 @@ class Played:
             self.workers,
             self.wall_s,
         ):
-            self.wall_s = one.wall_s
-            self.outcomes.append(one.outcome)
+            self.wall_s = number.wall_s
+            self.outcomes.append(number.outcome)
 
     def values(self, metric: Metric, count: int) -> list[float]:
         """The figure of each of the first ``count`` replications; of an exact run, one."""
         if self.exact:
             assert self.record is not None
             return [metric.of_record(self.record)]
-        return [metric.of_outcome(one) for one in self.outcomes[:count]]
+        return [metric.of_outcome(outcome) for outcome in self.outcomes[:count]]
 
 
 class Sides:
-    """All sides of a suite; what several checks share is played once.
+    """All sides of a suite; what several checks share is run once.
 
     ``workers``: processes at most, by default as many as there are processors to use.
     """
@@ -88,7 +89,7 @@ class Sides:
         self._warm_ups: dict[tuple[str, int], tuple[float, float]] = {}
 
     def of(self, scenario: Side, warm_up_s: float | None = None) -> Played:
-        """The scenario as played so far, with that warm-up or with its own."""
+        """The scenario as run so far, with that warm-up or with its own."""
         if warm_up_s is None:
             warm_up_s = self._own_warm_up(scenario)[0]
         key = (scenario.hash, scenario.seed, warm_up_s)

@@ -132,9 +132,9 @@ def traffic_figure(traffic: Mapping[str, Any], name: str) -> float:
     if name in ("remote_share", "user_remote_share"):
         return float(traffic[name])
     if name == "memory_bytes":
-        return float(sum(one["read_bytes"] + one["written_bytes"] for one in traffic["memory"]))
+        return float(sum(node["read_bytes"] + node["written_bytes"] for node in traffic["memory"]))
     if name == "link_bytes":
-        return float(sum(one["data_bytes"] + one["message_bytes"] for one in traffic["links"]))
+        return float(sum(link["data_bytes"] + link["message_bytes"] for link in traffic["links"]))
     kinds = [f"{kind}_misses_{who}" for kind in ("read", "write") for who in ("user", "kernel")]
     misses = sum(
         count

@@ -162,9 +162,9 @@ class Metric:
         return found
 
     def _use(self, resources: Sequence[ResourceUse]) -> float | None:
-        uses = [one.utilisation for one in resources if one.kind == self.path[1]]
+        uses = [resource.utilisation for resource in resources if resource.kind == self.path[1]]
         if not uses:
-            kinds = dict.fromkeys(one.kind for one in resources)
+            kinds = dict.fromkeys(resource.kind for resource in resources)
             raise InputError(
                 f"no resource of kind '{self.path[1]}'", expected=near(self.path[1], kinds)
             )
@@ -181,9 +181,11 @@ class Metric:
         if not found:
             raise InputError("the workload never changes, so there is nothing to recover from")
         if which.endswith("depth"):
-            return max(one.depth or 0.0 for one in found)
+            return max(recovery.depth or 0.0 for recovery in found)
         # Not back before the next change: at least as long as that.
         return max(
-            one.until_s - one.change_s if one.recovery_s is None else one.recovery_s
-            for one in found
+            recovery.until_s - recovery.change_s
+            if recovery.recovery_s is None
+            else recovery.recovery_s
+            for recovery in found
         )

@@ -10,17 +10,17 @@ from typing import Any
 
 from ..inputs import InputError
 from ..inputs.fields import near
-from ..sim.run.scenario import SIMULATED
+from ..sim.run.plane_names import SIMULATED
 from .results import Published, Runs
 from .systems.registry import validations
 
 PUBLISHED: Mapping[str, Published] = {
-    id_: result for of in validations() for id_, result in of.published.items()
+    id_: result for validation in validations() for id_, result in validation.published.items()
 }
 
 # Results that no model can predict yet, and why.
 UNANSWERED: Mapping[str, str] = {
-    id_: why for of in validations() for id_, why in of.unanswered.items()
+    id_: why for validation in validations() for id_, why in validation.unanswered.items()
 }
 
 
@@ -67,8 +67,8 @@ def _row(key: str, result: Published, runs: Runs) -> dict[str, Any]:
     error = None
     if isinstance(result.value, float) and isinstance(prediction.value, float):
         error = prediction.value / result.value - 1.0
-    machines = [dict(one) for one in runs.machines.values()]
-    of_machines = (on for one in machines for on in one["calibrated_on"])
+    machines = [dict(machine) for machine in runs.machines.values()]
+    of_machines = (on for machine in machines for on in machine["calibrated_on"])
     return {
         "id": key,
         "about": result.about,

@@ -49,12 +49,12 @@ def pictures(rows: Sequence[Row]) -> dict[str, str]:
     curves: dict[str, list[tuple[float, float]]] = {}
     for id_, result in PUBLISHED.items():
         if result.curve is not None:
-            name, at = result.curve
-            curves.setdefault(name, []).append((at, predicted[id_] / 1e6))
+            name, place = result.curve
+            curves.setdefault(name, []).append((place, predicted[id_] / 1e6))
     axes = ("clients", "transactions per second, millions")
     return {
         ERRORS: bars_svg(bars, "predicted over published, less 1"),
-        IN_ADVANCE: curves_svg([Curve(*one) for one in curves.items()], *axes),
+        IN_ADVANCE: curves_svg([Curve(*curve) for curve in curves.items()], *axes),
     }
 
 
@@ -116,9 +116,9 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     yield from _in_advance(advance)
     yield from _input_rows(rows)
     yield "## How blind these predictions are\n"
-    for of in validations():
-        if of.blindness:
-            yield of.blindness
+    for validation in validations():
+        if validation.blindness:
+            yield validation.blindness
     if UNANSWERED:
         yield "## Not answered yet\n"
         yield "| result | what is missing |"
@@ -147,9 +147,9 @@ def _input_rows(rows: Sequence[Row]) -> Iterator[str]:
     yield "Machines are described by data sheets, and by measured tables of single facts:\n"
     yield "| machine | measured facts come from | calibrated on | rows |"
     yield "| --- | --- | --- | --: |"
-    machines = {one["name"]: one for row in rows for one in row["machines"]}
+    machines = {machine["name"]: machine for row in rows for machine in row["machines"]}
     for name, machine in machines.items():
-        count = sum(name in [one["name"] for one in row["machines"]] for row in rows)
+        count = sum(name in [machine["name"] for machine in row["machines"]] for row in rows)
         on = ", ".join(machine["calibrated_on"]) or "nothing"
         source = machine["source"] or "none: an ideal machine for an upper bound, as in its source"
         yield _cells(f"`{name}`", source, on, str(count))
@@ -181,7 +181,7 @@ def _well(error: float) -> int:
 
 
 def _machines(row: Row) -> str:
-    return ", ".join(f"`{one['name']}`" for one in row["machines"])
+    return ", ".join(f"`{machine['name']}`" for machine in row["machines"])
 
 
 def _unit(row: Row) -> str | None:

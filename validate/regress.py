@@ -1,6 +1,6 @@
 """The gate: runs the checks of a suite and says which figures became better or worse.
 
-Each side of a check plays replications until the verdict is clear (see ``verdicts.py``). Both have
+Each side of a check runs replications until the verdict is clear (see ``verdicts.py``). Both have
 the same random numbers, replication by replication, so that what is left is mostly the difference.
 """
 
@@ -85,8 +85,8 @@ def regress(
     """Runs the checks in their order, each until its verdict is clear.
 
     ``entries``: the baseline of those that want one. ``update``: for a new baseline; each check
-    plays all replications of the suite, and is held against its former entry, where there is one.
-    ``sides``: what was played before, by which these checks may go too.
+    runs all replications of the suite, and is held against its former entry, where there is one.
+    ``sides``: what was run before, by which these checks may go too.
     """
     sides = Sides() if sides is None else sides
     for done, check in enumerate(suite.checks):

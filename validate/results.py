@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..sim.run.plane_names import DRAWING_PLANES
 from ..sim.run.record import Record
 from ..sim.run.runner import run_scenario
-from ..sim.run.scenario import DRAWING_PLANES, load_scenario
+from ..sim.run.scenario import load_scenario
 from ..topologies import Machine, load_machine
 
 

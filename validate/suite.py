@@ -23,7 +23,8 @@ from ..inputs.kinds import check_kind
 from ..inputs.names import Name
 from ..inputs.quantities import parse_quantity
 from ..inputs.yaml_file import Place
-from ..sim.run.scenario import SIMULATED, Scenario, load_scenario
+from ..sim.run.plane_names import SIMULATED
+from ..sim.run.scenario import Scenario, load_scenario
 from .emulated import EmulatedCommand, EmulatedRun, emulated_run
 from .metrics import BIN_HALF, Metric
 from .relative_paths import seen_from
@@ -159,7 +160,9 @@ class Suite:
 
     def of_baseline(self) -> Suite:
         """The suite with only those checks that are held against its baseline."""
-        return replace(self, checks=tuple(one for one in self.checks if one.kind == "baseline"))
+        return replace(
+            self, checks=tuple(check for check in self.checks if check.kind == "baseline")
+        )
 
 
 def suite_names() -> list[str]:
@@ -251,10 +254,12 @@ def _loaded(
     return LoadedCheck(name, metric, higher, tolerance, kind, scenario, other, bound, line)
 
 
-def _emulated(document: Document, place: Place, said: EmulatedCommand, folder: Path) -> EmulatedRun:
+def _emulated(
+    document: Document, place: Place, command: EmulatedCommand, folder: Path
+) -> EmulatedRun:
     what = f"check '{place[1]}': emulate"
     try:
-        return emulated_run(said, folder)
+        return emulated_run(command, folder)
     except DescriptionError as failure:
         raise document.error(
             (*place, *failure.place), f"{what}.{'.'.join(map(str, failure.place))}: {failure}"
@@ -294,9 +299,9 @@ def _at_fault(check: Check, failure: InputError) -> tuple[Place, str]:
     """
     if failure.file is None:
         return ("scenario",), failure.message
-    option, _, said = failure.file.partition(" ")
+    option, _, value = failure.file.partition(" ")
     if option == "--set":
-        return ("settings", said.partition("=")[0]), f"{said}: {failure.message}"
+        return ("settings", value.partition("=")[0]), f"{value}: {failure.message}"
     if option.startswith("--"):
         return ("plane" if option == "--on" else option[2:],), failure.message
     message = f"{failure.file}: {failure.message}"
@@ -309,11 +314,11 @@ def _at_fault(check: Check, failure: InputError) -> tuple[Place, str]:
 
 def _over(check: Alternative, other: Alternative) -> Alternative:
     """``other``, with what it does not say as in ``check``."""
-    said = other.model_dump(exclude_none=True)
+    fields = other.model_dump(exclude_none=True)
     return Alternative(
         **(
             {field: getattr(check, field) for field in Alternative.model_fields}
-            | said
+            | fields
             | {"settings": {**check.settings, **other.settings}}
         )
     )

@@ -72,7 +72,7 @@ def judged(
     """
     if reference.value == value.value == 0.0:
         return Difference(verdict_of(0.0, 0.0, tolerance), Interval(0.0, 0.0, 0.0), paired)
-    counts = [len(one.replicates) for one in (reference, value)]
+    counts = [len(entry.replicates) for entry in (reference, value)]
     if not paired and all(counts) and min(counts) < WELCH_MIN:
         return UNKNOWN
     if reference.value == 0.0:

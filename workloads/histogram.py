@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..inputs import InputError, check_regular
+from ..inputs import InputError
+from ..inputs.text_lines import text_lines
 from .keys import Recorded
 
 HEADER = ["key_from", "key_to", "count"]
@@ -27,16 +28,7 @@ def load_histogram(path: Path, keys: int) -> Recorded:
     OSError where the file cannot be read.
     """
     name = str(path)
-    check_regular(path)
-    with open(path, "rb") as stream:
-        content = stream.read(BYTES_MAX + 1)
-    if len(content) > BYTES_MAX:
-        raise InputError(f"too large: expected at most {BYTES_MAX:,} bytes", name)
-    try:
-        lines = content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as failure:
-        line = content.count(b"\n", 0, failure.start) + 1
-        raise InputError("not text", name, line, expected="UTF-8") from None
+    lines = text_lines(path, BYTES_MAX)
     rows: list[tuple[int, int, float]] = []
     for line, fields in _rows(lines, name):
         rows.append(_row(fields, rows[-1][1] if rows else 0, keys, name, line))

@@ -2,7 +2,7 @@
 
 A query is a graph of named operators. Operators pass entries on: a scan the rows that its filter
 lets through, a join the pairs that match, an aggregation its groups. One more kind of operator is
-one more form here, and its demands in the systems that play queries.
+one more form here, and its demands in the systems that run queries.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def traces_of(
         except (OSError, ValueError) as failure:  # ValueError: a NUL in the name
             reason = getattr(failure, "strerror", None) or "not a file name"
             raise DescriptionError((*place, "file"), f"cannot be read: {reason}") from None
-        if spec.structure is None and any(one.accesses for one in trace.traced):
+        if spec.structure is None and any(traced.accesses for traced in trace.traced):
             raise DescriptionError(
                 place, "missing field 'structure': size of what its tasks' accesses go to"
             )
@@ -49,16 +49,20 @@ def check_clients(description: WorkloadDescription) -> None:
     """Raises DescriptionError where some query has nobody to ask for it, or clients are too many.
 
     Queries have clients of their own, or are part of the mix, which has ``clients.count`` closed
-    clients or open arrivals. Other operations' clients are said by the system that plays them.
+    clients or open arrivals. Other operations' clients are said by the system that runs them.
     """
     clients = description.clients
-    queries = {name: one for name, one in description.operations.items() if one.kind == "query"}
+    queries = {
+        name: operation
+        for name, operation in description.operations.items()
+        if operation.kind == "query"
+    }
     if not queries:
         if clients.count is not None:
             message = "only workloads of queries have a number of clients"
             raise DescriptionError(("clients", "count"), message)
         return
-    own = {name: one.clients for name, one in queries.items() if one.clients is not None}
+    own = {name: query.clients for name, query in queries.items() if query.clients is not None}
     if own and clients.kind == "open":
         raise DescriptionError(
             ("operations", next(iter(own)), "clients"),
@@ -70,7 +74,7 @@ def check_clients(description: WorkloadDescription) -> None:
             raise DescriptionError(
                 ("clients",), "missing field 'count': how many clients ask for queries of the mix"
             )
-        if mixed and not any(one.share for one in queries.values() if one.clients is None):
+        if mixed and not any(query.share for query in queries.values() if query.clients is None):
             raise DescriptionError(("operations",), "every share of the mix is 0")
         if not mixed and clients.count is not None:
             raise DescriptionError(

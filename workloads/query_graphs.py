@@ -70,10 +70,10 @@ def _needs(spec: OperatorSpec) -> list[tuple[Place, str]]:
     if isinstance(spec, JoinSpec):
         named: list[tuple[Place, str]] = [(("build",), spec.build), (("probe",), spec.probe)]
     elif isinstance(spec, CustomSpec):
-        named = [(("inputs", at), source) for at, source in enumerate(spec.inputs)]
+        named = [(("inputs", index), source) for index, source in enumerate(spec.inputs)]
     else:
         named = [(("input",), source) for source in spec.sources]
-    return named + [(("after", at), other) for at, other in enumerate(spec.after)]
+    return named + [(("after", index), other) for index, other in enumerate(spec.after)]
 
 
 def _in_order(operators: Mapping[str, AnyOperator]) -> list[str]:
@@ -94,7 +94,7 @@ def _in_order(operators: Mapping[str, AnyOperator]) -> list[str]:
                 raise DescriptionError(
                     (name, *place), f"no such operator: expected one of {_listed(operators)}"
                 )
-            predecessors = [one for one, _ in path]
+            predecessors = [name for name, _ in path]
             if other in predecessors:
                 circle = [*predecessors[predecessors.index(other) :], other]
                 raise DescriptionError(
@@ -152,7 +152,7 @@ def _fields(spec: AnyOperator) -> dict[str, tuple[str, ...]]:
 def _columns_of(table: str, place: Place, objects: Mapping[str, DataObject]) -> frozenset[ColumnOf]:
     stored = objects.get(table)
     if stored is None or stored.columns is None:
-        tables = [name for name, one in objects.items() if one.columns is not None]
+        tables = [name for name, described in objects.items() if described.columns is not None]
         what = "no such object" if stored is None else "it has no columns"
         raise DescriptionError(place, f"{what}: expected one of {_listed(tables)}")
     return frozenset(ColumnOf(table, column) for column in stored.columns)
@@ -160,13 +160,15 @@ def _columns_of(table: str, place: Place, objects: Mapping[str, DataObject]) -> 
 
 def _column(text: str, available: frozenset[ColumnOf], place: Place) -> ColumnOf:
     table, _, column = text.rpartition(".")
-    exact = [one for one in available if text in (one.column, f"{one.table}.{one.column}")]
+    exact = [
+        column for column in available if text in (column.column, f"{column.table}.{column.column}")
+    ]
     if len(exact) == 1:
         return exact[0]
     if exact:
-        tables = _listed(sorted(f"{one.table}.{one.column}" for one in exact))
+        tables = _listed(sorted(f"{column.table}.{column.column}" for column in exact))
         raise DescriptionError(place, f"several tables have '{text}': expected one of {tables}")
-    names = sorted({one.column for one in available if not table or one.table == table})
+    names = sorted({column.column for column in available if not table or column.table == table})
     raise DescriptionError(
         place,
         f"no column '{column or text}' in what it reads: "

@@ -31,7 +31,7 @@ def scaled(workload: Workload, factor: float) -> Workload:
                 f"'{operation.object}' has {records} left: expected a larger scale",
             )
     description = workload.description.model_copy(update={"objects": objects})
-    return Workload(description, tuple(_phase(one, objects, factor) for one in workload.phases))
+    return Workload(description, tuple(_phase(phase, objects, factor) for phase in workload.phases))
 
 
 def _object(name: str, stored: DataObject, factor: float) -> DataObject:
@@ -47,12 +47,14 @@ def _object(name: str, stored: DataObject, factor: float) -> DataObject:
         changed["rows"], changed["columns"] = (
             rows,
             {
-                column: one.model_copy(
+                column: described.model_copy(
                     update={
-                        "distinct": rows if one.distinct == stored.rows else min(one.distinct, rows)
+                        "distinct": rows
+                        if described.distinct == stored.rows
+                        else min(described.distinct, rows)
                     }
                 )
-                for column, one in stored.columns.items()
+                for column, described in stored.columns.items()
             },
         )
     for field in ("keys", "entries", "records"):
@@ -63,7 +65,7 @@ def _object(name: str, stored: DataObject, factor: float) -> DataObject:
 
 
 def _phase(phase: PhaseState, objects: dict[str, DataObject], factor: float) -> PhaseState:
-    def one(operation: ResolvedOperation) -> ResolvedOperation:
+    def scaled_operation(operation: ResolvedOperation) -> ResolvedOperation:
         if operation.keys is None or operation.kind == "aggregate":  # as many groups as before
             return operation
         stored = objects[operation.object]
@@ -71,4 +73,6 @@ def _phase(phase: PhaseState, objects: dict[str, DataObject], factor: float) -> 
         assert keys
         return replace(operation, keys=operation.keys.scaled(keys))
 
-    return replace(phase, operations={name: one(o) for name, o in phase.operations.items()})
+    return replace(
+        phase, operations={name: scaled_operation(o) for name, o in phase.operations.items()}
+    )

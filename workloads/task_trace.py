@@ -2,7 +2,7 @@
 
 Columns, in any order: ``operator`` (a name), ``part`` (the table that the task worked on, as the
 workload calls it), ``bytes`` (read in order), ``accesses`` (at random), ``instructions``. What is
-kept are, for each operator and part, the number of tasks and their sums: they are played as so many
+kept are, for each operator and part, the number of tasks and their sums: they are run as so many
 tasks alike.
 """
 
@@ -49,7 +49,7 @@ class TaskTrace:
     @property
     def operators(self) -> tuple[str, ...]:
         """Each operator once, in that order."""
-        return tuple(dict.fromkeys(one.operator for one in self.traced))
+        return tuple(dict.fromkeys(traced.operator for traced in self.traced))
 
 
 @dataclass
@@ -69,10 +69,10 @@ class _Rows:
     def add(self, fields: Sequence[Any], line: int, columns: Sequence[int]) -> None:
         """A row's fields in the order of ``COLUMNS``, with the column where each begins."""
 
-        def refused(at: int, message: str, expected: str) -> InputError:
-            token = str(fields[at])
+        def refused(column: int, message: str, expected: str) -> InputError:
+            token = str(fields[column])
             return InputError(
-                f"{COLUMNS[at]}: {message}", self.name, line, columns[at], token, expected
+                f"{COLUMNS[column]}: {message}", self.name, line, columns[column], token, expected
             )
 
         operator, part = str(fields[0]).strip(), str(fields[1]).strip()
@@ -82,13 +82,13 @@ class _Rows:
             shown = ", ".join(list(self.parts)[:PARTS_SHOWN])
             raise refused(1, "no such table in the workload", f"one of {shown}")
         amounts = []
-        for at, raw in enumerate(fields[len(NAMES) :], len(NAMES)):
+        for index, raw in enumerate(fields[len(NAMES) :], len(NAMES)):
             try:
                 amount = math.nan if isinstance(raw, bool) else float(raw)
             except (TypeError, ValueError):
                 amount = math.nan
             if not 0 <= amount <= AMOUNT_MAX:
-                raise refused(at, "not an amount", f"a number from 0 to {AMOUNT_MAX:g}")
+                raise refused(index, "not an amount", f"a number from 0 to {AMOUNT_MAX:g}")
             amounts.append(amount)
         self.count += 1
         if self.count > TASKS_MAX:
@@ -157,9 +157,9 @@ def _csv(path: Path, name: str) -> Iterator[Row]:
             for field in fields:
                 starts.append(starts[-1] + len(field) + 1)
             yield (
-                [fields[at] for at in order],
+                [fields[position] for position in order],
                 reader.line_num,
-                [starts[at] for at in order],
+                [starts[position] for position in order],
             )
     except csv.Error as failure:
         raise InputError(f"not CSV: {failure}", name, reader.line_num) from None
@@ -191,7 +191,7 @@ def _parquet(path: Path, name: str) -> Iterator[Row]:
                 columns: Iterable[list[Any]] = [batch.column(c).to_pylist() for c in COLUMNS]
                 for fields in zip(*columns, strict=True):
                     row += 1
-                    yield fields, row, [at + 1 for at in order]
+                    yield fields, row, [position + 1 for position in order]
     except (pa.ArrowException, OSError) as failure:
         reason = str(failure).splitlines()[0] if str(failure) else "unreadable"
         raise InputError(f"not Parquet: {reason}", name) from None

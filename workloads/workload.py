@@ -206,7 +206,7 @@ def _check_tables(description: WorkloadDescription, name: str, operation: Operat
         table = str(getattr(operation, which))
         stored = description.objects.get(table)
         if stored is None or stored.record_size is None:
-            tables = [one for one, found in description.objects.items() if found.record_size]
+            tables = [name for name, found in description.objects.items() if found.record_size]
             known = f": expected one of {', '.join(tables)}" if tables else ""
             raise DescriptionError(place, f"no table '{table}' that is stored by row{known}")
         if not stored.records:
@@ -238,7 +238,7 @@ def _check_transaction(description: WorkloadDescription, name: str, operation: O
         place: Place = ("operations", name, "inserts", table)
         stored = description.objects.get(table)
         if stored is None or stored.kind != "table":
-            tables = [one for one, found in description.objects.items() if found.kind == "table"]
+            tables = [name for name, found in description.objects.items() if found.kind == "table"]
             what = "no such object" if stored is None else f"a {stored.kind}"
             raise DescriptionError(place, f"{what}: expected one of {', '.join(tables)}")
 

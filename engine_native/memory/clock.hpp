@@ -27,6 +27,13 @@ inline Ticks ticks() noexcept {
 #endif
 }
 
+/// Nanoseconds of the system's clock that never goes back.
+inline std::int64_t steady_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
 /// Picoseconds of a tick: against the system's clock, over some milliseconds, once.
 double ps_per_tick();
 

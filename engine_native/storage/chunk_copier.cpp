@@ -4,23 +4,17 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
+#include "memory/clock.hpp"
 #include "memory/host.hpp"
 
 namespace numatwin::native {
 namespace {
-
-std::int64_t clock_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 std::int64_t cpu_ns(clockid_t clock) {
     timespec found{};
@@ -180,9 +174,9 @@ CopiedScanTimes measure_copied_scan(std::size_t column_bytes, std::size_t chunk_
                                       const auto& run) {
                     const std::optional<std::int64_t> copier_ran = copier->ran_ns();
                     const std::int64_t ran = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-                    const std::int64_t began = clock_ns();
+                    const std::int64_t began = steady_ns();
                     const auto found = run();
-                    const std::int64_t took = clock_ns() - began;
+                    const std::int64_t took = steady_ns() - began;
                     const auto away = [took](std::int64_t busy) { return busy < took * 9 / 10; };
                     into.push_back({took, away(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - ran) ||
                                               (copied && copier_ran &&

@@ -34,7 +34,7 @@ struct ScanResult {
     std::vector<std::uint64_t> positions;
 };
 
-/// Plays scans over runs of entries as they come. Each block of entries is read from memory once
+/// Runs scans over runs of entries as they come. Each block of entries is read from memory once
 /// and from the cache for all scans but the first.
 class SharedScan {
   public:

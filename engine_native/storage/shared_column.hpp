@@ -66,7 +66,7 @@ class MorselScan {
     MorselScan(const SharedColumn& column, std::vector<Scan> scans,
                std::uint64_t morsel_entries = default_morsel_entries,
                const ScanKernels& kernels = scan_kernels());
-    /// Any thread: plays morsels until none is left.
+    /// Any thread: runs morsels until none is left.
     void work();
     /// Once all threads have worked: results()[i] answers scans[i].
     std::vector<ScanResult> results() &&;

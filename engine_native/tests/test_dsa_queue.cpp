@@ -1,5 +1,5 @@
 // Copies by a data streaming accelerator: descriptors and completions, by a device that a thread
-// plays behind a pipe.
+// runs behind a pipe.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/idxd.h>

@@ -25,7 +25,7 @@ Records = Annotated[
 
 def record_folders(paths: Iterable[Path]) -> Iterator[Path]:
     """The paths; in place of a folder that has no record, those below it that have one, by name."""
-    from ..sim.run.record import HEAD_FILE
+    from ..sim.run.record_files import HEAD_FILE
 
     for path in paths:
         inner: list[Path] = []

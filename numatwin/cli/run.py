@@ -157,8 +157,8 @@ def _run_and_keep(
 ) -> None:
     """Runs ``loaded``, prints its result and keeps it in ``out``; ``load`` takes other settings."""
     from ..inputs import InputError
+    from ..sim.run.plane_names import DRAWING_PLANES
     from ..sim.run.runner import RunInterrupted, run_scenario
-    from ..sim.run.scenario import DRAWING_PLANES
 
     interrupted: RunInterrupted | None = None
     if loaded.plane in DRAWING_PLANES:

@@ -30,8 +30,8 @@ def changed(document: Document, place: Place, value: Any, source: str) -> Docume
     made = replace(
         document,
         value=_with(document.value, place, value),
-        marks={at: mark for at, mark in document.marks.items() if at[: len(place)] != place},
-        sources={at: by for at, by in document.sources.items() if at[: len(place)] != place},
+        marks={marked: mark for marked, mark in document.marks.items() if marked[: len(place)] != place},
+        sources={marked: by for marked, by in document.sources.items() if marked[: len(place)] != place},
     )
     for depth in range(1, len(place)):
         if place[:depth] not in made.marks:
@@ -46,14 +46,14 @@ def moved(document: Document, place: Place, to: Place) -> Document:
     """
     depth = len(place)
 
-    def there(at: Place) -> Place:
-        return (*to, *at[depth:]) if at[:depth] == place else at
+    def renamed(marked: Place) -> Place:
+        return (*to, *marked[depth:]) if marked[:depth] == place else marked
 
     made = replace(
         document,
         value=_with(_without(document.value, place), to, document.part(place)),
-        marks={there(at): mark for at, mark in document.marks.items()},
-        sources={there(at): source for at, source in document.sources.items()},
+        marks={renamed(marked): mark for marked, mark in document.marks.items()},
+        sources={renamed(marked): source for marked, source in document.sources.items()},
     )
     for length in range(1, len(to)):  # mappings that were made on the way
         if to[:length] not in made.known_places():
@@ -64,12 +64,12 @@ def moved(document: Document, place: Place, to: Place) -> Document:
 def part_of(document: Document, place: Place) -> Document:
     """The part at ``place`` as a document of its own."""
     depth = len(place)
-    inside = [at for at in document.known_places() if at[:depth] == place]
+    inside = [marked for marked in document.known_places() if marked[:depth] == place]
     return Document(
         document.part(place),
         document.source_of(place),
-        {at[depth:]: document.marks[at] for at in inside if at in document.marks},
-        {at[depth:]: document.source_of(at) for at in inside},
+        {marked[depth:]: document.marks[marked] for marked in inside if marked in document.marks},
+        {marked[depth:]: document.source_of(marked) for marked in inside},
         (*document.within, *place),
     )
 
@@ -93,6 +93,8 @@ def _with(whole: Any, place: Place, value: Any) -> Any:
     key, rest = place[0], place[1:]
     if isinstance(whole, list):
         assert isinstance(key, int)
-        return [_with(item, rest, value) if at == key else item for at, item in enumerate(whole)]
+        return [
+            _with(item, rest, value) if index == key else item for index, item in enumerate(whole)
+        ]
     parts = whole if isinstance(whole, dict) else {}
     return {**parts, key: _with(parts.get(key), rest, value)}

@@ -37,18 +37,18 @@ class _Mending:
         errors = [failure, *failure.others]
         meant = {
             place: name
-            for one in errors
-            if (place := self._place(one)) and (name := _renamed(one, place)) is not None
+            for error in errors
+            if (place := self._place(error)) and (name := _renamed(error, place)) is not None
         }
-        for one in errors:
-            place = self._place(one)
+        for error in errors:
+            place = self._place(error)
             if place is None:
-                self.found.append(one)
+                self.found.append(error)
                 return False
             if not (self._is_replaced(place) or place in meant.values() or place in self.guessed):
-                self.found.append(one)
-        at_fault = {place: one for one in errors if (place := self._place(one))}
-        repaired = [self._replace(place, one, meant) for place, one in at_fault.items()]
+                self.found.append(error)
+        at_fault = {place: error for error in errors if (place := self._place(error))}
+        repaired = [self._replace(place, value, meant) for place, value in at_fault.items()]
         return all(repaired)
 
     def _is_replaced(self, place: Place) -> bool:
@@ -91,7 +91,7 @@ class _Mending:
                 return failure.place
         if failure.file != self.document.file:
             return None
-        found = [place for place, at in marks.items() if at == mark and place]
+        found = [place for place, marked in marks.items() if marked == mark and place]
         return max(found, key=len, default=None)
 
 
@@ -114,8 +114,8 @@ def every_error(
 
 def in_order(errors: list[InputError]) -> list[InputError]:
     """Sorted by file, line and column, each once."""
-    once = {str(one): one for one in errors}.values()
-    return sorted(once, key=lambda one: (one.file or "", one.line or 0, one.column or 0))
+    once = {str(error): error for error in errors}.values()
+    return sorted(once, key=lambda error: (error.file or "", error.line or 0, error.column or 0))
 
 
 def _renamed(failure: InputError, place: Place) -> Place | None:
@@ -154,5 +154,5 @@ def _deleted(document: Document, place: Place) -> Document:
     if len(place) == 1:
         return replace(document, value=kept)
     made = changed(document, place[:-1], kept, document.source_of(place[:-1]))
-    inside = {at: mark for at, mark in document.marks.items() if at[: len(place)] != place}
+    inside = {marked: mark for marked, mark in document.marks.items() if marked[: len(place)] != place}
     return replace(document, value=made.value, marks=inside)

@@ -165,7 +165,7 @@ def _factor_of(written: str, dimension: str) -> Fraction:
     if plain is not None:
         return plain
     other = f"'{written}' is not a unit of {_noun(dimension)}: expected something like '{example}'"
-    if any(_plain_factor(written, one) for one, _ in DIMENSIONS.values()):
+    if any(_plain_factor(written, unit) for unit, _ in DIMENSIONS.values()):
         raise ValueError(other)
     units = _pint()
     try:

@@ -71,7 +71,7 @@ def schema_faults(
         (place, problem)
         for place, problem in located
         if problem["type"] not in ("too_short", "too_long")
-        or not any(len(at) > len(place) and at[: len(place)] == place for at, _ in located)
+        or not any(len(other) > len(place) and other[: len(place)] == place for other, _ in located)
     ]
     located.sort(key=lambda pair: document.marks.get(pair[0], (1, 1)))
     faults, seen = [], set[tuple[object, ...]]()
@@ -130,8 +130,8 @@ def _fault(
         return Fault((*place, missing), f"missing field '{missing}'{_inside(document, place)}")
     if kind == "union_tag_invalid":
         tag = problem["ctx"]["discriminator"].strip("'")
-        said, known = str(problem["ctx"]["tag"]), f"one of {problem['ctx']['expected_tags']}"
-        return Fault((*place, tag), f"{name}: unknown {tag}", said, known)
+        found_tag, known = str(problem["ctx"]["tag"]), f"one of {problem['ctx']['expected_tags']}"
+        return Fault((*place, tag), f"{name}: unknown {tag}", found_tag, known)
     if kind == "union_tag_not_found":
         tag = problem["ctx"]["discriminator"].strip("'")
         return Fault((*place, tag), f"missing field '{tag}' in {name}")

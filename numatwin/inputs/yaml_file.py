@@ -115,15 +115,15 @@ class Document:
         for key in reversed(place):
             value = {key: value}
 
-        def kept(at: Place) -> bool:
-            shorter = min(len(at), len(place))
-            return at[:shorter] == place[:shorter]
+        def kept(marked: Place) -> bool:
+            shorter = min(len(marked), len(place))
+            return marked[:shorter] == place[:shorter]
 
         return replace(
             self,
             value=value,
-            marks={at: mark for at, mark in self.marks.items() if kept(at)},
-            sources={at: source for at, source in self.sources.items() if kept(at)},
+            marks={marked: mark for marked, mark in self.marks.items() if kept(marked)},
+            sources={marked: source for marked, source in self.sources.items() if kept(marked)},
         )
 
     def read_as(self, model: type[Model], place: Place = ()) -> Model:

@@ -17,7 +17,7 @@ __all__ = ["NO_POLICY", "ChosenPolicy", "Family", "Policy", "PolicySpec", "decid
 def __getattr__(name: str) -> object:
     """What policies see and order, which belongs to systems: files of users import it from here."""
     systems = import_module("..systems.registry", __package__).systems()
-    for kind in (kind for one in systems for family in one.families for kind in family.types):
+    for kind in (kind for system in systems for family in system.families for kind in family.types):
         if kind.__name__ == name:
             return kind
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

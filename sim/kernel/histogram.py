@@ -94,13 +94,13 @@ class Histogram:
 
 def merged(histograms: Sequence[Histogram]) -> Histogram:
     """All values of several histograms; the shorter one's edges must be the first of the longer."""
-    longest = max(histograms, key=lambda one: len(one.edges))
+    longest = max(histograms, key=lambda histogram: len(histogram.edges))
     counts = np.zeros(len(longest.counts), dtype=np.int64)
-    for one in histograms:
-        if not np.array_equal(one.edges, longest.edges[: len(one.edges)]):
+    for histogram in histograms:
+        if not np.array_equal(histogram.edges, longest.edges[: len(histogram.edges)]):
             raise ValueError("histograms of different edges")
-        counts[: len(one.counts)] += one.counts
-    return Histogram(longest.edges, counts, float(sum(one.total for one in histograms)))
+        counts[: len(histogram.counts)] += histogram.counts
+    return Histogram(longest.edges, counts, float(sum(histogram.total for histogram in histograms)))
 
 
 # The buckets of the kernel's histograms: 2^-7 of their power of two wide (kernel/statistics.hpp).

@@ -23,7 +23,7 @@ def plain(struct: Struct) -> Struct:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(part) for part in value]
     names = getattr(value, "FIELDS", None)
     if names is None:
         return value

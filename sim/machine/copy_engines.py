@@ -56,8 +56,8 @@ def copied_memory(
     return tuple(
         MemoryUse(
             home,
-            float(sum(count for at, count in read if at == home)),
-            float(sum(count for at, count in written if at == home)),
+            float(sum(count for node, count in read if node == home)),
+            float(sum(count for node, count in written if node == home)),
             slots,
         )
         for home in homes
@@ -156,10 +156,10 @@ def _routes(machine: Machine, hubs: Sequence[int]) -> dict[str, Any]:
     entering[:n, place] = machine.routes.entering
     before[:n, place] = np.where(known >= 0, place[known], NONE)
     for k, hub in enumerate(hubs):
-        found, way = _tree(machine, hub)
-        root = np.where(way == hub, n + k, place[way])
+        found, last_link = _tree(machine, hub)
+        root = np.where(last_link == hub, n + k, place[last_link])
         entering[n + k, place] = found
-        before[n + k, place] = np.where(way >= 0, root, NONE)
+        before[n + k, place] = np.where(last_link >= 0, root, NONE)
     # What leads to a hub leads to the further node in it.
     for k, hub in enumerate(hubs):
         entering[:, n + k] = entering[:, place[hub]]
@@ -187,12 +187,12 @@ def _tree(machine: Machine, root: int) -> tuple[Ints, Ints]:
             continue
         done[vertex] = True
         entering[vertex], before[vertex] = link, of
-        for way, to in leaving[vertex]:
+        for out_edge, to in leaving[vertex]:
             if not done[to]:
                 narrow = (
-                    max(width, -machine.links[way // 2].bandwidth_Bps)
+                    max(width, -machine.links[out_edge // 2].bandwidth_Bps)
                     if links
-                    else (-machine.links[way // 2].bandwidth_Bps)
+                    else (-machine.links[out_edge // 2].bandwidth_Bps)
                 )
-                heappush(waiting, (links + 1, narrow, way, vertex, to))
+                heappush(waiting, (links + 1, narrow, out_edge, vertex, to))
     return entering, before

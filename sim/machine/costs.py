@@ -1,6 +1,6 @@
 """The cost model: machine facts -> what an operation demands of cores, memory and links.
 
-All planes share it; they differ only in how they play the demands out. It works from low-level
+All planes share it; they differ only in how they simulate the demands. It works from low-level
 facts alone (latencies, bandwidths, cache sizes, instruction counts) and says which of them were
 missing and had to be assumed.
 """
@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...inputs.shared_work import once
-from ...topologies.machine import CacheLevel, Machine, Node, kept_machines
+from ...topologies.machine import Machine, Node, kept_machines
 from .assumptions import Assumed, note
+from .cache_facts import CacheFacts, cache_facts
 from .defaults import (
     ASSUMED_CLOCK_HZ,
     ASSUMED_IPC,
@@ -39,9 +40,9 @@ Costs = TypeVar("Costs", bound="CostModel")
 # A queue's mean wait grows without bound as its load nears 1; a closed system never lets it.
 LINK_LOAD_MAX = 0.95
 
-# Parts of a machine file that no cost here is made from: who uses them says what is doubtful.
+# Parts of a machine file that no cost here is made from: who uses them says what is uncertain.
 USED_ELSEWHERE = ("nics", "processes", "engines", "copy_engines")
-DOUBTS_NAMED = 7  # an imported machine has more, all for one reason
+UNCERTAIN_NAMED = 7  # an imported machine has more, all for one reason
 # Of the time per line at a measured bandwidth, which something else than the cores' slots held.
 SLOTS_SPARE = 0.98
 
@@ -63,22 +64,6 @@ class Scales:
     def more(self, **factors: float) -> Scales:
         """These scales with some factors replaced."""
         return replace(self, **factors)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class CacheFacts:
-    """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit.
-
-    0 lines where there is no such cache, 0 s where the latency is unknown.
-    """
-
-    sharers: Floats
-    lines: Floats
-    latency_s: Floats
-
-    def instances(self, cores: Floats) -> Floats:
-        """(n,) how many of them so many ``cores`` (n,) of each node use, at least one."""
-        return np.maximum(np.ceil(cores / self.sharers), 1.0)
 
 
 class CostModel(LinkTraffic):
@@ -118,11 +103,11 @@ class CostModel(LinkTraffic):
             named = _named([nodes[k].id for k in unlimited], nodes)
             self.warnings.append(f"no memory bandwidth is known of {named}: not limited")
         self.misses: Floats = self._outstanding() * s.misses
-        doubtful = [path for path in self.machine.doubtful if not path.startswith(USED_ELSEWHERE)]
-        if len(doubtful) > DOUBTS_NAMED:
-            self.warnings.append(f"{len(doubtful)} doubtful values used, such as {doubtful[0]}")
+        uncertain = [path for path in self.machine.doubtful if not path.startswith(USED_ELSEWHERE)]
+        if len(uncertain) > UNCERTAIN_NAMED:
+            self.warnings.append(f"{len(uncertain)} uncertain values used, such as {uncertain[0]}")
         else:
-            self.warnings += [f"doubtful value used: {path}" for path in doubtful]
+            self.warnings += [f"uncertain value used: {path}" for path in uncertain]
 
     @property
     def first_node(self) -> int | None:
@@ -402,19 +387,13 @@ class CostModel(LinkTraffic):
     @cached_property
     def last_cache(self) -> CacheFacts:
         """The last-level caches of each node."""
-        facts = self._cache_facts([_cache_below(node, 0) for node in self.machine.nodes])
+        facts = cache_facts(self.machine.nodes, 0)
         return replace(facts, lines=facts.lines * self.scales.cache)
 
     @cached_property
     def private_cache(self) -> CacheFacts:
         """The caches of each node one level before the last, that of a core or a few."""
-        return self._cache_facts([_cache_below(node, 1) for node in self.machine.nodes])
-
-    def _cache_facts(self, caches: list[CacheLevel | None]) -> CacheFacts:
-        sharers = np.array([float(cache.shared_by_cores) if cache else 1.0 for cache in caches])
-        lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
-        latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
-        return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9)
+        return cache_facts(self.machine.nodes, 1)
 
     def tlb_pages(self, page_bytes: float) -> Floats:
         """(n,) pages of that size that a core's translation buffers reach; infinite if unknown.
@@ -452,14 +431,6 @@ def costs_once(make: type[Costs], machine: Machine, scales: Scales) -> Costs:
 
     # What is kept has the machine, so that no other one has its id.
     return once("costs", (make, id(machine), scales), lambda: make(machine, scales), most)
-
-
-def _cache_below(node: Node, below: int) -> CacheLevel | None:
-    """The cache so many levels before the last one; the first level counts as part of the core."""
-    levels = sorted((c for c in node.caches if c.level > 1), key=lambda cache: -cache.level)
-    if not levels and below == 0:
-        return max(node.caches, key=lambda cache: cache.level, default=None)
-    return levels[below] if below < len(levels) else None
 
 
 def _named(ids: list[int], nodes: Sequence[Node]) -> str:

@@ -63,11 +63,11 @@ def scheduler_of(machine: Machine, nodes: Sequence[int]) -> OsSetup:
     cache: list[int] = []
     node: list[int] = []
     for position in nodes:
-        of = machine.nodes[position]
-        sharers = _cores_of_a_cache(of)
+        machine_node = machine.nodes[position]
+        sharers = _cores_of_a_cache(machine_node)
         first, first_cache = (core[-1] + 1, cache[-1] + 1) if core else (0, 0)
-        for k in range(of.cores):
-            for _ in range(max(of.threads_per_core, 1)):
+        for k in range(machine_node.cores):
+            for _ in range(max(machine_node.threads_per_core, 1)):
                 core.append(first + k)
                 cache.append(first_cache + k // sharers)
                 node.append(position)
@@ -200,5 +200,7 @@ def _spare(
     in_node = [other for other in range(len(node)) if node[other] == node[cpu]]
     caches = len({cache[other] for other in in_node})
     few = max(len(in_node) >> 3 if caches == 1 else caches, 1)
-    first = next((len(spans[k + 1][cpu]) for k, one in enumerate(kinds) if one == Level.BEYOND), 1)
+    first = next(
+        (len(spans[k + 1][cpu]) for k, kind in enumerate(kinds) if kind == Level.BEYOND), 1
+    )
     return few * max(weight // max(first, 1), 1)

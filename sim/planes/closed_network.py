@@ -127,13 +127,13 @@ class Cycle:
             added = [self._added(of_stage, branch) for branch in stage.branches]
             rows += [] if stage.asynchronous else added
         shape = (len(stages), len(stations))
-        self.work_s = np.array([one.work_s for one in brought]).reshape(shape)
-        self.squares_s2 = np.array([one.squares_s2 for one in brought]).reshape(shape)
-        self.visits = np.array([one.visits for one in brought]).reshape(shape)
-        self.visits_s2 = np.array([one.visits_s2 for one in brought]).reshape(shape)
-        self.own_s = np.array([one.own_s for one in brought])
-        waited = [(at, s) for at, s in enumerate(stages) if not s.asynchronous and s.branches]
-        self.waited = [at for at, _ in waited]
+        self.work_s = np.array([branch.work_s for branch in brought]).reshape(shape)
+        self.squares_s2 = np.array([branch.squares_s2 for branch in brought]).reshape(shape)
+        self.visits = np.array([branch.visits for branch in brought]).reshape(shape)
+        self.visits_s2 = np.array([branch.visits_s2 for branch in brought]).reshape(shape)
+        self.own_s = np.array([branch.own_s for branch in brought])
+        waited = [(index, s) for index, s in enumerate(stages) if not s.asynchronous and s.branches]
+        self.waited = [index for index, _ in waited]
         self.firsts = np.cumsum([0, *(len(stage.branches) for _, stage in waited)])[:-1]
         self.base_s = np.array([row[0] for row in rows])
         self.weight = np.array([row[1] for row in rows]).reshape(len(rows), len(stations))
@@ -234,7 +234,7 @@ class ClosedNetwork:
         waits = self.waits_s(at_random)
         stages = self.stages_s(waits)
         longer = self.customers / (rate * float(self._waited_often @ stages))
-        names = [self.cycle.stages[at].name for at in self.cycle.waited]
+        names = [self.cycle.stages[index].name for index in self.cycle.waited]
         found = dict(zip(names, (stages * max(longer, 1.0)).tolist(), strict=True))
         return Solution(rate, found, waits, rate * self.demand_s, at_random, in_step)
 
@@ -244,12 +244,13 @@ class Convoy:
     cycle, those on a short visit wait behind all that are on a long one, and go on together. Where
     all visits are about as long nobody is held up more than others.
 
-    Where nothing is left to chance all go as one, from their start together: ``_all_as_one`` plays
-    the first and the last of them. Else the longest queue stands empty once in a cycle, from the
-    last one of a convoy until the first comes again: N / (R + (N - 1) D), R without waits, D of the
-    fullest such server (the lower balanced job bound; Zahorjan et al., Balanced job bound analysis
-    of queueing networks, CACM 25, 1982). ``part``: how far customers are from coming at random: all
-    of it where they do not vary, less the more they do compared with what a convoy takes.
+    Where nothing is left to chance all go as one, from their start together:
+    ``_all_as_one`` simulates the first and the last of them. Else the longest queue stands empty
+    once in a cycle, from the last one of a convoy until the first comes again: N / (R + (N - 1)
+    D), R without waits, D of the fullest such server (the lower balanced job bound; Zahorjan et
+    al., Balanced job bound analysis of queueing networks, CACM 25, 1982). ``part``: how far
+    customers are from coming at random: all of it where they do not vary, less the more they do
+    compared with what a convoy takes.
     """
 
     def __init__(self, network: ClosedNetwork, idle_s: float) -> None:
@@ -281,7 +282,11 @@ class Convoy:
         # By the squared coefficient of variation; a long visit for each short one has 1.
         if squares_s2 * visits < 1.5 * work_s**2:
             return False
-        stages = [at for at in cycle.waited if network.often[at] * cycle.work_s[at, station] > 0]
+        stages = [
+            index
+            for index in cycle.waited
+            if network.often[index] * cycle.work_s[index, station] > 0
+        ]
         return len(stages) > 1
 
     def _all_as_one(self) -> float:
@@ -326,15 +331,15 @@ def _root(over: Callable[[float], float], high: float) -> float:
         middle = (
             0.5 * (low + high) if steep else (low * at_high - high * at_low) / (at_high - at_low)
         )
-        at = over(middle)
-        if abs(at) <= near or high - low <= 1e-12 * high:
+        excess = over(middle)
+        if abs(excess) <= near or high - low <= 1e-12 * high:
             return middle
-        if at < 0:
-            low, at_low = middle, at
+        if excess < 0:
+            low, at_low = middle, excess
             at_high *= 0.5 if side < 0 and not steep else 1.0
             side = -1
         else:
-            high, at_high = middle, at
+            high, at_high = middle, excess
             at_low *= 0.5 if side > 0 and not steep else 1.0
             side = 1
     return low

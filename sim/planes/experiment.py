@@ -10,7 +10,7 @@ from ...workloads import Workload
 
 
 class Experiment(Protocol):
-    """A machine, a workload and a system on it, played for a time with a seed."""
+    """A machine, a workload and a system on it, simulated for a time with a seed."""
 
     @property
     def machine(self) -> Machine:
@@ -34,7 +34,7 @@ class Experiment(Protocol):
 
     @property
     def horizon_s(self) -> float:
-        """How long it is played."""
+        """How long it is simulated."""
 
     @property
     def period_s(self) -> float:

@@ -43,7 +43,7 @@ CLOSED_ROUNDS = 4
 
 
 class FlowPlane:
-    """Plays a scenario as flows; see ``plane.Plane`` for what its methods promise.
+    """Runs a scenario as flows; see ``plane.Plane`` for what its methods promise.
 
     ``start``: loads that its first rates are looked for from, those of a scenario like it.
     """

@@ -80,7 +80,7 @@ class FlowSystem(Protocol[Made]):
         """The flows of the present phase, with everything where it is now."""
 
     def settled(self, demands: Made, time_s: float) -> None:
-        """Rates were found for the present state; the next pieces of time are played with them."""
+        """Rates were found for the present state; the next pieces of time go by them."""
         return None
 
     def transfers(self, demands: Made) -> TransferDemand | None:

@@ -123,10 +123,10 @@ class MachineUse:
                     return None
                 watts += 8.0 * traffic * node.memory_energy_J_per_bit
         of_links = link_Bps.tolist()
-        for at, link in enumerate(self.machine.links):
+        for index, link in enumerate(self.machine.links):
             per_bit = link.energy_J_per_bit or 0.0
-            watts += 8.0 * of_links[2 * at] * per_bit
-            watts += 8.0 * of_links[2 * at + 1] * per_bit
+            watts += 8.0 * of_links[2 * index] * per_bit
+            watts += 8.0 * of_links[2 * index + 1] * per_bit
         return watts * total_s
 
 

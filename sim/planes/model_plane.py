@@ -1,4 +1,4 @@
-"""A plane that plays one replication of a model, event by event: the common part of such planes."""
+"""A plane that runs one replication of a model, event by event: the common part of such planes."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class OfModel(Generic[ModelKind]):
 
 
 class PartsPlayer(OfModel[PartsModel]):
-    """Plays a model that is made of ``machine/parts``, compiled or in SimPy."""
+    """Simulates a model that is made of ``machine/parts``, compiled or in SimPy."""
 
     def __init__(self, model: PartsModel, costs: CostModel, operations: int) -> None:
         super().__init__(model)
@@ -129,7 +129,7 @@ class PartsPlayer(OfModel[PartsModel]):
         latencies = tuple(of_kernel(self.model.latency(k)) for k in range(self.operations))
         return Counted(
             since_ps=found["since_ps"],
-            done=np.array([float(one.count) for one in latencies]),
+            done=np.array([float(latency.count) for latency in latencies]),
             busy_ps=found["busy"],
             held_ps=found["held"],
             memory_ps=found["memory_done"],
@@ -152,7 +152,7 @@ PlayerKind = TypeVar("PlayerKind", bound=Player)
 
 
 class ModelPlane(Generic[PlayerKind]):
-    """Plays one replication; see ``plane.RandomPlane`` for what its methods promise.
+    """Runs one replication; see ``plane.RandomPlane`` for what its methods promise.
 
     As it stands, of a system whose workers stay where they are, without policies and phases.
     """

@@ -92,7 +92,7 @@ class Outcome:
     warnings: tuple[str, ...]
     series: Series
     steps: int
-    """Pieces of time, or events, that were played, all since time 0."""
+    """Pieces of time, or events, that were simulated, all since time 0."""
     latencies_ns: Mapping[str, Histogram] = field(default_factory=dict)
     """By operation, each latency that was counted. The Record's ``latency_ns`` (mean, p50, p99,
     p999) comes of it; ``latency_ns`` above then needs no entry for this operation."""

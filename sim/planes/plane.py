@@ -22,7 +22,7 @@ class StartPhase:
 
 
 Command = Any
-"""``StartPhase``, or what a policy orders of the system that the plane plays."""
+"""``StartPhase``, or what a policy orders of the system that the plane runs."""
 
 REAL_LOOK_EVERY_S = 0.02  # who looks at a real engine takes time from it
 
@@ -62,11 +62,11 @@ def look_every_s(plane: Plane) -> float:
 
 
 class RandomPlane(Plane, Protocol):
-    """A plane that draws at random; it plays one replication, and is made for it.
+    """A plane that draws at random; it runs one replication, and is made for it.
 
-    Its ``Maker`` stands in the descriptor of the system that it plays. All its randomness comes
+    Its ``Maker`` stands in the descriptor of the system that it runs. All its randomness comes
     from ``streams.stream_key(scenario.seed, replication, name)``; replications are counted from 1,
-    and 0 is the pilot that the warm-up is read from. The run decides when counting starts, plays as
+    and 0 is the pilot that the warm-up is read from. The run decides when counting starts, makes as
     many replications as the scenario asks for, and makes one Record of their Outcomes; so a plane
     knows of no warm-up and no mean.
 
@@ -99,4 +99,4 @@ class RandomPlane(Plane, Protocol):
 
 
 Maker = Callable[[Experiment, int], RandomPlane]
-"""Makes the plane that plays one replication of an Experiment, by its number."""
+"""Makes the plane that runs one replication of an Experiment, by its number."""

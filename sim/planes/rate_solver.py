@@ -269,8 +269,8 @@ class _Search:
         # The maker fetches the line for ownership, the receiver fetches it back, filled.
         lines = exchange.lines + exchange.answer_lines
         self.made, handed = self.solver.wires.handed_over(source, target, exchange.passed_on)
-        there, back = 1.0 + handed.back, handed.fetched + handed.passed
-        self.together = (there**2 + back**2) / (there + back)
+        sent, back = 1.0 + handed.back, handed.fetched + handed.passed
+        self.together = (sent**2 + back**2) / (sent + back)
         self.fetched = handed.fetched
         self.data, self.control = self.read_wires + lines * handed.wire[:, None, :]
         self.all_lines = self.read_lines + lines * handed.moved

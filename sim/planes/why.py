@@ -76,12 +76,12 @@ def _binding(plane: Explained, rates: Rates) -> str:
     resources, machine = plane.solver.resources, plane.machine
     weight: dict[tuple[str, str | None], float] = {}
     example: dict[tuple[str, str | None], int] = {}
-    for at, rate in zip(rates.binding.tolist(), rates.flows.tolist(), strict=True):
-        kind, k = resources.describe(at) if at >= 0 else ("cap", 0)
-        of = (kind, machine.links[k // 2].kind if kind == "links" else None)
-        weight[of] = weight.get(of, 0.0) + rate
-        example.setdefault(of, k)
-    kind, link_kind = max(weight, key=lambda of: weight[of])
+    for resource, rate in zip(rates.binding.tolist(), rates.flows.tolist(), strict=True):
+        kind, k = resources.describe(resource) if resource >= 0 else ("cap", 0)
+        limit = (kind, machine.links[k // 2].kind if kind == "links" else None)
+        weight[limit] = weight.get(limit, 0.0) + rate
+        example.setdefault(limit, k)
+    kind, link_kind = max(weight, key=lambda limit: weight[limit])
     k = example[kind, link_kind]
     if kind == "clients":
         return "what the clients ask for"

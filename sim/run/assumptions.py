@@ -28,8 +28,8 @@ from .what_if import Predictor
 def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumption, ...]:
     """All that a run of ``scenario`` counts with though nobody stated it.
 
-    ``costs``: the model that it was played with, which has noted what it assumed; None where none
-    was. Facts that the machine file itself marks as doubtful are among them.
+    ``costs``: the model of the run, which has noted what it assumed; None where none
+    was. Facts that the machine file itself marks as uncertain are among them.
     """
     system = system_of(scenario.system)
     found = []
@@ -43,7 +43,7 @@ def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumpt
 
 
 def _doubtful(machine: Machine, all_used: bool) -> Iterator[Assumption]:
-    """Facts of the machine file that are marked as doubtful."""
+    """Facts of the machine file that are marked as uncertain."""
     for path in machine.doubtful:
         place, fact = _at(machine.plain, path)
         if fact is None or (place[0] in ("nics", "processes") and not all_used):
@@ -55,7 +55,7 @@ def _doubtful(machine: Machine, all_used: bool) -> Iterator[Assumption]:
             Variant(times * number, {("machine", *place): times_value(fact["value"], times)})
             for times in (LESS, MORE)
         )
-        source = fact.get("source") or "The machine file marks it as doubtful"
+        source = fact.get("source") or "The machine file marks it as uncertain"
         yield Assumption(path, number, unit, str(source), low, high)
 
 
@@ -80,16 +80,16 @@ def described_assumptions(
 ) -> tuple[Mapping[str, Any], ...]:
     """``Record.assumptions``; ``predictor``: of this scenario, None leaves effects out."""
     rows = []
-    for one in found:
+    for assumption in found:
         row: dict[str, Any] = {
-            "name": one.name,
-            "value": one.value,
-            "unit": one.unit,
-            "source": one.source,
-            "settings": list(one.settings),
+            "name": assumption.name,
+            "value": assumption.value,
+            "unit": assumption.unit,
+            "source": assumption.source,
+            "settings": list(assumption.settings),
         }
         for end in ("low", "high"):
-            variant = getattr(one, end)
+            variant = getattr(assumption, end)
             row[end] = None if variant is None else {"value": variant.value}
             if variant is not None and predictor is not None:
                 row[end] |= _effect(scenario, variant, predictor)
@@ -143,6 +143,8 @@ def _with(whole: Any, place: Sequence[str | int], value: Any) -> Any:
         return value
     key, *rest = place
     if isinstance(whole, list):
-        return [_with(part, rest, value) if at == key else part for at, part in enumerate(whole)]
+        return [
+            _with(part, rest, value) if index == key else part for index, part in enumerate(whole)
+        ]
     parts = whole or {}
     return {**parts, key: _with(parts.get(key), rest, value)}

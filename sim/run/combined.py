@@ -38,33 +38,34 @@ class Combined:
 
     def __init__(self, played: Sequence[Replication], level: float, warm_up_s: float) -> None:
         self._level = level
-        self._outcomes = [one.outcome for one in played]
-        self.series = _mean_series([one.series for one in played])
+        self._outcomes = [replication.outcome for replication in played]
+        self.series = _mean_series([replication.series for replication in played])
         self._counted = self.series["time_s"] >= warm_up_s - 1e-12
         self.confidence: dict[str, Any] = {"level": level}
         self.replicates: dict[str, Any] = {}
         first = self._outcomes[0]
         self.throughput = {
             name: self._known(
-                ("throughput", name), [one.throughput[name] for one in self._outcomes]
+                ("throughput", name), [outcome.throughput[name] for outcome in self._outcomes]
             )
             for name in first.throughput
         }
         self.operations = {
-            name: math.fsum(one.operations[name] for one in self._outcomes) / len(played)
+            name: math.fsum(outcome.operations[name] for outcome in self._outcomes) / len(played)
             for name in first.operations
         }
         self.bandwidth_Bps = {
             name: self._mean(
-                ("bandwidth_Bps", name), [one.bandwidth_Bps.get(name) for one in self._outcomes]
+                ("bandwidth_Bps", name),
+                [outcome.bandwidth_Bps.get(name) for outcome in self._outcomes],
             )
             for name in first.bandwidth_Bps
         }
         self.resources = self._resources()
         self.latency_ns = {name: self._latency(name) for name in first.throughput}
-        self.energy_J = self._mean(("energy_J",), [one.energy_J for one in self._outcomes])
-        self.model = mean_leaves([one.model for one in self._outcomes])
-        warnings = [text for one in self._outcomes for text in one.warnings]
+        self.energy_J = self._mean(("energy_J",), [outcome.energy_J for outcome in self._outcomes])
+        self.model = mean_leaves([outcome.model for outcome in self._outcomes])
+        warnings = [text for outcome in self._outcomes for text in outcome.warnings]
         self.warnings = tuple(dict.fromkeys(warnings))
 
     # -- one figure -------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ class Combined:
 
     def _resources(self) -> tuple[ResourceUse, ...]:
         """The mean use of each; one that a replication does not list is listed by none."""
-        by_name = [{use.name: use for use in one.resources} for one in self._outcomes]
+        by_name = [{use.name: use for use in outcome.resources} for outcome in self._outcomes]
         used = []
         for name, use in by_name[0].items():
             if all(name in found for found in by_name):
@@ -134,9 +135,9 @@ class Combined:
         self, name: str, use: ResourceUse, each: Sequence[ResourceUse]
     ) -> tuple[ResourceUse, list[float]]:
         """The mean use of one resource, and the part of it in use in each replication."""
-        parts = [one.utilisation for one in each]
+        parts = [use.utilisation for use in each]
         mean = math.fsum(parts) / len(parts)
-        rates = [one.Bps for one in each if one.Bps is not None]
+        rates = [use.Bps for use in each if use.Bps is not None]
         rate = math.fsum(rates) / len(rates) if len(rates) == len(each) else None
         column = self._column(f"utilisation/{name}")
         self._note(
@@ -155,20 +156,20 @@ class Combined:
 
     def _latency(self, operation: str) -> dict[str, float | None] | None:
         """Mean and percentiles: of histograms where each replication has one, else means."""
-        counted = [one.latencies_ns.get(operation) for one in self._outcomes]
-        histograms = [one for one in counted if one is not None]
+        counted = [outcome.latencies_ns.get(operation) for outcome in self._outcomes]
+        histograms = [histogram for histogram in counted if histogram is not None]
         path = ("latency_ns", operation)
         if len(histograms) < len(counted):
-            latencies = [one.latency_ns.get(operation) or {} for one in self._outcomes]
-            names = dict.fromkeys(name for one in latencies for name in one)
+            latencies = [outcome.latency_ns.get(operation) or {} for outcome in self._outcomes]
+            names = dict.fromkeys(name for latency in latencies for name in latency)
             return {
-                name: self._mean((*path, name), [one.get(name) for one in latencies])
+                name: self._mean((*path, name), [latency.get(name) for latency in latencies])
                 for name in names
             } or None
         whole = merged(histograms)
         if not whole.count:
             return None
-        means = [one.mean for one in histograms]
+        means = [histogram.mean for histogram in histograms]
         mean = self._mean((*path, "mean"), means)
         if mean is not None and len(means) == 1:
             self._note((*path, "mean"), self._within_run(operation, mean), means)
@@ -181,10 +182,12 @@ class Combined:
         """Of the mean latency L / X of one run, L under way and X done per second: batch means of
         the linearised ratio (L_i - mean X_i) / X (see ``statistics.ratio``).
         """
-        way, done = (self._column(f"{kind}/{operation}") for kind in ("under_way", "throughput"))
-        if way is None or done is None or not done.any():
+        under_way, done = (
+            self._column(f"{kind}/{operation}") for kind in ("under_way", "throughput")
+        )
+        if under_way is None or done is None or not done.any():
             return None
-        left_ns = (way * 1e9 - mean_ns * done) / done.mean()
+        left_ns = (under_way * 1e9 - mean_ns * done) / done.mean()
         around = batch_means_interval(left_ns, self._level, about=0.0)
         return around and Interval(mean_ns, mean_ns + around.low, mean_ns + around.high)
 
@@ -199,7 +202,7 @@ class Combined:
         if quantile_interval(whole, part, self._level) is None:
             return None
         interval = replicated_quantile(histograms, part, self._level)
-        values = [one.quantile(part) for one in histograms]
+        values = [histogram.quantile(part) for histogram in histograms]
         known = all(math.isfinite(value) for value in values)
         self._note(path, interval, values if known else None)
         _put(self.confidence, ("resolution_ns", *path[1:]), value_error(whole, part))
@@ -215,24 +218,26 @@ def _put(into: dict[str, Any], path: Sequence[str], value: Any) -> None:
 
 def _mean_series(each: Sequence[Series]) -> Series:
     """The mean of each column that all have; times are those of all."""
-    common = [name for name in each[0] if all(name in one for one in each)]
-    return {name: np.mean([one[name] for one in each], axis=0) for name in common}
+    common = [name for name in each[0] if all(name in series for series in each)]
+    return {name: np.mean([series[name] for series in each], axis=0) for name in common}
 
 
 def mean_leaves(each: Sequence[Any]) -> Any:
     """Data of one shape, with the mean of each number; where they differ otherwise, the first."""
     first = each[0]
-    if isinstance(first, Mapping) and all(isinstance(one, Mapping) for one in each):
+    if isinstance(first, Mapping) and all(isinstance(value, Mapping) for value in each):
         return {
-            key: mean_leaves([one[key] for one in each])
+            key: mean_leaves([value[key] for value in each])
             for key in first
-            if all(key in one for one in each)
+            if all(key in value for value in each)
         }
     if isinstance(first, (list, tuple)):
-        if all(isinstance(one, (list, tuple)) and len(one) == len(first) for one in each):
+        if all(isinstance(value, (list, tuple)) and len(value) == len(first) for value in each):
             return [mean_leaves(parts) for parts in zip(*each, strict=True)]
         return first
-    numbers = [one for one in each if isinstance(one, (int, float)) and not isinstance(one, bool)]
-    if len(numbers) < len(each) or all(one == first for one in each):
+    numbers = [
+        value for value in each if isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]
+    if len(numbers) < len(each) or all(value == first for value in each):
         return first
     return math.fsum(numbers) / len(numbers)

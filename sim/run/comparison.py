@@ -32,7 +32,7 @@ def has_intervals(record: Record) -> bool:
 
     def any_in(part: object) -> bool:
         if isinstance(part, Mapping):
-            return any(any_in(one) for name, one in part.items() if name != "resolution_ns")
+            return any(any_in(inner) for name, inner in part.items() if name != "resolution_ns")
         return isinstance(part, (list, tuple))
 
     return any_in(record.confidence)
@@ -82,6 +82,6 @@ def _sample(path: Sequence[str], value: float | None, record: Record) -> Sample 
         return Sample(value)
     found = part_at(record.replicates, path)
     whole = isinstance(found, (list, tuple)) and len(found) == record.replications
-    if not whole or not all(isinstance(one, (int, float)) for one in found):
+    if not whole or not all(isinstance(bound, (int, float)) for bound in found):
         return None
     return Sample(value, tuple(found))

@@ -14,9 +14,10 @@ from ...topologies.emulator.traffic import MATRICES, Counts, Traffic
 from ...topologies.old_form import ignored_parts
 from ...topologies.picture import picture_data
 from ..planes.outcome import Outcome
+from .plane_names import EMULATOR
 from .record import Record
 from .runner import identity, provenance
-from .scenario import EMULATOR, Scenario
+from .scenario import Scenario
 
 
 def counted_record(traffic: Traffic, command: Sequence[str], wall_s: float) -> Record:

@@ -1,6 +1,6 @@
 """How long a command would take whose instructions and misses were counted in the emulator.
 
-Each interval of the counts is a demand in the cost model's language, played on the machine's flow
+Each interval of the counts is a demand in the cost model's language, run on the machine's flow
 plane: a flow for each node, whose processors execute what they executed, and miss what they missed.
 """
 
@@ -78,7 +78,7 @@ class CountedTime:
 
 
 def counted_time(traffic: Traffic) -> CountedTime:
-    """The time of what was counted; ``traffic`` has intervals, and caches were played."""
+    """The time of what was counted; ``traffic`` has intervals, and caches were simulated."""
     played = _Played(traffic)
     parts = _merged(traffic.intervals)
     binding: dict[str, float] = {}
@@ -90,7 +90,7 @@ def counted_time(traffic: Traffic) -> CountedTime:
     for name in PLACEMENTS if len(traffic.machine.nodes) > 1 and parts else ():
         homes = _homes(name, sum(parts[1:], parts[0]), traffic.machine)
         placements[name] = sum(played.interval_s(part, COUNTED, homes=homes) for part in parts)
-    by_part = sorted(binding.items(), key=lambda one: -one[1])
+    by_part = sorted(binding.items(), key=lambda bound: -bound[1])
     held = {name: part / time_s for name, part in by_part}
     return CountedTime(time_s, least_s, most_s, held, placements)
 
@@ -114,7 +114,7 @@ class _Part:
 
     @staticmethod
     def of(counts: Counts) -> _Part:
-        pairs = {name: found.astype(np.float64) for name, found in counts.pairs.items()}
+        pairs = {name: pair.astype(np.float64) for name, pair in counts.pairs.items()}
         return _Part(
             counts.instructions.astype(np.float64),
             counts.mispredictions.astype(np.float64),
@@ -177,16 +177,16 @@ class _Played:
         self.cycles_per_s = self.costs.instructions_per_s / np.where(
             np.isnan(self.ipc), float(ASSUMED_IPC), self.ipc
         )
-        # Of the levels after the first; 0 where a node's caches are not those that were played.
+        # Of the levels after the first; 0 where a node's caches are not those that were simulated.
         self.hit_latency_s = np.array(
             [
                 [
                     (cache.latency_ns or 0.0) * 1e-9
-                    for cache in one.caches[-len(traffic.levels) + 1 :]
+                    for cache in node.caches[-len(traffic.levels) + 1 :]
                 ]
-                if len(one.caches) >= len(traffic.levels) - 1
+                if len(node.caches) >= len(traffic.levels) - 1
                 else [0.0] * (len(traffic.levels) - 1)
-                for one in self.machine.nodes
+                for node in self.machine.nodes
             ]
         )
 
@@ -289,17 +289,17 @@ class _Played:
 
     def _name(self, rates: Rates, flow: int) -> str:
         """What holds a flow, in words."""
-        kind, at = self.solver.resources.describe(int(rates.binding[flow]))
+        kind, part = self.solver.resources.describe(int(rates.binding[flow]))
         if kind == "memory":
-            return f"memory of node {self.machine.nodes[at].id}"
+            return f"memory of node {self.machine.nodes[part].id}"
         if kind == "links":
-            return f"link {self.machine.link_name(at)}"
+            return f"link {self.machine.link_name(part)}"
         if kind == "pairs":
             return "bandwidth between two nodes"
-        node = self.machine.nodes[int(self.core_node[at])].id
+        node = self.machine.nodes[int(self.core_node[part])].id
         what = {"cores": "instructions", "misses": "waiting for lines"}.get(kind)
         if what is None:
-            columns, core = self.solver.resources, at
+            columns, core = self.solver.resources, part
             busy = rates.use[columns.cores][core] >= rates.use[columns.misses][core]
             what = "instructions" if busy else "waiting for lines"
         return f"{what} on node {node}"

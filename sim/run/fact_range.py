@@ -1,4 +1,4 @@
-"""The range of a result over the ranges of the machine's doubtful facts."""
+"""The range of a result over the ranges of the machine's uncertain facts."""
 
 from __future__ import annotations
 
@@ -19,26 +19,30 @@ def fact_range(
     throughput: Throughput,
     play: Callable[[Scenario], Throughput] | None = None,
 ) -> dict[str, Any]:
-    """``Record.fact_range`` of a scenario that was played at ``throughput``.
+    """``Record.fact_range`` of a scenario that was simulated at ``throughput``.
 
-    ``play`` plays it once more for each corner of the doubtful facts' ranges. Without it, what
+    ``play`` simulates it once more for each corner of the uncertain facts' ranges. Without it, what
     differs is predicted for the first moments (see ``what_if``), as a part of ``throughput``. {}
-    where no doubtful fact has a range.
+    where no uncertain fact has a range.
     """
     machines = doubtful_corners(scenario.machine.description)
     if not machines:
         return {}
     scenarios = {
-        name: replace(scenario, machine=build_machine(at)) for name, at in machines.items()
+        name: replace(scenario, machine=build_machine(machine))
+        for name, machine in machines.items()
     }
     if play is None:
         play = _predicted(scenario, throughput)
-    corners = {name: dict(play(at)) for name, at in scenarios.items()}
+    corners = {name: dict(play(scenario)) for name, scenario in scenarios.items()}
     seen = [throughput, *corners.values()]
     return {
         "facts": ranged_doubts(scenario.machine.description),
         "throughput": {
-            operation: [min(one[operation] for one in seen), max(one[operation] for one in seen)]
+            operation: [
+                min(rates[operation] for rates in seen),
+                max(rates[operation] for rates in seen),
+            ]
             for operation in throughput
         },
         "corners": corners,
@@ -48,8 +52,8 @@ def fact_range(
 def _predicted(scenario: Scenario, throughput: Throughput) -> Callable[[Scenario], Throughput]:
     predictor = Predictor(scenario)
 
-    def play(at: Scenario) -> Throughput:
-        own, found = predictor.own.throughput, predictor(at).throughput
+    def play(scenario: Scenario) -> Throughput:
+        own, found = predictor.own.throughput, predictor(scenario).throughput
         return {
             name: value * (1.0 + predictor.relative(found[name] / own[name] - 1.0))
             if own.get(name)

@@ -13,7 +13,7 @@ SHARED = ("memory", "link", "pair")
 
 def limits(why: Mapping[str, Why], throughput: Mapping[str, float]) -> Mapping[str, Why]:
     """Of the operations that are done; of all where none is. Nothing limits a share of 0."""
-    return {name: one for name, one in why.items() if throughput.get(name)} or why
+    return {name: limit for name, limit in why.items() if throughput.get(name)} or why
 
 
 def limit_in_words(why: Why, resources: Sequence[ResourceUse]) -> str:

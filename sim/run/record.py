@@ -6,13 +6,9 @@ scenario and seed; everything else may not.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import hashlib
 import json
 import math
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,25 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
-import numpy.typing as npt
 
-from ...inputs import InputError, check_regular
-from ...inputs.settings import SHOWN_MAX
+from ...inputs import InputError
 from ..planes.outcome import ControlEvent, ResourceUse, Series, Why
+from .record_files import LARGEST, SCHEMA, not_tiny, read_head, read_series, write_files
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
     from pydantic import BaseModel
-
-SCHEMA = 1
-HEAD_FILE, SERIES_FILE = "record.json", "series.parquet"
-WIDE = 10_000  # resources, and columns of series: such as links of 100 nodes all to all
-TIMES = ("time_s", "duration_s")
-"""Columns of every series that is not empty."""
-LARGEST, SMALLEST = 1e36, 1e-60
-"""No figure comes near them: what is larger is none, what is smaller is 0. Ratios and squares of
-what is between them are finite, and charts may draw it in single precision."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +71,7 @@ class Record:
     model: Mapping[str, Any]
     """What the model saw on the way: cache hit rates, line states, bytes per operation …"""
     warnings: tuple[str, ...]
-    """What the prediction leans on that is doubtful or derived."""
+    """What the prediction leans on that is uncertain or derived."""
     provenance: Mapping[str, Any]
     """``wall_s``, ``events``, ``version``, ``host``, ``created``; of a random run
     ``events_per_s``, per second of one processor, where they are simulated."""
@@ -99,14 +84,14 @@ class Record:
     replicates: Mapping[str, Any] = field(default_factory=dict)
     """The value of each replication, in a list, by figure, shaped as ``confidence``."""
     fact_range: Mapping[str, Any] = field(default_factory=dict)
-    """How far the answer is off if the machine's doubtful facts are: ``facts`` (how many),
+    """How far the answer is off if the machine's uncertain facts are: ``facts`` (how many),
     ``throughput`` {operation: [low, high]}, ``corners`` {which end of the ranges: {operation:
     throughput}}; for planes that draw at random, as the flow plane (or, of a system that it does
-    not play, a short replication) predicts the first moments to differ. Empty where no doubtful
-    fact has a range, and of what was measured."""
+    not simulate, a short replication) predicts the first moments to differ. Empty where no
+    uncertain fact has a range, and of what was measured."""
     uncertainty: Mapping[str, Any] = field(default_factory=dict)
     """Where it was asked for: ``throughput`` {operation: [low, high]} in which it lies with
-    probability ``level``, given the machine's doubtful ``facts`` (their paths) and what one more
+    probability ``level``, given the machine's uncertain ``facts`` (their paths) and what one more
     replication may differ by; ``shifts`` {operation: by what each draw of the facts multiplies it}.
     """
     idle_settings: tuple[Mapping[str, Any], ...] = ()
@@ -135,7 +120,7 @@ class Record:
         found = part_at(self.confidence, path)
         if not isinstance(found, (list, tuple)) or len(found) != 2:
             return None
-        return list(found) if all(isinstance(one, (int, float)) for one in found) else None
+        return list(found) if all(isinstance(bound, (int, float)) for bound in found) else None
 
     def as_json(self) -> dict[str, Any]:
         """The stable JSON form of ``numatwin run --json`` (no series).
@@ -222,75 +207,7 @@ class Record:
 
     def save(self, folder: str | Path) -> Path:
         """Writes head and series into ``folder``, both or neither; returns the folder."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        target = Path(folder)
-        missing = [path for path in (target, *target.parents) if not path.exists()]
-        stage: Path | None = None
-        whole = False
-        try:
-            target.mkdir(parents=True, exist_ok=True)
-            # Inside the target: what is beside it may be another file system.
-            stage = Path(tempfile.mkdtemp(prefix=".record-", dir=target))
-            table = pa.table({name: _arrow(column) for name, column in self.series.items()})
-            helped = len(self.series) <= WIDE  # what helps to find rows takes seconds of so many
-            pq.write_table(
-                table,
-                stage / SERIES_FILE,
-                compression="zstd",
-                use_dictionary=helped,
-                write_statistics=helped,
-            )
-            head = self.as_json()
-            head["digest"] = _digest(head, (stage / SERIES_FILE).read_bytes())
-            (stage / HEAD_FILE).write_text(_text(head, len(self.resources)), encoding="utf-8")
-            _replace_both(stage, target)
-            whole = True
-        except OSError as failure:
-            raise InputError(f"cannot be written: {failure.strerror}", str(target)) from None
-        finally:
-            if stage is not None:
-                shutil.rmtree(stage, ignore_errors=True)
-            for made in missing if not whole else ():
-                with contextlib.suppress(OSError):
-                    made.rmdir()
-        return target
-
-
-def _text(head: Mapping[str, Any], resources: int) -> str:
-    """As JSON: indented; of so many resources a line a field, which takes a tenth of the time."""
-    if resources <= WIDE:
-        return json.dumps(head, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    fields = (
-        f"{json.dumps(name)}: {json.dumps(part, ensure_ascii=False, allow_nan=False)}"
-        for name, part in head.items()
-    )
-    return "{\n " + ",\n ".join(fields) + "\n}\n"
-
-
-def _arrow(column: npt.ArrayLike) -> pa.Array:
-    """A column as Arrow's. Of numbers without ``pa.array``, which imports pandas (0.3 s)."""
-    import pyarrow as pa
-
-    values = np.ascontiguousarray(column)
-    if values.ndim != 1 or values.dtype != np.float64:
-        return pa.array(values)
-    return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
-
-
-def _numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
-    """The reverse of ``_arrow``; what else there is goes by ``to_numpy``, which imports pandas."""
-    import pyarrow as pa
-
-    if column.type != pa.float64() or column.null_count or not len(column):
-        return np.asarray(column.to_numpy())
-    chunks = (chunk for chunk in column.chunks if len(chunk))
-    parts = [
-        np.frombuffer(chunk.buffers()[1], np.float64, len(chunk), 8 * chunk.offset)
-        for chunk in chunks
-    ]
-    return np.concatenate(parts)
+        return write_files(Path(folder), self.as_json(), self.series, len(self.resources))
 
 
 def part_at(data: Any, path: Sequence[str]) -> Any:
@@ -300,80 +217,15 @@ def part_at(data: Any, path: Sequence[str]) -> Any:
     return data
 
 
-def _replace_both(stage: Path, target: Path) -> None:
-    """Moves series and head from ``stage`` into ``target``, the head last: it vouches for both.
-
-    Where the head cannot be moved, the series that stood there before is back in its place.
-    """
-    series, earlier = target / SERIES_FILE, stage / "earlier"
-    existed = series.exists()
-    if existed:
-        series.replace(earlier)
-    try:
-        (stage / SERIES_FILE).replace(series)
-        (stage / HEAD_FILE).replace(target / HEAD_FILE)
-    except BaseException:
-        if existed:
-            earlier.replace(series)
-        else:
-            series.unlink(missing_ok=True)
-        raise
-
-
 def load_record(path: str | Path) -> Record:
     """The Record in a folder (or its ``record.json``); raises InputError."""
-    head_path = Path(path)
-    if head_path.is_dir():
-        head_path = head_path / HEAD_FILE
-    try:
-        check_regular(head_path)
-        head = json.loads(
-            head_path.read_text(encoding="utf-8"),
-            parse_constant=_number,
-            parse_float=_number,
-            parse_int=_whole_number,
-        )
-    except OSError as failure:
-        raise InputError(
-            f"cannot be read: {failure.strerror}",
-            str(path),
-            expected="a folder that 'numatwin run' wrote",
-        ) from None
-    except InputError as failure:
-        failure.file = str(head_path)
-        raise
-    except (ValueError, RecursionError) as failure:  # too long a number, too deep a nest
-        line, column = getattr(failure, "lineno", None), getattr(failure, "colno", None)
-        raise InputError("not a record: not JSON", str(head_path), line, column) from None
-    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
-        found = str(head.get("schema")) if isinstance(head, dict) else type(head).__name__
-        raise InputError(
-            "not a record of this version", str(head_path), token=found, expected=f"schema {SCHEMA}"
-        )
-    return _from_json(head, head_path)
+    head, head_path = read_head(path)
+    fields = _checked(head, head_path)
+    return Record(**fields, series=read_series(head, head_path))
 
 
-def _number(text: str) -> float:
-    """The number that ``text`` says, 0 for next to nothing; raises InputError for NaN and for what
-    is too large.
-    """
-    value = _not_tiny(float(text))
-    if not abs(value) < LARGEST:
-        shown = text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 1] + "…"
-        raise InputError("not a record", token=shown, expected=f"finite numbers, below {LARGEST:g}")
-    return value
-
-
-def _not_tiny(value: float) -> float:
-    return value if abs(value) >= SMALLEST or math.isnan(value) else 0.0
-
-
-def _whole_number(text: str) -> int:
-    _number(text)
-    return int(text)
-
-
-def _from_json(head: dict[str, Any], path: Path) -> Record:
+def _checked(head: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The fields of a Record, with the types of theirs."""
     from pydantic import ValidationError
 
     from .record_shape import check_shape
@@ -391,27 +243,7 @@ def _from_json(head: dict[str, Any], path: Path) -> Record:
         if first["type"] == "missing":
             message = f"missing field '{place}'"
         raise InputError(f"not a record: {message}", str(path)) from None
-    values = {name: getattr(checked, name) for name in type(checked).model_fields}
-    series_path = path.parent / SERIES_FILE
-    try:
-        series = series_path.read_bytes()
-    except OSError as failure:
-        raise InputError(f"cannot be read: {failure.strerror}", str(series_path)) from None
-    stored_digest = head.pop("digest", None)  # records of earlier versions have none
-    if stored_digest is not None and stored_digest != _digest(head, series):
-        raise InputError(
-            f"damaged or changed: this or {SERIES_FILE} does not match its digest "
-            "(to read it anyway, remove the field 'digest')",
-            str(path),
-        )
-    return Record(**values, series=_series(series, series_path))
-
-
-def _digest(head: Mapping[str, Any], series: bytes) -> str:
-    """SHA-256 of both files of a record, whatever the layout of the first."""
-    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
-    digest.update(series)
-    return digest.hexdigest()
+    return {name: getattr(checked, name) for name in type(checked).model_fields}
 
 
 @cache
@@ -428,32 +260,11 @@ def _head_model() -> type[BaseModel]:
     return create_model("Head", **fields)
 
 
-def _default(of: dataclasses.Field[Any]) -> Any:
+def _default(field: dataclasses.Field[Any]) -> Any:
     """What stands for a field that a record of an earlier version lacks; ``...`` for nothing."""
-    if of.default_factory is not dataclasses.MISSING:
-        return of.default_factory()
-    return ... if of.default is dataclasses.MISSING else of.default
-
-
-def _series(content: bytes, path: Path) -> Series:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.ParquetFile(pa.BufferReader(content)).read()
-    except (OSError, pa.ArrowException) as failure:
-        raise InputError(f"not a time series: {failure}", str(path)) from None
-    series = {name: _numbers(table[name]) for name in table.column_names}
-    for name, column in series.items():
-        message = f"not a time series: column {name}"
-        if column.dtype.kind not in "biuf":
-            raise InputError(message, str(path), expected="numbers")
-        if np.any(np.abs(column) >= LARGEST):  # NaN: not known
-            raise InputError(message, str(path), expected=f"finite numbers, below {LARGEST:g}")
-    for name in TIMES if series else ():
-        if name not in series:
-            raise InputError(f"not a time series: no column {name}", str(path))
-    return series
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return ... if field.default is dataclasses.MISSING else field.default
 
 
 _PLAIN = frozenset((str, int, bool, type(None)))
@@ -464,7 +275,7 @@ def _plain(value: Any) -> Any:
     if type(value) in _PLAIN:  # nearly all there is
         return value
     if type(value) is float:
-        return _not_tiny(value) if abs(value) < LARGEST else None
+        return not_tiny(value) if abs(value) < LARGEST else None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -476,5 +287,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
-        return _not_tiny(value) if abs(value) < LARGEST else None
+        return not_tiny(value) if abs(value) < LARGEST else None
     return value

@@ -87,10 +87,10 @@ def recoveries(
         if not len(pieces.rate):
             continue
         sampled = pieces if sample_s is None else pieces.sampled(sample_s)
-        one = _recovery(sampled, before, None if levels is None or k == 0 else levels[k - 1])
+        recovery = _recovery(sampled, before, None if levels is None or k == 0 else levels[k - 1])
         if k > 0:
-            found.append(one)
-        before = one.final
+            found.append(recovery)
+        before = recovery.final
     return found
 
 
@@ -105,8 +105,8 @@ def typical_recovery(record: Record, operation: str) -> Recovery | None:
     if not parts or sample_s is None:
         return None
     sampled = [part.sampled(sample_s) for part in parts]
-    shared = min(len(one.rate) for one in sampled)
-    rates = np.median([one.rate[:shared] for one in sampled], axis=0)
+    shared = min(len(series.rate) for series in sampled)
+    rates = np.median([series.rate[:shared] for series in sampled], axis=0)
     first = sampled[0]
     return _recovery(_Pieces(first.start_s[:shared], first.end_s[:shared], rates), None, None)
 
@@ -150,7 +150,7 @@ def recoveries_together(records: Sequence[Record], operation: str) -> list[list[
     found = [recoveries(r, operation, sample_s=sample_step_s(r)) for r in records]
     if share_levels(found):
         changing = [ones for ones in found if ones]
-        best = [max(one.final for one in ones) for ones in zip(*changing, strict=True)]
+        best = [max(recovery.final for recovery in ones) for ones in zip(*changing, strict=True)]
         for k, record in enumerate(records):
             if found[k] and len(change_times(record)) == len(best):
                 found[k] = recoveries(record, operation, best, sample_step_s(record))

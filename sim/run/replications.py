@@ -1,12 +1,12 @@
 """Runs a scenario on a plane with random draws: a pilot run, then replications.
 
-The warm-up. With ``auto`` a pilot run, replication 0, is played and thrown away; MSER-5 tells from
+The warm-up. With ``auto`` a pilot run, replication 0, is made and thrown away; MSER-5 tells from
 its series when it has settled. All replications leave out twice that time, as some settle later
 than the pilot, but at most half of the horizon. So replications are alike in what they count, which
 intervals rely on, and no run is judged by a time that its own draws chose. Where the workload
 changes, the time before the first change must settle: what comes later is meant to be seen.
 
-Replications are numbered from 1. Which numbers are played, and what they draw, depends on the
+Replications are numbered from 1. Which numbers are run, and what they draw, depends on the
 scenario alone, neither on how many workers there are nor on who is faster.
 """
 
@@ -99,9 +99,9 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     pilot = play(make, replace(scenario, horizon_s=until_s), PILOT, 0.0, progress)
     columns = _watched(pilot.series)
     found = [mser5(column) for column in columns]
-    first = max((one.first for one in found), default=0)
+    first = max((warm_up.first for warm_up in found), default=0)
     notes: tuple[str, ...] = ()
-    settled = all(one.settled for one in found)
+    settled = all(warm_up.settled for warm_up in found)
     if not settled or any(trends(column[first:]) for column in columns):
         first = max(first, len(pilot.series["time_s"]) // 2)
         notes = (
@@ -148,10 +148,10 @@ def replicate(
             played = iter([play(make, scenario, numbers[0], warm_up.warm_up_s, report)])
         else:
             played = _in_parallel(make, scenario, numbers, warm_up.warm_up_s, most)
-        for one in played:
-            wall_s = one.wall_s
-            done.append(one)
-            yield one
+        for replication in played:
+            wall_s = replication.wall_s
+            done.append(replication)
+            yield replication
             if progress is not None:
                 progress(min(len(done) / _expected(done, scenario), 1.0))
             if enough(done, scenario):
@@ -179,12 +179,12 @@ def play_numbers(
 
 
 def _next(done: int, scenario: Scenario, wall_s: float, most: int) -> range:
-    """The numbers to play next, together: one where others would not be quicker.
+    """The numbers to run next, together: one where others would not be quicker.
 
     ``wall_s``: how long one takes, 0 where nobody knows yet.
     """
     plan = scenario.statistics
-    sure = plan.replications - done  # to be played whatever comes
+    sure = plan.replications - done  # to be run whatever comes
     count = sure if sure > 0 else min(most, plan.replications_max - done)
     if most == 1 or wall_s * count < PARALLEL_MIN_S:
         count = 1
@@ -192,7 +192,7 @@ def _next(done: int, scenario: Scenario, wall_s: float, most: int) -> range:
 
 
 class WorkerLost(InputError):
-    """A process that played replications has gone; those that were finished are not lost."""
+    """A process that ran replications has gone; those that were finished are not lost."""
 
 
 def _in_parallel(
@@ -200,7 +200,7 @@ def _in_parallel(
 ) -> Iterator[Replication]:
     """Those replications, in their order, each as soon as it and those before it are there.
 
-    Workers play on while the marker is there: where this ends before its time (Ctrl-C, a failure,
+    Workers go on while the marker is there: where this ends before its time (Ctrl-C, a failure,
     enough replications), it is gone, and so are they back at rest, ready for the next run.
     """
     to_play, due = deque(numbers), numbers[0]
@@ -254,7 +254,9 @@ def relative_half_width(done: Sequence[Replication], confidence: float) -> float
     """The widest of all throughputs' intervals, relative to its mean."""
     widest = 0.0
     for name in done[0].outcome.throughput:
-        interval = mean_interval([one.outcome.throughput[name] for one in done], confidence)
+        interval = mean_interval(
+            [replication.outcome.throughput[name] for replication in done], confidence
+        )
         widest = max(widest, float("inf") if interval is None else interval.relative)
     return widest
 

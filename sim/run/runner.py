@@ -26,8 +26,9 @@ from ..planes.plane import Maker
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, described_assumptions
 from .fact_range import fact_range
+from .plane_names import EMULATOR, NATIVE, REAL
 from .record import Record
-from .scenario import EMULATOR, NATIVE, REAL, Scenario
+from .scenario import Scenario
 from .what_if import FLOW, Predictor, first_moment, flow_plane
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def bare_record(
     workers: int | None = 1,
 ) -> Record:
     """The Record of ``scenario`` without what studies do not read of each run: the machine's
-    picture, assumptions, the range of doubtful facts, and, unless ``gains``, what more of each
+    picture, assumptions, the range of uncertain facts, and, unless ``gains``, what more of each
     resource would bring. All else is as ``run_scenario`` has it.
     """
     if scenario.plane in REAL:
@@ -188,7 +189,7 @@ def _throughput(scenario: Scenario) -> Mapping[str, float]:
 
 def _costs(scenario: Scenario) -> CostModel | None:
     """The cost model of its first moment in the flow plane; None where that has none, or does not
-    play it."""
+    simulate it."""
     if FLOW not in system_of(scenario.system).planes:
         return None
     found: CostModel | None = first_moment(scenario).costs
@@ -250,8 +251,8 @@ def run_random(
         else:
             warm_up = warm_up_of(make, scenario, _part(progress, 0.0, pilot))
         report = _part(progress, pilot, 1.0)
-        for one in replicate(make, scenario, warm_up, workers, report):
-            done.append(one)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
+        for replication in replicate(make, scenario, warm_up, workers, report):
+            done.append(replication)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
     except (KeyboardInterrupt, WorkerLost) as stopped:
         if not done:
             raise
@@ -276,8 +277,8 @@ def _random_record(
 
     plan = scenario.statistics
     together = Combined(done, plan.confidence, warm_up.warm_up_s)
-    steps = warm_up.steps + sum(one.outcome.steps for one in done)
-    played_s = warm_up.wall_s + sum(one.wall_s for one in done)
+    steps = warm_up.steps + sum(replication.outcome.steps for replication in done)
+    played_s = warm_up.wall_s + sum(replication.wall_s for replication in done)
     # Where time is real, what is done in a second is what was measured: no speed of a simulator.
     rate = {} if scenario.plane == NATIVE else {"events_per_s": steps / max(played_s, 1e-9)}
     return Record(

@@ -22,6 +22,16 @@ from ..control import ChosenPolicy
 from ..systems.descriptor import System, SystemSpec
 from .meant_fields import with_own_setting
 from .plan import Statistics
+from .plane_names import OWN_HORIZONS
+from .scenario_checks import (
+    check_horizon,
+    check_pauses,
+    check_plane,
+    check_questions,
+    check_system,
+    check_warm_up,
+    simulated_span,
+)
 from .scenario_description import ScenarioDescription, described_system, description_of
 from .scenario_parts import (
     anywhere,
@@ -45,17 +55,7 @@ from .scenario_policies import (
 BUNDLED = Path(__file__).parents[1] / "scenarios"
 CATALOGUE = Catalogue(BUNDLED, "scenario")
 
-PLANES = ("flow", "event", "reference", "native", "emulator")
-DRAWING_PLANES = ("event", "reference")
-OWN_HORIZONS = ("event_horizon", "native_horizon")
-NATIVE, EMULATOR = "native", "emulator"
-REAL = (NATIVE, EMULATOR)  # planes that run the engine
-SIMULATED = ("flow", "event", "reference")
-
 EXTENDED_MAX = 16
-# Kernels count picoseconds in 64 bits, and look ahead; nobody waits longer for a real clock.
-DRAWN_MAX_S = 1e6
-ASKED_MAX = 1_000_000  # half an hour and a gigabyte of series in the flow plane
 
 At = tuple[str | None, int | None, int | None]
 
@@ -64,7 +64,7 @@ At = tuple[str | None, int | None, int | None]
 class Scenario:
     """All that a run needs. ``policies``: by family, in the order in which they are asked.
 
-    ``horizon_s``: how long the plane plays; ``shortened``: what of the file makes that less than
+    ``horizon_s``: how long the plane runs; ``shortened``: what of the file makes that less than
     its ``horizon``, and of how much it is a part, in words; empty where nothing does.
     ``settings``: the whole scenario as plain JSON values, after all that it extends and all that
     was set, machine and workload in full: ``scenario_from_settings`` makes it again. ``hash``: of
@@ -225,7 +225,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     # As what was read keeps the document it was read from, no other one has its id.
     read = once("description", (id(document), settings_key), lambda: _read(document, outer))
     document, system, description = read.document, read.system, read.description
-    _check_plane(document, description.plane)
+    check_plane(document, description.plane)
     machine = machine_of(document, inner["machine"])
     described, folder, written = workload_of(document, inner["workload"])
     with reported_at(document, ()):
@@ -236,14 +236,14 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
             f"no node of machine '{machine.name}' has cores, so nothing can run there",
             expected="'cores' in a node type of its file",
         )
-    _check_system(document, system, description, machine, workload)
-    _check_pauses(written, description, machine, workload)
-    _check_horizon(document, description)
-    _check_warm_up(document, description)
+    check_system(document, system, description, machine, workload)
+    check_pauses(written, description, machine, workload)
+    check_horizon(document, description)
+    check_warm_up(document, description)
     with reported_at(document, ("system",)):
-        description.system.check_horizon(_played(description)[1])
+        description.system.check_horizon(simulated_span(description)[1])
     chosen = policies_of(document, description, system)
-    _check_asked(document, description, chosen)
+    check_questions(document, description, chosen)
     whole = {**read.plain, "machine": machine.plain, "workload": described.plain}
     return Scenario(
         name=description.name,
@@ -253,7 +253,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         workload=workload,
         system=description.system,
         policies=chosen,
-        horizon_s=_played(description)[1],
+        horizon_s=simulated_span(description)[1],
         shortened=_shortened(description),
         scale=description.scale,
         seed=description.seed,
@@ -266,8 +266,8 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
 
 
 def _at(document: Document, place: Place) -> At:
-    at = document.error(place, "")
-    return at.file, at.line, at.column
+    error = document.error(place, "")
+    return error.file, error.line, error.column
 
 
 @dataclass(frozen=True)
@@ -298,75 +298,6 @@ def _read(source: Document, settings: Sequence[Setting]) -> _Read:
     return _Read(source, document, system, description, plain)
 
 
-def _check_plane(document: Document, plane: str) -> None:
-    if plane not in PLANES:
-        raise document.error(("plane",), "unknown plane", token=plane, expected=" or ".join(PLANES))
-
-
-def _check_system(
-    document: Document,
-    system: System,
-    description: ScenarioDescription,
-    machine: Machine,
-    workload: Workload,
-) -> None:
-    """Refuses a plane, a workload or a machine that the system does not go with."""
-    if description.plane not in system.planes:
-        raise document.error(
-            ("plane",),
-            f"plane {description.plane} does not play systems of kind {system.name}",
-            expected=" or ".join(system.planes),
-        )
-    why = foreign_operation(system, workload) or description.system.misfit(workload)
-    if why is not None:
-        raise document.error(
-            ("workload",), f"a system of kind {system.name} cannot run '{workload.name}': {why}"
-        )
-    with reported_at(document, ("system",)):
-        description.system.check(machine, workload)
-
-
-def foreign_operation(system: System, workload: Workload) -> str | None:
-    """Which operation of ``workload`` the system does not play, in words; None if it plays all."""
-    for name, operation in workload.operations.items():
-        if operation.kind not in system.operations:
-            kinds = [f"{_article(kind)} {kind}" for kind in (operation.kind, *system.operations)]
-            return f"operation '{name}' is {kinds[0]}: expected {' or '.join(kinds[1:])}"
-    return None
-
-
-def _article(word: str) -> str:
-    return "an" if word[0] in "aeiou" else "a"
-
-
-def _check_pauses(
-    written: Document, description: ScenarioDescription, machine: Machine, workload: Workload
-) -> None:
-    """Refuses clients that pause for longer than a plane that counts time in whole steps can."""
-    system, clients = description.system, workload.description.clients
-    if description.plane not in (*DRAWING_PLANES, *REAL):
-        return
-    if clients.arrival_rate is not None:
-        # Each worker has arrivals of its own.
-        makers = system.arrival_streams(machine)
-        field, pause_s = "arrival_rate", makers / clients.arrival_rate.value
-        least = f"{makers / system.PAUSE_MAX_S:.4g}"
-        expected = (
-            f"at least {least}/s, one in {system.PAUSE_MAX_S:,.0f} s for each of {makers} workers"
-        )
-    else:
-        field, pause_s = "think_time", clients.think_time.value
-        expected = f"at most {system.PAUSE_MAX_S:,.0f} s"
-    if pause_s > system.PAUSE_MAX_S:
-        place = ("clients", field)
-        raise written.error(
-            place,
-            f"clients.{field}: out of the range of plane {description.plane}",
-            token=str(written.part(place)),
-            expected=expected,
-        )
-
-
 def _with_set_horizon(document: Document, paths: Sequence[tuple[str, ...]]) -> Document:
     """Without a plane's own horizon where only the horizon of all is set from outside."""
     if ("horizon",) in paths:
@@ -376,70 +307,10 @@ def _with_set_horizon(document: Document, paths: Sequence[tuple[str, ...]]) -> D
     return document
 
 
-def _played(description: ScenarioDescription) -> tuple[str, float]:
-    """The field that says how long the scenario's plane plays, and that time."""
-    horizon_s, event = description.horizon.value, description.event_horizon
-    if description.plane in REAL and description.native_horizon is not None:
-        return "native_horizon", description.native_horizon.value
-    if description.plane in DRAWING_PLANES and event is not None and event.value < horizon_s:
-        return "event_horizon", event.value
-    return "horizon", horizon_s
-
-
 def _shortened(description: ScenarioDescription) -> str:
-    field, played_s = _played(description)
+    field, played_s = simulated_span(description)
     whole_s = description.horizon.value
     if played_s >= whole_s:
         return ""
     whole = time_text(whole_s)
-    return f"played {time_text(played_s)} ({field}) of the {whole} that the scenario lasts"
-
-
-def _check_horizon(document: Document, description: ScenarioDescription) -> None:
-    field, played_s = _played(description)
-    if description.plane in (*DRAWING_PLANES, *REAL) and played_s > DRAWN_MAX_S:
-        raise document.error(
-            (field,),
-            f"{field}: too long for plane {description.plane}",
-            token=time_text(played_s),
-            expected=f"at most {DRAWN_MAX_S:,.0f} s",
-        )
-
-
-def _check_asked(
-    document: Document, description: ScenarioDescription, chosen: Mapping[str, ChosenPolicy]
-) -> None:
-    """Refuses what would take forever: the plane plays on from one question to the next."""
-    field, played_s = _played(description)
-    acting = [policy for policy in chosen.values() if policy.acts]
-    asked = sum(played_s / policy.period_s for policy in acting)
-    if asked > ASKED_MAX:
-        shortest = min(acting, key=lambda policy: policy.period_s)
-        raise document.error(
-            (field,),
-            f"{field}: policies would be asked {asked:.3g} times",
-            token=time_text(played_s),
-            expected=f"at most {ASKED_MAX:,} times (policy {shortest.name} each "
-            f"{time_text(shortest.period_s)})",
-        )
-
-
-def _check_warm_up(document: Document, description: ScenarioDescription) -> None:
-    """Told where the later of both was said: a setting comes after a file."""
-    warm_up_s, (field, played_s) = description.statistics.warm_up_s, _played(description)
-    if warm_up_s is None or warm_up_s < played_s:
-        return
-    place = ("statistics", "warm_up")
-    if place in document.marks and (field,) not in document.marks:
-        raise document.error(
-            (field,),
-            f"{field}: nothing is left of it after statistics.warm_up",
-            token=time_text(played_s),
-            expected=f"more than {time_text(warm_up_s)}",
-        )
-    raise document.error(
-        place,
-        f"statistics.warm_up: nothing is left of {field}",
-        token=time_text(warm_up_s),
-        expected=f"less than {time_text(played_s)}",
-    )
+    return f"runs {time_text(played_s)} ({field}) of the {whole} that the scenario lasts"

@@ -28,8 +28,8 @@ class ScenarioDescription(Strict):
     description in full. ``engine``: the path of an engine's profile, as ``numatwin calibrate``
     writes it; what it costs on the machine stands in for what the machine's file says of such an
     engine. ``system``, ``policies``: see ``description_of``. ``statistics``: of
-    planes that draw at random; these play ``event_horizon`` where that is shorter than ``horizon``,
-    as a steady state needs no more. The native plane plays ``native_horizon`` where there is one,
+    planes that draw at random; these run for ``event_horizon`` if that is shorter than ``horizon``,
+    as a steady state needs no more. The native plane runs ``native_horizon`` where there is one,
     as real clocks and threads need longer. A ``horizon`` that is set from outside counts for each
     plane whose own is not. ``scale``: so much of the workload's objects is there.
     """

@@ -68,8 +68,8 @@ def _machine_with_engine(document: Document, settings: Sequence[Setting]) -> Mac
     """
     place = ("engine",)
     named = document.part(place)
-    of_engines = [one for one in settings if one.path[0] == "engines"]
-    others = [one for one in settings if one.path[0] != "engines"]
+    of_engines = [setting for setting in settings if setting.path[0] == "engines"]
+    others = [setting for setting in settings if setting.path[0] != "engines"]
     part, _ = _named_or_inline(document, ("machine",), MACHINES, MachineDescription, others)
     engine = load_engine(folder_of(document, place) / named)
     check_kind(document, engine, described_system(document).name)
@@ -182,8 +182,8 @@ def reported_at(document: Document, place: Place) -> Iterator[None]:
             place, failure.message, token=failure.token, expected=failure.expected
         ) from None
     except DescriptionError as failure:
-        at = (*place, *failure.place)
-        raise document.error(at, f"{'.'.join(map(str, at))}: {failure}") from None
+        where = (*place, *failure.place)
+        raise document.error(where, f"{'.'.join(map(str, where))}: {failure}") from None
 
 
 def with_files(

@@ -178,9 +178,9 @@ def policies_of(
     chosen = {}
     for family in system.families:
         spec: PolicySpec = getattr(description.policies, family.name)
-        at: Place = (POLICIES, family.name, "file" if spec.file is not None else "policy")
-        with reported_at(document, at):
-            chosen[family.name] = choose(spec, family, folder_of(document, at))
+        place: Place = (POLICIES, family.name, "file" if spec.file is not None else "policy")
+        with reported_at(document, place):
+            chosen[family.name] = choose(spec, family, folder_of(document, place))
     return chosen
 
 

@@ -1,6 +1,6 @@
 """Which settings of a run hardly change its results, and what limits it instead.
 
-Each setting is left out once and the scenario played again, by the same plane and on the same
+Each setting is left out once and the scenario simulated again, by the same plane and on the same
 draws: what depends on the setting comes out differently, to the last digit where it is drawn at
 random. That takes one more run a setting (one replication, of a random run), so it is done within
 ``BUDGET_S``.
@@ -16,9 +16,10 @@ from typing import Any
 from ...inputs import InputError
 from ...inputs.settings import SHOWN_MAX
 from ..planes.outcome import ResourceUse
+from .plane_names import REAL
 from .record import Record, part_at
 from .runner import maker_of, outcome_of_flows
-from .scenario import REAL, Scenario
+from .scenario import Scenario
 from .what_if import FLOW
 
 BUDGET_S = 5.0
@@ -27,7 +28,7 @@ SAME = 1e-6
 
 # A change of throughput below this is told as little, if the run knows its throughput that well.
 LITTLE, KNOWN = 0.02, 0.01
-# What is played; the other fields say how long, how often and under which name.
+# What is simulated; the other fields say how long, how often and under which name.
 PARTS = ("machine", "workload", "system", "policies")
 
 Load = Callable[[Sequence[str]], Scenario]
@@ -47,11 +48,11 @@ def idle_settings(
         return ()
     began, found = time.perf_counter(), []
     instead = "; ".join(dict.fromkeys(why.resource for why in record.why.values()))
-    for at, setting in enumerate(settings):
+    for index, setting in enumerate(settings):
         shown = setting if len(setting) <= SHOWN_MAX else setting[: SHOWN_MAX - 1] + "…"
         effect: dict[str, Any] | None = {"throughput": None, "changes": None}
         if time.perf_counter() - began + _wall_s(record) <= BUDGET_S:
-            effect = _effect(record, setting, (*settings[:at], *settings[at + 1 :]), load)
+            effect = _effect(record, setting, (*settings[:index], *settings[index + 1 :]), load)
         if effect is not None:
             bound = instead if setting.partition(".")[0] in PARTS else ""
             found.append({"setting": shown, **effect, "instead": bound or None})

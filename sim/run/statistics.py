@@ -171,7 +171,7 @@ def _welch(
     if squared == 0:
         return Interval(value, value, value)
     # Of shares, as squares of tiny errors would vanish.
-    freedom = 1.0 / math.fsum((error / squared) ** 2 / of for error, of in known)
+    freedom = 1.0 / math.fsum((error / squared) ** 2 / count for error, count in known)
     return _t_interval(value, math.sqrt(squared), freedom, confidence)
 
 
@@ -216,11 +216,11 @@ def replicated_quantile(
     an error: the bounds hold those by sectioning too, half a bin added. None of fewer than two
     replications, where one of them has no value, or where all have too few together.
     """
-    if len(histograms) < 2 or not all(one.count for one in histograms):
+    if len(histograms) < 2 or not all(histogram.count for histogram in histograms):
         return None
     whole = merged(histograms)
     ordered = quantile_interval(whole, part, confidence)
-    each = [one.quantile(part) for one in histograms]
+    each = [histogram.quantile(part) for histogram in histograms]
     around = mean_interval(each, confidence, about=whole.quantile(part))
     if ordered is None or around is None:
         return None

@@ -1,7 +1,7 @@
 """Quick predictions of a scenario's first moments, to compare its variants.
 
 By the flow plane, as a steady state, with data where they are laid out at first; where no flow
-plane plays the system, by one short replication of its event plane, always with the same draws.
+plane runs the system, by one short replication of its event plane, always with the same draws.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Predictor:
         self.own = self(scenario)
 
     def __call__(self, scenario: Scenario) -> Moment:
-        """Raises InputError where the scenario cannot be played."""
+        """Raises InputError where the scenario cannot be simulated."""
         if self.plane == FLOW:
             return self._flow(scenario)
         return self._event(scenario)

@@ -15,8 +15,8 @@ from ...topologies import MachineDescription
 from ...topologies.catalogue import CATALOGUE as MACHINES
 from ...workloads import WorkloadDescription
 from ...workloads.catalogue import CATALOGUE as WORKLOADS
+from ..run.plane_names import SIMULATED
 from ..run.scenario import (
-    SIMULATED,
     Scenario,
     load_document,
     scenario_from_settings,
@@ -67,8 +67,8 @@ class Base:
         words = ["numatwin", "run", name]
         for option, value in self.options.items():
             flag = {"plane": "--on"}.get(option, f"--{option}")
-            for one in value if isinstance(value, (list, tuple)) else [value]:
-                words += [flag, str(one)]
+            for part in value if isinstance(value, (list, tuple)) else [value]:
+                words += [flag, str(part)]
         if policy is not None:
             words += ["--policy", policy]
         for setting in (*self.settings, *settings):

@@ -43,8 +43,8 @@ class Design:
             return self._one_at_a_time(point)
         values = []
         for factor in reversed(self.factors):
-            point, at = divmod(point, len(factor.levels.values))
-            values.append(factor.levels.values[at])
+            point, level = divmod(point, len(factor.levels.values))
+            values.append(factor.levels.values[level])
         return tuple(reversed(values))
 
     def _one_at_a_time(self, point: int) -> tuple[Any, ...]:

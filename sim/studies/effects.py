@@ -45,7 +45,7 @@ def level_effects(results: Results, path: str, metric: str, most: int = 24) -> l
         edges = np.quantile(found, np.linspace(0.0, 1.0, most + 1))
         part = np.clip(np.searchsorted(edges, found, side="right") - 1, 0, most - 1)
         groups = {k: np.flatnonzero(part == k) for k in range(most)}
-        named = {k: float(found[at].mean()) for k, at in groups.items() if len(at)}
+        named = {k: float(found[members].mean()) for k, members in groups.items() if len(members)}
     else:
         distinct: list[Any] = list(dict.fromkeys(values))
         if numeric:
@@ -113,11 +113,11 @@ def from_rows(
     changed = [path for path in paths if one.get(path) != other.get(path)]
     if not 0 < len(changed) <= SHAPLEY_MAX:
         return None
-    at = {_key(row, paths): k for k, row in enumerate(rows)}
+    row_at = {_key(row, paths): k for k, row in enumerate(rows)}
 
     def position(chosen: frozenset[str]) -> int | None:
         mixed: Mapping[str, Any] = {p: (other if p in chosen else one).get(p) for p in paths}
-        return at.get(_key(mixed, paths))
+        return row_at.get(_key(mixed, paths))
 
     for size in range(len(changed) + 1):
         for chosen in map(frozenset, combinations(changed, size)):

@@ -82,7 +82,7 @@ class Factor:
         """Values for ``parts`` (0 to 1) of its probability."""
         if self.distribution is None:
             count = len(self.levels.values)
-            at = np.minimum((parts * count).astype(int), count - 1)
-            return [self.levels.values[k] for k in at]
+            level = np.minimum((parts * count).astype(int), count - 1)
+            return [self.levels.values[k] for k in level]
         found = self.distribution.quantiles(parts).tolist()
         return [tidy(value, self.whole) for value in found]

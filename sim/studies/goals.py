@@ -147,7 +147,7 @@ def read_objective(text: str, operations: Sequence[str] | None) -> Objective:
         expected = "'minimise cost' or 'maximise throughput.lookup per cost'"
         raise InputError("not an objective", token=text, expected=expected)
     metric, per = found[2], found[3] and PER.get(found[3], found[3])
-    for one in (metric, per):
-        if one is not None and one != COST:
-            check_metric(one, operations)
+    for path in (metric, per):
+        if path is not None and path != COST:
+            check_metric(path, operations)
     return Objective(text, found[1].startswith("min"), metric, per)

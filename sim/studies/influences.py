@@ -99,13 +99,18 @@ def influences(
             break
         tried.append(replace(field, effect=_effect(base, field, predictor)))
         progress((k + 1) / len(fields))
-    return tuple(sorted(tried, key=lambda one: -1.0 if one.effect is None else one.effect))[::-1]
+    return tuple(
+        sorted(
+            tried,
+            key=lambda tested: -1.0 if tested.effect is None else tested.effect,
+        )
+    )[::-1]
 
 
 def _effect(base: Base, field: Field, predictor: Predictor) -> float:
     """The largest change that another value brings; 0 where no other one can be had."""
     own = sum(predictor.own.throughput.values())
-    others: list[float | str] = [one for one in field.choices if one != field.value]
+    others: list[float | str] = [choice for choice in field.choices if choice != field.value]
     if not isinstance(field.value, str):
         others = [times * field.value for times in TIMES]
     found = 0.0
@@ -142,7 +147,7 @@ def _field(base: Base, path: str, value: Any) -> Field | None:
     if isinstance(value, bool):
         return Field(path, written(value, ""), choices=("true", "false"))
     literals = tuple(
-        str(one) for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)
+        str(choice) for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)
     )
     if isinstance(value, str) and value in literals:
         return Field(path, value, choices=literals) if len(literals) > 1 else None

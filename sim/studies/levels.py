@@ -58,9 +58,9 @@ def read_levels(text: str, source: str, whole: bool = False) -> Levels:
     if len(_split(text, ":")) > 1 and parts and split_number(parts[0]) is not None:
         return _range(text, source, whole)
     texts = _split(text, ",")
-    if not text.strip() or not all(one.strip() for one in texts):
+    if not text.strip() or not all(part.strip() for part in texts):
         raise InputError("an empty value", source, expected="path=v1,v2,v3 or path=from:to:n")
-    return listed([_plain(one, source) for one in texts])
+    return listed([_plain(text, source) for text in texts])
 
 
 def listed(values: Iterable[Any]) -> Levels:
@@ -76,7 +76,9 @@ def in_common_unit(values: Sequence[Any]) -> tuple[list[Any], str]:
     found = [split_number(value) if isinstance(value, str) else None for value in values]
     if found and found[0] is not None and found[0][1]:
         unit = found[0][1]
-        numbers = [None if one is None or not one[1] else in_unit(*one, unit) for one in found]
+        numbers = [
+            None if parsed is None or not parsed[1] else in_unit(*parsed, unit) for parsed in found
+        ]
         if None not in numbers:
             return numbers, unit
     return list(values), ""
@@ -109,7 +111,7 @@ def written(value: Any, unit: str) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(written(one, '') for one in value)}]"
+        return f"[{', '.join(written(part, '') for part in value)}]"
     return str(value)
 
 
@@ -176,7 +178,7 @@ def _plain(text: str, source: str) -> Any:
 def _split(text: str, mark: str) -> list[str]:
     """The parts between marks that stand in no brackets and no quotes."""
     parts, depth, quote, start = [], 0, "", 0
-    for at, letter in enumerate(text):
+    for index, letter in enumerate(text):
         if quote:
             quote = "" if letter == quote else quote
         elif letter in "\"'":
@@ -186,6 +188,6 @@ def _split(text: str, mark: str) -> list[str]:
         elif letter in "]})":
             depth -= 1
         elif letter == mark and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
+            parts.append(text[start:index])
+            start = index + 1
     return [*parts, text[start:]]

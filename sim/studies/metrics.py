@@ -142,7 +142,11 @@ def figures(record: Record, scenario: Scenario, roots: set[str]) -> Iterator[tup
     plain: dict[str, Any] = {
         "throughput": record.throughput,
         "operations": record.operations,
-        "latency_ns": {name: one for name, one in record.latency_ns.items() if one is not None},
+        "latency_ns": {
+            name: latencies
+            for name, latencies in record.latency_ns.items()
+            if latencies is not None
+        },
         "bandwidth_Bps": record.bandwidth_Bps,
         "energy_J": energy,
         "power_W": energy / counted_s if energy is not None and counted_s > 0 else None,
@@ -214,7 +218,7 @@ def _flat(path: str, part: Any) -> Iterator[tuple[str, Any]]:
         for name, inner in part.items():
             yield from _flat(f"{path}.{name}", inner)
     elif isinstance(part, (list, tuple)):
-        for at, inner in enumerate(part):
-            yield from _flat(f"{path}.{at}", inner)
+        for index, inner in enumerate(part):
+            yield from _flat(f"{path}.{index}", inner)
     else:
         yield path, part

@@ -68,7 +68,10 @@ class Results:
     @cached_property
     def slacks(self) -> Mapping[str, Floats]:
         """By constraint, (N,) how far each run is from breaking it; negative where it does."""
-        return {one.text: one.slack(self.column(one.metric)) for one in self.study.constraints}
+        return {
+            constraint.text: constraint.slack(self.column(constraint.metric))
+            for constraint in self.study.constraints
+        }
 
     @cached_property
     def feasible(self) -> npt.NDArray[np.bool_]:
@@ -154,10 +157,10 @@ def pareto(least: Floats, most: Floats) -> list[int]:
     known = np.flatnonzero(np.isfinite(least) & np.isfinite(most))
     order = known[np.lexsort((-most[known], least[known]))]
     front, best = [], -np.inf
-    for at in order.tolist():
-        if most[at] > best:
-            front.append(at)
-            best = most[at]
+    for row in order.tolist():
+        if most[row] > best:
+            front.append(row)
+            best = most[row]
     return front
 
 

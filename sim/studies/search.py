@@ -116,7 +116,7 @@ def search(
             stopped = "every point was run"
             break
         wanted = [(len(rows) + k, values) for k, (_, values) in enumerate(trials)]
-        left = [one for one in wanted if one[0] not in known]
+        left = [point for point in wanted if point[0] not in known]
         each_s = sum(row[WALL] for row in rows) / len(rows) if rows else None
         made = run_points(
             study.runs, iter(left), expected=len(left), jobs=jobs, work=work, each_s=each_s
@@ -169,7 +169,7 @@ def verify(
     before: Callable[[Scenario], None] = lambda scenario: None,
 ) -> Iterator[tuple[int, Results]]:
     """The best points on the event plane, each with its one row, until one holds all constraints
-    there too, three at most. Nothing where the study itself is on a plane that plays operations.
+    there too, three at most. Nothing where the study itself is on a plane that runs operations.
     ``before``: told of each run that is to be made.
     """
     if study.runs.base.load().plane in PLANES or {"on", "plane"} & set(study.runs.paths):
@@ -182,10 +182,10 @@ def verify(
     store = Store(folder / VERIFIED)
     known = {row[POINT]: row for row in rows_in(store.read())}
     store.rows.mkdir(parents=True, exist_ok=True)
-    for at in found.best[:VERIFIED_MAX]:
-        point = int(found.results.points[at])
+    for best in found.best[:VERIFIED_MAX]:
+        point = int(found.results.points[best])
         if point not in known:
-            values = tuple(found.results.rows[at].get(path) for path in study.runs.paths)
+            values = tuple(found.results.rows[best].get(path) for path in study.runs.paths)
             report = progress or (lambda part: None)
             try:
                 scenario = runs.base.load(*runs.settings(point, values))
@@ -197,7 +197,7 @@ def verify(
             store.add(made, len(known))
             known |= {row[POINT]: row for row in made}
         results = results_of(replace(study, runs=runs), table_of([known[point]]))
-        yield at, results
+        yield best, results
         if results.feasible[0]:
             return
 
@@ -236,10 +236,10 @@ class _Axis:
             return optuna.distributions.IntDistribution(0, len(self.levels) - 1)
         return optuna.distributions.CategoricalDistribution(range(len(self.levels)))
 
-    def value(self, at: float) -> Any:
+    def value(self, part: float) -> Any:
         if self.continuous:
-            return self.factor.drawn(np.array([at]))[0]
-        return self.levels[int(at)]
+            return self.factor.drawn(np.array([part]))[0]
+        return self.levels[int(part)]
 
     @property
     def ends(self) -> Sequence[int]:
@@ -264,8 +264,8 @@ def _corners(space: Sequence[_Axis], seed: int) -> list[dict[str, int]]:
     for number in chosen[:CORNERS_MAX].tolist():
         corner = {}
         for axis in space:
-            number, at = divmod(number, len(axis.ends))
-            corner[axis.factor.path] = axis.ends[at]
+            number, end = divmod(number, len(axis.ends))
+            corner[axis.factor.path] = axis.ends[end]
         corners.append(corner)
     return corners
 
@@ -329,7 +329,7 @@ def _ranks(study: Study, rows: Sequence[Row]) -> list[tuple[float, float]]:
 def _identity(study: Study, seed: int) -> dict[str, Any]:
     asked = {
         "objective": study.objective.text if study.objective else None,
-        "constraints": [one.text for one in study.constraints],
+        "constraints": [constraint.text for constraint in study.constraints],
         "prices": study.prices.model_dump(mode="json") if study.prices else None,
         "seed": seed,
         "round": ROUND,
@@ -344,8 +344,8 @@ def _opened(study: Study, folder: Path, seed: int, restart: bool) -> Store:
     store = Store(folder)
     before = store.identity()
     if before is not None and restart:
-        for one in (store, Store(folder / VERIFIED)):
-            one.clear()
+        for kept in (store, Store(folder / VERIFIED)):
+            kept.clear()
         store.begin(_identity(study, seed))
     elif before is not None:
         check_same(replace(study, identity=_identity(study, seed)), before, folder)

@@ -1,4 +1,4 @@
-"""Which factors, or which doubtful facts of the machine, a figure depends on.
+"""Which factors, or which uncertain facts of the machine, a figure depends on.
 
 Sobol indices: the part of a figure's variance that a factor explains alone (first order), and with
 all that it does together with others (total); estimated by SALib from Saltelli's design, with
@@ -97,7 +97,7 @@ class Screening:
 
 
 def fact_factors(base: Base) -> list[Factor]:
-    """The doubtful facts of the base's machine that have a range, as uniform factors; raises
+    """The uncertain facts of the base's machine that have a range, as uniform factors; raises
     InputError without any.
     """
     scenario = base.load()
@@ -105,14 +105,14 @@ def fact_factors(base: Base) -> list[Factor]:
     if not found:
         name = scenario.machine.name
         raise InputError(
-            f"machine '{name}' has no doubtful facts with a range",
+            f"machine '{name}' has no uncertain facts with a range",
             expected="facts with 'doubtful: true', as 'numatwin machine import' writes them",
         )
     return found
 
 
 def machine_facts(scenario: Scenario) -> list[Factor]:
-    """The doubtful facts of its machine that have a range, as uniform factors, and its protocol of
+    """The uncertain facts of its machine that have a range, as uniform factors, and its protocol of
     coherence where firmware chooses it.
     """
     found = []
@@ -306,14 +306,16 @@ def _narrower(
     """The longest part of one factor's range in which no run failed, if at least half of it, and
     enough runs were ``fine`` (N,) there."""
     best, words = 0.5, ""
-    for at, factor in enumerate(factors):
-        lowest, highest = (failed[int(pick(parts[failed, at]))] for pick in (np.argmin, np.argmax))
-        of_factor = parts[:, at]
+    for index, factor in enumerate(factors):
+        lowest, highest = (
+            failed[int(pick(parts[failed, index]))] for pick in (np.argmin, np.argmax)
+        )
+        of_factor = parts[:, index]
         for size, point, side, inside in (
             (of_factor[lowest], lowest, "below", of_factor < of_factor[lowest]),
             (1.0 - of_factor[highest], highest, "above", of_factor > of_factor[highest]),
         ):
-            value, ran = values(point)[at], int((fine & inside).sum())
+            value, ran = values(point)[index], int((fine & inside).sum())
             if size >= best and ran >= ENOUGH_RUNS and is_number(value):
                 best = size
                 words = f"none of {ran} failed with {factor.path} {side} {value:.4g} {factor.unit}"

@@ -164,7 +164,7 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     tables = [_as_texts(table, _text_columns(tables)) for table in tables]
     joined = pa.concat_tables(tables, promote_options="permissive")
     points = joined[POINT].to_numpy()
-    last = {point: at for at, point in enumerate(points.tolist())}
+    last = {point: row for row, point in enumerate(points.tolist())}
     return joined if len(last) == len(points) else joined.take(pa.array(sorted(last.values())))
 
 
@@ -176,11 +176,11 @@ def _text_columns(tables: Sequence[pa.Table]) -> set[str]:
 
 
 def _as_texts(table: pa.Table, names: set[str]) -> pa.Table:
-    for at, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         number = pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
         if field.name in names and number:
-            texts = [None if v is None else f"{v:g}" for v in table.column(at).to_pylist()]
-            table = table.set_column(at, field.name, pa.array(texts, pa.string()))
+            texts = [None if v is None else f"{v:g}" for v in table.column(index).to_pylist()]
+            table = table.set_column(index, field.name, pa.array(texts, pa.string()))
     return table
 
 

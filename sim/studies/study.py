@@ -80,18 +80,20 @@ def study_of(document: Document) -> Study:
     fixed = not any(factor.path.startswith("workload") for factor in factors)
     operations = list(scenario.workload.operations) if fixed else None
     constraints = []
-    for at, text in enumerate(described.constraints):
-        with _placed(document, ("constraints", at)):
+    for index, text in enumerate(described.constraints):
+        with _placed(document, ("constraints", index)):
             constraints.append(read_constraint(text, operations))
     objective = None
     if described.objective is not None:
         with _placed(document, ("objective",)):
             objective = read_objective(described.objective, operations)
-    asked = [one.metric for one in constraints] + (objective.metrics if objective else [])
+    asked = [constraint.metric for constraint in constraints] + (
+        objective.metrics if objective else []
+    )
     if COST in asked and described.prices is None:
         place: Place = ("objective",) if objective and COST in objective.metrics else ()
         raise document.error(place, "a cost needs 'prices'")
-    patterns = [*described.metrics, *(one for one in asked if one != COST)]
+    patterns = [*described.metrics, *(metric for metric in asked if metric != COST)]
     patterns += ["machine.*"] if described.prices is not None else []
     metrics = Metrics(tuple(dict.fromkeys(patterns)))
     with _placed(document, ("metrics",)):
@@ -166,8 +168,8 @@ def _factor(
     if spec.values is not None:
         inner = () if isinstance(document.part(place), list) else ("values",)
         checked = set(map(repr, Levels(tuple(spec.values)).checked))
-        for at, value in enumerate(spec.values):
-            with _placed(document, (*place, *inner, at)):
+        for index, value in enumerate(spec.values):
+            with _placed(document, (*place, *inner, index)):
                 if repr(value) in checked:
                     base.check_values(path, [_with_folder(path, value, folder)])
     with _placed(document, place):

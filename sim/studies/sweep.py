@@ -29,9 +29,9 @@ def sweep_design(
     lists = {}
     for name in LISTED:
         choice = kept.get(name)
-        one = choice[0] if isinstance(choice, (list, tuple)) and len(choice) == 1 else choice
-        if isinstance(one, str) and "," in one:
-            lists[name] = one
+        level = choice[0] if isinstance(choice, (list, tuple)) and len(choice) == 1 else choice
+        if isinstance(level, str) and "," in level:
+            lists[name] = level
             del kept[name]
     base = Base(scenario, kept)
     base.load()  # what is wrong without any setting is told as it is

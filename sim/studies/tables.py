@@ -26,8 +26,9 @@ def run_scenarios(
     import pyarrow as pa
 
     loaded = [
-        one if isinstance(one, Scenario) else load_scenario(one, **options) for one in scenarios
+        scenario if isinstance(scenario, Scenario) else load_scenario(scenario, **options)
+        for scenario in scenarios
     ]
-    rows = [run_scenario(one, workers=workers).figures() for one in loaded]
+    rows = [run_scenario(scenario, workers=workers).figures() for scenario in loaded]
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({name: [row.get(name) for row in rows] for name in names})

@@ -1,4 +1,4 @@
-"""Uncertainty of a prediction: its machine's doubtful facts and its random draws together.
+"""Uncertainty of a prediction: its machine's uncertain facts and its random draws together.
 
 Facts are drawn uniformly from their ranges, all together (a Latin hypercube); of each draw the
 first moments are predicted, relative to those of the facts as they are (``what_if``). Of a random
@@ -76,7 +76,7 @@ def with_uncertainty(
 
 
 def beats(first: Record, other: Record, operation: str) -> dict[str, Any] | None:
-    """How sure it is that ``other`` does more of an operation than ``first``, given the doubtful
+    """How sure it is that ``other`` does more of an operation than ``first``, given the uncertain
     facts of both, and their random draws: ``share`` of what may be in which it does, ``ratio``, and
     its ``interval`` at ``level``. None where either has no uncertainty.
 
@@ -84,7 +84,9 @@ def beats(first: Record, other: Record, operation: str) -> dict[str, Any] | None
     """
     if not (first.uncertainty and other.uncertainty) or not first.throughput.get(operation):
         return None
-    own, its = (np.asarray(one.uncertainty["shifts"].get(operation, ())) for one in (first, other))
+    own, its = (
+        np.asarray(record.uncertainty["shifts"].get(operation, ())) for record in (first, other)
+    )
     if len(own) != DRAWS or len(its) != DRAWS:
         return None
     if first.machine != other.machine or first.uncertainty["facts"] != other.uncertainty["facts"]:

@@ -39,7 +39,7 @@ class SystemSpec(Strict):
     """What a scenario says of its system. A system's own spec adds its fields.
 
     ``kind``: the system's name. ``PAUSE_MAX_S``: the longest pause of a client, on average, that
-    planes which count time in whole steps can play.
+    planes which count time in whole steps can run.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class SystemSpec(Strict):
     PAUSE_MAX_S: ClassVar[float] = float("inf")
 
     def misfit(self, workload: Workload) -> str | None:
-        """Why this cannot run ``workload``, whose operations it plays; None where it can."""
+        """Why this cannot run ``workload``, whose operations it runs; None where it can."""
         return None
 
     def check(self, machine: Machine, workload: Workload) -> None:
@@ -86,7 +86,7 @@ def _of_field(place: tuple[str, ...], value: Any, mark: Default) -> Assumption:
         number,
         unit,
         mark.source,
-        *(Variant(_in_unit(one, unit), {("system", *place): one}) for one in (low, high)),
+        *(Variant(_in_unit(bound, unit), {("system", *place): bound}) for bound in (low, high)),
     )
 
 
@@ -113,7 +113,7 @@ class System:
     """The descriptor of a system.
 
     ``spec``: the model of a scenario's ``system``. ``operations``: kinds of operations of the
-    workloads that it plays. ``families`` of policies, in the order in which they are asked.
+    workloads that it runs. ``families`` of policies, in the order in which they are asked.
     ``planes``: by name, what makes its model. For ``flow``, of an Experiment a ``FlowSystem``, or
     a ``Plane`` of the system's own; for
     planes that draw at random, of an Experiment and the number of a replication a ``RandomPlane``

@@ -83,11 +83,11 @@ def positions_in_use(machine: Machine, nodes: int | Sequence[int] | None) -> tup
 def listed_positions(machine: Machine, ids: Sequence[int], field: str) -> tuple[int, ...]:
     """Positions of the nodes of these ids, rising. Raises DescriptionError, at ``field``."""
     able, positions = set(able_positions(machine, field)), node_positions(machine)
-    for at, node_id in enumerate(ids):
+    for index, node_id in enumerate(ids):
         if positions.get(node_id) not in able:
             what = "has no cores" if node_id in positions else "does not exist"
             raise DescriptionError(
-                (field, at), f"node {node_id} of machine '{machine.name}' {what}"
+                (field, index), f"node {node_id} of machine '{machine.name}' {what}"
             )
     return tuple(sorted(positions[node_id] for node_id in ids))
 

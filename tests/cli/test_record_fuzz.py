@@ -17,7 +17,7 @@ import pytest
 from command_line import CommandLine
 
 from numatwin import load_record
-from numatwin.sim.run.record import HEAD_FILE, SERIES_FILE
+from numatwin.sim.run.record_files import HEAD_FILE, SERIES_FILE
 from numatwin.topologies.emulator.traffic import MATRICES
 
 # Seeds that once ended as a bug: NaN and numbers as words, ranges and shifts of the wrong kind,

@@ -49,7 +49,7 @@ def test_bad_input(refused: Refused, numatwin: CommandLine, tmp_path: Path) -> N
     assert "factors that differ: found '0', expected 1 to 8" in refused(*explain, "0")
     sensitivity = ("study", "sensitivity", "study.yaml")
     assert "--points: found '6'" in refused(*sensitivity, "--points", "6")
-    assert "has no doubtful facts" in refused(*sensitivity, "--facts")
+    assert "has no uncertain facts" in refused(*sensitivity, "--facts")
     study_file(tmp_path, SMALL.replace("[4, 8]", "[4, 99]"))
     said = refused(*sensitivity, "--points", "2")
     assert "3 of 4 runs of the sample failed, the first: " in said

@@ -237,11 +237,11 @@ def test_doubtful_facts_are_told_of_who_uses_them() -> None:
     scenario = load_scenario(HOST, settings=["horizon=1 ms", "statistics.warm_up=0 s"])
     doubtful = ("node_types.node.clock", "processes.slice", "processes.turn", "nics.0.latency")
     machine = replace(scenario.machine, doubtful=doubtful)
-    engine = [line for line in CostModel(machine).warnings if "doubtful" in line]
-    assert engine == ["doubtful value used: node_types.node.clock"]
+    engine = [line for line in CostModel(machine).warnings if "uncertain" in line]
+    assert engine == ["uncertain value used: node_types.node.clock"]
     plane = event_plane(replace(scenario, machine=machine), 1)
     plane.advance(1e-3)
-    commits = [line for line in plane.outcome().warnings if "doubtful" in line]
+    commits = [line for line in plane.outcome().warnings if "uncertain" in line]
     assert commits == [
-        "machine 'zen5-2c': processes.slice and 1 more of what processes cost are doubtful"
+        "machine 'zen5-2c': processes.slice and 1 more of what processes cost are uncertain"
     ]

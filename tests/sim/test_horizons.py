@@ -43,10 +43,10 @@ def test_a_horizon_that_is_set_counts(
 
 def test_what_was_not_played_is_told(tmp_path: Path) -> None:
     path = small(tmp_path, "event_horizon: 2 ms\nstatistics: {replications: 2, warm_up: 1 ms}\n")
-    told = "played 2 ms (event_horizon) of the 1 s that the scenario lasts"
+    told = "runs 2 ms (event_horizon) of the 1 s that the scenario lasts"
     assert told in run_scenario(load_scenario(path, plane="event"), workers=1).warnings
     set_ = load_scenario(path, plane="event", settings=["horizon=2 ms"])
-    assert not any("played" in line for line in run_scenario(set_, workers=1).warnings)
+    assert not any("event_horizon" in line for line in run_scenario(set_, workers=1).warnings)
 
 
 def test_the_place_of_a_horizon_that_is_too_short(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
 from numatwin.sim.planes.outcome import ControlEvent, Gain, ResourceUse, Why
-from numatwin.sim.run.record import HEAD_FILE, LARGEST, SERIES_FILE, SMALLEST, Record, load_record
+from numatwin.sim.run.record import Record, load_record
+from numatwin.sim.run.record_files import HEAD_FILE, LARGEST, SERIES_FILE, SMALLEST
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 
@@ -132,7 +133,7 @@ def test_saved_and_loaded_again(tmp_path: Path) -> None:
 
 def test_wide_records_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are written in another way, which takes less time."""
-    monkeypatch.setattr("numatwin.sim.run.record.WIDE", 1)
+    monkeypatch.setattr("numatwin.sim.run.record_files.WIDE", 1)
     record = made_up()
     folder = record.save(tmp_path / "run")
     same(load_record(folder), record)

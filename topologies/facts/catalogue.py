@@ -104,20 +104,20 @@ def find(identity: ProcessorIdentity | None) -> Entry | None:
 def _has_numbers(processor: Processor, identity: ProcessorIdentity) -> bool:
     return (
         any(
-            identity.vendor == one.vendor
-            and identity.family == one.family
-            and (not one.models or identity.model in one.models)
+            identity.vendor == known.vendor
+            and identity.family == known.family
+            and (not known.models or identity.model in known.models)
             and (
-                one.steppings is None
+                known.steppings is None
                 or identity.stepping is None
-                or one.steppings[0] <= identity.stepping <= one.steppings[1]
+                or known.steppings[0] <= identity.stepping <= known.steppings[1]
             )
-            for one in processor.cpuid
+            for known in processor.cpuid
         )
         or any(
-            identity.implementer == one.implementer
-            and (not one.parts or identity.part in one.parts)
-            for one in processor.midr
+            identity.implementer == known.implementer
+            and (not known.parts or identity.part in known.parts)
+            for known in processor.midr
         )
         or identity.pvr in processor.pvr
     )

@@ -96,8 +96,8 @@ def _link_type(wanted: Cluster, adapter: Adapter) -> LinkType:
     """Two traversals, to the switch and on, take what a small READ takes over local memory."""
     origin = Origin(wanted.adapter)
     low, high = bounds(adapter.payload)
-    there = adapter.read_latency
-    whole = there or Quantity(
+    read_latency = adapter.read_latency
+    whole = read_latency or Quantity(
         2 * adapter.latency.value, 2 * adapter.latency.low, 2 * adapter.latency.high
     )
     each = adapter.bandwidth.value * wanted.ports

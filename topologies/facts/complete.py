@@ -118,19 +118,23 @@ class _Completer:
         return self._kinds()[self.type_of[node.id]].cores != 0
 
     def _filled(self, name: str, kind: NodeType) -> NodeType:
-        at = [k for k, node in enumerate(self.machine.nodes) if self.type_of[node.id] == name]
-        if not at or kind.cores is None:
+        positions = [
+            k for k, node in enumerate(self.machine.nodes) if self.type_of[node.id] == name
+        ]
+        if not positions or kind.cores is None:
             return kind
         if kind.cores == 0:
-            drawn = [-_smallest(-self.machine.bandwidth_Bps[:, k], math.nan) for k in at]
+            drawn = [-_smallest(-self.machine.bandwidth_Bps[:, k], math.nan) for k in positions]
             return memory_only(
                 kind,
                 None if any(map(math.isnan, drawn)) else min(drawn),
-                latency_known=bool((~np.isnan(self.machine.latency_ns[:, at])).any(axis=0).all()),
+                latency_known=bool(
+                    (~np.isnan(self.machine.latency_ns[:, positions])).any(axis=0).all()
+                ),
             )
-        own = [(k, k) for k in at]
+        own = [(k, k) for k in positions]
         place = Place(
-            nodes_per_package=self._per_package(self.machine.nodes[at[0]]),
+            nodes_per_package=self._per_package(self.machine.nodes[positions[0]]),
             bandwidth_known=all(not math.isnan(self.machine.bandwidth_Bps[k]) for k in own),
             latency_known=all(not math.isnan(self.machine.latency_ns[k]) for k in own),
         )
@@ -237,7 +241,7 @@ class _Completer:
                 lines.append(
                     f"Taken from the catalogue of facts, entry {entry.label} "
                     f"({entry.processor.title}): values whose source begins with 'catalogue'; "
-                    "doubtful where it knows a range only."
+                    "uncertain where it knows a range only."
                 )
             else:
                 lines.append(

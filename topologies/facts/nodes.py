@@ -133,8 +133,8 @@ def _unseen_caches(kind: NodeType, entry: Entry | Guess, core: Core, place: Plac
     if isinstance(entry, Guess) or not kind.cores:
         return []
     made = [
-        Cache(level=level, size=one.size, shared_by_cores=one.shared_by_cores, line=core.line)
-        for level, one in enumerate(core.caches, 1)
+        Cache(level=level, size=cache.size, shared_by_cores=cache.shared_by_cores, line=core.line)
+        for level, cache in enumerate(core.caches, 1)
     ]
     last = entry.processor.last_level
     if last is not None:

@@ -25,7 +25,7 @@ class Origin:
     def quantity(
         self, value: float, low: float, high: float, source: str | None, *, sure: bool = False
     ) -> Quantity:
-        """The quantity, rounded; one with a range is doubtful, as the machine's own is unknown."""
+        """The quantity, rounded; one with a range is uncertain, as the machine's own is unknown."""
         value, low, high = _rounded(value), _rounded(low), _rounded(high)
         doubtful = self.guessed or (not sure and low < high)
         return Quantity(value, min(low, value), max(high, value), self.text(source), doubtful)

@@ -33,10 +33,10 @@ def importers() -> dict[str, Importer]:
 
 
 def _importers() -> Iterator[tuple[str, Importer]]:
-    for found in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
-        module = import_module(f"{__name__}.{found.name}")
+    for module_info in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
+        module = import_module(f"{__name__}.{module_info.name}")
         if hasattr(module, "recognises") and hasattr(module, "read"):
-            yield found.name, cast("Importer", module)
+            yield module_info.name, cast("Importer", module)
 
 
 def import_machine(

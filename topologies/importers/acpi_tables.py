@@ -40,16 +40,16 @@ def read_hmat(table: bytes) -> PairValues:
     """
     _check(table, b"HMAT")
     revision = table[8]
-    found = PairValues()
-    at = _HMAT_HEADER_BYTES
-    while at < len(table):
-        kind, length = _unpack("<HxxI", table, at)
-        if length < 8 or at + length > len(table):
-            raise ValueError(f"a structure of {length} bytes at byte {at}")
+    pair_values = PairValues()
+    offset = _HMAT_HEADER_BYTES
+    while offset < len(table):
+        kind, length = _unpack("<HxxI", table, offset)
+        if length < 8 or offset + length > len(table):
+            raise ValueError(f"a structure of {length} bytes at byte {offset}")
         if kind == _PAIRS:
-            _read_pairs(table[at : at + length], revision, found)
-        at += length
-    return found
+            _read_pairs(table[offset : offset + length], revision, pair_values)
+        offset += length
+    return pair_values
 
 
 def _read_pairs(part: bytes, revision: int, found: PairValues) -> None:
@@ -79,12 +79,12 @@ def read_srat_order(table: bytes) -> list[int]:
     """
     _check(table, b"SRAT")
     of_processors, of_memory = [], []
-    at = _SRAT_HEADER_BYTES
-    while at < len(table):
-        kind, length = _unpack("<BB", table, at)
-        if length < 2 or at + length > len(table):
-            raise ValueError(f"a structure of {length} bytes at byte {at}")
-        part = table[at : at + length]
+    offset = _SRAT_HEADER_BYTES
+    while offset < len(table):
+        kind, length = _unpack("<BB", table, offset)
+        if length < 2 or offset + length > len(table):
+            raise ValueError(f"a structure of {length} bytes at byte {offset}")
+        part = table[offset : offset + length]
         if kind == 0:  # a processor, its domain in two places
             low, flags, *high = _unpack("<2xBxIx3B", part, 0)
             if flags & 1:
@@ -105,7 +105,7 @@ def read_srat_order(table: bytes) -> list[int]:
             domain, flags = _unpack("<4xI16xI", part, 0)
             if flags & 1:
                 of_processors.append(domain)
-        at += length
+        offset += length
     return list(dict.fromkeys(of_processors + of_memory))
 
 
@@ -117,8 +117,8 @@ def _check(table: bytes, signature: bytes) -> None:
         raise ValueError(f"{len(table)} bytes, expected {length}")
 
 
-def _unpack(form: str, data: bytes, at: int) -> tuple[int, ...]:
+def _unpack(form: str, data: bytes, offset: int) -> tuple[int, ...]:
     try:
-        return struct.unpack_from(form, data, at)
+        return struct.unpack_from(form, data, offset)
     except struct.error:
         raise ValueError(f"ends at byte {len(data)}, within a structure") from None

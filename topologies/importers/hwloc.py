@@ -125,31 +125,33 @@ class _Reader:
 
     def inventory(self, root: Element) -> Inventory:
         self._walk(root)
-        found = Inventory(self.source.machine, source=f"hwloc XML {self.source.label()}")
+        inventory = Inventory(self.source.machine, source=f"hwloc XML {self.source.label()}")
         numas = self._numas()
         homes = self._homes(numas)
         if len(homes) < len(self.threads):
             left = len(self.threads) - len(homes)
-            found.notes.append(f"{left} CPUs are in no node: left out.")
-        found.nodes = [self._node(numa, homes) for numa in numas]
+            inventory.notes.append(f"{left} CPUs are in no node: left out.")
+        inventory.nodes = [self._node(numa, homes) for numa in numas]
         clocks = read_clocks(root, self._set_of)
-        found.cores = self._found_cores(set(homes), clocks, next(root.each("object"), None))
+        inventory.cores = self._found_cores(set(homes), clocks, next(root.each("object"), None))
         caches = [
             self._cache(element, place, level)
             for element, place, level in self.caches
             if element.attributes.get("subtype") != "MemorySideCache"
         ]
         # Those of unknown size are no facts, as virtual machines have them.
-        found.caches = [cache for cache in caches if cache.size_bytes]
+        inventory.caches = [cache for cache in caches if cache.size_bytes]
         models = [model for package in self.packages if (model := _info(package, "CPUModel"))]
         models = models or [m for o in root.each("object") if (m := _info(o, "CPUModel"))]
-        found.title = machine_title(models, len(self.packages), len(numas))
+        inventory.title = machine_title(models, len(self.packages), len(numas))
         by_gp_index = {numa.gp_index: numa.id for numa in numas}
         ids = [numa.id for numa in numas]
-        found.slit = read_distances(root, Distances(self.source, ids, by_gp_index, found.notes))
-        cpus_of = {node.id: node.cpus or frozenset() for node in found.nodes}
-        read_attributes(root, found, self.source, by_gp_index, cpus_of, self._initiators)
-        return found
+        inventory.slit = read_distances(
+            root, Distances(self.source, ids, by_gp_index, inventory.notes)
+        )
+        cpus_of = {node.id: node.cpus or frozenset() for node in inventory.nodes}
+        read_attributes(root, inventory, self.source, by_gp_index, cpus_of, self._initiators)
+        return inventory
 
     def _walk(self, root: Element) -> None:
         waiting = [(child, _Place()) for child in reversed(list(root.each("object")))]

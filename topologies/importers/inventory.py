@@ -94,7 +94,7 @@ class Inventory:
         sizes: dict[NodeType, list[int | None]] = {}
         for node, kind in zip(nodes, kinds, strict=True):
             sizes.setdefault(kind, []).append(node.memory_bytes)
-        usual = {kind: _most_common(found) for kind, found in sizes.items()}
+        usual = {kind: _most_common(size) for kind, size in sizes.items()}
         return MachineDescription(
             name=self.name,
             title=self.title,

@@ -47,7 +47,7 @@ class _Reader:
 
     def inventory(self) -> Inventory:
         cpus = read_cpus(self.tree)
-        found = Inventory(
+        inventory = Inventory(
             self.source.machine,
             source=f"sysfs of {self.source.label()}",
             cores=cpus.cores,
@@ -57,22 +57,24 @@ class _Reader:
         if len(ids) > NODES_MAX:
             raise self.source.error(f"more than {NODES_MAX:,} nodes")
         if not ids:
-            found.nodes = [NodeFacts(0, cpus.online, self._whole_memory())]
-            found.notes.append("The kernel reports no NUMA nodes: assumed to be one.")
+            inventory.nodes = [NodeFacts(0, cpus.online, self._whole_memory())]
+            inventory.notes.append("The kernel reports no NUMA nodes: assumed to be one.")
         else:
-            cpus_of = self._cpus_of(ids, cpus, found.notes)
-            found.nodes = [self._node(n, own, len(ids) == 1) for n, own in cpus_of.items()]
-            found.slit = self._slit(ids)
-            if not self._read_tables(ids, frozenset(cpus_of), found):
+            cpus_of = self._cpus_of(ids, cpus, inventory.notes)
+            inventory.nodes = [self._node(n, own, len(ids) == 1) for n, own in cpus_of.items()]
+            inventory.slit = self._slit(ids)
+            if not self._read_tables(ids, frozenset(cpus_of), inventory):
                 for node in cpus_of:
-                    self._read_attributes(node, frozenset(cpus_of), found)
-        if not found.nodes[0].cpus and not any(n.cpus or n.memory_bytes for n in found.nodes):
+                    self._read_attributes(node, frozenset(cpus_of), inventory)
+        if not inventory.nodes[0].cpus and not any(
+            n.cpus or n.memory_bytes for n in inventory.nodes
+        ):
             raise self.source.error(
                 "no node with CPUs or memory", expected="a sysfs tree with node or cpu folders"
             )
         packages = len({core.package for core in cpus.cores} - {None})
-        found.title = machine_title(cpus.models, packages, len(found.nodes))
-        return found
+        inventory.title = machine_title(cpus.models, packages, len(inventory.nodes))
+        return inventory
 
     def _node_ids(self) -> list[int]:
         names = self.tree.names(NODE_FOLDER)

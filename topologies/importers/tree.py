@@ -117,25 +117,25 @@ def folder_tree(folder: Path) -> FolderTree:
     found: list[Path] = []
     seen = found_depth = 0
     while waiting:
-        at, depth = waiting.popleft()
+        directory, depth = waiting.popleft()
         if found and depth > found_depth:
             break
-        if any((at / "devices/system" / kind).is_dir() for kind in ("cpu", "node")):
-            found.append(at)
+        if any((directory / "devices/system" / kind).is_dir() for kind in ("cpu", "node")):
+            found.append(directory)
             found_depth = depth
             continue
         seen += 1
         if depth < _DEPTH_MAX and seen < _FOLDERS_MAX:
-            waiting.extend((below, depth + 1) for below in _folders(at))
+            waiting.extend((below, depth + 1) for below in _folders(directory))
     name = str(folder)
     sys = Path(_only([str(path) for path in found], name, "folder"))
     top = sys.parent if os.path.basename(os.path.realpath(sys)) == "sys" else sys
     return FolderTree(sys, top / "proc", inside=top)
 
 
-def _folders(at: Path) -> list[Path]:
+def _folders(folder: Path) -> list[Path]:
     try:
-        with os.scandir(at) as entries:
+        with os.scandir(folder) as entries:
             found = [Path(e.path) for e in entries if e.is_dir(follow_symlinks=False)]
     except OSError:
         return []
@@ -165,13 +165,13 @@ class ArchiveTree:
 
     def data(self, path: str) -> bytes | None:
         """See ``Tree.data``."""
-        at = self._find(path)
-        return None if at is None else self._files.get(at)
+        node = self._find(path)
+        return None if node is None else self._files.get(node)
 
     def names(self, path: str) -> list[str]:
         """See ``Tree.names``."""
-        at = self._find(path)
-        return [] if at is None else sorted(self._folders.get(at, ()))
+        node = self._find(path)
+        return [] if node is None else sorted(self._folders.get(node, ()))
 
     def full_path(self, path: str) -> str:
         """See ``Tree.full_path``."""
@@ -184,22 +184,22 @@ class ArchiveTree:
     def _find(self, path: str) -> str | None:
         """The path with its links resolved, None where it leads out of the archive."""
         left = deque(self._inner(path).split("/"))
-        at: list[str] = []
+        parts: list[str] = []
         met: set[tuple[str, ...]] = set()
         while left:
             part = left.popleft()
             if part in ("", "."):
                 continue
             if part == "..":
-                if not at:
+                if not parts:
                     return None
-                at.pop()
+                parts.pop()
                 continue
-            at.append(part)
-            target = self._links.get("/".join(at))
+            parts.append(part)
+            target = self._links.get("/".join(parts))
             if target is None:
                 continue
-            state = ("/".join(at), *left)
+            state = ("/".join(parts), *left)
             if state in met:
                 raise InputError("a loop of links", self.full_path(path))
             met.add(state)
@@ -208,11 +208,11 @@ class ArchiveTree:
                 raise InputError(
                     "too long a chain of links", self.full_path(path), expected=expected
                 )
-            at.pop()
+            parts.pop()
             if target.startswith("/"):
-                at = self._top.split("/")
+                parts = self._top.split("/")
             left.extendleft(reversed(target.split("/")))
-        return "/".join(at)
+        return "/".join(parts)
 
 
 def archive_tree(stream: BinaryIO, name: str, limits: ArchiveLimits | None = None) -> ArchiveTree:

@@ -97,9 +97,12 @@ class _Reader:
         return self._root
 
     def _refused(self, message: str, expected: str | None = None) -> InputError:
-        at = self._parser
+        parser = self._parser
         return self._source.error(
-            message, at.CurrentLineNumber, column=at.CurrentColumnNumber + 1, expected=expected
+            message,
+            parser.CurrentLineNumber,
+            column=parser.CurrentColumnNumber + 1,
+            expected=expected,
         )
 
     def _doctype(self, _name: str, _system: str | None, _public: str | None, inside: int) -> None:

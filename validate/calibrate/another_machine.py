@@ -113,7 +113,7 @@ def _bandwidth(source: Measured, machine: Machine) -> Iterator[str]:
                 f"{scale * peak_Bps / 1e9:.4g} GB/s of its data sheet"
             )
             return
-        for stated, of in ((stated_Bps, "in its file"), (peak_Bps, "of its data sheet")):
+        for stated, origin in ((stated_Bps, "in its file"), (peak_Bps, "of its data sheet")):
             if stated is None:
                 continue
             ratio = _Bps(most) / (scale * stated)
@@ -121,22 +121,22 @@ def _bandwidth(source: Measured, machine: Machine) -> Iterator[str]:
                 yield (
                     f"{_Bps(most) / 1e9:.4g} GB/s {each}, "
                     f"{'not near' if ratio < 1.0 else 'over'} the "
-                    f"{scale * stated / 1e9:.4g} GB/s {of}"
+                    f"{scale * stated / 1e9:.4g} GB/s {origin}"
                 )
                 return
 
 
-def _Bps(one: Observation) -> float:
-    return float(one.at["load"]) if one.kind == LOADED else one.value
+def _Bps(observation: Observation) -> float:
+    return float(observation.at["load"]) if observation.kind == LOADED else observation.value
 
 
 def _of_machine(source: Measured) -> list[Observation]:
     """Reads of all memory at once."""
     return [
-        one
-        for one in source.observations
-        if one.kind in (LOADED, MACHINE_READ)
-        or (one.kind == MIX and one.at.get("written", 1.0) == 0.0)
+        observation
+        for observation in source.observations
+        if observation.kind in (LOADED, MACHINE_READ)
+        or (observation.kind == MIX and observation.at.get("written", 1.0) == 0.0)
     ]
 
 

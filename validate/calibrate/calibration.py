@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from ...inputs import Document, InputError, load_yaml
-from ...sim.run.record import HEAD_FILE
+from ...sim.run.record_files import HEAD_FILE
 from ...topologies import (
     Machine,
     MachineDescription,
@@ -92,8 +92,8 @@ def error_summary(residuals: Sequence[Residual]) -> tuple[float, Residual] | Non
     """Median of the errors' sizes, and the worst; None of none."""
     if not residuals:
         return None
-    worst = max(residuals, key=lambda one: abs(one.error))
-    return median(abs(one.error) for one in residuals), worst
+    worst = max(residuals, key=lambda residual: abs(residual.error))
+    return median(abs(residual.error) for residual in residuals), worst
 
 
 def calibrate(
@@ -138,18 +138,22 @@ def calibrated(
     classes = pair_classes(machine)
     candidates: dict[tuple[float, ...], Candidate] = {}
 
-    def predicted(values: Mapping[Key, float], of: Observation) -> float:
+    def predicted(values: Mapping[Key, float], observation: Observation) -> float:
         # Many figures are asked of one candidate, one after the other.
-        at = tuple(values.values())
-        if at not in candidates:
+        point = tuple(values.values())
+        if point not in candidates:
             if len(candidates) > 4:
                 candidates.pop(next(iter(candidates)))
-            candidates[at] = Candidate(machine, classes, values)
-        return predict(candidates[at], of)
+            candidates[point] = Candidate(machine, classes, values)
+        return predict(candidates[point], observation)
 
     parameters = [
         *parameters_of(machine, classes),
-        *(one for engine in engine_calibrations() for one in engine.parameters(machine)),
+        *(
+            parameter
+            for engine in engine_calibrations()
+            for parameter in engine.parameters(machine)
+        ),
         *word_parameters(machine),
     ]
     found = fit(parameters, fitted, predicted, progress)
@@ -169,8 +173,8 @@ def calibrated(
     writer = Writer(machine, classes, found, texts, points)
     used = tuple(
         f"{source.origin.label} ({source.origin.date}): "
-        f"{sum(one.origin is source.origin for one in fitted)} fitted, "
-        f"{sum(one.origin is source.origin for one in held)} held out"
+        f"{sum(observation.origin is source.origin for observation in fitted)} fitted, "
+        f"{sum(observation.origin is source.origin for observation in held)} held out"
         for source in sources
     )
     description = writer.description(calibrated_on=(*machine.description.calibrated_on, *used))
@@ -181,8 +185,8 @@ def calibrated(
 
 def _check_once(files: Sequence[Path]) -> None:
     """Raises InputError where a file is given twice: its figures would count as two sessions'."""
-    for at, path in enumerate(files):
-        if realpath(path) in map(realpath, files[:at]):
+    for index, path in enumerate(files):
+        if realpath(path) in map(realpath, files[:index]):
             raise InputError("--from: the same file twice", token=str(path), expected="each once")
 
 
@@ -231,19 +235,20 @@ def _check_same_host(document: Document, machine: Machine) -> None:
     have memory.
     """
     found = description_from_document(document)
-    here, there = (
+    here, file_machine = (
         host.cpu_model if host is not None else ""
         for host in (machine.description.host, found.host)
     )
-    if here and there and here != there:
+    if here and file_machine and here != file_machine:
         raise InputError(
             "measured on another machine",
             document.file,
-            token=there,
+            token=file_machine,
             expected=f"{here}, as {machine.name} has it, or {FORCE}",
         )
     nodes, own = (
-        sum(node.memory_bytes != 0 for node in of.nodes) for of in (build_machine(found), machine)
+        sum(node.memory_bytes != 0 for node in each.nodes)
+        for each in (build_machine(found), machine)
     )
     if nodes != own:
         raise InputError(
@@ -256,12 +261,12 @@ def _check_same_host(document: Document, machine: Machine) -> None:
 def _sources_of(found: Fit, fitted: Sequence[Observation]) -> dict[Key, tuple[str, ...]]:
     """The files whose figures depend on each parameter."""
     names: dict[Key, dict[str, None]] = {key: {} for key in found.estimates}
-    for one, slopes in zip(fitted, found.slopes(fitted), strict=True):
-        name = f"{one.origin.label} ({one.origin.date})"
+    for observation, slopes in zip(fitted, found.slopes(fitted), strict=True):
+        name = f"{observation.origin.label} ({observation.origin.date})"
         for key, slope in zip(found.estimates, slopes, strict=True):
             if abs(slope) > 1e-6:
                 names[key][name] = None
-    return {key: tuple(of) for key, of in names.items()}
+    return {key: tuple(name) for key, name in names.items()}
 
 
 def _curve_text(texts: Mapping[Key, str]) -> str:
@@ -303,23 +308,24 @@ def as_json(calibration: Calibration) -> dict[str, Any]:
             for key, estimate in found.estimates.items()
         ],
         "not_determined": [
-            {"parameter": one.parameter.name, "reason": one.reason} for one in found.left
+            {"parameter": left_out.parameter.name, "reason": left_out.reason}
+            for left_out in found.left
         ],
         "rows": [
             {
-                "measurement": one.observation.label,
-                "kind": one.observation.kind,
-                "set": one.set,
-                "unit": one.observation.unit,
-                "measured": one.observation.value,
-                "measured_interval": list(one.observation.interval),
-                "predicted": one.predicted,
-                "predicted_interval": [one.low, one.high],
-                "relative_error": one.error,
-                "source": one.observation.origin.file,
-                "line": one.observation.line,
+                "measurement": residual.observation.label,
+                "kind": residual.observation.kind,
+                "set": residual.set,
+                "unit": residual.observation.unit,
+                "measured": residual.observation.value,
+                "measured_interval": list(residual.observation.interval),
+                "predicted": residual.predicted,
+                "predicted_interval": [residual.low, residual.high],
+                "relative_error": residual.error,
+                "source": residual.observation.origin.file,
+                "line": residual.observation.line,
             }
-            for one in calibration.residuals
+            for residual in calibration.residuals
         ],
         "errors": {
             which: None

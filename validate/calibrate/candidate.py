@@ -44,11 +44,13 @@ class Candidate:
             for part, facts in seen.items():
                 of_part = found.setdefault(part, [])
                 of_part += [(name, _rounded(value)) for name, value in facts]
-        return {part: tuple(of) for part, of in found.items()}
+        return {part: tuple(facts) for part, facts in found.items()}
 
     def facts(self, unseen: Collection[str]) -> Facts:
         """What a run could see of the values that does not meet the parts ``unseen``."""
-        return tuple(one for part, of in self._facts.items() if part not in unseen for one in of)
+        return tuple(
+            fact for part, facts in self._facts.items() if part not in unseen for fact in facts
+        )
 
     @cached_property
     def machine(self) -> Machine:
@@ -56,13 +58,13 @@ class Candidate:
         base, values = self.base, self.values
         latency, bandwidth = base.latency_ns.copy(), base.bandwidth_Bps.copy()
         memory_Bps: dict[int, float] = {}
-        for one in self.classes:
-            if (found := values.get(("latency", one.name))) is not None:
-                latency[one.mask] = found * 1e9
-            if (found := values.get(("bandwidth", one.name))) is not None:
-                bandwidth[one.mask] = found
-                if one.local:
-                    homes = np.flatnonzero(one.mask.any(axis=0)).tolist()
+        for pair_class in self.classes:
+            if (found := values.get(("latency", pair_class.name))) is not None:
+                latency[pair_class.mask] = found * 1e9
+            if (found := values.get(("bandwidth", pair_class.name))) is not None:
+                bandwidth[pair_class.mask] = found
+                if pair_class.local:
+                    homes = np.flatnonzero(pair_class.mask.any(axis=0)).tolist()
                     memory_Bps |= dict.fromkeys(homes, found)
         nodes = tuple(
             self._node(node, kind, memory_Bps.get(k))
@@ -123,6 +125,6 @@ def peak_Bps(machine: Machine) -> float:
     own = [
         node.memory_bandwidth_Bps or machine.bandwidth_Bps[k, k]
         for k, node in enumerate(machine.nodes)
-        if node.memory_bytes != 0 and (node.cores or not any(one.cores for one in machine.nodes))
+        if node.memory_bytes != 0 and (node.cores or not any(node.cores for node in machine.nodes))
     ]
     return float(np.sum(own))

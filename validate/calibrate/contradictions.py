@@ -38,20 +38,24 @@ def check(sources: Sequence[Measured], machine: Machine) -> None:
 def _check_nodes(observations: Sequence[Observation], machine: Machine) -> None:
     """Every node that was measured is there, with what was measured of it."""
     nodes = {node.id: node for node in machine.nodes}
-    for one in observations:
+    for observation in observations:
         for what in ("node", "home"):
-            node = one.at.get(what)
+            node = observation.at.get(what)
             if node is not None and node not in nodes:
-                raise one.error(
-                    f"{one.label}: {machine.name} has no node {node}",
+                raise observation.error(
+                    f"{observation.label}: {machine.name} has no node {node}",
                     f"nodes of {machine.name}: {_listed(list(nodes))}",
                 )
-        home = one.at.get("home")
+        home = observation.at.get("home")
         if home is not None and nodes[home].memory_bytes == 0:
-            raise one.error(f"{one.label}: node {home} of {machine.name} has no memory")
-        level = one.at.get("level")
-        if level is not None and nodes[one.at["node"]].cache(level) is None:
-            raise one.error(f"{one.label}: {machine.name} tells of no L{level} cache there")
+            raise observation.error(
+                f"{observation.label}: node {home} of {machine.name} has no memory"
+            )
+        level = observation.at.get("level")
+        if level is not None and nodes[observation.at["node"]].cache(level) is None:
+            raise observation.error(
+                f"{observation.label}: {machine.name} tells of no L{level} cache there"
+            )
 
 
 def _listed(ids: list[int]) -> str:
@@ -67,23 +71,29 @@ def _check_pairs(observations: Sequence[Observation], machine: Machine) -> None:
     classes = pair_classes(machine)
     first: dict[tuple[object, ...], Observation] = {}
     own = {o.at["home"]: o for o in observations if o.kind == IDLE and o.at["node"] == o.at["home"]}
-    for one in (o for o in observations if o.kind in (IDLE, READ)):
-        ends = index[one.at["node"]], index[one.at["home"]]
+    for observation in (o for o in observations if o.kind in (IDLE, READ)):
+        ends = index[observation.at["node"]], index[observation.at["home"]]
         of_class = next((c for c in classes if c.mask[ends]), None)
         other = first.setdefault(
-            (one.kind, of_class.name if of_class else ends, one.at.get("threads")), one
+            (observation.kind, of_class.name if of_class else ends, observation.at.get("threads")),
+            observation,
         )
-        if not 1.0 / RATIO_MAX <= one.value / other.value <= RATIO_MAX:
-            raise one.error(
-                f"contradiction: {one.label} is {_written(one)}, but {other.label} "
+        if not 1.0 / RATIO_MAX <= observation.value / other.value <= RATIO_MAX:
+            raise observation.error(
+                f"contradiction: {observation.label} is {_written(observation)}, but {other.label} "
                 f"{_written(other)}{_line(other)}, which {machine.name} has as one parameter",
                 "figures of about the same size, or another machine file",
             )
-        near = own.get(one.at["home"])
-        if one.kind == IDLE and near is not None and one.value < _far_least(one, near):
-            raise one.error(
-                f"contradiction: {one.label} is {_ns(one)}, less than the {_ns(near)} that node "
-                f"{one.at['home']} takes to its own memory{_line(near)}"
+        near = own.get(observation.at["home"])
+        if (
+            observation.kind == IDLE
+            and near is not None
+            and observation.value < _far_least(observation, near)
+        ):
+            raise observation.error(
+                f"contradiction: {observation.label} is {_ns(observation)}, "
+                f"less than the {_ns(near)} that node "
+                f"{observation.at['home']} takes to its own memory{_line(near)}"
             )
 
 
@@ -98,10 +108,11 @@ def _check_loaded(observations: Sequence[Observation]) -> None:
     if not local:
         return
     least = min(local, key=lambda o: o.value)
-    for one in observations:
-        if one.kind == LOADED and one.value < _far_least(one, least):
-            raise one.error(
-                f"contradiction: {one.label} is {_ns(one)}, below the idle latency of "
+    for observation in observations:
+        if observation.kind == LOADED and observation.value < _far_least(observation, least):
+            raise observation.error(
+                f"contradiction: {observation.label} is {_ns(observation)}, "
+                f"below the idle latency of "
                 f"{_ns(least)}{_line(least)}"
             )
 
@@ -109,14 +120,14 @@ def _check_loaded(observations: Sequence[Observation]) -> None:
 def _check_curve(observations: Sequence[Observation]) -> None:
     """No load makes memory much faster than a lower one."""
     curve = sorted((o for o in observations if o.kind == LOADED), key=lambda o: o.at["load"])
-    for at, one in enumerate(curve):
-        less = min(curve[at:], key=lambda o: o.value)
+    for index, observation in enumerate(curve):
+        less = min(curve[index:], key=lambda o: o.value)
         if (
-            one.at["load"] < LIGHT_LOAD_PART * curve[-1].at["load"]
-            and one.value > FALLS_MAX * less.value
+            observation.at["load"] < LIGHT_LOAD_PART * curve[-1].at["load"]
+            and observation.value > FALLS_MAX * less.value
         ):
-            raise one.error(
-                f"contradiction: {one.label} is {_ns(one)}, but {_ns(less)} at "
+            raise observation.error(
+                f"contradiction: {observation.label} is {_ns(observation)}, but {_ns(less)} at "
                 f"{less.at['load'] / 1e9:.4g} GB/s{_line(less)}"
             )
 
@@ -127,33 +138,37 @@ def _check_bandwidths(observations: Sequence[Observation]) -> None:
     local = [o for o in reads if o.at["node"] == o.at["home"]]
     # The most that a node was seen to draw: with fewer threads it is less.
     own = {o.at["home"]: o for o in sorted(local, key=lambda o: o.value)}
-    for one in reads:
-        whole = own.get(one.at["home"])
-        if whole is not None and one.value > _room(one, whole) * whole.value:
-            raise one.error(
-                f"contradiction: {one.label} is {_rate(one)}, more than the {_rate(whole)} that "
-                f"node {one.at['home']} draws from its own memory{_line(whole)}"
+    for observation in reads:
+        whole = own.get(observation.at["home"])
+        if whole is not None and observation.value > _room(observation, whole) * whole.value:
+            raise observation.error(
+                f"contradiction: {observation.label} is {_rate(observation)}, "
+                f"more than the {_rate(whole)} that "
+                f"node {observation.at['home']} draws from its own memory{_line(whole)}"
             )
     of_all = [o for o in observations if o.kind == MACHINE_READ]
     of_all += [o for o in observations if o.kind == MIX and not o.at["written"]]
     total = sum(o.value for o in own.values())
-    for one in (o for o in of_all if "node" not in o.at):
+    for observation in (o for o in of_all if "node" not in o.at):
         part = max(own.values(), key=lambda o: o.value, default=None)
-        if part is not None and part.value > _room(part, one) * one.value:
+        if part is not None and part.value > _room(part, observation) * observation.value:
             raise part.error(
-                f"contradiction: {part.label} is {_rate(part)}, more than the {_rate(one)} of the "
-                f"whole machine{_line(one)}"
+                f"contradiction: {part.label} is {_rate(part)}, "
+                f"more than the {_rate(observation)} of the "
+                f"whole machine{_line(observation)}"
             )
-        if own and len(own) > 1 and one.value > EXCESS * total:
-            raise one.error(
-                f"contradiction: {one.label} is {_rate(one)}, more than all nodes draw from their "
+        if own and len(own) > 1 and observation.value > EXCESS * total:
+            raise observation.error(
+                f"contradiction: {observation.label} is {_rate(observation)}, "
+                f"more than all nodes draw from their "
                 f"own memory: {total / 1e9:.4g} GB/s"
             )
-    for one in (o for o in observations if o.kind == LOADED):
+    for observation in (o for o in observations if o.kind == LOADED):
         peak = max([total, *(o.value for o in of_all)], default=0.0)
-        if own and peak and one.at["load"] > EXCESS * peak:
-            raise one.error(
-                f"contradiction: latency under {one.at['load'] / 1e9:.4g} GB/s, more than the "
+        if own and peak and observation.at["load"] > EXCESS * peak:
+            raise observation.error(
+                f"contradiction: latency under {observation.at['load'] / 1e9:.4g} GB/s, "
+                f"more than the "
                 f"{peak / 1e9:.4g} GB/s of the whole machine"
             )
 
@@ -167,9 +182,9 @@ def _check_sources(sources: Sequence[Measured]) -> None:
     first: dict[tuple[object, ...], list[Observation]] = {}
     for source in sources:
         same_conditions: dict[tuple[object, ...], list[Observation]] = {}
-        for one in source.observations:
-            if one.kind != LOADED and "run" not in one.at:
-                same_conditions.setdefault(_same(one), []).append(one)
+        for observation in source.observations:
+            if observation.kind != LOADED and "run" not in observation.at:
+                same_conditions.setdefault(_same(observation), []).append(observation)
         for key, ones in same_conditions.items():
             here = _calmest(ones)
             if key not in first:
@@ -185,31 +200,31 @@ def _check_sources(sources: Sequence[Measured]) -> None:
                 )
 
 
-def _same(one: Observation) -> tuple[object, ...]:
+def _same(observation: Observation) -> tuple[object, ...]:
     """Of one quantity, however many threads it took: all of them where it is unknown."""
-    if one.kind == READ and one.at.get("threads") != 1:
-        return (one.kind, one.at["node"], one.at["home"])
-    return one.repetition_key
+    if observation.kind == READ and observation.at.get("threads") != 1:
+        return (observation.kind, observation.at["node"], observation.at["home"])
+    return observation.repetition_key
 
 
 def _calmest(ones: Sequence[Observation]) -> Observation:
-    return min(ones, key=lambda one: one.sigma)
+    return min(ones, key=lambda observation: observation.sigma)
 
 
-def _written(one: Observation) -> str:
-    return _ns(one) if one.unit == "s" else _rate(one)
+def _written(observation: Observation) -> str:
+    return _ns(observation) if observation.unit == "s" else _rate(observation)
 
 
-def _ns(one: Observation) -> str:
-    return f"{one.value * 1e9:.4g} ns"
+def _ns(observation: Observation) -> str:
+    return f"{observation.value * 1e9:.4g} ns"
 
 
-def _rate(one: Observation) -> str:
-    return f"{one.value / 1e9:.4g} G{one.unit}"
+def _rate(observation: Observation) -> str:
+    return f"{observation.value / 1e9:.4g} G{observation.unit}"
 
 
-def _line(one: Observation) -> str:
-    return f" (line {one.line})" if one.line else ""
+def _line(observation: Observation) -> str:
+    return f" (line {observation.line})" if observation.line else ""
 
 
 def check_any(sources: Sequence[Measured]) -> None:

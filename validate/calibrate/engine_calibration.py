@@ -74,7 +74,7 @@ class EngineCalibration:
 
     Where runs meet what is fitted: ``with_values`` puts it into a machine, of a machine that has
     the other values, the machine from before and the values; ``run_facts`` says by part of the
-    engine what a run sees. ``native``: of its native runs, where a flow plane plays such. ``own``:
+    engine what a run sees. ``native``: of its native runs, where a flow plane runs such. ``own``:
     how engines of users are fitted, where the system has a profile of them.
     """
 
@@ -94,13 +94,17 @@ class EngineCalibration:
 
 def engine_calibrations() -> tuple[EngineCalibration, ...]:
     """Of each system that has one."""
-    return tuple(of.calibration.load() for of in validations() if of.calibration is not None)
+    return tuple(
+        validation.calibration.load()
+        for validation in validations()
+        if validation.calibration is not None
+    )
 
 
 def native_steps(system: str) -> NativeSteps | None:
     """What native runs of that system tell; None where nothing."""
-    of = validation_of(system)
-    if of.calibration is None:
+    validation = validation_of(system)
+    if validation.calibration is None:
         return None
-    found: EngineCalibration = of.calibration.load()
+    found: EngineCalibration = validation.calibration.load()
     return found.native

@@ -101,7 +101,13 @@ def calibrate_engine(
     fitted, held = divided([_observation(r, s, origin) for r, s in zip(rows, runs, strict=True)],
                             rows, share)  # fmt: skip
     parameters = _parameters(system, runs)
-    found = fit_few(parameters, fitted, Prediction(system), lambda one: one.at["facts"], progress)
+    found = fit_few(
+        parameters,
+        fitted,
+        Prediction(system),
+        lambda observation: observation.at["facts"],
+        progress,
+    )
     residuals = tuple(
         Residual(one, which, *figures)
         for which, ones in ((FITTED, fitted), (HELD_OUT, held))
@@ -129,10 +135,10 @@ class Prediction:
         self.system, self.profile = system.name, system.profile
         self._kept: dict[tuple[str, tuple[tuple[Key, float], ...]], float] = {}
 
-    def __call__(self, values: Mapping[Key, float], of: Observation) -> float:
+    def __call__(self, values: Mapping[Key, float], observation: Observation) -> float:
         """Operations per second."""
-        run: Scenario = of.at["run"]
-        facts = of.at["facts"]
+        run: Scenario = observation.at["run"]
+        facts = observation.at["facts"]
         seen = tuple((key, value) for key, value in values.items() if key in facts)
         if (run.hash, seen) not in self._kept:
             profile = self.profile.model_validate({key[1]: value for key, value in seen})
@@ -161,28 +167,33 @@ def profile_yaml(found: EngineFit, name: str) -> str:
     text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=WORDS_PER_LINE)
     lines = [
         yaml.safe_dump(
-            {fact: dict(said)}, sort_keys=False, allow_unicode=True, default_flow_style=True,
+            {fact: dict(description)}, sort_keys=False, allow_unicode=True, default_flow_style=True,
             width=math.inf,
         ).strip()[1:-1]
-        for fact, said in found.facts.items()
+        for fact, description in found.facts.items()
     ]  # fmt: skip
     return text + "facts:\n" + "".join(f"  {line}\n" for line in lines)
 
 
 def _own_engines() -> list[OwnEngine]:
-    engines = (of.calibration.load().own for of in validations() if of.calibration is not None)
+    engines = (
+        validation.calibration.load().own
+        for validation in validations()
+        if validation.calibration is not None
+    )
     return [own for own in engines if own is not None]
 
 
 def _fitted_system(whole: Scenario, named: str | None) -> tuple[System, OwnEngine]:
     system = system_of(whole.system)
-    of = validation_of(system.name).calibration
-    own = None if of is None else of.load().own
+    calibration = validation_of(system.name).calibration
+    own = None if calibration is None else calibration.load().own
     if system.profile is None or own is None:
         raise InputError(
             "--scenario: engines of this kind are not fitted to throughputs",
             token=f"{named}, a system of kind {system.name}",
-            expected="a scenario such as " + ", ".join(one.scenario for one in _own_engines()),
+            expected="a scenario such as "
+            + ", ".join(engine.scenario for engine in _own_engines()),
         )
     if whole.workload.change_times(whole.horizon_s):
         raise InputError(
@@ -208,14 +219,14 @@ def _run(
             row.operation,
             f"one of {', '.join(operations)}, or another --scenario",
         )
-    said = [
+    lines = [
         f"workload.operations.{name}.share={float(name == row.operation):g}" for name in operations
     ]
-    said += own.settings(whole, row)
+    lines += own.settings(whole, row)
     try:
         run = scenario_of_document(
             base,
-            (*settings, *said, *(f"{path}={value}" for path, value in row.fields)),
+            (*settings, *lines, *(f"{path}={value}" for path, value in row.fields)),
             machine=machine,
             plane="flow",
         )
@@ -257,12 +268,12 @@ def divided(
     if share is not None and not 0.0 <= share <= 0.5:
         raise InputError("--held-out", token=f"{share:g}", expected="a share from 0 to 0.5")
     each = HELD_OUT_EACH if share is None else round(1.0 / share) if share else 0
-    order = {place: at for at, place in enumerate(dict.fromkeys(row.place for row in rows))}
+    order = {place: index for index, place in enumerate(dict.fromkeys(row.place for row in rows))}
     fitted: list[Observation] = []
     held: list[Observation] = []
-    for one, row in zip(ones, rows, strict=True):
-        group, at = divmod(order[row.place], each or 1)
-        (held if each and at == each - 1 - group % each else fitted).append(one)
+    for observation, row in zip(ones, rows, strict=True):
+        group, position = divmod(order[row.place], each or 1)
+        (held if each and position == each - 1 - group % each else fitted).append(observation)
     return fitted, held
 
 
@@ -277,16 +288,16 @@ def _parameters(system: System, runs: Sequence[Scenario]) -> list[Parameter]:
 
 
 def _facts(found: Fit) -> dict[str, dict[str, Any]]:
-    """As a profile has them: those that are not determined, or at a bound, marked as doubtful."""
+    """As a profile has them: those that are not determined, or at a bound, marked as uncertain."""
     facts: dict[str, dict[str, Any]] = {}
-    for key, one in found.estimates.items():
-        value = rounded(one.value)
+    for key, estimate in found.estimates.items():
+        value = rounded(estimate.value)
         facts[key[1]] = {
             "value": value,
-            "range": [min(rounded(one.low), value), max(rounded(one.high), value)],
+            "range": [min(rounded(estimate.low), value), max(rounded(estimate.high), value)],
             "source": "fitted; range: 95%",
         }
-        if one.at_bound:
+        if estimate.at_bound:
             facts[key[1]] |= {"doubtful": True}
     for left in found.left:
         value = rounded(left.parameter.start)

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...inputs import InputError, check_regular, parse_quantity
+from ...inputs import InputError, parse_quantity
 from ...inputs.fields import near
+from ...inputs.text_lines import text_lines
 
 SUFFIX = ".csv"
 BYTES_MAX, ROWS_MAX = 2**20, 500
@@ -63,26 +64,17 @@ class EngineRow:
         self, column: str, message: str, token: str | None = None, expected: str | None = None
     ) -> InputError:
         """The InputError for a column of this row; for the whole row where it has none such."""
-        at = self.columns.get(column, 1)
-        return InputError(message, self.file, self.line, at, token, expected)
+        size = self.columns.get(column, 1)
+        return InputError(message, self.file, self.line, size, token, expected)
 
 
 def load_rows(path: Path) -> tuple[EngineRow, ...]:
     """The rows of the file at ``path``; raises InputError with line and column."""
     name = str(path)
     try:
-        check_regular(path)
-        with open(path, "rb") as stream:
-            content = stream.read(BYTES_MAX + 1)
+        lines = text_lines(path, BYTES_MAX)
     except OSError as failure:
         raise InputError(f"cannot be read: {failure.strerror}", name) from None
-    if len(content) > BYTES_MAX:
-        raise InputError(f"too large: expected at most {BYTES_MAX:,} bytes", name)
-    try:
-        lines = content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as failure:
-        line = content.count(b"\n", 0, failure.start) + 1
-        raise InputError("not text", name, line, expected="UTF-8") from None
     rows = _split(lines, name)
     header = next(rows, None)
     if header is None:
@@ -108,9 +100,9 @@ def _split(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"not CSV: {failure}", name, line) from None
 
 
-def _begin(fields: list[str], at: int) -> int:
+def _begin(fields: list[str], index: int) -> int:
     """Where a field begins, from 1."""
-    return sum(len(field) + 1 for field in fields[:at]) + 1
+    return sum(len(field) + 1 for field in fields[:index]) + 1
 
 
 def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
@@ -119,8 +111,8 @@ def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
         if len(fields) == 1 and separator in fields[0]:
             raise InputError(f"columns divided by {called}", name, line, 1, None, "commas")
     meant: dict[str, str] = {}
-    for at, column in enumerate(names):
-        where = (name, line, _begin(fields, at))
+    for index, column in enumerate(names):
+        where = (name, line, _begin(fields, index))
         if column not in KNOWN and "." not in column:
             raise InputError(
                 "unknown column",
@@ -128,11 +120,15 @@ def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
                 column,
                 near(column, KNOWN) or f"one of {', '.join(KNOWN)}, or the path of a field",
             )
-        of = COUNTS.get(column, column)
-        if of in meant:
-            twice = "the same column twice" if meant[of] == column else f"{meant[of]} says it too"
+        counted = COUNTS.get(column, column)
+        if counted in meant:
+            twice = (
+                "the same column twice"
+                if meant[counted] == column
+                else f"{meant[counted]} says it too"
+            )
             raise InputError(twice, *where, column, "each once")
-        meant[of] = column
+        meant[counted] = column
     for column in REQUIRED:
         if column not in names:
             raise InputError(
@@ -153,7 +149,7 @@ def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
 def _row(names: list[str], fields: list[str], name: str, line: int) -> EngineRow:
     if len(fields) != len(names):
         raise InputError("wrong row", name, line, 1, ",".join(fields), f"{len(names)} fields")
-    columns = {column: _begin(fields, at) for at, column in enumerate(names)}
+    columns = {column: _begin(fields, index) for index, column in enumerate(names)}
     texts = {column: text.strip() for column, text in zip(names, fields, strict=True)}
 
     def refused(column: str, message: str, expected: str) -> InputError:

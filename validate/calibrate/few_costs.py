@@ -55,7 +55,7 @@ def fit_few(
         kept, unclear = determined(kept, jacobian[:, moving])
         out += unclear
         left += out
-        known |= {one.parameter.key: one.parameter.start for one in out}
+        known |= {parameter.parameter.key: parameter.parameter.start for parameter in out}
         if not kept:
             break
         tell(0.5 + 0.4 * len(left) / len(parameters))
@@ -65,7 +65,7 @@ def fit_few(
         widths: dict[str, float] = dict.fromkeys((o.kind for o in observations), 1.0)
         widths = widths_of(kept, observations, known, sensitive, widths)
         found = finished(kept, left, observations, known, sensitive, widths)
-        worst = max(found.estimates.values(), key=lambda one: one.half)
+        worst = max(found.estimates.values(), key=lambda estimate: estimate.half)
         if worst.half <= HALF_MAX:
             tell(1.0)
             return found
@@ -92,4 +92,4 @@ def _times_faster(
     observations: Sequence[Observation], starts: Mapping[Key, float], predict: Predict
 ) -> float:
     """How many times as fast the median row is as it should be."""
-    return median(one.value / predict(starts, one) for one in observations)
+    return median(observation.value / predict(starts, observation) for observation in observations)

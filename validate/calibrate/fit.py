@@ -65,16 +65,16 @@ def fit(
         active, observations, predict, lambda part: report(0.3 + 0.3 * part)
     )
     tried = list(reversed(left))
-    for at, one in enumerate(tried):
-        again = _taken_in(one.parameter, active, observations, known, predict)
+    for index, candidate in enumerate(tried):
+        again = _taken_in(candidate.parameter, active, observations, known, predict)
         if again is not None:
-            active, known = [*active, one.parameter], again
-            left.remove(one)
-        report(0.6 + 0.3 * (at + 1) / len(tried))
+            active, known = [*active, candidate.parameter], again
+            left.remove(candidate)
+        report(0.6 + 0.3 * (index + 1) / len(tried))
     while True:
         known, widths = _widened(active, observations, known, predict)
         result = finished(active, [*left, *insensitive], observations, known, predict, widths)
-        worst = max(result.estimates.values(), key=lambda one: one.half)
+        worst = max(result.estimates.values(), key=lambda estimate: estimate.half)
         if worst.half <= HALF_MAX or len(active) == 1:
             report(1.0)
             return result
@@ -100,7 +100,7 @@ def _settled(
     """
     kept, left = list(active), list[Undetermined]()
     known = {p.key: p.start for p in kept}
-    for at in range(ROUNDS_MAX):
+    for round_number in range(ROUNDS_MAX):
         sigma = np.array([sigma_of(o, known, predict) for o in observations])
         jacobian = jacobian_of(kept, observations, known, predict) / sigma[:, None]
         kept, dropped = determined(kept, jacobian)
@@ -112,7 +112,7 @@ def _settled(
             for p in kept
         )
         known |= found
-        report((at + 1) / ROUNDS_MAX)
+        report((round_number + 1) / ROUNDS_MAX)
         if dropped or moved >= 1e-4:
             continue
         here = _sensitivity(kept, observations, known, predict)
@@ -147,7 +147,7 @@ def _without(
     The curve is one thing: what is not known of it is what it began with.
     """
     any_curve = any(p.key[0] == "curve" for p in active)
-    starts = {one.parameter.key: one.parameter.start for one in dropped}
+    starts = {estimate.parameter.key: estimate.parameter.start for estimate in dropped}
     return {
         key: starts.get(key, value)
         for key, value in known.items()
@@ -168,11 +168,11 @@ def _sensitivity(
     """
     before = [predict(values, o) for o in observations]
     found: dict[Key, set[str]] = {}
-    for at, p in enumerate(active):
+    for index, p in enumerate(active):
         if report is not None:
-            report(at / len(active))
-        for way in (1.0, -1.0):
-            moved, _ = moved_by(values, p, 0.7 * way)
+            report(index / len(active))
+        for sign in (1.0, -1.0):
+            moved, _ = moved_by(values, p, 0.7 * sign)
             for o, b in zip(observations, before, strict=True):
                 if o.kind.core and not p.core:
                     continue
@@ -196,7 +196,7 @@ def _taken_in(
     What it began with may have been so far off that nothing depended on it there.
     """
     trial = next(block for block in blocks_of([*active, p], predict.groups) if p in block)
-    groups = set().union(*(predict.groups[one.key] for one in trial))
+    groups = set().union(*(predict.groups[parameter.key] for parameter in trial))
     ones = [o for o in observations if o.group in groups]
     for factor in RETRIES:
         start = min(max(p.start * factor, p.low), p.high) if p.log else p.start

@@ -27,23 +27,28 @@ def held_out(
     held: list[Observation] = []
     drawn: list[Observation] = []
     for source in sources:
-        for at, one in enumerate(source.observations):
-            if one.kind == THROUGHPUT:
-                held.append(one)
+        for index, observation in enumerate(source.observations):
+            if observation.kind == THROUGHPUT:
+                held.append(observation)
             elif share is None and source.held_out is not None:
-                (held if at in source.held_out else fitted).append(one)
+                (held if index in source.held_out else fitted).append(observation)
             else:
-                drawn.append(one)
-    kinds = sorted({one.kind for one in drawn})
+                drawn.append(observation)
+    kinds = sorted({observation.kind for observation in drawn})
     rng = np.random.default_rng(seed)
     for kind in kinds:
         ones = sorted(
-            (one for one in drawn if one.kind == kind),
-            key=lambda one: (one.origin.label, one.label, str(one.repetition_key), one.line or 0),
+            (observation for observation in drawn if observation.kind == kind),
+            key=lambda observation: (
+                observation.origin.label,
+                observation.label,
+                str(observation.repetition_key),
+                observation.line or 0,
+            ),
         )
         chosen = _chosen(ones, SHARE if share is None else share, rng)
-        for at, one in enumerate(ones):
-            (held if at in chosen else fitted).append(one)
+        for index, observation in enumerate(ones):
+            (held if index in chosen else fitted).append(observation)
     return fitted, held
 
 
@@ -51,20 +56,20 @@ def _chosen(ones: Sequence[Observation], share: float, rng: np.random.Generator)
     """Positions of those to hold out, as many as the share says and as may be."""
     wanted = int(share * len(ones) + 0.5)
     left: dict[str, int] = {}
-    for one in ones:
-        left[_place(one)] = left.get(_place(one), 0) + 1
+    for observation in ones:
+        left[_place(observation)] = left.get(_place(observation), 0) + 1
     found: set[int] = set()
-    for at in rng.permutation(len(ones)).tolist():
-        place = _place(ones[at])
+    for position in rng.permutation(len(ones)).tolist():
+        place = _place(ones[position])
         if len(found) < wanted and left[place] > 1:
-            found.add(at)
+            found.add(position)
             left[place] -= 1
     return found
 
 
-def _place(one: Observation) -> str:
+def _place(observation: Observation) -> str:
     """What determines the same parameter: a curve's points all do, pairs of nodes do not."""
-    ends = [f"{name}={one.at[name]}" for name in PLACES if name in one.at]
-    if one.at.get("threads") == 1:  # this alone tells what one core holds under way
+    ends = [f"{name}={observation.at[name]}" for name in PLACES if name in observation.at]
+    if observation.at.get("threads") == 1:  # this alone tells what one core holds under way
         ends.append("one thread")
-    return " ".join([one.kind, *ends])
+    return " ".join([observation.kind, *ends])

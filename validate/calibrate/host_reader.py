@@ -40,28 +40,28 @@ class HostReader:
         }
 
     def observation(
-        self, kind: Kind, one: Measurement, label: str, at: Mapping[str, Any], **more: Any
+        self, kind: Kind, measurement: Measurement, label: str, at: Mapping[str, Any], **more: Any
     ) -> Observation:
         """One figure, with its spread and its line."""
         mark = self.document.marks.get(("measurements", self.at))
-        value = one.value
+        value = measurement.value
         return Observation(
             kind,
             label,
             value.value,
             value.unit,
             self.origin,
-            spread=spread_of(one),
+            spread=spread_of(measurement),
             at=at,
             line=mark[0] if mark else None,
             **more,
         )
 
-    def ends(self, one: Measurement) -> dict[str, int]:
+    def ends(self, measurement: Measurement) -> dict[str, int]:
         """Node and home; of a host with one node they go without saying."""
         first = next((n.id for n in self.machine.nodes if n.cores), self.machine.nodes[0].id)
-        node = one.parameters.node if one.parameters.node is not None else first
-        home = one.parameters.home if one.parameters.home is not None else node
+        node = measurement.parameters.node if measurement.parameters.node is not None else first
+        home = measurement.parameters.home if measurement.parameters.home is not None else node
         return {"node": node, "home": home}
 
     def sizes(self) -> list[tuple[int, float, float]]:
@@ -87,18 +87,18 @@ class HostReader:
         return max(own, default=0.0)
 
 
-def spread_of(one: Measurement) -> float:
+def spread_of(measurement: Measurement) -> float:
     """Relative standard deviation of the figure: by its quartiles, as if it were normal."""
-    if one.quartiles is None:
+    if measurement.quartiles is None:
         return 0.01
-    low, high = one.quartiles
-    spread = (high.value - low.value) / QUARTILES / max(one.value.value, 1e-300)
-    return max(spread, 0.005) * (NOISY if one.noisy else 1.0)
+    low, high = measurement.quartiles
+    spread = (high.value - low.value) / QUARTILES / max(measurement.value.value, 1e-300)
+    return max(spread, 0.005) * (NOISY if measurement.noisy else 1.0)
 
 
-def size_of(one: Measurement) -> float | None:
+def size_of(measurement: Measurement) -> float | None:
     """Bytes that it is of; None where that is not said."""
-    return one.parameters.size.value if one.parameters.size is not None else None
+    return measurement.parameters.size.value if measurement.parameters.size is not None else None
 
 
 def bytes_text(size: float) -> str:

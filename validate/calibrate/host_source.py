@@ -51,11 +51,11 @@ def read_measured(document: Document) -> Measured:
         readers |= engine.readers
     found: list[Observation] = []
     unused: Counter[str] = Counter()
-    for reader.at, one in enumerate(description.measurements):
-        read = readers.get(one.name)
+    for reader.at, measurement in enumerate(description.measurements):
+        read = readers.get(measurement.name)
         result: Observation | str = NO_PARAMETER
         if read is not None:
-            result = read(reader, one) if one.value.value > 0 else TAKES_NONE
+            result = read(reader, measurement) if measurement.value.value > 0 else TAKES_NONE
         if isinstance(result, str):
             if result:
                 unused[result] += 1
@@ -67,99 +67,105 @@ def read_measured(document: Document) -> Measured:
     return Measured(reader.origin, tuple(found), dict(unused), processor=processor)
 
 
-def _memory_latency(reader: HostReader, one: Measurement) -> Observation | str:
-    ends = reader.ends(one)
+def _memory_latency(reader: HostReader, measurement: Measurement) -> Observation | str:
+    ends = reader.ends(measurement)
     label = f"idle latency, {ends['node']} from {ends['home']}"
-    return reader.observation(IDLE, one, label, ends, size_bytes=size_of(one))
+    return reader.observation(IDLE, measurement, label, ends, size_bytes=size_of(measurement))
 
 
-def _latency(reader: HostReader, one: Measurement) -> Observation | str:
-    size, sizes = size_of(one) or 0.0, reader.sizes()
-    ends = reader.ends(one)
+def _latency(reader: HostReader, measurement: Measurement) -> Observation | str:
+    size, sizes = size_of(measurement) or 0.0, reader.sizes()
+    ends = reader.ends(measurement)
     for level, low, high in sizes:
         if low <= size <= high:
             at = {"node": ends["node"], "level": level}
             label = f"L{level} cache latency, {bytes_text(size)}"
-            return reader.observation(CACHE, one, label, at, size_bytes=size)
+            return reader.observation(CACHE, measurement, label, at, size_bytes=size)
     node = next((n for n in reader.machine.nodes if n.id == ends["node"]), None)
     last = max((cache.size_bytes for cache in node.caches), default=0.0) if node else 0.0
     if size >= MEMORY_CACHES * last:
         label = f"idle latency, {ends['node']} from {ends['home']}, {bytes_text(size)}"
-        return reader.observation(IDLE, one, label, ends, size_bytes=size)
+        return reader.observation(IDLE, measurement, label, ends, size_bytes=size)
     return BETWEEN
 
 
-def _cache_latency(reader: HostReader, one: Measurement) -> Observation | str:
-    at = {"node": reader.ends(one)["node"], "level": one.parameters.level}
-    label = f"L{one.parameters.level} cache latency"
-    return reader.observation(CACHE, one, label, at, size_bytes=size_of(one))
+def _cache_latency(reader: HostReader, measurement: Measurement) -> Observation | str:
+    at = {"node": reader.ends(measurement)["node"], "level": measurement.parameters.level}
+    label = f"L{measurement.parameters.level} cache latency"
+    return reader.observation(CACHE, measurement, label, at, size_bytes=size_of(measurement))
 
 
-def _read(reader: HostReader, one: Measurement) -> Observation | str:
-    ends = reader.ends(one)
-    threads = one.parameters.threads
+def _read(reader: HostReader, measurement: Measurement) -> Observation | str:
+    ends = reader.ends(measurement)
+    threads = measurement.parameters.threads
     label = f"read bandwidth, {ends['node']} from {ends['home']}"
     if threads is not None:
         label += f", {threads} thread{'s' if threads != 1 else ''}"
-    return reader.observation(READ, one, label, {**ends, "threads": threads})
+    return reader.observation(READ, measurement, label, {**ends, "threads": threads})
 
 
-def _machine_read(reader: HostReader, one: Measurement) -> Observation | str:
-    return reader.observation(MACHINE_READ, one, "read bandwidth of the machine", {})
+def _machine_read(reader: HostReader, measurement: Measurement) -> Observation | str:
+    return reader.observation(MACHINE_READ, measurement, "read bandwidth of the machine", {})
 
 
-def _random(reader: HostReader, one: Measurement) -> Observation | str:
+def _random(reader: HostReader, measurement: Measurement) -> Observation | str:
     return reader.observation(
-        RANDOM, one, "random reads of one core", reader.ends(one), size_bytes=size_of(one)
+        RANDOM,
+        measurement,
+        "random reads of one core",
+        reader.ends(measurement),
+        size_bytes=size_of(measurement),
     )
 
 
-def _loaded(reader: HostReader, one: Measurement) -> Observation | str:
-    load = reader.by_delay.get((one.parameters.threads, one.parameters.delay))
+def _loaded(reader: HostReader, measurement: Measurement) -> Observation | str:
+    load = reader.by_delay.get((measurement.parameters.threads, measurement.parameters.delay))
     if load is None:
         return "without the bandwidth that goes with it"
     label = f"loaded latency at {load.value.value / 1e9:.4g} GB/s"
     at = {"load": load.value.value}
-    return reader.observation(LOADED, one, label, at, load_spread=spread_of(load))
+    return reader.observation(LOADED, measurement, label, at, load_spread=spread_of(load))
 
 
-def _mix(reader: HostReader, one: Measurement) -> Observation | str:
-    traffic = TRAFFICS.get(str(one.parameters.traffic))
+def _mix(reader: HostReader, measurement: Measurement) -> Observation | str:
+    traffic = TRAFFICS.get(str(measurement.parameters.traffic))
     if traffic is None or traffic.mix is None:
         return NO_PARAMETER
     name, written = traffic.mix, traffic.written
     if written > 0.5:
         return "only writes: the memory bus has no turnaround"
-    node = reader.ends(one)["home"]
+    node = reader.ends(measurement)["home"]
     reads = [
         m.value.value
         for m in reader.description.measurements
         if m.name == "memory.bandwidth" and reader.ends(m) == {"node": node, "home": node}
     ]
-    if reads and one.value.value > 1.1 * max(reads):
+    if reads and measurement.value.value > 1.1 * max(reads):
         return SLOTS
     several = len(reader.machine.nodes) > 1
     label = f"{name}{f', node {node}' if several else ''}"
-    return reader.observation(MIX, one, label, {"written": written, "name": name, "node": node})
+    return reader.observation(
+        MIX, measurement, label, {"written": written, "name": name, "node": node}
+    )
 
 
-def _line(reader: HostReader, one: Measurement) -> Observation | str:
+def _line(reader: HostReader, measurement: Measurement) -> Observation | str:
     """A message between two cores of a node, or what atomic operations make of it."""
-    threads = one.parameters.threads or 2
-    if one.name != "message.latency":
+    threads = measurement.parameters.threads or 2
+    if measurement.name != "message.latency":
         if threads == 1:
-            return reader.observation(ATOMIC, one, f"{one.name}, one thread", {})
-        at = {"operation": one.name, "threads": threads}
-        return reader.observation(LINE, one, f"{one.name}, {threads} threads", at)
-    cpu, peer = one.parameters.cpu, one.parameters.peer
+            return reader.observation(ATOMIC, measurement, f"{measurement.name}, one thread", {})
+        at = {"operation": measurement.name, "threads": threads}
+        return reader.observation(LINE, measurement, f"{measurement.name}, {threads} threads", at)
+    cpu, peer = measurement.parameters.cpu, measurement.parameters.peer
     if reader.node_of(cpu) != reader.node_of(peer):
         return "between nodes: the cost model takes the latency of their memory"
     at = {"operation": "message", "threads": 2}
-    return reader.observation(LINE, one, f"message between cores {cpu} and {peer}", at)
+    return reader.observation(LINE, measurement, f"message between cores {cpu} and {peer}", at)
 
 
-def _word_add(reader: HostReader, one: Measurement) -> Observation | str:
-    return reader.observation(ATOMIC, one, "an atomic add to a word of shared memory", {})
+def _word_add(reader: HostReader, measurement: Measurement) -> Observation | str:
+    return reader.observation(ATOMIC, measurement, "an atomic add to a word of shared memory", {})
 
 
 READERS: Mapping[str, Reader] = {
@@ -170,12 +176,12 @@ READERS: Mapping[str, Reader] = {
     "read-bandwidth": _read,
     "machine.bandwidth": _machine_read,
     "random_reads": _random,
-    "outstanding_misses": lambda reader, one: DERIVED,
-    "streaming_misses": lambda reader, one: DERIVED,
+    "outstanding_misses": lambda reader, measurement: DERIVED,
+    "streaming_misses": lambda reader, measurement: DERIVED,
     "loaded.latency": _loaded,
-    "loaded.bandwidth": lambda reader, one: "",  # stands with its latency
+    "loaded.bandwidth": lambda reader, measurement: "",  # stands with its latency
     "mix-bandwidth": _mix,
-    "stream-bandwidth": lambda reader, one: DERIVED,
+    "stream-bandwidth": lambda reader, measurement: DERIVED,
     "message.latency": _line,
     "fetch-add": _line,
     "cas-increment": _line,

@@ -70,18 +70,18 @@ class Fit:
         measurements is not in it.
         """
         values = self.values
-        at = self._logs(values, ones)
+        logs = self._logs(values, ones)
         more = np.zeros(len(ones))
         for p in self.assumed:
             moved, step = moved_by({p.key: p.start}, p, STEP)
-            more += ((self._logs({**values, **moved}, ones) - at) / step * p.doubt) ** 2
+            more += ((self._logs({**values, **moved}, ones) - logs) / step * p.doubt) ** 2
         found = []
-        for of, slopes, doubt in zip(ones, self.slopes(ones), more, strict=True):
-            value = self._predict(values, of)
+        for observation, slopes, doubt in zip(ones, self.slopes(ones), more, strict=True):
+            value = self._predict(values, observation)
             half = 0.0
             if value > 0:
-                excess = self.scatter.get(of.kind, 1.0) ** 2 - 1.0
-                misfit = excess * sigma_of(of, values, self._predict) ** 2
+                excess = self.scatter.get(observation.kind, 1.0) ** 2 - 1.0
+                misfit = excess * sigma_of(observation, values, self._predict) ** 2
                 half = _half_width(slopes, self.parts, misfit + float(doubt))
             found.append((value, value * math.exp(-half), value * math.exp(half)))
         return found
@@ -91,43 +91,50 @@ class Fit:
 
         One machine after the other, and of each all figures: to make one takes long.
         """
-        at = self._logs(self.values, ones)
+        logs = self._logs(self.values, ones)
         found = np.zeros((len(ones), len(self.estimates)))
         for k, estimate in enumerate(self.estimates.values()):
             moved, step = moved_by(self.values, estimate.parameter, STEP)
-            found[:, k] = (self._logs(moved, ones) - at) / step
+            found[:, k] = (self._logs(moved, ones) - logs) / step
         return found
 
     def _logs(self, values: Mapping[Key, float], ones: Sequence[Observation]) -> Floats:
         """(M,) logarithms of what is predicted; NaN where it is not above 0."""
-        found = np.array([self._predict(values, of) for of in ones], dtype=np.float64)
+        found = np.array(
+            [self._predict(values, observation) for observation in ones], dtype=np.float64
+        )
         return np.log(found, where=found > 0, out=np.full(len(ones), np.nan))
 
-    def half_width(self, of: Callable[[Mapping[Key, float]], float], more: float = 0.0) -> float:
+    def half_width(
+        self, figure: Callable[[Mapping[Key, float]], float], more: float = 0.0
+    ) -> float:
         """Half of the 95% interval of any function of the values, with a further variance."""
-        return _half_width(self._slopes_of(of), self.parts, more)
+        return _half_width(self._slopes_of(figure), self.parts, more)
 
-    def _slopes_of(self, of: Callable[[Mapping[Key, float]], float]) -> Floats:
-        at, slopes = of(self.values), []
+    def _slopes_of(self, figure: Callable[[Mapping[Key, float]], float]) -> Floats:
+        value, slopes = figure(self.values), []
         for estimate in self.estimates.values():
             moved, step = moved_by(self.values, estimate.parameter, STEP)
-            slopes.append((of(moved) - at) / step)
+            slopes.append((figure(moved) - value) / step)
         return np.array(slopes)
 
 
-def sigma_of(of: Observation, values: Mapping[Key, float], predict: Predict) -> float:
+def sigma_of(observation: Observation, values: Mapping[Key, float], predict: Predict) -> float:
     """Spread of the figure, with that of the load at which it was measured (effective variance)."""
-    if not of.load_spread:
-        return of.sigma
+    if not observation.load_spread:
+        return observation.sigma
     bounds = []
-    for factor in (math.exp(-of.load_spread), math.exp(of.load_spread)):
+    for factor in (math.exp(-observation.load_spread), math.exp(observation.load_spread)):
         moved = Observation(
-            of.kind, of.label, of.value, of.unit, of.origin, of.spread,
-            {**of.at, "load": of.at["load"] * factor},
+            observation.kind, observation.label, observation.value,
+            observation.unit, observation.origin, observation.spread,
+            {**observation.at, "load": observation.at["load"] * factor},
         )  # fmt: skip
         bounds.append(math.log(predict(values, moved)))
     # On one side a load beyond the peak tells nothing.
-    return math.hypot(of.sigma, max(abs(b - math.log(predict(values, of))) for b in bounds))
+    return math.hypot(
+        observation.sigma, max(abs(b - math.log(predict(values, observation))) for b in bounds)
+    )
 
 
 def widths_of(
@@ -196,20 +203,20 @@ def finished(
     estimates = {}
     for k, p in enumerate(active):
         half = _half_width(np.eye(len(active))[k], parts)
-        at = p.inside(values[p.key])
+        inside = p.inside(values[p.key])
         low, high = p.inside(p.low) if p.low > 0 or not p.log else -math.inf, p.inside(p.high)
         estimates[p.key] = Estimate(
             p,
             values[p.key],
-            max(p.outside(max(at - half, low)), p.low),
-            min(p.outside(min(at + half, high)), p.high),
+            max(p.outside(max(inside - half, low)), p.low),
+            min(p.outside(min(inside + half, high)), p.high),
             half,
-            min(at - low, high - at) < BOUND_NEAR,
+            min(inside - low, high - inside) < BOUND_NEAR,
         )
-    assumed = tuple(one.parameter for one in left if one.parameter.doubt)
+    assumed = tuple(left_out.parameter for left_out in left if left_out.parameter.doubt)
     return Fit(
         estimates, tuple(left), scatter, tuple(parts), assumed, known,
-        lambda of_values, of: predict({**known, **of_values}, of),
+        lambda of_values, observation: predict({**known, **of_values}, observation),
     )  # fmt: skip
 
 

@@ -61,30 +61,31 @@ class Writer:
         rows = list(base.distance_classes)
         for what, field in (("latency", "pair_latency"), ("bandwidth", "pair_bandwidth")):
             found = [
-                (one, value)
-                for one in self.classes
-                if (value := self.quantities.get((what, one.name))) is not None
+                (pair_class, value)
+                for pair_class in self.classes
+                if (value := self.quantities.get((what, pair_class.name))) is not None
             ]
             matrix = getattr(base, field)
             if matrix is None and any(
-                not one.local and self._class_of(one) is None for one, _ in found
+                not pair_class.local and self._class_of(pair_class) is None
+                for pair_class, _ in found
             ):
                 matrix = self._known_pairs(what)
-            for one, value in found:
-                row = self._class_of(one)
+            for pair_class, value in found:
+                row = self._class_of(pair_class)
                 if row is not None:
                     rows[row] = rows[row].model_copy(update={what: value})
                 if matrix is not None:
-                    matrix = _filled(matrix, one, value)
+                    matrix = _filled(matrix, pair_class, value)
             if matrix is not None:
                 changes[field] = matrix
         if rows:
             changes["distance_classes"] = tuple(rows)
         return changes
 
-    def _class_of(self, one: PairClass) -> int | None:
+    def _class_of(self, pair_class: PairClass) -> int | None:
         """The distance class that holds for these pairs."""
-        row = int(self.machine.distance_class[one.mask][0])
+        row = int(self.machine.distance_class[pair_class.mask][0])
         return row if row >= 0 else None
 
     def _known_pairs(self, what: str) -> Matrix:
@@ -99,10 +100,10 @@ class Writer:
     def _node_type(self, name: str, kind: Any) -> Any:
         changes: dict[str, Any] = {}
         memory: dict[str, Any] = {}
-        for one in self.classes:
-            if one.local and name in self._types(one):
+        for pair_class in self.classes:
+            if pair_class.local and name in self._types(pair_class):
                 for what in ("latency", "bandwidth"):
-                    if (value := self.quantities.get((what, one.name))) is not None:
+                    if (value := self.quantities.get((what, pair_class.name))) is not None:
                         memory[what] = value
         for key, field in (("misses", "outstanding_misses"), ("streaming", "streaming_misses")):
             if (value := self.quantities.get((key, name))) is not None:
@@ -121,9 +122,9 @@ class Writer:
             changes["caches"] = caches
         return kind.model_copy(update=changes)
 
-    def _types(self, one: PairClass) -> set[str]:
+    def _types(self, pair_class: PairClass) -> set[str]:
         """Types of the nodes whose own pairs are of this class."""
-        ids = {self.machine.nodes[k].id for k in np.flatnonzero(np.diag(one.mask)).tolist()}
+        ids = {self.machine.nodes[k].id for k in np.flatnonzero(np.diag(pair_class.mask)).tolist()}
         found = set()
         for group in self.machine.description.nodes:
             first, last = group.id_range()
@@ -165,9 +166,9 @@ def curve_points(fit: Fit, machine: Machine, text: str) -> list[LoadedPoint]:
     return points
 
 
-def _filled(matrix: Matrix, one: PairClass, value: Quantity) -> Matrix:
+def _filled(matrix: Matrix, pair_class: PairClass, value: Quantity) -> Matrix:
     return tuple(
-        tuple(value if one.mask[i, j] else old for j, old in enumerate(row))
+        tuple(value if pair_class.mask[i, j] else old for j, old in enumerate(row))
         for i, row in enumerate(matrix)
     )
 

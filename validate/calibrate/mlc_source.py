@@ -60,31 +60,17 @@ def read_mlc(source: Source, machine: Machine, *, force: bool = False) -> Measur
     origin = Origin(source.name, source.label(), _date(source.name))
     found = [
         Observation(
-            IDLE,
-            f"idle latency, {i} from {j}",
-            value,
-            "s",
-            origin,
-            at={"node": i, "home": j},
-            line=line,
+            kind, f"{what}, {i} from {j}", value, unit, origin, at={"node": i, "home": j}, line=line
         )
-        for i, j, value, line in printed.latency
-    ]
-    found += [
-        Observation(
-            READ,
-            f"read bandwidth, {i} from {j}",
-            value,
-            "B/s",
-            origin,
-            at={"node": i, "home": j},
-            line=line,
+        for kind, what, unit, table in (
+            (IDLE, "idle latency", "s", printed.latency),
+            (READ, "read bandwidth", "B/s", printed.bandwidth),
         )
-        for i, j, value, line in printed.bandwidth
+        for i, j, value, line in table
     ]
     held_out = set()
-    for at, (point, line) in enumerate(printed.loaded):
-        if at % 2:
+    for index, (point, line) in enumerate(printed.loaded):
+        if index % 2:
             held_out.add(len(found))
         found.append(
             Observation(

@@ -75,14 +75,14 @@ class NativeRun:
         return self.scenario.hash
 
 
-def native_throughput(candidate: Tried, of: Observation) -> float:
+def native_throughput(candidate: Tried, observation: Observation) -> float:
     """Operations per second."""
-    run: NativeRun = of.at["run"]
-    share = run.scenario.workload.at(0.0).operations[of.at["operation"]].share
+    run: NativeRun = observation.at["run"]
+    share = run.scenario.workload.at(0.0).operations[observation.at["operation"]].share
     return run.steady(candidate).units_per_s * share
 
 
-def native_step_s(candidate: Tried, of: Observation) -> float:
+def native_step_s(candidate: Tried, observation: Observation) -> float:
     """Time of a worker for its part of a command, in one of its steps."""
-    run: NativeRun = of.at["run"]
-    return run.steady(candidate).step_s.get(of.at["step"], float("nan"))
+    run: NativeRun = observation.at["run"]
+    return run.steady(candidate).step_s.get(observation.at["step"], float("nan"))

@@ -167,18 +167,23 @@ def _pair_parameters(
     machine: Machine, classes: tuple[PairClass, ...], costs: CostModel
 ) -> list[Parameter]:
     found = []
-    for one in classes:
-        latency = _mean(machine.latency_ns[one.mask]) or LATENCY_START_S * 1e9
-        bandwidth = machine.bandwidth_Bps[one.mask]
-        if one.local:
-            bandwidth = costs.memory_Bps[one.mask.any(axis=0)]
+    for pair_class in classes:
+        latency = _mean(machine.latency_ns[pair_class.mask]) or LATENCY_START_S * 1e9
+        bandwidth = machine.bandwidth_Bps[pair_class.mask]
+        if pair_class.local:
+            bandwidth = costs.memory_Bps[pair_class.mask.any(axis=0)]
         found += [
             Parameter(
-                ("latency", one.name), f"latency {one.name}", "s", latency * 1e-9, 1e-10, 1e-4
+                ("latency", pair_class.name),
+                f"latency {pair_class.name}",
+                "s",
+                latency * 1e-9,
+                1e-10,
+                1e-4,
             ),
             Parameter(
-                ("bandwidth", one.name),
-                f"bandwidth {one.name}",
+                ("bandwidth", pair_class.name),
+                f"bandwidth {pair_class.name}",
                 "B/s",
                 _mean(bandwidth) or BANDWIDTH_START_BPS,
                 1e6,
@@ -213,11 +218,11 @@ def _node_parameters(machine: Machine, name: str) -> list[Parameter]:
     ]
     node = nodes[0]
     several = len(set(node_types(machine))) > 1
-    of = f" of {name}" if several else ""
+    suffix = f" of {name}" if several else ""
     found = [
         Parameter(
             ("cache", name, str(cache.level)),
-            f"latency of the L{cache.level} cache{of}",
+            f"latency of the L{cache.level} cache{suffix}",
             "s",
             cache.latency_ns * 1e-9 if cache.latency_ns else CACHE_START_S,
             1e-11,
@@ -229,7 +234,7 @@ def _node_parameters(machine: Machine, name: str) -> list[Parameter]:
         found += [
             Parameter(
                 ("misses", name),
-                f"outstanding misses{of}",
+                f"outstanding misses{suffix}",
                 "1",
                 node.outstanding_misses or ASSUMED_OUTSTANDING_MISSES,
                 1.0,
@@ -237,7 +242,7 @@ def _node_parameters(machine: Machine, name: str) -> list[Parameter]:
             ),
             Parameter(
                 ("streaming", name),
-                f"streaming misses{of}",
+                f"streaming misses{suffix}",
                 "1",
                 node.streaming_misses or ASSUMED_STREAMING_MISSES,
                 1.0,
@@ -248,7 +253,7 @@ def _node_parameters(machine: Machine, name: str) -> list[Parameter]:
         found.append(
             Parameter(
                 ("turnaround", name),
-                f"write turnaround{of}",
+                f"write turnaround{suffix}",
                 "1",
                 ASSUMED_WRITE_TURNAROUND
                 if node.write_turnaround is None

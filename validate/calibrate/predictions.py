@@ -33,31 +33,33 @@ from .observation import (
 from .words_between_cores import atomic_s, line_s
 
 
-def predict(candidate: Candidate, of: Observation) -> float:
-    """The figure in the unit of ``of``; NaN where the machine does not tell it."""
-    prediction = PREDICTIONS.get(of.kind) or _of_engines()[of.kind]
-    return prediction(candidate, of)
+def predict(candidate: Candidate, observation: Observation) -> float:
+    """The figure in the unit of ``observation``; NaN where the machine does not tell it."""
+    prediction = PREDICTIONS.get(observation.kind) or _of_engines()[observation.kind]
+    return prediction(candidate, observation)
 
 
-def _idle(candidate: Candidate, of: Observation) -> float:
-    return float(candidate.machine.latency_ns[_ends(candidate, of)]) * 1e-9
+def _idle(candidate: Candidate, observation: Observation) -> float:
+    return float(candidate.machine.latency_ns[_ends(candidate, observation)]) * 1e-9
 
 
-def _cache(candidate: Candidate, of: Observation) -> float:
-    cache = candidate.machine.nodes[candidate.ids[of.at["node"]]].cache(of.at["level"])
+def _cache(candidate: Candidate, observation: Observation) -> float:
+    cache = candidate.machine.nodes[candidate.ids[observation.at["node"]]].cache(
+        observation.at["level"]
+    )
     return float("nan") if cache is None or cache.latency_ns is None else cache.latency_ns * 1e-9
 
 
-def _read(candidate: Candidate, of: Observation) -> float:
+def _read(candidate: Candidate, observation: Observation) -> float:
     """So many cores of a node stream from a home: what their slots hold, up to what memory or the
     way there delivers. All cores, where their number is not given.
     """
-    costs, (i, j) = candidate.costs, _ends(candidate, of)
+    costs, (i, j) = candidate.costs, _ends(candidate, observation)
     most = float(costs.memory_Bps[j])
     if i != j:
         pair = float(candidate.machine.bandwidth_Bps[i, j])
         most = pair if np.isnan(most) else min(pair, most)
-    threads = of.at.get("threads")
+    threads = observation.at.get("threads")
     if threads is None or not costs.cores[i] or threads >= costs.cores[i]:
         return most
     slots, idle_s = float(costs.streaming_misses[i]), float(costs.idle_s[i, j])
@@ -72,33 +74,33 @@ def _read(candidate: Candidate, of: Observation) -> float:
     return most if left(most) >= 0 else float(brentq(left, 0.0, most, rtol=1e-12))
 
 
-def _machine_read(candidate: Candidate, of: Observation) -> float:
+def _machine_read(candidate: Candidate, observation: Observation) -> float:
     return peak_Bps(candidate.machine)
 
 
-def _loaded(candidate: Candidate, of: Observation) -> float:
-    load = min(of.at["load"] / peak_Bps(candidate.machine), 1.0)
+def _loaded(candidate: Candidate, observation: Observation) -> float:
+    load = min(observation.at["load"] / peak_Bps(candidate.machine), 1.0)
     return candidate.base_s * float(np.interp(load, *candidate.costs.loaded_latency))
 
 
-def _mix(candidate: Candidate, of: Observation) -> float:
+def _mix(candidate: Candidate, observation: Observation) -> float:
     """Peak bandwidth of one node, or of all, where this share of all lines are writes."""
-    each = candidate.costs.mixed_memory_Bps(of.at["written"])
-    if "node" in of.at:
-        return float(each[candidate.ids[of.at["node"]]])
+    each = candidate.costs.mixed_memory_Bps(observation.at["written"])
+    if "node" in observation.at:
+        return float(each[candidate.ids[observation.at["node"]]])
     has_memory = [node.memory_bytes != 0 for node in candidate.machine.nodes]
     return float(each[has_memory].sum())
 
 
-def _random(candidate: Candidate, of: Observation) -> float:
+def _random(candidate: Candidate, observation: Observation) -> float:
     """Independent loads of one core: as many under way as it can have (Little's law)."""
-    i, j = _ends(candidate, of)
+    i, j = _ends(candidate, observation)
     costs = candidate.costs
     return float(costs.misses[i] / costs.cores[i] / costs.idle_s[i, j])
 
 
-def _ends(candidate: Candidate, of: Observation) -> tuple[int, int]:
-    return candidate.ids[of.at["node"]], candidate.ids[of.at["home"]]
+def _ends(candidate: Candidate, observation: Observation) -> tuple[int, int]:
+    return candidate.ids[observation.at["node"]], candidate.ids[observation.at["home"]]
 
 
 PREDICTIONS: Mapping[Kind, Callable[[Candidate, Observation], float]] = {
@@ -131,7 +133,11 @@ def without_costs_unknown(measured: Measured, machine: Machine) -> Measured:
     A factor on a cost of 0 moves nothing: such steps take less than a clock tells.
     """
     own = Candidate(machine, (), {})
-    used = [one for one in measured.observations if not one.kind.scaled or predict(own, one) > 0]
+    used = [
+        observation
+        for observation in measured.observations
+        if not observation.kind.scaled or predict(own, observation) > 0
+    ]
     lost = len(measured.observations) - len(used)
     if not lost:
         return measured

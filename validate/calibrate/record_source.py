@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ...inputs import InputError
-from ...sim.run.record import HEAD_FILE, Record, load_record
-from ...sim.run.scenario import NATIVE, scenario_from_settings
+from ...sim.run.plane_names import NATIVE
+from ...sim.run.record import Record, load_record
+from ...sim.run.record_files import HEAD_FILE
+from ...sim.run.scenario import scenario_from_settings
 from ...sim.systems.registry import default_kind, system_named
 from ...topologies.machine import Machine
 from .candidate import Candidate
@@ -20,7 +22,7 @@ from .engine_calibration import native_steps
 from .native_prediction import NativeRun, native_step_s
 from .observation import STEP, THROUGHPUT, Measured, Observation, Origin
 
-NOT_PLAYED = "a step that the flow plane does not play in such a run"
+NOT_PLAYED = "a step that the flow plane does not take in such a run"
 # Relative standard deviation of a figure of one run alone, and the least of several.
 ONE_RUN, RUNS_MIN = 0.03, 0.005
 
@@ -44,7 +46,7 @@ def read_native(path: Path, machine: Machine) -> Measured:
         return Measured(origin, (), {"of a workload that changes": len(record.throughput)})
     steps = _steps(record, engine.steps, run, origin)
     own = Candidate(machine, (), {})
-    found = [one for one in steps if native_step_s(own, one) > 0]
+    found = [step for step in steps if native_step_s(own, step) > 0]
     unused = {NOT_PLAYED: len(steps) - len(found)} if len(found) < len(steps) else {}
     for name, rate in record.throughput.items():
         if rate > 0:
@@ -89,7 +91,7 @@ def check_record(record: Record, file: str, machine: Machine) -> None:
 
 
 def _simulated(record: Record) -> Mapping[str, object]:
-    """The scenario's settings, for the flow plane, which plays no replications."""
+    """The scenario's settings, for the flow plane, which runs no replications."""
     return {**record.settings, "plane": "flow"}
 
 
@@ -104,7 +106,7 @@ def _steps(
         if name in step_of and isinstance(spent_ns, (int, float)) and spent_ns > 0:
             step = step_of[name]
             sums[step] = sums.get(step, 0.0) + float(spent_ns)
-    spreads = [_spread(of) for of in record.replicates.get("throughput", {}).values()]
+    spreads = [_spread(values) for values in record.replicates.get("throughput", {}).values()]
     return [
         Observation(
             STEP,

@@ -23,7 +23,7 @@ def validation_of(found: Calibration) -> Validation:
         f"{', '.join(source.origin.label for source in found.sources)}",
         answer=" ".join(_answer(found)),
         version=__version__,
-        rows=[_drawn(one) for one in found.residuals],
+        rows=[_drawn(residual) for residual in found.residuals],
         summaries=[_errors(found), _estimates(found)],
         tables=[_left(found), *_rows(found), _unused(found)],
         doubts=_doubts(found),
@@ -35,7 +35,7 @@ def validation_of(found: Calibration) -> Validation:
 
 
 def _answer(found: Calibration) -> Iterator[str]:
-    open_ones = sum(one.reason != INSENSITIVE for one in found.fit.left)
+    open_ones = sum(left_out.reason != INSENSITIVE for left_out in found.fit.left)
     yield (
         f"{count(len(found.fit.estimates), 'parameter')} fitted to "
         f"{count(len(found.of(FITTED)), 'measurement')}"
@@ -56,30 +56,30 @@ def _answer(found: Calibration) -> Iterator[str]:
 def _doubts(found: Calibration) -> list[str]:
     paths = found.before.doubtful
     if len(paths) > DOUBTS_MAX:
-        return [f"{len(paths)} doubtful values in the machine file, such as {paths[0]}"]
-    return [f"doubtful value in the machine file: {path}" for path in paths]
+        return [f"{len(paths)} uncertain values in the machine file, such as {paths[0]}"]
+    return [f"uncertain value in the machine file: {path}" for path in paths]
 
 
-def _drawn(one: Residual) -> Row:
-    of = one.observation
+def _drawn(residual: Residual) -> Row:
+    observation = residual.observation
     return Row(
-        of.label,
-        of.kind,
-        one.set,
-        of.unit,
-        of.value,
-        one.predicted,
-        of.interval,
-        (one.low, one.high),
-        of.size_bytes,
+        observation.label,
+        observation.kind,
+        residual.set,
+        observation.unit,
+        observation.value,
+        residual.predicted,
+        observation.interval,
+        (residual.low, residual.high),
+        observation.size_bytes,
     )
 
 
 def _errors(found: Calibration) -> Table:
     rows = []
     for which in (FITTED, HELD_OUT):
-        for kind in dict.fromkeys(one.observation.kind for one in found.of(which)):
-            ones = [one for one in found.of(which) if one.observation.kind == kind]
+        for kind in dict.fromkeys(residual.observation.kind for residual in found.of(which)):
+            ones = [residual for residual in found.of(which) if residual.observation.kind == kind]
             summary = error_summary(ones)
             if summary is None:
                 continue
@@ -91,7 +91,7 @@ def _errors(found: Calibration) -> Table:
                     Cell(str(len(ones))),
                     Cell(percent(middle, 1)),
                     Cell(percent(abs(worst.error), 1), worst.observation.label),
-                    Cell(str(sum(one.agrees for one in ones))),
+                    Cell(str(sum(residual.agrees for residual in ones))),
                 ]
             )
     return Table(
@@ -105,15 +105,15 @@ def _errors(found: Calibration) -> Table:
 
 def _estimates(found: Calibration) -> Table:
     rows = []
-    for key, one in found.fit.estimates.items():
-        unit = one.parameter.unit
+    for key, estimate in found.fit.estimates.items():
+        unit = estimate.parameter.unit
         rows.append(
             [
-                Cell(one.parameter.name),
+                Cell(estimate.parameter.name),
                 Cell(", ".join(found.fitted_to[key])),
-                Cell(value_text(one.parameter.start, unit)),
-                Cell(value_text(one.value, unit), "at its bound" if one.at_bound else ""),
-                Cell(f"{value_text(one.low, unit)} to {value_text(one.high, unit)}"),
+                Cell(value_text(estimate.parameter.start, unit)),
+                Cell(value_text(estimate.value, unit), "at its bound" if estimate.at_bound else ""),
+                Cell(f"{value_text(estimate.low, unit)} to {value_text(estimate.high, unit)}"),
             ]
         )
     return Table(
@@ -129,7 +129,7 @@ def _left(found: Calibration) -> Table:
     return Table(
         "Not determined, and unchanged",
         ("parameter", "why"),
-        [[Cell(one.parameter.name), Cell(one.reason)] for one in found.fit.left],
+        [[Cell(left_out.parameter.name), Cell(left_out.reason)] for left_out in found.fit.left],
         texts=2,
     )
 
@@ -141,25 +141,29 @@ def _rows(found: Calibration) -> Iterator[Table]:
             ("measurement", "from", "measured", "predicted", "error"),
             [
                 [
-                    Cell(one.observation.label),
-                    Cell(_place(one)),
-                    Cell(value_text(one.observation.value, one.observation.unit)),
+                    Cell(residual.observation.label),
+                    Cell(_place(residual)),
+                    Cell(value_text(residual.observation.value, residual.observation.unit)),
                     Cell(
-                        value_text(one.predicted, one.observation.unit),
-                        f"{value_text(one.low, one.observation.unit)} to "
-                        f"{value_text(one.high, one.observation.unit)}",
+                        value_text(residual.predicted, residual.observation.unit),
+                        f"{value_text(residual.low, residual.observation.unit)} to "
+                        f"{value_text(residual.high, residual.observation.unit)}",
                     ),
-                    Cell(signed_percent(one.error), bad=not one.agrees),
+                    Cell(signed_percent(residual.error), bad=not residual.agrees),
                 ]
-                for one in found.of(which)
+                for residual in found.of(which)
             ],
             texts=2,
         )
 
 
-def _place(one: Residual) -> str:
-    of = one.observation
-    return f"{of.origin.label}:{of.line}" if of.line else of.origin.label
+def _place(residual: Residual) -> str:
+    observation = residual.observation
+    return (
+        f"{observation.origin.label}:{observation.line}"
+        if observation.line
+        else observation.origin.label
+    )
 
 
 def _unused(found: Calibration) -> Table:

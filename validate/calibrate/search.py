@@ -28,22 +28,22 @@ class SensitivePrediction:
     predict: Predict
     groups: Mapping[Key, set[str]]
 
-    def __call__(self, values: Mapping[Key, float], of: Observation) -> float:
+    def __call__(self, values: Mapping[Key, float], observation: Observation) -> float:
         """The prediction itself."""
-        return self.predict(values, of)
+        return self.predict(values, observation)
 
 
 def moved_by(
     values: Mapping[Key, float], p: Parameter, step: float
 ) -> tuple[dict[Key, float], float]:
     """The values with one coordinate moved, away from a bound that is in the way; and by what."""
-    at = p.inside(values[p.key])
+    inside = p.inside(values[p.key])
     low = p.inside(p.low) if p.low > 0 or not p.log else -math.inf
     high = p.inside(p.high)
-    target = min(max(at + step, low), high)
-    if abs(target - at) < 0.5 * abs(step):
-        target = min(max(at - step, low), high)
-    return {**values, p.key: p.outside(target)}, target - at
+    target = min(max(inside + step, low), high)
+    if abs(target - inside) < 0.5 * abs(step):
+        target = min(max(inside - step, low), high)
+    return {**values, p.key: p.outside(target)}, target - inside
 
 
 def jacobian_of(
@@ -96,14 +96,14 @@ def blocks_of(active: Sequence[Parameter], groups: Mapping[Key, set[str]]) -> li
     """Parameters that share groups of measurements, directly or through others."""
     blocks: list[tuple[list[Parameter], set[str]]] = []
     for p in active:
-        joined, of = [p], set(groups[p.key])
+        joined, group = [p], set(groups[p.key])
         separate = []
         for block, others in blocks:
-            if of & others:
-                joined, of = [*block, *joined], of | others
+            if group & others:
+                joined, group = [*block, *joined], group | others
             else:
                 separate.append((block, others))
-        blocks = [*separate, (joined, of)]
+        blocks = [*separate, (joined, group)]
     return [block for block, _ in blocks]
 
 

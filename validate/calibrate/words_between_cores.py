@@ -40,14 +40,14 @@ def word_parameters(machine: Machine) -> list[Parameter]:
     return found
 
 
-def line_s(tried: Tried, of: Observation) -> float:
+def line_s(tried: Tried, observation: Observation) -> float:
     """A message between two cores, or an atomic operation of several on one line."""
     costs = tried.base.description.processes
     if costs is None or costs.line is None:
         return float("nan")
     line = tried.values.get(LINE_KEY, costs.line.value)
     each = tried.values.get(ATOMIC_KEY, costs.word_add.value)
-    operation, threads = of.at["operation"], of.at["threads"]
+    operation, threads = observation.at["operation"], observation.at["threads"]
     return line if operation == "message" else contended_s(operation, threads, line, each)
 
 
@@ -58,7 +58,7 @@ def contended_s(operation: str, threads: int, line_s: float, alone_s: float) -> 
     return threads * (hand_over_s + held_s) / (1.0 + held_s / alone_s)
 
 
-def atomic_s(tried: Tried, of: Observation) -> float:
+def atomic_s(tried: Tried, observation: Observation) -> float:
     """An atomic operation on a word that the core has."""
     costs = tried.base.description.processes
     start = float("nan") if costs is None else costs.word_add.value

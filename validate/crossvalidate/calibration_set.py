@@ -51,7 +51,7 @@ class CalibrationSet:
             "machine": self.machine.name,
             "host": None if host is None else host.model_dump(mode="json", exclude_none=True),
             "warnings": list(self.warnings),
-            "summary": [one.as_json() for one in self.errors],
+            "summary": [error.as_json() for error in self.errors],
             "rows": [row.as_json() for row in self.rows],
         }
 
@@ -72,8 +72,12 @@ def calibration_set(
     make_folder(folder)
     passes = 1 if quick else PASSES
     found = []
-    for at in range(passes):
-        share = None if progress is None else part_of(progress, at / passes, (at + 1) / passes)
+    for pass_number in range(passes):
+        share = (
+            None
+            if progress is None
+            else part_of(progress, pass_number / passes, (pass_number + 1) / passes)
+        )
         found.append(measure_pass(quick=quick, only=parts, progress=share))
         if found[-1].interrupted:
             raise KeyboardInterrupt

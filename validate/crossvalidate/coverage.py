@@ -1,6 +1,6 @@
 """Calibrated intervals: how wide a predicted interval must be to contain nine of ten measurements.
 
-The intervals that planes predict know of random draws and of doubtful facts, not of what the model
+The intervals that planes predict know of random draws and of uncertain facts, not of what the model
 itself is wrong by. How far measurements lay outside them in other runs says that: each interval is
 widened (or narrowed) by the quantile of these distances, relative to the value (conformalised
 quantile regression: Romano, Patterson and Candès, NeurIPS 2019). A row's own run is left out of
@@ -60,7 +60,7 @@ def coverage_of(rows: Sequence[Row]) -> list[Coverage]:
         chosen = [row for row in test if row.kind == kind]
         held, halves = 0, []
         for row in chosen:
-            widening = _widening([one for one in chosen if one.group != row.group])
+            widening = _widening([other for other in chosen if other.group != row.group])
             if widening is None:
                 break
             low = row.predicted.low * math.exp(-widening)
@@ -83,8 +83,8 @@ def _widening(others: Sequence[Row]) -> float | None:
         )
         for row in others
     )
-    at = math.ceil(LEVEL * (len(distances) + 1))
-    return distances[min(at, len(distances)) - 1]
+    rank = math.ceil(LEVEL * (len(distances) + 1))
+    return distances[min(rank, len(distances)) - 1]
 
 
 def _positive(row: Row) -> bool:

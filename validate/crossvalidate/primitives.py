@@ -33,7 +33,11 @@ Known = Callable[["_Model", Parameters], float | None]
 def primitive_rows(machine: Machine) -> Iterator[Row]:
     """A row of each figure of the machine file that the cost model can predict."""
     model = _Model(machine, CostModel(machine))
-    of_systems = {name: predict for of in validations() for name, predict in of.predicted.items()}
+    of_systems = {
+        name: predict
+        for validation in validations()
+        for name, predict in validation.predicted.items()
+    }
     for measurement in machine.description.measurements:
         name, given = measurement.name, measurement.parameters
         value: float | None = None
@@ -94,8 +98,8 @@ class _Model:
         if given.node != given.home or given.threads is None:
             return None
         node = self._node(given)
-        one = self.costs.streaming_misses[node] * LINE_BYTES / self.costs.idle_s[node, node]
-        return float(np.fmin(given.threads * one, self.costs.memory_Bps[node]))
+        core_Bps = self.costs.streaming_misses[node] * LINE_BYTES / self.costs.idle_s[node, node]
+        return float(np.fmin(given.threads * core_Bps, self.costs.memory_Bps[node]))
 
     def add_s(self, given: Parameters) -> float | None:
         """Additions to a word: of one core, or of several that take the line from one another."""
@@ -132,10 +136,10 @@ class _Model:
         measured alone, by the rule of double buffering.
         """
         alone = [
-            found.value.value
+            measurement.value.value
             for name in ("copies-ahead", "cached-scan")
-            for found in self.machine.description.measurements
-            if found.name == name and found.parameters == given
+            for measurement in self.machine.description.measurements
+            if measurement.name == name and measurement.parameters == given
         ]
         if len(alone) != 2 or given.size is None or given.buffer is None:
             return None

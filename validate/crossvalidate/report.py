@@ -103,18 +103,18 @@ def _errors(result: Result) -> Table:
         ERROR_COLUMNS,
         [
             [
-                Cell(one.set),
-                Cell(one.kind),
-                Cell(one.plane or "all"),
-                Cell(str(one.rows)),
-                Cell(percent(one.median, 1)),
-                Cell(percent(one.worst, 1)),
-                Cell(percent(one.near)),
-                Cell(percent(one.predicted_half, 1)),
-                Cell(percent(one.measured_half, 1)),
-                Cell(percent(one.held)),
+                Cell(error.set),
+                Cell(error.kind),
+                Cell(error.plane or "all"),
+                Cell(str(error.rows)),
+                Cell(percent(error.median, 1)),
+                Cell(percent(error.worst, 1)),
+                Cell(percent(error.near)),
+                Cell(percent(error.predicted_half, 1)),
+                Cell(percent(error.measured_half, 1)),
+                Cell(percent(error.held)),
             ]
-            for one in result.errors
+            for error in result.errors
         ],
         texts=3,
         note="Calibration set: primitives that the machine file was made of. Test set: real runs, "
@@ -152,8 +152,13 @@ def _failures(result: Result) -> Table:
         "Runs that failed",
         ("scenario", "plane", "round", "why"),
         [
-            [Cell(one.scenario), Cell(one.plane), Cell(str(one.round)), Cell(one.reason)]
-            for one in result.found.failures
+            [
+                Cell(failure.scenario),
+                Cell(failure.plane),
+                Cell(str(failure.round)),
+                Cell(failure.reason),
+            ]
+            for failure in result.found.failures
         ],
         texts=4,
     )
@@ -163,7 +168,10 @@ def _left_out(result: Result) -> Table:
     return Table(
         "Without a row",
         ("what", "of", "why"),
-        [[Cell(one.what), Cell(", ".join(one.runs)), Cell(one.reason)] for one in result.left_out],
+        [
+            [Cell(left_out.what), Cell(", ".join(left_out.runs)), Cell(left_out.reason)]
+            for left_out in result.left_out
+        ],
         texts=3,
     )
 

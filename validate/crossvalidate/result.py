@@ -112,12 +112,12 @@ class Result:
                 "near": NEAR,
                 "worst_error": WORST_MAX,
             },
-            "summary": [one.as_json() for one in self.errors],
-            "coverage": [one.as_json() for one in self.coverage],
+            "summary": [error.as_json() for error in self.errors],
+            "coverage": [covered.as_json() for covered in self.coverage],
             "checks": [check.as_json() for check in self.checks],
             "holds": self.holds,
             "rows": [row.as_json() for row in self.rows],
-            "left_out": [one.as_json() for one in self.left_out],
+            "left_out": [left_out.as_json() for left_out in self.left_out],
             "failures": [failure.as_json() for failure in self.found.failures],
         }
 

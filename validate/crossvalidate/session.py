@@ -16,9 +16,10 @@ from typing import Any, Protocol
 
 from ...inputs import InputError
 from ...inputs.errors import is_interrupt
+from ...sim.run.plane_names import NATIVE
 from ...sim.run.record import Record, part_at
 from ...sim.run.runner import run_scenario
-from ...sim.run.scenario import NATIVE, Scenario, scenario_from_settings
+from ...sim.run.scenario import Scenario, scenario_from_settings
 from ...sim.run.statistics import Interval
 from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, ticks
 from ..metrics import Metric
@@ -97,7 +98,7 @@ class Found:
     def _rows_of(self, case: Case) -> Iterator[Row]:
         measured = self.measured.get(case.name, [])
         for metric in case.metrics if measured else ():
-            values = [value for one in measured if (value := figure(metric, one)) is not None]
+            values = [value for record in measured if (value := figure(metric, record)) is not None]
             if not values:
                 continue
             for plane, record in self.predicted.get(case.name, {}).items():
@@ -124,7 +125,8 @@ class Found:
         """From the machine with the worse facts to that with the better, and, relative to these,
         as far as the confidence interval of the plane's own draws."""
         bounds = self.bounds.get(case.name, {}).get(plane, [])
-        values = [one for bound in bounds if (one := figure(metric, bound)) is not None]
+        predicted = (figure(metric, bound) for bound in bounds)
+        values = [bound for bound in predicted if bound is not None]
         low, high = metric.interval(record) or (value, value)
         if not value:
             return Interval(value, min([*values, low]), max([*values, high]))
@@ -135,7 +137,7 @@ class Found:
         )
 
     def left_out(self) -> list[LeftOut]:
-        """Figures without a row: predicted ones that no real run has, and planes that cannot play
+        """Figures without a row: predicted ones that no real run has, and planes that cannot run
         a case."""
         runs: dict[tuple[str, str], dict[str, None]] = {}
         for case in self.cases:
@@ -144,8 +146,8 @@ class Found:
             records = self.measured.get(case.name, [])
             predicted = self.predicted.get(case.name, {}).values()
             for metric in case.metrics if records else ():
-                has_figure = any(figure(metric, one) is not None for one in predicted)
-                if has_figure and all(figure(metric, one) is None for one in records):
+                has_figure = any(figure(metric, record) is not None for record in predicted)
+                if has_figure and all(figure(metric, record) is None for record in records):
                     what, why = _without(metric, records[-1])
                     runs.setdefault((what, why), {})[case.run] = None
         return [LeftOut(what, why, tuple(names)) for (what, why), names in runs.items()]
@@ -220,7 +222,7 @@ class Host(Protocol):
 
 
 class Session:
-    """Plays cases in rounds. ``corners``: machines as plain values, with which predictions are made
+    """Runs cases in rounds. ``corners``: machines as plain values, with which predictions are made
     again, for their intervals. ``host``: measured between rounds, and so predicted once more at the
     end, and only then with corners; by default the machine is known. ``play`` runs a scenario on
     its plane; ``keep`` is given each record with its case and a name of its own; ``progress`` the
@@ -339,7 +341,10 @@ class Session:
         self.found.stolen_s += stolen_s
 
     def _failed(self, case: Case, plane: str) -> bool:
-        return any((one.scenario, one.plane) == (case.name, plane) for one in self.found.failures)
+        return any(
+            (failure.scenario, failure.plane) == (case.name, plane)
+            for failure in self.found.failures
+        )
 
     def _fail(self, case: Case, plane: str, number: int, failure: BaseException) -> None:
         reason = " ".join(str(failure).split()) or type(failure).__name__

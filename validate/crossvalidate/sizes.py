@@ -47,7 +47,7 @@ def _unit_bytes(unit: str, machine: Machine, memory_bytes: float) -> float:
     caches = {cache.level: cache.size_bytes for node in machine.nodes for cache in node.caches}
     level = max(caches, default=0) if unit == "LLC" else int(unit[1:])
     if level not in caches:
-        known = ", ".join(f"L{one}" for one in sorted(caches)) or "none"
+        known = ", ".join(f"L{cache}" for cache in sorted(caches)) or "none"
         raise InputError(f"machine '{machine.name}' has no cache {unit}", expected=f"of {known}")
     return float(caches[level])
 
@@ -65,9 +65,9 @@ def bytes_of(stored: DataObject) -> float:
 
 
 def _entry_bytes(stored: DataObject) -> float:
-    for of in validations():
-        if stored.kind in of.entry_bytes:
-            return float(of.entry_bytes[stored.kind](stored))
+    for validation in validations():
+        if stored.kind in validation.entry_bytes:
+            return float(validation.entry_bytes[stored.kind](stored))
     size = stored.entry_size if stored.kind == "column" else stored.record_size
     assert size is not None, "tables must have it"
     return size.value

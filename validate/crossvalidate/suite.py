@@ -19,9 +19,8 @@ from ...inputs import Catalogue, Document, InputError, Strict, load_yaml
 from ...inputs.fields import near
 from ...inputs.names import Name
 from ...inputs.yaml_file import Place
+from ...sim.run.plane_names import NATIVE, SIMULATED
 from ...sim.run.scenario import (
-    NATIVE,
-    SIMULATED,
     Scenario,
     load_scenario,
     scenario_from_settings,
@@ -45,7 +44,7 @@ Axis = (
 # Settings that are no fields of a scenario; ``size.OBJECT`` is one too.
 OPTIONS = ("workload", "policy")
 SIZE = "size."
-# The host is the machine, and the suite says which planes play.
+# The host is the machine, and the suite says which planes predict.
 NOT_SET = ("machine", "plane", "name", "extends")
 CASES_MAX = 1_000
 # What a setting, or an option, is called in errors.
@@ -98,7 +97,7 @@ class Case:
     """A scenario to be measured and predicted.
 
     ``name``: of its run and its values on the grid; ``run``: of its run; ``at``: its values by
-    axis; ``predicted``: by plane; ``unable``: planes that cannot play it, and why; ``size_bytes``:
+    axis; ``predicted``: by plane; ``unable``: planes that cannot run it, and why; ``size_bytes``:
     of all its data.
     """
 
@@ -222,8 +221,8 @@ class _File:
         """The suites that it includes, which include none themselves; each run has one name."""
         found: list[_File] = []
         names = set(self.description.runs)
-        for at, name in enumerate(self.description.includes):
-            place: Place = ("includes", at)
+        for index, name in enumerate(self.description.includes):
+            place: Place = ("includes", index)
             try:
                 file = _File.read(_path(seen_from(self.path.parent, name)))
             except InputError as failure:
@@ -247,7 +246,7 @@ class _File:
 
 @dataclass(frozen=True)
 class _Loader:
-    """Cases of a file; ``not_playable``: runs that this machine cannot play, by the reason."""
+    """Cases of a file; ``not_playable``: runs that this machine cannot run, by the reason."""
 
     file: _File
     machine_path: str
@@ -322,7 +321,7 @@ class _Loader:
     ) -> Scenario | None:
         """The scenario for the native plane, its objects as large as the settings say.
 
-        None where it is this machine that is not able to play it: on its own it can be.
+        None where it is this machine that is not able to run it: on its own it can be.
         """
         place: Place = ("runs", name, "scenario")
         try:
@@ -394,8 +393,8 @@ class _Loader:
             names += [f"latency_ns.{operation}.p99" for operation in operations]
             return tuple(Metric.parsed(text) for text in (*names, "bandwidth_Bps.memory"))
         metrics = []
-        for at, text in enumerate(run.metrics):
-            place: Place = ("runs", name, "metrics", at)
+        for index, text in enumerate(run.metrics):
+            place: Place = ("runs", name, "metrics", index)
             try:
                 metric = Metric.parsed(text)
                 metric.check_operation(scenario)

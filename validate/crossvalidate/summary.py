@@ -96,7 +96,7 @@ def errors_of(rows: Sequence[Row]) -> list[Errors]:
                 _errors(name, kind, plane, [row for row in chosen if row.plane == plane])
                 for plane in planes
             ]
-    return sorted(found, key=lambda one: one.set)
+    return sorted(found, key=lambda summary: summary.set)
 
 
 def _errors(name: str, kind: str, plane: str | None, rows: Sequence[Row]) -> Errors:

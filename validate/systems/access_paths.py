@@ -73,7 +73,7 @@ def _off_blade_note(runs: Runs, _: float) -> str:
         _scanned_Bps(runs, OFF_BLADE, f"{latency}={ns} ns") for ns in OFF_BLADE_LATENCIES_NS
     )
     return (
-        "Limited by latency, which is doubtful: the source says 'hundreds of ns', the machine "
+        "Limited by latency, which is uncertain: the source says 'hundreds of ns', the machine "
         f"file 500 ns; 3 GB/s would be 340 ns. {far_Bps / 1e9:.1f} to {near_Bps / 1e9:.1f} GB/s "
         f"over its range, in which the published figure lies. {RESTARTS}, which makes it worse: "
         f"{_restarting_Bps(far_Bps, OFF_BLADE_LATENCIES_NS[1]) / 1e9:.1f} to "
@@ -219,12 +219,12 @@ def _full_from(runs: Runs, path: str, *settings: str, full: float = FULL) -> flo
     """The bytes from which a scan off the blade has its full throughput, between two sizes."""
     rates = [_rate_Bps(runs, path, size, OFF_BLADE, *settings) for size in SIZES_MIB]
     wanted = full * rates[-1]
-    at = next(k for k, rate in enumerate(rates) if rate >= wanted)
-    if at == 0:
+    first = next(k for k, rate in enumerate(rates) if rate >= wanted)
+    if first == 0:
         return SIZES_MIB[0] * MIB
-    part = (wanted - rates[at - 1]) / (rates[at] - rates[at - 1])
+    part = (wanted - rates[first - 1]) / (rates[first] - rates[first - 1])
     logs = np.log(SIZES_MIB)
-    return float(np.exp(logs[at - 1] + part * (logs[at] - logs[at - 1])) * MIB)
+    return float(np.exp(logs[first - 1] + part * (logs[first] - logs[first - 1])) * MIB)
 
 
 # A task's own time of 2 µs, and that of a processor that wakes.

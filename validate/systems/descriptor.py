@@ -44,7 +44,7 @@ class Microbenchmark:
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """What validation has of one system, or of a study that no system plays.
+    """What validation has of one system, or of a study that no system runs.
 
     ``published``: its published results, by id; ``unanswered``: those that no model can predict
     yet, and why; ``blindness``: how blind the predictions are, a paragraph of the page.

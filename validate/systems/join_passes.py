@@ -59,9 +59,9 @@ def measure(bench: Bench) -> Iterator[float]:
     """Passes on all of the first two cores at once, as nodes of a run are; then exchanges."""
     cpus = [cpu for node in bench.layout.starts for cpu in node.cores][:2]
     cases = [
-        (step, at, buffer)
+        (step, end, buffer)
         for step, sizes in AT.items()
-        for at in _ends(sizes, bench)
+        for end in _ends(sizes, bench)
         for buffer in (_ends(BUFFERS, bench) if step == "partition" else (None,))
     ]
     for k, (step, at, buffer) in enumerate(cases):
@@ -79,26 +79,26 @@ def _ends(sizes: tuple[int, ...], bench: Bench) -> tuple[int, ...]:
     return (sizes[0], sizes[-1]) if bench.effort.quick else sizes
 
 
-def _work(step: str, at: int, buffer: int | None) -> Any:
+def _work(step: str, size: int, buffer: int | None) -> Any:
     """What the engine calls it."""
     from ...engine_native import _engine as engine
 
     makers = {
-        "count": lambda: engine.count_tuples(at),
-        "partition": lambda: engine.partition_tuples(at, buffer or 0),
-        "gather": lambda: engine.gather_tuples(at),
-        "take": lambda: engine.take_tuples(at),
-        "build": lambda: engine.join_partitions(at, False),
-        "join": lambda: engine.join_partitions(at, True),
-        "new-group": lambda: engine.add_groups(at, False),
-        "same-group": lambda: engine.add_groups(at, True),
-        "send-group": lambda: engine.read_groups(at, False),
-        "result-group": lambda: engine.read_groups(at, True),
-        "new-cached": lambda: engine.cache_groups(at, False),
-        "same-cached": lambda: engine.cache_groups(at, True),
-        "filter-add": lambda: engine.add_to_filter(at),
-        "filter-hit": lambda: engine.probe_filter(at, True),
-        "filter-miss": lambda: engine.probe_filter(at, False),
+        "count": lambda: engine.count_tuples(size),
+        "partition": lambda: engine.partition_tuples(size, buffer or 0),
+        "gather": lambda: engine.gather_tuples(size),
+        "take": lambda: engine.take_tuples(size),
+        "build": lambda: engine.join_partitions(size, False),
+        "join": lambda: engine.join_partitions(size, True),
+        "new-group": lambda: engine.add_groups(size, False),
+        "same-group": lambda: engine.add_groups(size, True),
+        "send-group": lambda: engine.read_groups(size, False),
+        "result-group": lambda: engine.read_groups(size, True),
+        "new-cached": lambda: engine.cache_groups(size, False),
+        "same-cached": lambda: engine.cache_groups(size, True),
+        "filter-add": lambda: engine.add_to_filter(size),
+        "filter-hit": lambda: engine.probe_filter(size, True),
+        "filter-miss": lambda: engine.probe_filter(size, False),
     }
     return makers[step]()
 
@@ -113,25 +113,35 @@ def described(
 def join_facts(measurements: Iterable[Measurement], day: str) -> JoinFacts | None:
     """The part of a machine file that such measurements fill; None where a step is missing."""
     passes, exchanges = [], dict[str, list[ExchangeCost]]()
-    for one in measurements:
-        of = one.parameters
-        if one.name == "pass":
-            time = _quantity(one, day)
+    for measurement in measurements:
+        parameters = measurement.parameters
+        if measurement.name == "pass":
+            time = _quantity(measurement, day)
             passes.append(
                 PassCost.model_validate(
-                    {"step": of.step, "at": of.batch, "buffer": of.buffer, "time": time}
+                    {
+                        "step": parameters.step,
+                        "at": parameters.batch,
+                        "buffer": parameters.buffer,
+                        "time": time,
+                    }
                 )
             )
-        elif one.name == "fabric-exchange" and of.transport is not None:
-            exchanges.setdefault(of.transport, []).append(
+        elif measurement.name == "fabric-exchange" and parameters.transport is not None:
+            exchanges.setdefault(parameters.transport, []).append(
                 ExchangeCost.model_validate(
-                    {"operation": of.operation, "size": of.size, "time": _quantity(one, day)}
+                    {
+                        "operation": parameters.operation,
+                        "size": parameters.size,
+                        "time": _quantity(measurement, day),
+                    }
                 )
             )
-    if {one.step for one in passes} != set(METHODS):
+    if {measured.step for measured in passes} != set(METHODS):
         return None
     return JoinFacts(
-        passes=tuple(passes), exchanges={name: tuple(of) for name, of in exchanges.items()}
+        passes=tuple(passes),
+        exchanges={name: tuple(exchange) for name, exchange in exchanges.items()},
     )
 
 

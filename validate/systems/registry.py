@@ -8,7 +8,7 @@ from importlib import import_module
 from .descriptor import Validation
 
 # The module with its ``VALIDATION``: of systems by the names of sim/systems/registry.py; then of
-# studies of what no system plays whole.
+# studies of what no system runs whole.
 MODULES = {
     "eris": ".eris.validation",
     "commits": ".commits.validation",

@@ -58,7 +58,7 @@ WORST_NOTE = STEAL_NOTE + (
 
 
 def _range_of(what: Callable[[float, float], float], one: Record, other: Record) -> str:
-    """Of a figure of the throughputs of two records, over the ranges of the doubtful facts."""
+    """Of a figure of the throughputs of two records, over the ranges of the uncertain facts."""
     corners = [one.fact_range.get("corners", {}), other.fact_range.get("corners", {})]
     found = [
         what(sum(corners[0][name].values()), sum(corners[1][name].values()))
@@ -67,7 +67,7 @@ def _range_of(what: Callable[[float, float], float], one: Record, other: Record)
     ]
     if not found:
         return ""
-    return f"Over the ranges of doubtful facts: {min(found):.2f} to {max(found):.2f}. "
+    return f"Over the ranges of uncertain facts: {min(found):.2f} to {max(found):.2f}. "
 
 
 def _rates(record: Record) -> Floats:
@@ -78,7 +78,7 @@ def _rates(record: Record) -> Floats:
 
 
 def _rate_at_last(record: Record) -> float:
-    """Queries per second over the last ``LAST_S``: rows of planes that play queries one by one are
+    """Queries per second over the last ``LAST_S``: rows of planes that have queries one by one are
     short, and have few each."""
     assert record.series is not None
     begin = record.series["time_s"]
@@ -132,8 +132,8 @@ def _part_worst(runs: Runs) -> Prediction:
     whole = runs("hana-part-worst")
     partitioned = {n: runs("hana-part-worst", f"system.parts={n}") for n in PARTS}
     slower = {
-        n: sum(whole.throughput.values()) / sum(one.throughput.values())
-        for n, one in partitioned.items()
+        n: sum(whole.throughput.values()) / sum(record.throughput.values())
+        for n, record in partitioned.items()
     }
     note = (
         _range_of(truediv, whole, partitioned[4])
@@ -146,38 +146,40 @@ def _part_worst(runs: Runs) -> Prediction:
 
 
 # Found by 'numatwin machine threshold MACHINE --on event --no-backlog', which takes minutes for the
-# largest; and over the ranges of the machine's doubtful facts, where that was searched.
+# largest; and over the ranges of the machine's uncertain facts, where that was searched.
 WITHOUT_BACKLOG = {"xeon-4s-ivb": 1.45e9, "xeon-8s-ivb": 660e6, "xeon-32s-hsw": 219e6}
 WITHOUT_BACKLOG_RANGE = {"xeon-4s-ivb": (1.13e9, 1.47e9), "xeon-8s-ivb": (420e6, 662e6)}
 
 
 def _doubtful_thresholds(machine: Machine, plane: str) -> str:
-    """The range over doubtful facts; on the flow plane, which takes a second for the largest."""
+    """The range over uncertain facts; on the flow plane, which takes a second for the largest."""
     if plane != "flow":
         return ""
     found = [
-        search_threshold(build_machine(at)).threshold.value / 1e6
-        for at in doubtful_corners(machine.description).values()
+        search_threshold(build_machine(corner)).threshold.value / 1e6
+        for corner in doubtful_corners(machine.description).values()
     ]
-    return f" Over the ranges of doubtful facts: {min(found):.0f} to {max(found):.0f} MB/s."
+    return f" Over the ranges of uncertain facts: {min(found):.0f} to {max(found):.0f} MB/s."
 
 
 def _threshold(name: str, published_Bps: float) -> Callable[[Runs], Prediction]:
     def predict(runs: Runs) -> Prediction:
         machine = runs.machine(name)
         found = search_threshold(machine, runs.plane)
-        others = [f"{one.value_Bps / 1e6:.0f} MB/s" for one in found.crossings[1:]]
+        others = [f"{crossing.value_Bps / 1e6:.0f} MB/s" for crossing in found.crossings[1:]]
         every_other = f" With vectors on every other socket: {', '.join(others)}." if others else ""
         first = found.crossings[0]
         last = first.points[-1]
         workers = last.alone_Bps / last.task_Bps  # of the sockets with vectors, all at work
-        here, there = (Bps / len(first.nodes) for Bps in (last.stolen_Bps, workers * published_Bps))
+        here, published = (
+            Bps / len(first.nodes) for Bps in (last.stolen_Bps, workers * published_Bps)
+        )
         mixed_Bps = WITHOUT_BACKLOG[name]
         low_high = [f"{Bps / 1e6:.0f}" for Bps in WITHOUT_BACKLOG_RANGE.get(name, ())]
-        in_doubt = f", {' to '.join(low_high)} over doubtful facts" if low_high else ""
+        in_doubt = f", {' to '.join(low_high)} over uncertain facts" if low_high else ""
         served = (
             f" With stealing a socket with vectors serves {here / 1e9:.0f} GB/s here; the "
-            f"published threshold means {there / 1e9:.1f} GB/s in the source. The search keeps "
+            f"published threshold means {published / 1e9:.1f} GB/s in the source. The search keeps "
             "four tasks per worker waiting, so workers at the vectors never run remote tasks; "
             "the source does not say how many waited. With as many tasks as workers any worker "
             "runs any task, nearly all reads are remote, and links are the limit: "

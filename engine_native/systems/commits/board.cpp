@@ -12,14 +12,10 @@
 #include <system_error>
 #include <thread>
 
+#include "memory/clock.hpp"
+
 namespace numatwin::native {
 namespace {
-
-std::int64_t clock_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 void copy_text(std::array<char, RoleSlot::text_max>& into, std::string_view text) {
     const std::size_t length = std::min(text.size(), into.size() - 1);
@@ -71,11 +67,11 @@ Board::~Board() {
 }
 
 std::int64_t Board::now_ns() const {
-    return clock_ns() - head_->began_ns.load(std::memory_order_relaxed);
+    return steady_ns() - head_->began_ns.load(std::memory_order_relaxed);
 }
 
 void Board::begin() {
-    head_->began_ns.store(clock_ns(), std::memory_order_relaxed);
+    head_->began_ns.store(steady_ns(), std::memory_order_relaxed);
     set_phase(Phase::running);
 }
 

@@ -33,7 +33,7 @@ SLICE_S = 1.0  # how often a waiting plane looks whether a role failed
 
 
 class EmulatedCommits:
-    """Plays the scenario in the guest, by the guest's clock; counts from ``warm_up_s`` on."""
+    """Runs the scenario in the guest, by the guest's clock; counts from ``warm_up_s`` on."""
 
     def __init__(self, process: GuestProcess, scenario: Experiment, warm_up_s: float) -> None:
         system = scenario.system

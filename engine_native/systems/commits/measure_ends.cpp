@@ -19,14 +19,14 @@ std::vector<StepCost> measure_ends(const RunSetup& run, const std::vector<std::u
         for (std::uint32_t window = 0; window <= plan.windows; ++window) {
             Ends::Times sum;
             double rounds = 0;
-            const std::int64_t began = steps_now_ns();
+            const std::int64_t began = steady_ns();
             do {
                 const Ends::Times one = round();
                 sum.post += one.post;
                 sum.serve += one.serve;
                 sum.complete += one.complete;
                 ++rounds;
-            } while (steps_now_ns() - began < plan.window_ns);
+            } while (steady_ns() - began < plan.window_ns);
             if (window == 0) continue;
             const double steps = rounds * static_cast<double>(count);
             post.samples_ns.push_back(sum.post / steps);

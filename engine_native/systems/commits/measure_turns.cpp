@@ -45,11 +45,11 @@ StepCost interrupted(const RunSetup& run, const std::vector<std::byte>& message,
     };
     const auto counted = [count](const std::function<void()>& work) {
         const std::uint64_t before = count->load();
-        const std::int64_t began = steps_now_ns();
+        const std::int64_t began = steady_ns();
         do {
             work();
-        } while (steps_now_ns() - began < window_ns);
-        const auto took = static_cast<double>(steps_now_ns() - began);
+        } while (steady_ns() - began < window_ns);
+        const auto took = static_cast<double>(steady_ns() - began);
         return Window{static_cast<double>(count->load() - before), took};
     };
     Sleepers sleepers(run, cpus[0], cpus[1], true);
@@ -130,10 +130,10 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
         found.push_back({"turn", 0, 0, 1, both});
         turns->mode.store(1);
         StepCost slice{"slice", 0, 0, 1, {}};
-        const std::int64_t began = steps_now_ns();
+        const std::int64_t began = steady_ns();
         std::int64_t last = began;
         while (slice.samples_ns.size() < plan.windows && last - began < 300'000'000) {
-            const std::int64_t now = steps_now_ns();
+            const std::int64_t now = steady_ns();
             if (now - last > away_ns) slice.samples_ns.push_back(static_cast<double>(now - last));
             last = now;
         }
@@ -153,11 +153,11 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
         for (std::uint32_t window = 0; window < plan.windows; ++window) {
             double sum = 0, rounds = 0;
             post_ns = serve_ns = 0;
-            const std::int64_t began = steps_now_ns();
+            const std::int64_t began = steady_ns();
             do {
                 sum += sleepers.there(message, post_ns, serve_ns);
                 ++rounds;
-            } while (steps_now_ns() - began < plan.window_ns);
+            } while (steady_ns() - began < plan.window_ns);
             taken.there.samples_ns.push_back(sum / rounds);
             taken.post.samples_ns.push_back(post_ns / rounds);
             taken.serve.samples_ns.push_back(serve_ns / rounds);

@@ -3,7 +3,6 @@
 
 #include <sys/mman.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,24 +11,19 @@
 #include <string>
 #include <vector>
 
+#include "memory/clock.hpp"
 #include "systems/commits/measure_steps.hpp"
 
 namespace numatwin::native {
-
-inline std::int64_t steps_now_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 // For what another process or end owes, which comes within milliseconds, or on a busy host within
 // some turns of a processor; or never, as it ended, was stopped or lost a message.
 class Patience {
   public:
-    explicit Patience(const char* whom) : whom_(whom), until_ns_(steps_now_ns() + limit_ns) {}
+    explicit Patience(const char* whom) : whom_(whom), until_ns_(steady_ns() + limit_ns) {}
     // Throws std::runtime_error once that has taken too long.
     void check() const {
-        if (steps_now_ns() > until_ns_)
+        if (steady_ns() > until_ns_)
             throw std::runtime_error(std::string(whom_) + " has not answered for 5 s");
     }
 
@@ -43,12 +37,12 @@ class Patience {
 inline std::vector<double> means_ns(const StepPlan& plan, const std::function<double()>& work) {
     std::vector<double> found;
     for (std::uint32_t window = 0; window <= plan.windows; ++window) {
-        const std::int64_t began = steps_now_ns();
+        const std::int64_t began = steady_ns();
         double steps = 0;
         std::int64_t took = 0;
         do {
             steps += work();
-            took = steps_now_ns() - began;
+            took = steady_ns() - began;
         } while (took < plan.window_ns);
         if (window > 0) found.push_back(static_cast<double>(took) / steps);  // the first warms up
     }

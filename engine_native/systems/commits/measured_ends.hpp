@@ -42,10 +42,10 @@ class Ends {
     Times round(std::uint64_t count, bool flushes, const Post& post) {
         Times times;
         Pending pending;
-        const std::int64_t began = steps_now_ns();
+        const std::int64_t began = steady_ns();
         for (std::uint64_t k = 0; k < count; ++k) post(*asking_, k, pending);
         if (flushes) asking_->flush(to_asked_, pending);
-        times.post += static_cast<double>(steps_now_ns() - began);
+        times.post += static_cast<double>(steady_ns() - began);
         const Patience patience("the other end");
         while (pending.requests > 0) {
             look(*asked_, times.serve);
@@ -63,15 +63,15 @@ class Ends {
 
     Times messages(std::uint64_t count, std::uint64_t bytes) {
         Times times;
-        std::int64_t began = steps_now_ns();
+        std::int64_t began = steady_ns();
         for (std::uint64_t k = 0; k < count; ++k) asking_->send(to_asked_, {own_.data(), bytes});
-        times.post = static_cast<double>(steps_now_ns() - began);
+        times.post = static_cast<double>(steady_ns() - began);
         const Patience patience("the other end");
         for (std::uint64_t k = 0; k < count;) {
             patience.check();
-            began = steps_now_ns();
+            began = steady_ns();
             const bool came = asked_->receive(message_);
-            if (came) times.serve += static_cast<double>(steps_now_ns() - began);
+            if (came) times.serve += static_cast<double>(steady_ns() - began);
             if (came)
                 ++k;
             else
@@ -87,9 +87,9 @@ class Ends {
 
   private:
     static bool look(Fabric& fabric, double& time) {
-        const std::int64_t began = steps_now_ns();
+        const std::int64_t began = steady_ns();
         const bool worked = fabric.progress();
-        if (worked) time += static_cast<double>(steps_now_ns() - began);
+        if (worked) time += static_cast<double>(steady_ns() - began);
         return worked;
     }
     void both(const Patience& patience) {

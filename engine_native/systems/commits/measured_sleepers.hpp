@@ -43,19 +43,19 @@ class Sleepers {
     // the look that found the answer.
     double there(const std::vector<std::byte>& message, double& post_ns, double& serve_ns) {
         const Patience patience("the second process");
-        const std::int64_t began = steps_now_ns();
+        const std::int64_t began = steady_ns();
         fabric_->send(to_, message);
-        post_ns += static_cast<double>(steps_now_ns() - began);
+        post_ns += static_cast<double>(steady_ns() - began);
         for (;;) {
-            const std::int64_t looked = steps_now_ns();
+            const std::int64_t looked = steady_ns();
             if (fabric_->receive(answer_)) {
-                serve_ns += static_cast<double>(steps_now_ns() - looked);
+                serve_ns += static_cast<double>(steady_ns() - looked);
                 break;
             }
             if (sleep_) fabric_->sleep(std::chrono::milliseconds(10));
             patience.check();
         }
-        return static_cast<double>(steps_now_ns() - began) / 2;
+        return static_cast<double>(steady_ns() - began) / 2;
     }
 
   private:

@@ -26,7 +26,7 @@ from .setup import commit_plan
 
 
 class NativeCommits:
-    """Plays one replication in real time; see ``RandomPlane`` for what its methods promise."""
+    """Runs one replication in real time; see ``RandomPlane`` for what its methods promise."""
 
     REAL_TIME = True
     # A look takes most of a millisecond from a processor that clients or servers need: fifty a
@@ -147,13 +147,13 @@ class NativeCommits:
         if self.plan.transport == THREADS:
             return
         machine, span_ns = self.scenario.machine, max(counted.time_s, 1e-9) * 1e9
-        ids = [machine.nodes[at].id for at in self.system.roles(machine).positions]
+        ids = [machine.nodes[position].id for position in self.system.roles(machine).positions]
         busy_ns = self._busy_ns(counted)
-        for at, (node, busy) in enumerate(zip(self.parameters.nodes, busy_ns[:-1], strict=True)):
+        for index, (node, busy) in enumerate(zip(self.parameters.nodes, busy_ns[:-1], strict=True)):
             node_id = ids[node.machine]
             name = f"message threads of node {node_id}"
             if self.parameters.processors is not None:
-                name = f"process of the {self.parameters.server_name(at)}"
+                name = f"process of the {self.parameters.server_name(index)}"
             # The two clocks are not read at one and the same time.
             yield ResourceUse(name, "threads", min(busy / span_ns, 1.0), node=node_id)
         yield ResourceUse("threads of the clients", "clients", min(busy_ns[-1] / span_ns, 1.0))

@@ -17,7 +17,7 @@ std::unique_ptr<CommitClient> make_client(const RunSetup& setup, Board& board, s
 std::unique_ptr<CommitNode> make_node(const RunSetup& setup, Board& board, std::uint32_t node,
                                       Fabric& fabric);
 
-// Loads or connects, waits for the run to begin, and plays its part until it is over. What goes
+// Loads or connects, waits for the run to begin, and does its part until it is over. What goes
 // wrong is told on the board. A client's connections are `kept`, where it is given.
 void run_role(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric,
               const KeptConnections* kept = nullptr) noexcept;

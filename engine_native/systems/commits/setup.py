@@ -163,7 +163,9 @@ def guest_cpus(scenario: Experiment, p: CommitParameters, guest: HostFacts) -> l
     """Of each role, clients before servers, one of its own node."""
     positions = scenario.system.roles(scenario.machine).positions
     machines = [*p.client_machine, *(node.machine for node in p.nodes)]
-    return list(map_workers(scenario.machine, [positions[at] for at in machines], guest).cpu)
+    return list(
+        map_workers(scenario.machine, [positions[machine] for machine in machines], guest).cpu
+    )
 
 
 def _cpus(p: CommitParameters, *, one_sided_by_hand: bool) -> list[int]:
@@ -180,9 +182,9 @@ def _cpus(p: CommitParameters, *, one_sided_by_hand: bool) -> list[int]:
         served=not one_sided_by_hand,
         manages=not p.one_sided,
     )
-    cpus = [allowed[at] for at in found[:clients]] + [0] * nodes
-    for at, node in enumerate(order):
-        cpus[clients + node] = allowed[found[clients + at]]
+    cpus = [allowed[place] for place in found[:clients]] + [0] * nodes
+    for index, node in enumerate(order):
+        cpus[clients + node] = allowed[found[clients + index]]
     return cpus
 
 
@@ -253,7 +255,7 @@ def _check_guest(
     inserts = clients * plan.settings["insert_ring"] * block_bytes
     cpus = plan.settings["cpus"][clients:]
     for node in guest["nodes"]:
-        here = sum(cpus[at] in node["cpus"] for at in plan.settings["storage"])
+        here = sum(cpus[position] in node["cpus"] for position in plan.settings["storage"])
         room = node["free_bytes"] * SHARE
         if here * (own + inserts) <= room:
             continue

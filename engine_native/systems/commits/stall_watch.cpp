@@ -54,7 +54,7 @@ std::optional<std::string> StallWatch::look(std::int64_t now_ns, std::uint64_t e
     return message(
         "no transaction of the others has ended for " + std::to_string(silent_ns_ / 1'000'000'000) +
         " s: it may have left a message half sent in shared memory, and a server waits for "
-        "the rest; run it again, or with NUMATWIN_TRANSPORT=tcp, or let the scenario play "
+        "the rest; run it again, or with NUMATWIN_TRANSPORT=tcp, or let the scenario inject "
         "the death (system.deaths), which strikes between messages");
 }
 

@@ -25,7 +25,7 @@ AHEAD_BUFFERS = 4
 
 
 class EmulatedEris(SteeredEris):
-    """Plays the scenario in the guest, by the guest's clock; counts from ``warm_up_s`` on."""
+    """Runs the scenario in the guest, by the guest's clock; counts from ``warm_up_s`` on."""
 
     def __init__(
         self, process: GuestProcess, host: ErisHost, scenario: Experiment, warm_up_s: float
@@ -109,9 +109,9 @@ def emulated_eris(
     """Makes the plane of a run in the guest; at the end the engine's workers are gone."""
     host: list[ErisHost] = []
 
-    def make(of: Experiment) -> EmulatedEris:
-        host.append(ErisHost(of, loading, RemoteEngine(process), AHEAD_BUFFERS))
-        return EmulatedEris(process, host[-1], of, warm_up_s)
+    def make(experiment: Experiment) -> EmulatedEris:
+        host.append(ErisHost(experiment, loading, RemoteEngine(process), AHEAD_BUFFERS))
+        return EmulatedEris(process, host[-1], experiment, warm_up_s)
 
     yield make
     for one in host:

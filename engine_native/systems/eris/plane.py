@@ -60,7 +60,7 @@ class MeasuredHost(ErisHost):
 
 
 class NativeEris(SteeredEris):
-    """Plays one replication in real time; see ``RandomPlane`` for what its methods promise."""
+    """Runs one replication in real time; see ``RandomPlane`` for what its methods promise."""
 
     REAL_TIME = True
 
@@ -271,10 +271,10 @@ def native_eris(loading: Progress | None = None) -> Iterator[Maker]:
     part of the data that is loaded."""
     host: list[MeasuredHost] = []
 
-    def make(of: Experiment, replication: int) -> NativeEris:
+    def make(experiment: Experiment, replication: int) -> NativeEris:
         if not host:
-            host.append(MeasuredHost(of, loading))
-        return NativeEris(host[0], of)
+            host.append(MeasuredHost(experiment, loading))
+        return NativeEris(host[0], experiment)
 
     try:
         yield make

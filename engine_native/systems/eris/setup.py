@@ -85,7 +85,10 @@ def phase_setup(
     operations = phase.operations.values()
     return (
         [operation.share for operation in operations],
-        [None if one.keys is None else _draws(one.keys, elapsed_s, module) for one in operations],
+        [
+            None if operation.keys is None else _draws(operation.keys, elapsed_s, module)
+            for operation in operations
+        ],
     )
 
 
@@ -160,10 +163,10 @@ def _check_sizes(system: ErisSystem) -> None:
 def data_bytes(objects: Sequence[DataObject]) -> int:
     """What they take at most."""
     return sum(
-        (one.keys or 0) * (KEY_BYTES + int(block_bytes(one.value_size.value)))
-        if one.kind == "index"
-        else (one.entries or 0) * ENTRY_BYTES
-        for one in objects
+        (described.keys or 0) * (KEY_BYTES + int(block_bytes(described.value_size.value)))
+        if described.kind == "index"
+        else (described.entries or 0) * ENTRY_BYTES
+        for described in objects
     )
 
 

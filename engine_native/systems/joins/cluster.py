@@ -77,7 +77,7 @@ def operator_streams(seed: int, replication: int, nodes: int) -> list[int]:
 def run_operator(
     settings: Mapping[str, Any], transport: str, *, timeout_s: float = TIMEOUT_S
 ) -> JoinRounds:
-    """Plays all rounds of an operator; ``settings``: fields of ``JoinRun``.
+    """Runs all rounds of an operator; ``settings``: fields of ``JoinRun``.
 
     With transport ``threads`` all nodes are threads of this process; else each is a process, which
     is stopped after ``timeout_s`` (EngineTooLong). Each round is checked: every tuple was joined or

@@ -1,4 +1,4 @@
-// A distributed operator as one node plays it.
+// A distributed operator as one node runs it.
 //
 //     rrj               both tables are partitioned straight into the reserved parts of the owners'
 //                       memory (one-sided); then each owner joins its partitions
@@ -20,12 +20,12 @@
 
 #include <time.h>
 
-#include <chrono>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "fabric/streaming_copy.hpp"
+#include "memory/clock.hpp"
 #include "systems/joins/join_board.hpp"
 
 namespace numatwin::native {
@@ -62,18 +62,13 @@ class JoinOperator {
 class PhaseClock {
   public:
     explicit PhaseClock(NodeFigures& figures)
-        : figures_(figures), since_ns_(now_ns()), cpu_since_ns_(cpu_ns()) {}
+        : figures_(figures), since_ns_(steady_ns()), cpu_since_ns_(cpu_ns()) {}
     void end(std::size_t phase) {
-        const std::int64_t now = now_ns(), cpu = cpu_ns();
+        const std::int64_t now = steady_ns(), cpu = cpu_ns();
         figures_.phase_ns[phase] = now - since_ns_;
         figures_.cpu_ns[phase] = cpu - cpu_since_ns_;
         since_ns_ = now;
         cpu_since_ns_ = cpu;
-    }
-    static std::int64_t now_ns() {
-        return std::chrono::duration_cast<std::chrono::nanoseconds>(
-                   std::chrono::steady_clock::now().time_since_epoch())
-            .count();
     }
 
   private:

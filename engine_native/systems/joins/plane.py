@@ -46,7 +46,7 @@ class Query:
 
 
 class NativeJoins:
-    """Plays one replication; see ``RandomPlane`` for what its methods promise.
+    """Runs one replication; see ``RandomPlane`` for what its methods promise.
 
     Its time is that of queries, one after another: what the engine takes to draw tables and to
     begin its processes is no part of it, nor the first round of each run, which meets pages and

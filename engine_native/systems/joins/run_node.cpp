@@ -41,9 +41,9 @@ void run(const JoinSetup& setup, JoinBoard& board, std::uint32_t node, Fabric& f
     for (std::uint32_t round = 0; round < setup.rounds; ++round) {
         board.meet(node, fabric);
         auto& figures = board.figures(round, node);
-        figures.began_ns = PhaseClock::now_ns();
+        figures.began_ns = steady_ns();
         played->play(round, figures);
-        figures.ended_ns = PhaseClock::now_ns();
+        figures.ended_ns = steady_ns();
     }
     if (setup.keep_rows) board.add_rows(played->take_rows());
     // What is exposed stays until all are done.

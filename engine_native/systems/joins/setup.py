@@ -84,11 +84,11 @@ def join_plan(scenario: Experiment, replication: int, transport: str | None = No
     }
     node = machine.nodes[planner.positions[0]]
     more: dict[str, dict[str, int]] = {
-        one: {
-            "partitions": _power_of_two(planner.plan(one).fan.final),
+        operator: {
+            "partitions": _power_of_two(planner.plan(operator).fan.final),
             "table_bytes": max(int(TABLE_PART * own_cache_bytes(node)), 1_024),
         }
-        for one in operators
+        for operator in operators
     }
     plan = JoinPlan(settings, more, operators[0], transport, cpus, ())
     _check_room(plan, scenario)

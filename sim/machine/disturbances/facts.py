@@ -66,8 +66,10 @@ class Disturbances:
         self.left = 1.0
         if not found:
             return
-        length_s = np.array([one.length.value for one in found], dtype=np.float64)
-        rate_per_s = 1.0 / np.array([one.every.value for one in found], dtype=np.float64)
+        length_s = np.array([interruption.length.value for interruption in found], dtype=np.float64)
+        rate_per_s = 1.0 / np.array(
+            [interruption.every.value for interruption in found], dtype=np.float64
+        )
         self.left = 1.0 / (1.0 + float(length_s @ rate_per_s))
         every_s, share = 1.0 / float(rate_per_s.sum()), np.cumsum(rate_per_s)
         share /= rate_per_s.sum()
@@ -78,7 +80,9 @@ class Disturbances:
 
     def compiled(self, cores: Sequence[str], seed: int, replication: int) -> _kernel.Disturbances:
         """For the kernel's models: of cores by these names, each with a stream of its own."""
-        if (one := self.interruptions) is None:
+        if (interruption := self.interruptions) is None:
             return _kernel.Disturbances()
         keys = [stream_key(seed, replication, STREAM.format(core)) for core in cores]
-        return _kernel.Disturbances(one.every_ps, one.length_ps, one.share, keys)
+        return _kernel.Disturbances(
+            interruption.every_ps, interruption.length_ps, interruption.share, keys
+        )

@@ -7,14 +7,10 @@
 
 #include "kernel/huge_pages.hpp"
 #include "machine/kernel/link.hpp"
+#include "machine/kernel/routes.hpp"
 #include "machine/kernel/sparse_rows.hpp"
 
 namespace numatwin {
-
-// The last link on the way to a vertex, and the vertex before it.
-struct Hop {
-    std::uint32_t link, before;
-};
 
 // What a line of memory costs on links, by the node that uses it: wire time of data and of control
 // messages (requests, snoops), and bytes of both.
@@ -34,19 +30,14 @@ class Interconnect {
     // Without routes.
     explicit Interconnect(std::size_t links) : wire_(links) {}
     // data_ps, request_ps [2L]: how long a line with its header, and a request for one, take each
-    // directed link. entering, predecessor [n, v]: of each vertex, on the way there from a node,
-    // the last link and the vertex before it; n nodes are the first of v vertices. All are
-    // positions that are in range, and each way ends.
+    // directed link. The rest: see Routes.
     Interconnect(const Positions& data_ps, const Positions& request_ps, const Positions& entering,
                  const Positions& predecessor, std::size_t vertices)
-        : wire_(data_ps.size()), hop_(entering.size()), vertices_(vertices) {
+        : wire_(data_ps.size()), routes_(entering, predecessor, vertices) {
         for (std::size_t k = 0; k < wire_.size(); ++k) {
             wire_[k].data_ps = data_ps[k];
             wire_[k].request_ps = request_ps[k];
         }
-        for (std::size_t k = 0; k < hop_.size(); ++k)
-            hop_[k] = {static_cast<std::uint32_t>(entering[k]),
-                       static_cast<std::uint32_t>(predecessor[k])};
     }
 
     std::size_t links() const { return wire_.size(); }
@@ -91,16 +82,15 @@ class Interconnect {
     // -- for callers that fetch into the cache what they will need
     // Where a way is looked up, and where its links are: use(place) for each cache line.
     const void* last_hop(std::size_t from, std::size_t to) const {
-        return hop_.data() + from * vertices_ + to;
+        return routes_.last_hop(from, to);
     }
     template <class Use>
     void each_place(std::size_t from, std::size_t to, Use use) const {
-        const Hop* const hops = hop_.data() + from * vertices_;
-        for (std::size_t at = to; at != from; at = hops[at].before) {
-            const auto* const wire = reinterpret_cast<const char*>(wire_.data() + hops[at].link);
+        routes_.each_link(from, to, [&](std::size_t link) {
+            const auto* const wire = reinterpret_cast<const char*>(wire_.data() + link);
             use(wire);
             use(wire + 64);
-        }
+        });
     }
 
     // -- counted since start_counting()
@@ -139,17 +129,11 @@ class Interconnect {
     // Each link on the way, the last one first.
     template <class Use>
     void walk(std::size_t from, std::size_t to, Use use) {
-        const Hop* const hops = hop_.data() + from * vertices_;
-        for (std::size_t at = to; at != from;) {
-            const Hop hop = hops[at];
-            use(wire_[hop.link]);
-            at = hop.before;
-        }
+        routes_.each_link(from, to, [&](std::size_t link) { use(wire_[link]); });
     }
 
     LargeVector<Wire> wire_;
-    LargeVector<Hop> hop_;  // [n, v]
-    std::size_t vertices_ = 0;
+    Routes routes_;
 };
 
 }  // namespace numatwin

@@ -107,16 +107,16 @@ class MessagePath {
 
     const std::vector<std::uint64_t>& sent() const { return sent_; }
     std::vector<Wide> outgoing_busy_ps() const {
-        const auto busy = [&](const Adapter& of) { return of.outgoing_busy_ps(clock.now()); };
+        const auto busy = [&](const Adapter& part) { return part.outgoing_busy_ps(clock.now()); };
         return of_each(adapters_, busy);
     }
     std::vector<Wide> incoming_busy_ps() const {
-        const auto busy = [&](const Adapter& of) { return of.incoming_busy_ps(clock.now()); };
+        const auto busy = [&](const Adapter& part) { return part.incoming_busy_ps(clock.now()); };
         return of_each(adapters_, busy);
     }
     std::vector<Wide> threads_busy_ps() const {
         std::vector<Wide> busy =
-            of_each(threads_, [&](const FifoServers& of) { return of.busy_ps(clock.now()); });
+            of_each(threads_, [&](const FifoServers& part) { return part.busy_ps(clock.now()); });
         const std::vector<Wide> on_shared = processors_.busy_ps(clock.now());
         for (std::uint32_t place = 0; place < busy.size(); ++place) busy[place] += on_shared[place];
         return busy;
@@ -151,48 +151,48 @@ class MessagePath {
             free_messages_.push_back(static_cast<std::uint32_t>(messages_.size()));
             messages_.emplace_back();
         }
-        const std::uint32_t at = free_messages_.back();
+        const std::uint32_t message = free_messages_.back();
         free_messages_.pop_back();
-        messages_[at] = {};
-        return direct(at, type, sender, receiver);
+        messages_[message] = {};
+        return direct(message, type, sender, receiver);
     }
-    std::uint32_t direct(std::uint32_t at, std::uint32_t type, std::uint32_t sender,
+    std::uint32_t direct(std::uint32_t message, std::uint32_t type, std::uint32_t sender,
                          std::uint32_t receiver, std::uint32_t items = 0, Time work = 0) {
-        Message& m = messages_[at];
+        Message& m = messages_[message];
         m.type = type;
         m.sender = sender;
         m.receiver = receiver;
         m.items = items;
         m.work = work;
-        return at;
+        return message;
     }
-    std::uint32_t answer(std::uint32_t at, std::uint32_t type) {
-        return direct(at, type, messages_[at].receiver, messages_[at].sender);
+    std::uint32_t answer(std::uint32_t message, std::uint32_t type) {
+        return direct(message, type, messages_[message].receiver, messages_[message].sender);
     }
-    void free_message(std::uint32_t at) { free_messages_.push_back(at); }
+    void free_message(std::uint32_t message) { free_messages_.push_back(message); }
 
     // Posted and carried; to itself, the receiver's work only.
-    void send_message(std::uint32_t at) {
-        const Message& m = messages_[at];
+    void send_message(std::uint32_t message) {
+        const Message& m = messages_[message];
         if (m.sender == m.receiver) {
-            if (m.work == 0) return delivered(at);
-            return work(m.receiver, m.work, worked, at);
+            if (m.work == 0) return delivered(message);
+            return work(m.receiver, m.work, worked, message);
         }
         const Time send = cost(m).send_ps;
-        if (send == 0) return has_stopped(m.sender) ? lost(at) : carry(at);
-        work(m.sender, send, posted, at);
+        if (send == 0) return has_stopped(m.sender) ? lost(message) : carry(message);
+        work(m.sender, send, posted, message);
     }
 
     // Handed to the sender's adapter.
-    void carry(std::uint32_t at) {
-        Message& m = messages_[at];
+    void carry(std::uint32_t message) {
+        Message& m = messages_[message];
         ++sent_[m.type];
         const std::uint32_t from = places_[m.sender].machine;
-        if (from == places_[m.receiver].machine) return take(at);
+        if (from == places_[m.receiver].machine) return take(message);
         const MessageCost& c = cost(m);
         const Passage passage = adapters_[from].send(clock.now(), c.out_ps, c.wire_ps);
         m.last_bits = passage.last_bits;
-        clock.schedule(passage.first_bits, reached, at);
+        clock.schedule(passage.first_bits, reached, message);
     }
 
     // A thread of the place takes up work, its own or a sender's message; when that is done, the
@@ -219,17 +219,17 @@ class MessagePath {
         return costs_[m.type * entries_ + std::min(m.items, entries_ - 1)];
     }
 
-    void take(std::uint32_t at) {
-        const Message& m = messages_[at];
-        if (has_stopped(m.receiver)) return lost(at);
+    void take(std::uint32_t message) {
+        const Message& m = messages_[message];
+        if (has_stopped(m.receiver)) return lost(message);
         const MessageCost& c = cost(m);
         const Time ps = m.work + c.receive_ps;
-        if (ps == 0) return deliver(at);
-        work(m.receiver, ps, received, at, m.sender, c.parts);
+        if (ps == 0) return deliver(message);
+        work(m.receiver, ps, received, message, m.sender, c.parts);
     }
-    void deliver(std::uint32_t at) {
-        note(messages_[at]);
-        delivered(at);
+    void deliver(std::uint32_t message) {
+        note(messages_[message]);
+        delivered(message);
     }
 
     template <class Parts, class Busy>

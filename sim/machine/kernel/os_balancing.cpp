@@ -15,9 +15,9 @@ constexpr double half_life_ps = 32e9;
 
 // It was in use all the time since, or not at all.
 void OsScheduler::Use::pass_time(Time now, bool runs) {
-    const double left = std::exp2(-static_cast<double>(now - at) / half_life_ps);
+    const double left = std::exp2(-static_cast<double>(now - updated) / half_life_ps);
     part = runs ? 1.0 - (1.0 - part) * left : part * left;
-    at = now;
+    updated = now;
 }
 
 // Of its processors' time.
@@ -32,17 +32,17 @@ std::int64_t OsScheduler::Sum::room() const {
 void OsScheduler::sum(Time now, const Domain& domain, std::size_t local, std::uint32_t thread) {
     sum_.clear();
     const auto add = [&](std::size_t group) {
-        Sum of{.group = group, .percent = imbalance_percent[domain.level]};
+        Sum group_sum{.group = group, .percent = imbalance_percent[domain.level]};
         for (const std::uint32_t cpu : domain.groups[group]) {
             if (thread == none ? !cpu_[cpu].allowed : !may(thread, cpu)) continue;
-            ++of.weight;
-            of.threads += static_cast<std::int64_t>(cpu_[cpu].threads());
-            of.idle += idle(cpu);
-            Cpu& at = cpu_[cpu];
-            at.use.pass_time(now, at.running != none);
-            of.use += at.use.part;
+            ++group_sum.weight;
+            group_sum.threads += static_cast<std::int64_t>(cpu_[cpu].threads());
+            group_sum.idle += idle(cpu);
+            Cpu& processor = cpu_[cpu];
+            processor.pass_time(now);
+            group_sum.use += processor.use.part;
         }
-        if (of.weight > 0) sum_.push_back(of);
+        if (group_sum.weight > 0) sum_.push_back(group_sum);
     };
     add(local);
     for (std::size_t group = 0; group < domain.groups.size(); ++group)
@@ -53,10 +53,11 @@ void OsScheduler::sum(Time now, const Domain& domain, std::size_t local, std::ui
 bool OsScheduler::wanted(const Domain& domain, bool is_idle, Wanted& found) const {
     const Sum& local = sum_.front();
     const Sum* busiest = nullptr;
-    const auto busy = [](const Sum& of) {
-        return of.kind() == 0
-                   ? std::tuple<std::int64_t, std::int64_t, std::int64_t>(0, -of.idle, of.threads)
-                   : std::tuple<std::int64_t, std::int64_t, std::int64_t>(of.kind(), of.load(), 0);
+    const auto busy = [](const Sum& group_sum) {
+        return group_sum.kind() == 0 ? std::tuple<std::int64_t, std::int64_t, std::int64_t>(
+                                           0, -group_sum.idle, group_sum.threads)
+                                     : std::tuple<std::int64_t, std::int64_t, std::int64_t>(
+                                           group_sum.kind(), group_sum.load(), 0);
     };
     for (std::size_t k = 1; k < sum_.size(); ++k)
         if (sum_[k].threads > 0 && (busiest == nullptr || busy(sum_[k]) > busy(*busiest)))
@@ -65,9 +66,9 @@ bool OsScheduler::wanted(const Domain& domain, bool is_idle, Wanted& found) cons
     if (local.kind() == 0) return wanted_for_room(domain, *busiest, is_idle, found);
     if (busiest->kind() < 2) return false;
     std::int64_t threads = 0, weight = 0;
-    for (const Sum& of : sum_) {
-        threads += of.threads;
-        weight += of.weight;
+    for (const Sum& group_sum : sum_) {
+        threads += group_sum.threads;
+        weight += group_sum.weight;
     }
     const std::int64_t mean = one * threads / weight;
     if (local.load() >= mean ||

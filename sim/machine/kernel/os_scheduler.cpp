@@ -19,23 +19,24 @@ void expect(bool fine, const char* what) {
     if (!fine) throw std::invalid_argument(std::string("scheduler: wrong ") + what);
 }
 
-std::vector<std::uint32_t> positions(const std::vector<std::int64_t>& of, std::size_t end,
+std::vector<std::uint32_t> positions(const std::vector<std::int64_t>& values, std::size_t end,
                                      const char* what) {
     std::vector<std::uint32_t> found;
-    for (const std::int64_t at : of) {
-        expect(at >= 0 && at < static_cast<std::int64_t>(end), what);
-        found.push_back(static_cast<std::uint32_t>(at));
+    for (const std::int64_t value : values) {
+        expect(value >= 0 && value < static_cast<std::int64_t>(end), what);
+        found.push_back(static_cast<std::uint32_t>(value));
     }
     return found;
 }
 
-std::vector<std::vector<std::uint32_t>> members(const std::vector<std::int64_t>& of) {
+std::vector<std::vector<std::uint32_t>> members(const std::vector<std::int64_t>& group_of) {
     std::vector<std::vector<std::uint32_t>> found;
-    for (std::uint32_t cpu = 0; cpu < of.size(); ++cpu) {
-        expect(of[cpu] >= 0 && of[cpu] < static_cast<std::int64_t>(of.size()), "core or cache");
-        const auto at = static_cast<std::size_t>(of[cpu]);
-        if (found.size() <= at) found.resize(at + 1);
-        found[at].push_back(cpu);
+    for (std::uint32_t cpu = 0; cpu < group_of.size(); ++cpu) {
+        expect(group_of[cpu] >= 0 && group_of[cpu] < static_cast<std::int64_t>(group_of.size()),
+               "core or cache");
+        const auto group = static_cast<std::size_t>(group_of[cpu]);
+        if (found.size() <= group) found.resize(group + 1);
+        found[group].push_back(cpu);
     }
     return found;
 }
@@ -54,15 +55,15 @@ OsScheduler::OsScheduler(const OsSetup& setup)
     expect(setup.tick_ps > 0 && setup.slice_ps > 0 && setup.hot_ps >= 0, "time");
     expect(setup.domains_of.size() == cpus, "domains_of");
     expect(setup.own.size() == setup.begin.size(), "own");
-    for (const OsDomain& of : setup.domains) {
-        expect(of.level >= core && of.level <= beyond && !of.groups.empty(), "domain");
+    for (const OsDomain& from : setup.domains) {
+        expect(from.level >= core && from.level <= beyond && !from.groups.empty(), "domain");
         Domain& domain = domain_.emplace_back();
-        domain.level = of.level;
-        domain.spare = of.spare;
-        domain.places_new_threads = of.places_new_threads;
-        domain.spreads = of.spreads;
+        domain.level = from.level;
+        domain.spare = from.spare;
+        domain.places_new_threads = from.places_new_threads;
+        domain.spreads = from.spreads;
         std::vector<bool> has(cpus);
-        for (const auto& group : of.groups) {
+        for (const auto& group : from.groups) {
             domain.groups.push_back(positions(group, cpus, "group"));
             for (const std::uint32_t cpu : domain.groups.back()) has[cpu] = true;
         }
@@ -71,14 +72,14 @@ OsScheduler::OsScheduler(const OsSetup& setup)
     for (std::uint32_t cpu = 0; cpu < cpus; ++cpu)
         for (const std::uint32_t d :
              positions(setup.domains_of[cpu], domain_.size(), "domains_of")) {
-            Attempts& of = attempts_[cpu].emplace_back();
+            Attempts& attempts = attempts_[cpu].emplace_back();
             const auto& groups = domain_[d].groups;
-            of.domain = d;
-            while (of.local < groups.size() &&
-                   std::ranges::find(groups[of.local], cpu) == groups[of.local].end())
-                ++of.local;
-            expect(of.local < groups.size(), "domain: its processor is in no group");
-            of.interval_ms = domain_[d].weight;
+            attempts.domain = d;
+            while (attempts.local < groups.size() &&
+                   std::ranges::find(groups[attempts.local], cpu) == groups[attempts.local].end())
+                ++attempts.local;
+            expect(attempts.local < groups.size(), "domain: its processor is in no group");
+            attempts.interval_ms = domain_[d].weight;
         }
     const auto begin = positions(setup.begin, cpus, "begin");
     for (std::size_t t = 0; t < begin.size(); ++t) {
@@ -103,40 +104,42 @@ void OsScheduler::touch(std::uint32_t thread) {
 }
 
 void OsScheduler::wake(Time now, std::uint32_t thread, std::uint32_t waker) {
-    Thread& of = thread_.at(thread);
-    if (of.runnable) throw std::logic_error("a thread that is awake cannot be woken");
-    of.runnable = true;
+    Thread& state = thread_.at(thread);
+    if (state.runnable) throw std::logic_error("a thread that is awake cannot be woken");
+    state.runnable = true;
     ++runnable_;
-    std::uint32_t target = of.is_new ? least_loaded(now, thread, waker == none ? of.cpu : waker)
-                                     : idle_near(thread, of.cpu, affine(thread, of.cpu, waker));
+    std::uint32_t target = state.is_new
+                               ? least_loaded(now, thread, waker == none ? state.cpu : waker)
+                               : idle_near(thread, state.cpu, affine(thread, state.cpu, waker));
     if (!may(thread, target)) target = fallback(thread, target);
-    if (of.is_new) {  // no migration; half of the use that is left
-        Cpu& at = cpu_[target];
-        of.cpu = target;
-        at.use.pass_time(now, at.running != none);
-        of.use = {std::max((1.0 - at.use.part) / 2, 0.0), now};
-        at.use.part += of.use.part;
+    if (state.is_new) {  // no migration; half of the use that is left
+        Cpu& processor = cpu_[target];
+        state.cpu = target;
+        processor.pass_time(now);
+        state.use = {std::max((1.0 - processor.use.part) / 2, 0.0), now};
+        processor.use.part += state.use.part;
     }
-    of.is_new = false;
+    state.is_new = false;
     enter(now, thread, target);
 }
 
 void OsScheduler::sleep(Time now, std::uint32_t thread) {
-    Thread& of = thread_.at(thread);
+    Thread& state = thread_.at(thread);
     if (on(thread) == none) throw std::logic_error("a thread that does not run cannot sleep");
-    of.runnable = false;
+    state.runnable = false;
     --runnable_;
-    of.ran = now;
-    run(now, of.cpu, none);
+    state.ran = now;
+    run(now, state.cpu, none);
     touch(thread);
-    next(now, of.cpu);
+    next(now, state.cpu);
 }
 
 void OsScheduler::tick(Time now) {
     for (std::uint32_t cpu = 0; cpu < cpu_.size(); ++cpu) {
         if (cpu_[cpu].allowed) balance(now, cpu);
-        const Cpu& of = cpu_[cpu];
-        if (of.waiting.empty() || of.running == none || now - of.since < setup_.slice_ps) continue;
+        const Cpu& queue = cpu_[cpu];
+        if (queue.waiting.empty() || queue.running == none || now - queue.since < setup_.slice_ps)
+            continue;
         stop(now, cpu);
         next(now, cpu);
     }
@@ -147,20 +150,20 @@ void OsScheduler::use(Time now, const std::vector<bool>& allowed) {
         throw std::invalid_argument("allowed: expected a truth value for each processor, one true");
     for (std::size_t cpu = 0; cpu < cpu_.size(); ++cpu) cpu_[cpu].allowed = allowed[cpu];
     for (std::uint32_t thread = 0; thread < thread_.size(); ++thread) {
-        Thread& of = thread_[thread];
-        if (!of.runnable || may(thread, of.cpu)) continue;
-        const std::uint32_t before = of.cpu;
-        Cpu& at = cpu_[before];
-        if (at.running == thread) {
-            of.ran = now;
+        Thread& state = thread_[thread];
+        if (!state.runnable || may(thread, state.cpu)) continue;
+        const std::uint32_t before = state.cpu;
+        Cpu& processor = cpu_[before];
+        if (processor.running == thread) {
+            state.ran = now;
             run(now, before, none);
             touch(thread);
         } else {
-            std::erase(at.waiting, thread);
+            std::erase(processor.waiting, thread);
             --waiting_;
         }
         enter(now, thread, in_turn(thread));
-        if (at.running == none && !at.waiting.empty()) next(now, before);
+        if (processor.running == none && !processor.waiting.empty()) next(now, before);
     }
 }
 
@@ -170,20 +173,20 @@ bool OsScheduler::may(std::uint32_t thread, std::uint32_t cpu) const {
     if (!cpu_[cpu].allowed) return false;
     const auto& own = thread_[thread].own;
     if (own[cpu] != 0) return true;
-    for (std::size_t at = 0; at < own.size(); ++at)
-        if (own[at] != 0 && cpu_[at].allowed) return false;
+    for (std::size_t other = 0; other < own.size(); ++other)
+        if (own[other] != 0 && cpu_[other].allowed) return false;
     return true;
 }
 
 bool OsScheduler::idle_core(std::uint32_t cpu) const {
     return std::ranges::all_of(in_core_[static_cast<std::size_t>(setup_.core[cpu])],
-                               [this](std::uint32_t at) { return idle(at); });
+                               [this](std::uint32_t other) { return idle(other); });
 }
 
 void OsScheduler::enter(Time now, std::uint32_t thread, std::uint32_t cpu) {
     const std::uint32_t before = thread_[thread].cpu;
     if (before != cpu) {
-        const auto same = [&](const auto& of) { return of[before] == of[cpu]; };
+        const auto same = [&](const auto& group_of) { return group_of[before] == group_of[cpu]; };
         ++migrations_[same(setup_.core)    ? core
                       : same(setup_.cache) ? cache
                       : same(setup_.node)  ? node
@@ -198,37 +201,37 @@ void OsScheduler::enter(Time now, std::uint32_t thread, std::uint32_t cpu) {
 
 // A thread that does not run brings its use to another processor.
 void OsScheduler::move_use(Time now, std::uint32_t thread, std::uint32_t cpu) {
-    Thread& of = thread_[thread];
-    if (of.cpu == cpu) return;
-    of.use.pass_time(now, false);
-    for (Cpu* at : {&cpu_[of.cpu], &cpu_[cpu]}) at->use.pass_time(now, at->running != none);
-    cpu_[of.cpu].use.part = std::max(cpu_[of.cpu].use.part - of.use.part, 0.0);
-    cpu_[cpu].use.part += of.use.part;
+    Thread& state = thread_[thread];
+    if (state.cpu == cpu) return;
+    state.use.pass_time(now, false);
+    for (Cpu* each : {&cpu_[state.cpu], &cpu_[cpu]}) each->pass_time(now);
+    cpu_[state.cpu].use.part = std::max(cpu_[state.cpu].use.part - state.use.part, 0.0);
+    cpu_[cpu].use.part += state.use.part;
 }
 
 // From now on this one runs there, or nobody.
 void OsScheduler::run(Time now, std::uint32_t cpu, std::uint32_t thread) {
-    Cpu& of = cpu_[cpu];
-    of.use.pass_time(now, of.running != none);
-    if (of.running != none) thread_[of.running].use.pass_time(now, true);
+    Cpu& processor = cpu_[cpu];
+    processor.pass_time(now);
+    if (processor.running != none) thread_[processor.running].use.pass_time(now, true);
     if (thread != none) thread_[thread].use.pass_time(now, false);
-    of.running = thread;
+    processor.running = thread;
 }
 
 void OsScheduler::run_first(Time now, std::uint32_t cpu) {
-    Cpu& of = cpu_[cpu];
-    run(now, cpu, of.waiting.front());
-    of.waiting.pop_front();
+    Cpu& processor = cpu_[cpu];
+    run(now, cpu, processor.waiting.front());
+    processor.waiting.pop_front();
     --waiting_;
-    of.since = now;
-    touch(of.running);
+    processor.since = now;
+    touch(processor.running);
 }
 
 void OsScheduler::stop(Time now, std::uint32_t cpu) {
-    Cpu& of = cpu_[cpu];
-    thread_[of.running].ran = now;
-    touch(of.running);
-    of.waiting.push_back(of.running);
+    Cpu& processor = cpu_[cpu];
+    thread_[processor.running].ran = now;
+    touch(processor.running);
+    processor.waiting.push_back(processor.running);
     ++waiting_;
     run(now, cpu, none);
 }
@@ -236,8 +239,8 @@ void OsScheduler::stop(Time now, std::uint32_t cpu) {
 void OsScheduler::next(Time now, std::uint32_t cpu) {
     if (!cpu_[cpu].waiting.empty()) return run_first(now, cpu);
     if (!cpu_[cpu].allowed || waiting_ == 0) return;
-    for (Attempts& of : attempts_[cpu])
-        if (move_in(now, cpu, of, true)) return;
+    for (Attempts& attempts : attempts_[cpu])
+        if (move_in(now, cpu, attempts, true)) return;
 }
 
 std::uint32_t OsScheduler::in_turn(std::uint32_t thread) {
@@ -256,8 +259,8 @@ std::uint32_t OsScheduler::in_turn(std::uint32_t thread) {
 std::uint32_t OsScheduler::affine(std::uint32_t thread, std::uint32_t previous,
                                   std::uint32_t waker) const {
     if (waker == none || waker == previous || !may(thread, waker)) return previous;
-    for (const Attempts& at : attempts_[waker]) {
-        const Domain& domain = domain_[at.domain];
+    for (const Attempts& attempts : attempts_[waker]) {
+        const Domain& domain = domain_[attempts.domain];
         const bool spans = std::ranges::any_of(domain.groups, [previous](const auto& group) {
             return std::ranges::find(group, previous) != group.end();
         });
@@ -265,8 +268,8 @@ std::uint32_t OsScheduler::affine(std::uint32_t thread, std::uint32_t previous,
         if (!domain.places_new_threads || idle(previous)) return previous;
         const std::int64_t half = (imbalance_percent[domain.level] - 100) / 2;
         const auto here = static_cast<std::int64_t>(cpu_[waker].threads()) + 1;
-        const auto there = static_cast<std::int64_t>(cpu_[previous].threads());
-        return here * 100 < there * (100 + half) ? waker : previous;
+        const auto previous_threads = static_cast<std::int64_t>(cpu_[previous].threads());
+        return here * 100 < previous_threads * (100 + half) ? waker : previous;
     }
     return previous;
 }
@@ -286,11 +289,11 @@ std::uint32_t OsScheduler::idle_near(std::uint32_t thread, std::uint32_t previou
         }
         return none;
     };
-    std::uint32_t cpu = found([&](std::uint32_t at) { return fits(at) && idle_core(at); });
+    std::uint32_t cpu = found([&](std::uint32_t other) { return fits(other) && idle_core(other); });
     if (cpu != none) return cpu;
     if (shared)
-        for (const std::uint32_t at : in_core_[static_cast<std::size_t>(setup_.core[previous])])
-            if (fits(at)) return at;
+        for (const std::uint32_t other : in_core_[static_cast<std::size_t>(setup_.core[previous])])
+            if (fits(other)) return other;
     cpu = found(fits);
     return cpu != none ? cpu : target;
 }
@@ -312,16 +315,16 @@ std::uint32_t OsScheduler::least_loaded(Time now, std::uint32_t thread, std::uin
         std::size_t level = levels.size();
         while (level > 0 && domain_[levels[level - 1].domain].weight >= bound) --level;
         if (level == 0) return cpu;
-        const Attempts& at = levels[level - 1];
-        const Domain& domain = domain_[at.domain];
+        const Attempts& attempts = levels[level - 1];
+        const Domain& domain = domain_[attempts.domain];
         bound = domain.weight;
         if (!domain.places_new_threads) continue;
-        const std::size_t group = idlest(now, thread, domain, at.local);
+        const std::size_t group = idlest(now, thread, domain, attempts.local);
         if (group == domain.groups.size()) continue;
         std::uint32_t best = none;
-        for (const std::uint32_t one : domain.groups[group])
-            if (may(thread, one) && (best == none || cpu_[one].threads() < cpu_[best].threads()))
-                best = one;
+        for (const std::uint32_t each : domain.groups[group])
+            if (may(thread, each) && (best == none || cpu_[each].threads() < cpu_[best].threads()))
+                best = each;
         cpu = best;
     }
 }
@@ -332,9 +335,8 @@ std::size_t OsScheduler::idlest(Time now, std::uint32_t thread, const Domain& do
     const std::size_t stay = domain.groups.size();
     sum(now, domain, local_at, thread);
     if (sum_.empty()) return stay;
-    const auto room = [](const Sum& of) {
-        return of.kind() == 0 ? std::pair<std::int64_t, std::int64_t>(0, -of.idle)
-                              : std::pair<std::int64_t, std::int64_t>(of.kind(), of.load());
+    const auto room = [](const Sum& group) {
+        return std::pair(group.kind(), group.kind() == 0 ? -group.idle : group.load());
     };
     if (sum_.front().group != local_at) return std::ranges::min_element(sum_, {}, room)->group;
     if (sum_.size() == 1) return stay;
@@ -355,66 +357,67 @@ std::size_t OsScheduler::idlest(Time now, std::uint32_t thread, const Domain& do
 
 void OsScheduler::balance(Time now, std::uint32_t cpu) {
     const Time ticks = now / setup_.tick_ps;
-    for (Attempts& of : attempts_[cpu]) {
+    for (Attempts& attempts : attempts_[cpu]) {
         const bool is_idle = idle(cpu);
-        const std::int64_t ms = of.interval_ms * (is_idle ? 1 : busy_factor);
+        const std::int64_t ms = attempts.interval_ms * (is_idle ? 1 : busy_factor);
         const Time wait = (ms * ps_per_ms + setup_.tick_ps - 1) / setup_.tick_ps;
-        if (ticks - of.last < std::max<Time>(wait - (is_idle ? 0 : 1), 1)) continue;
-        of.last = ticks;
-        if (chosen(cpu, of)) move_in(now, cpu, of, false);
+        if (ticks - attempts.last < std::max<Time>(wait - (is_idle ? 0 : 1), 1)) continue;
+        attempts.last = ticks;
+        if (chosen(cpu, attempts)) move_in(now, cpu, attempts, false);
     }
 }
 
-bool OsScheduler::chosen(std::uint32_t cpu, const Attempts& of) const {
-    const Domain& domain = domain_[of.domain];
+bool OsScheduler::chosen(std::uint32_t cpu, const Attempts& attempts) const {
+    const Domain& domain = domain_[attempts.domain];
     std::uint32_t first = none, first_idle = none;
-    for (const std::uint32_t at : domain.groups[of.local]) {
-        if (!cpu_[at].allowed) continue;
-        if (first == none) first = at;
-        if (!idle(at)) continue;
-        if (domain.level != core && idle_core(at)) return at == cpu;
-        if (first_idle == none) first_idle = at;
+    for (const std::uint32_t other : domain.groups[attempts.local]) {
+        if (!cpu_[other].allowed) continue;
+        if (first == none) first = other;
+        if (!idle(other)) continue;
+        if (domain.level != core && idle_core(other)) return other == cpu;
+        if (first_idle == none) first_idle = other;
     }
     return cpu == (first_idle != none ? first_idle : first);
 }
 
 // Takes threads from the busiest group, if load is out of balance; whether it has.
-bool OsScheduler::move_in(Time now, std::uint32_t cpu, Attempts& of, bool newly_idle) {
-    const Domain& domain = domain_[of.domain];
-    sum(now, domain, of.local, none);
+bool OsScheduler::move_in(Time now, std::uint32_t cpu, Attempts& attempts, bool newly_idle) {
+    const Domain& domain = domain_[attempts.domain];
+    sum(now, domain, attempts.local, none);
     Wanted what{};
     std::uint32_t source = none;
     if (wanted(domain, idle(cpu), what) && what.amount > 0) {
-        for (const std::uint32_t at : domain.groups[what.group])
-            if (cpu_[at].allowed && (source == none || cpu_[at].threads() > cpu_[source].threads()))
-                source = at;
+        for (const std::uint32_t each : domain.groups[what.group])
+            if (cpu_[each].allowed &&
+                (source == none || cpu_[each].threads() > cpu_[source].threads()))
+                source = each;
         if (cpu_[source].threads() <= (what.what != threads_ ? 1U : 0U) || source == cpu)
             source = none;
     }
     if (source == none) {
         if (newly_idle) return false;
-        of.failed = 0;
-        of.interval_ms = std::min(2 * of.interval_ms, 2 * domain.weight);
+        attempts.failed = 0;
+        attempts.interval_ms = std::min(2 * attempts.interval_ms, 2 * domain.weight);
         return false;
     }
-    bool moved = take(now, cpu, source, domain, of.failed, what, newly_idle ? 1 : moved_max);
+    bool moved = take(now, cpu, source, domain, attempts.failed, what, newly_idle ? 1 : moved_max);
     if (moved) {
-        of.failed = 0;
+        attempts.failed = 0;
     } else if (!newly_idle) {
-        ++of.failed;
+        ++attempts.failed;
         const std::uint32_t runs = cpu_[source].running;
-        const bool patient = of.failed > tries[domain.level] + 2;
+        const bool patient = attempts.failed > tries[domain.level] + 2;
         if (what.what == threads_ && patient && runs != none && may(runs, cpu)) {
             stop(now, source);
             cpu_[source].waiting.pop_back();
             --waiting_;
             enter(now, runs, cpu);
             next(now, source);
-            of.failed = 0;
+            attempts.failed = 0;
             moved = true;
         }
     }
-    of.interval_ms = domain.weight;
+    attempts.interval_ms = domain.weight;
     return moved;
 }
 

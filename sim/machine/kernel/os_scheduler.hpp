@@ -88,7 +88,7 @@ class OsScheduler {
     // The average of the time in use, at a time in ps.
     struct Use {
         double part = 0.0;
-        Time at = 0;
+        Time updated = 0;
         void pass_time(Time now, bool runs);
     };
     struct Cpu {
@@ -98,6 +98,7 @@ class OsScheduler {
         std::deque<std::uint32_t> waiting;
         Use use;
         std::size_t threads() const { return waiting.size() + (running != none ? 1 : 0); }
+        void pass_time(Time now) { use.pass_time(now, running != none); }
     };
     struct Attempts {
         std::size_t domain = 0, local = 0;
@@ -158,11 +159,11 @@ class OsScheduler {
     std::size_t idlest(Time now, std::uint32_t thread, const Domain& domain, std::size_t local);
     void sum(Time now, const Domain& domain, std::size_t local, std::uint32_t thread);
     void balance(Time now, std::uint32_t cpu);
-    bool chosen(std::uint32_t cpu, const Attempts& of) const;
+    bool chosen(std::uint32_t cpu, const Attempts& attempts) const;
     bool wanted(const Domain& domain, bool is_idle, Wanted& found) const;
     bool wanted_for_room(const Domain& domain, const Sum& busiest, bool is_idle,
                          Wanted& found) const;
-    bool move_in(Time now, std::uint32_t cpu, Attempts& of, bool newly_idle);
+    bool move_in(Time now, std::uint32_t cpu, Attempts& attempts, bool newly_idle);
     bool take(Time now, std::uint32_t cpu, std::uint32_t source, const Domain& domain,
               std::int64_t failed, const Wanted& wanted, std::size_t most);
 

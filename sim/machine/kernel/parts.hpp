@@ -44,19 +44,20 @@ struct PartsSetup {
 // Threads on cores, memory controllers and links. Coherence is left out: a read asks no third node.
 class Parts {
   public:
-    explicit Parts(const PartsSetup& of)
-        : threads(checked(of).core_node, of.core),
-          links(of.link_data_ps, of.link_request_ps, of.entering, of.predecessor, of.vertices),
-          curve_{of.load, of.load_ratio},
-          latency_ps_(of.latency_ps),
-          handed_ps_(of.handed_ps) {
-        const std::size_t n = of.read_ps.size();
+    explicit Parts(const PartsSetup& setup)
+        : threads(checked(setup).core_node, setup.core),
+          links(setup.link_data_ps, setup.link_request_ps, setup.entering, setup.predecessor,
+                setup.vertices),
+          curve_{setup.load, setup.load_ratio},
+          latency_ps_(setup.latency_ps),
+          handed_ps_(setup.handed_ps) {
+        const std::size_t n = setup.read_ps.size();
         for (std::size_t k = 0; k < n; ++k)
-            memory.emplace_back(of.read_ps[k], of.write_ps[k], latency_ps_[k * n + k]);
-        if (!of.interruption_keys.empty())
-            disturbances_ =
-                Disturbances({of.interrupted_every_ps, of.interruption_ps, of.interruption_share},
-                             streams_of(of.interruption_keys));
+            memory.emplace_back(setup.read_ps[k], setup.write_ps[k], latency_ps_[k * n + k]);
+        if (!setup.interruption_keys.empty())
+            disturbances_ = Disturbances(
+                {setup.interrupted_every_ps, setup.interruption_ps, setup.interruption_share},
+                streams_of(setup.interruption_keys));
     }
 
     // A thread begins a phase: when it is over, interruptions of its core included.
@@ -89,24 +90,24 @@ class Parts {
     Interconnect links;
 
   private:
-    static const PartsSetup& checked(const PartsSetup& of) {
-        const std::size_t n = of.read_ps.size(), links = of.link_data_ps.size();
+    static const PartsSetup& checked(const PartsSetup& setup) {
+        const std::size_t n = setup.read_ps.size(), links = setup.link_data_ps.size();
         const auto require = [](bool good, const char* what) {
             if (!good) throw std::invalid_argument(what);
         };
-        require(of.write_ps.size() == n, "write_ps: expected [n]");
-        require(of.latency_ps.size() == n * n, "latency_ps: expected [n, n]");
-        require(of.handed_ps.size() == n * n, "handed_ps: expected [n, n]");
-        require(of.load.size() >= 2 && of.load_ratio.size() == of.load.size(),
+        require(setup.write_ps.size() == n, "write_ps: expected [n]");
+        require(setup.latency_ps.size() == n * n, "latency_ps: expected [n, n]");
+        require(setup.handed_ps.size() == n * n, "handed_ps: expected [n, n]");
+        require(setup.load.size() >= 2 && setup.load_ratio.size() == setup.load.size(),
                 "load, load_ratio: expected as many, two at least");
-        require(of.link_request_ps.size() == links, "link_request_ps: expected [2L]");
-        const std::size_t hops = links > 0 ? n * of.vertices : 0;
-        require(of.entering.size() == hops, "entering: expected [n, v]");
-        require(of.predecessor.size() == hops, "predecessor: expected [n, v]");
-        const std::size_t keys = of.interruption_keys.size();
-        require(keys == 0 || keys == of.core_node.size(), "interruption_keys: expected [C]");
-        for (const auto node : of.core_node) require(node < n, "core_node: expected below n");
-        return of;
+        require(setup.link_request_ps.size() == links, "link_request_ps: expected [2L]");
+        const std::size_t hops = links > 0 ? n * setup.vertices : 0;
+        require(setup.entering.size() == hops, "entering: expected [n, v]");
+        require(setup.predecessor.size() == hops, "predecessor: expected [n, v]");
+        const std::size_t keys = setup.interruption_keys.size();
+        require(keys == 0 || keys == setup.core_node.size(), "interruption_keys: expected [C]");
+        for (const auto node : setup.core_node) require(node < n, "core_node: expected below n");
+        return setup;
     }
 
     Disturbances disturbances_;
@@ -117,9 +118,9 @@ class Parts {
 // What is derived has handle(event) and event_name(kind), see kernel/simulation.hpp.
 class PartsModel {
   public:
-    PartsModel(const PartsSetup& of, std::size_t operations, std::uint64_t seed,
+    PartsModel(const PartsSetup& setup, std::size_t operations, std::uint64_t seed,
                std::uint64_t replication)
-        : clock(seed, replication), parts(of), latency(operations) {}
+        : clock(seed, replication), parts(setup), latency(operations) {}
 
     void start_counting() {
         since_ = clock.now();

@@ -2,9 +2,9 @@
 //
 // Each process has its home, a processor with a queue of its own, and may be moved to another one
 // at any time: what it does goes on there in its turn. Within a group of processors those that have
-// to wait move to idle ones. A process whose home is `none` shares no processor: it is not played
-// here. The rules stand in
-// machine/reference/processors.py and run_queues.py; events come in the same order. What it costs:
+// to wait move to idle ones. A process whose home is `none` shares no processor: it is not
+// simulated here. The rules stand in machine/reference/processors.py and run_queues.py; events come
+// in the same order. What it costs:
 //
 //     another process takes over a processor       switch_over of its time
 //     messages are found, however many             look of the process's time, and
@@ -216,9 +216,10 @@ class Processors : RunQueues {
     // The first idle processor of that one's group.
     std::uint32_t idle_sibling(std::uint32_t processor) const {
         if (setup_.groups.empty()) return none;
-        for (std::uint32_t at = 0; at < processor_.size(); ++at)
-            if (setup_.groups[at] == setup_.groups[processor] && processor_[at].process == none)
-                return at;
+        for (std::uint32_t other = 0; other < processor_.size(); ++other)
+            if (setup_.groups[other] == setup_.groups[processor] &&
+                processor_[other].process == none)
+                return other;
         return none;
     }
 
@@ -230,9 +231,9 @@ class Processors : RunQueues {
         const auto waits = [this](std::uint32_t one) {
             return process_[one].state == State::waiting;
         };
-        for (std::uint32_t at = 0; at < processor_.size(); ++at) {
-            const std::vector<std::uint32_t>& queue = processor_[at].queue;
-            if (setup_.groups[at] != setup_.groups[processor]) continue;
+        for (std::uint32_t other = 0; other < processor_.size(); ++other) {
+            const std::vector<std::uint32_t>& queue = processor_[other].queue;
+            if (setup_.groups[other] != setup_.groups[processor]) continue;
             if (const auto number = std::ranges::count_if(queue, waits); number > most) {
                 most = number;
                 found = *std::ranges::find_if(queue, waits);

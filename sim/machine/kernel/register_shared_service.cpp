@@ -20,13 +20,30 @@ namespace {
 using MemoryTuple = std::tuple<std::uint32_t, double, double, double>;
 using DemandTuple = std::tuple<double, double, std::vector<MemoryTuple>>;
 
-std::uint32_t demand_of(SharedService& service, const DemandTuple& of) {
-    const auto& [instructions_ps, separate_ps, lines] = of;
+MemoryUse memory_use(const MemoryTuple& fields) {
+    const auto& [home, read, written, slots] = fields;
+    return {home, read, written, slots};
+}
+
+std::uint32_t demand_of(SharedService& service, const DemandTuple& fields) {
+    const auto& [instructions_ps, separate_ps, lines] = fields;
     std::vector<MemoryUse> memory;
-    for (const auto& [home, read, written, slots] : lines)
-        memory.push_back({home, read, written, slots});
+    for (const MemoryTuple& use : lines) memory.push_back(memory_use(use));
     return service.demand({instructions_ps, separate_ps, memory});
 }
+
+// Python's: with the machine that it settles by.
+struct HomeOfMachine {
+    HomeOfMachine(const ServiceMachine& described, std::size_t node)
+        : machine((check(described, node), described)), home(machine, node) {}
+    static void check(const ServiceMachine& described, std::size_t node) {
+        described.check();
+        service::require(node < described.read_ps.size(), "node", "one of the machine's");
+    }
+
+    ServiceMachine machine;
+    MemoryHome home;
+};
 
 // Every thread does one task after the other; which ones come in turn, for each node from its own.
 class ClosedTasks {
@@ -105,6 +122,33 @@ void register_shared_service(py::module_& module) {
     auto machine = def_struct<ServiceMachine>(module, "ServiceMachine",
                                               "What long pieces of work share; times in ps.");
     def_value(machine);
+    py::class_<HomeOfMachine>(module, "MemoryHome",
+                              "How long lines of a node's memory wait; times in ps.\n\n"
+                              "sim/machine/reference/memory_home.py has the same calls.")
+        .def(py::init<const ServiceMachine&, std::size_t>(), py::arg("machine"), py::arg("node"))
+        .def(
+            "use",
+            [](HomeOfMachine& self, const MemoryTuple& lines, double units, bool near) {
+                self.home.use(memory_use(lines), units, near);
+            },
+            py::arg("lines"), py::arg("units"), py::arg("near"))
+        .def(
+            "wait_for_link",
+            [](HomeOfMachine& self, double lines, double wait_ps) {
+                self.home.wait_for_link(lines, wait_ps);
+            },
+            py::arg("lines"), py::arg("wait_ps"))
+        .def("settle_directory", [](HomeOfMachine& self) { return self.home.settle_directory(); })
+        .def("settle_waits",
+             [](HomeOfMachine& self) { return self.home.settle_waits(self.machine); })
+        .def_property_readonly(
+            "controller_wait_ps",
+            [](const HomeOfMachine& self) { return self.home.controller_wait_ps(); })
+        .def_property_readonly("entry_wait_ps",
+                               [](const HomeOfMachine& self) { return self.home.entry_wait_ps(); })
+        .def_property_readonly("room", [](const HomeOfMachine& self) { return self.home.room(); })
+        .def_property_readonly("updating",
+                               [](const HomeOfMachine& self) { return self.home.updating(); });
     py::class_<SharedService>(
         module, "SharedService",
         "Long pieces of work that share a machine max-min fair; times in ps.\n\n"

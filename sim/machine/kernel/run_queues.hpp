@@ -36,7 +36,7 @@ struct ProcessorSetup {
           "the end of a pause, which is not slept through; nor are pauses of up to twice that",
           50'000'000);
     FIELD(std::vector<std::int64_t>, homes,
-          "by process; empty: in turn; -1: shares none and is not played here");
+          "by process; empty: in turn; -1: shares none and is not simulated here");
     FIELD(std::vector<std::uint32_t>, groups,
           "[count] idle processors of a group serve all of it; empty: nobody moves");
     END_OF_FIELDS;

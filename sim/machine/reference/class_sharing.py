@@ -77,12 +77,12 @@ class ClassSharing:
         self.classes.append(_Class([_Need(r, time) for r, time in times if time > 0]))
         return len(self.classes) - 1
 
-    def change(self, of: int, members: int, least: float) -> None:
+    def change(self, index: int, members: int, least: float) -> None:
         """From the next ``share`` on."""
-        state = self.classes[of]
+        state = self.classes[index]
         state.members, state.least = members, least
-        if of not in self.changed:
-            self.changed.append(of)
+        if index not in self.changed:
+            self.changed.append(index)
 
     def limit(self, resource: int, room: float) -> None:
         """From the next ``share`` on, its users have this part of the resource's time."""
@@ -91,16 +91,16 @@ class ClassSharing:
 
     def share(self) -> list[int]:
         """The classes whose pace has changed."""
-        changed = [of for of in self.changed if self._update(of)]
+        changed = [index for index in self.changed if self._update(index)]
         self.changed.clear()
         reached: dict[int, None] = {}  # classes, in the order in which they are reached
         repaced = []
-        for of in changed:
-            self._reach_bounding(of, reached)
-            if self.classes[of].members:
-                reached[of] = None
+        for index in changed:
+            self._reach_bounding(index, reached)
+            if self.classes[index].members:
+                reached[index] = None
             else:
-                repaced.append(of)
+                repaced.append(index)
         for resource in self.limited:
             self._reach_users(resource, reached)
         self.limited.clear()
@@ -111,8 +111,8 @@ class ClassSharing:
             self._spread(reached)
         return repaced + self._commit(reached)
 
-    def _update(self, of: int) -> bool:
-        state = self.classes[of]
+    def _update(self, index: int) -> bool:
+        state = self.classes[index]
         if state.members == state.shared_members and (
             state.members == 0 or state.least == state.shared_least
         ):
@@ -120,7 +120,7 @@ class ClassSharing:
         state.shared_least = state.least
         for need in state.needs:
             resource = self.resources[need.resource]
-            resource.users.add(of)
+            resource.users.add(index)
             resource.wanted -= state.shared_members * need.at_least
             wanted = need.time / state.least if state.least > 0 else inf
             need.at_least = rounded(min(wanted, 2.0), WANTED)
@@ -128,7 +128,7 @@ class ClassSharing:
         if state.members == 0:
             for need in state.needs:
                 resource = self.resources[need.resource]
-                resource.users.remove(of)
+                resource.users.remove(index)
                 resource.use -= need.use
                 need.use = 0.0
             if state.binding != NONE:
@@ -140,9 +140,9 @@ class ClassSharing:
         """All users of a resource are filled."""
         reached.update(dict.fromkeys(self.resources[index].users))
 
-    def _reach_bounding(self, of: int, reached: dict[int, None]) -> None:
+    def _reach_bounding(self, index: int, reached: dict[int, None]) -> None:
         """All users of what the class uses and what bounds any are filled."""
-        for need in self.classes[of].needs:
+        for need in self.classes[index].needs:
             if self.resources[need.resource].bound:
                 self._reach_users(need.resource, reached)
 
@@ -150,69 +150,71 @@ class ClassSharing:
         """The next paces of these classes; what others use stays."""
         filling: dict[int, _Filling] = {}
         rising: dict[int, list[tuple[int, float]]] = {}
-        for of in reached:
-            state = self.classes[of]
+        for index in reached:
+            state = self.classes[index]
             parts = []
             for need in state.needs:
                 resource = self.resources[need.resource]
                 if resource.wanted > resource.room:
                     slope = state.members * need.time
-                    at = filling.setdefault(need.resource, _Filling(resource.room - resource.use))
-                    at.free += need.use
-                    at.slope += slope
+                    filled = filling.setdefault(
+                        need.resource, _Filling(resource.room - resource.use)
+                    )
+                    filled.free += need.use
+                    filled.slope += slope
                     parts.append((need.resource, slope))
             if parts:
-                rising[of] = parts
+                rising[index] = parts
             else:
                 state.next, state.next_binding = state.shared_least, NONE
 
-        def freeze(of: int, pace: float, binding: int) -> None:
-            self.classes[of].next, self.classes[of].next_binding = pace, binding
+        def freeze(index: int, pace: float, binding: int) -> None:
+            self.classes[index].next, self.classes[index].next_binding = pace, binding
             rate = 1 / pace
-            for resource, slope in rising.pop(of):
-                at = filling[resource]
-                at.slope -= slope
-                at.free -= rounded(slope * rate, USE)
-                at.moved = at.moved or binding == NONE
+            for resource, slope in rising.pop(index):
+                filled = filling[resource]
+                filled.slope -= slope
+                filled.free -= rounded(slope * rate, USE)
+                filled.moved = filled.moved or binding == NONE
 
         while rising:
-            for at in filling.values():
-                if at.slope == 0:
-                    at.pace = 0.0
-                elif at.free > 0:
-                    at.pace = min(at.pace, at.slope / at.free)
-                at.blocked = at.moved = False
+            for filled in filling.values():
+                if filled.slope == 0:
+                    filled.pace = 0.0
+                elif filled.free > 0:
+                    filled.pace = min(filled.pace, filled.slope / filled.free)
+                filled.blocked = filled.moved = False
             slowest = {}
-            for of, parts in list(rising.items()):
+            for index, parts in list(rising.items()):
                 most = max(filling[r].pace for r, _ in parts)
-                if self.classes[of].shared_least >= most:
-                    freeze(of, self.classes[of].shared_least, NONE)
+                if self.classes[index].shared_least >= most:
+                    freeze(index, self.classes[index].shared_least, NONE)
                     continue
-                slowest[of] = min(r for r, _ in parts if filling[r].pace == most)
+                slowest[index] = min(r for r, _ in parts if filling[r].pace == most)
                 for r, _ in parts:
                     if filling[r].pace < most:
                         filling[r].blocked = True
-            for of, r in slowest.items():
-                at = filling[r]
-                if not (at.blocked or at.moved):
-                    freeze(of, at.pace, r)
+            for index, r in slowest.items():
+                filled = filling[r]
+                if not (filled.blocked or filled.moved):
+                    freeze(index, filled.pace, r)
 
     def _spread(self, reached: dict[int, None]) -> None:
         """Reaches whom the paces found concern, but were not filled; and whom these may concern."""
         filled = list(reached)
-        for of in filled:
-            state = self.classes[of]
+        for index in filled:
+            state = self.classes[index]
             if state.next_binding != NONE:
                 self._reach_users(state.next_binding, reached)
             if state.next != state.pace or state.members != state.shared_members:
-                self._reach_bounding(of, reached)
-        for of in list(reached)[len(filled) :]:
-            self._reach_bounding(of, reached)
+                self._reach_bounding(index, reached)
+        for index in list(reached)[len(filled) :]:
+            self._reach_bounding(index, reached)
 
     def _commit(self, reached: Iterable[int]) -> list[int]:
         repaced = []
-        for of in reached:
-            state = self.classes[of]
+        for index in reached:
+            state = self.classes[index]
             if state.next != state.pace or state.members != state.shared_members:
                 rate = 1 / state.next
                 for need in state.needs:
@@ -220,7 +222,7 @@ class ClassSharing:
                     self.resources[need.resource].use += use - need.use
                     need.use = use
             if state.next != state.pace:
-                repaced.append(of)
+                repaced.append(index)
             if state.next_binding != state.binding:
                 if state.binding != NONE:
                     self.resources[state.binding].bound -= 1

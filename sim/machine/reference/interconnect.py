@@ -35,13 +35,13 @@ class HasRoutes(Protocol):
         """See Routes."""
 
 
-def way(routes: HasRoutes, start: int, end: int) -> list[int]:
+def route(routes: HasRoutes, start: int, end: int) -> list[int]:
     """The links from node to node, the last one first."""
-    found, at = [], end
-    while at != start:
-        found.append(routes.entering[start * routes.vertices + at])
-        at = routes.predecessor[start * routes.vertices + at]
-    return found
+    links, vertex = [], end
+    while vertex != start:
+        links.append(routes.entering[start * routes.vertices + vertex])
+        vertex = routes.predecessor[start * routes.vertices + vertex]
+    return links
 
 
 class MemoryPaths(NamedTuple):
@@ -79,9 +79,9 @@ class Interconnect:
         """
         if start == end:
             return done
-        for link in self.way(start, end):
+        for link in self.route(start, end):
             done = max(done, self.carry(now, link, lines))
-        for link in self.way(end, start):
+        for link in self.route(end, start):
             self.signal(now, link, lines)
         return done
 
@@ -89,7 +89,7 @@ class Interconnect:
         """The same for all that goes one way at a time."""
         if start == end:
             return done
-        for link in self.way(start, end):
+        for link in self.route(start, end):
             done = max(done, self.carry(now, link, sent.lines))
             self.signal(now, link, sent.messages)
             self.carry(now, link, sent.behind)
@@ -116,9 +116,9 @@ class Interconnect:
             self.bytes[link] += lines * each
         return done
 
-    def way(self, start: int, end: int) -> list[int]:
+    def route(self, start: int, end: int) -> list[int]:
         """The links from node to node, the last one first; none where there are none at all."""
-        return way(self.routes, start, end) if self.links else []
+        return route(self.routes, start, end) if self.links else []
 
     def done(self, now: int) -> list[int]:
         """How long each link was busy."""

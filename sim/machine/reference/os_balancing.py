@@ -35,6 +35,10 @@ class Cpu:
         """Those that run or wait."""
         return len(self.waiting) + (self.running != NONE)
 
+    def pass_time(self, now: int) -> None:
+        """Its use up to now, by whether a thread runs."""
+        self.use.pass_time(now, self.running != NONE)
+
 
 class Sum(NamedTuple):
     """Of a group's allowed processors; ``group``: its position in the domain; ``use``: of their
@@ -99,25 +103,25 @@ def sums_of(
     """Of groups with processors that count, that of ``cpu`` first if it has any."""
     local, found = local_group(domain, cpu), []
     for group in [local, *(g for g in range(len(domain.groups)) if g != local)]:
-        members = [cpus[one] for one in domain.groups[group] if counts(one)]
-        threads, use = [of.threads for of in members], 0.0
-        for of in members:
-            of.use.pass_time(now, of.running != NONE)
-            use += of.use.part
+        members = [cpus[member] for member in domain.groups[group] if counts(member)]
+        threads, use = [member.threads for member in members], 0.0
+        for member in members:
+            member.pass_time(now)
+            use += member.use.part
         percent = IMBALANCE_PERCENT[domain.level]
         if members:
             found.append(Sum(group, len(members), sum(threads), threads.count(0), use, percent))
     return found
 
 
-def least_room(of: Sum) -> tuple[int, int]:
+def least_room(group_sum: Sum) -> tuple[int, int]:
     """The less, the more room for a new thread."""
-    return (0, -of.idle) if of.kind == 0 else (of.kind, of.load)
+    return (0, -group_sum.idle) if group_sum.kind == 0 else (group_sum.kind, group_sum.load)
 
 
 def imbalance(domain: OsDomain, sums: Sequence[Sum], is_idle: bool) -> Wanted | None:
     """What the first group, the local one, takes for a processor that ``is_idle`` or not."""
-    local, others = sums[0], [one for one in sums[1:] if one.threads]
+    local, others = sums[0], [group_sum for group_sum in sums[1:] if group_sum.threads]
     if not others:
         return None
     busiest = max(others, key=_busy)
@@ -128,7 +132,11 @@ def imbalance(domain: OsDomain, sums: Sequence[Sum], is_idle: bool) -> Wanted | 
     if busiest.kind < 2:
         return None
     # Both have no room: what equals out.
-    mean = ONE * sum(one.threads for one in sums) // sum(one.weight for one in sums)
+    mean = (
+        ONE
+        * sum(group_sum.threads for group_sum in sums)
+        // sum(group_sum.weight for group_sum in sums)
+    )
     percent = IMBALANCE_PERCENT[domain.level]
     if local.load >= mean or 100 * busiest.load <= percent * local.load:
         return None
@@ -136,8 +144,12 @@ def imbalance(domain: OsDomain, sums: Sequence[Sum], is_idle: bool) -> Wanted | 
     return Wanted(busiest.group, MigrationType.LOAD, amount)
 
 
-def _busy(of: Sum) -> tuple[int, int, int]:
-    return (0, -of.idle, of.threads) if of.kind == 0 else (of.kind, of.load, 0)
+def _busy(group_sum: Sum) -> tuple[int, int, int]:
+    return (
+        (0, -group_sum.idle, group_sum.threads)
+        if group_sum.kind == 0
+        else (group_sum.kind, group_sum.load, 0)
+    )
 
 
 def _for_room(domain: OsDomain, local: Sum, busiest: Sum, is_idle: bool) -> Wanted | None:

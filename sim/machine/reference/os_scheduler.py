@@ -104,8 +104,8 @@ class OsScheduler:
 
     def on(self, thread: int) -> int:
         """The processor on which it runs."""
-        of = self.threads[thread]
-        return of.cpu if self.cpus[of.cpu].running == thread else NONE
+        state = self.threads[thread]
+        return state.cpu if self.cpus[state.cpu].running == thread else NONE
 
     def changed(self) -> list[int]:
         """Threads that may run elsewhere than when this was last asked, each once."""
@@ -114,33 +114,33 @@ class OsScheduler:
 
     def next_tick(self, now: int) -> int | None:
         """The first tick after now; None while all threads sleep."""
-        if not any(of.runnable for of in self.threads):
+        if not any(thread.runnable for thread in self.threads):
             return None
         return (now // self.setup.tick_ps + 1) * self.setup.tick_ps
 
     def wake(self, now: int, thread: int, waker: int = NONE) -> None:
         """A thread that sleeps is runnable; ``waker``: the processor from which it was woken."""
-        of = self.threads[thread]
-        of.runnable = True
-        if of.is_new:
-            target = self._least_loaded(now, thread, of.cpu if waker == NONE else waker)
+        state = self.threads[thread]
+        state.runnable = True
+        if state.is_new:
+            target = self._least_loaded(now, thread, state.cpu if waker == NONE else waker)
         else:
-            target = self._idle_near(thread, of.cpu, self._affine(thread, of.cpu, waker))
+            target = self._idle_near(thread, state.cpu, self._affine(thread, state.cpu, waker))
         if not self._may(thread, target):
             target = self._fallback(thread, target)
-        if of.is_new:  # no migration; half of the use that is left (post_init_entity_util_avg)
-            of.cpu, of.is_new = target, False
-            at = self.cpus[target]
-            at.use.pass_time(now, at.running != NONE)
-            of.use = UseAverage(max((1.0 - at.use.part) / 2, 0.0), now)
-            at.use.part += of.use.part
+        if state.is_new:  # no migration; half of the use that is left (post_init_entity_util_avg)
+            state.cpu, state.is_new = target, False
+            cpu = self.cpus[target]
+            cpu.pass_time(now)
+            state.use = UseAverage(max((1.0 - cpu.use.part) / 2, 0.0), now)
+            cpu.use.part += state.use.part
         self._enter(now, thread, target)
 
     def sleep(self, now: int, thread: int) -> None:
         """A thread that runs falls asleep."""
-        of = self.threads[thread]
-        of.runnable, of.ran = False, now
-        cpu = of.cpu
+        state = self.threads[thread]
+        state.runnable, state.ran = False, now
+        cpu = state.cpu
         self._run(now, cpu, NONE)
         self.touched.append(thread)
         self._next(now, cpu)
@@ -148,28 +148,28 @@ class OsScheduler:
     def tick(self, now: int) -> None:
         """One processor after another: balancing that is due, then its slice, if that is over
         (softirqs come before the switch)."""
-        for cpu, of in enumerate(self.cpus):
+        for cpu, queue in enumerate(self.cpus):
             if cpu in self.allowed:
                 self._balance(now, cpu)
-            if of.waiting and of.running != NONE and now - of.since >= self.setup.slice_ps:
+            if queue.waiting and queue.running != NONE and now - queue.since >= self.setup.slice_ps:
                 self._stop(now, cpu)
                 self._next(now, cpu)
 
     def use(self, now: int, allowed: Sequence[int]) -> None:
         """Threads may run on these processors from now on."""
         self.allowed = set(allowed)
-        for thread, of in enumerate(self.threads):
-            if of.runnable and not self._may(thread, of.cpu):
-                at = self.cpus[of.cpu]
-                before = of.cpu
-                if at.running == thread:
-                    of.ran = now
+        for thread, state in enumerate(self.threads):
+            if state.runnable and not self._may(thread, state.cpu):
+                cpu = self.cpus[state.cpu]
+                before = state.cpu
+                if cpu.running == thread:
+                    state.ran = now
                     self._run(now, before, NONE)
                     self.touched.append(thread)
                 else:
-                    at.waiting.remove(thread)
+                    cpu.waiting.remove(thread)
                 self._enter(now, thread, self._in_turn(thread))
-                if at.running == NONE and at.waiting:
+                if cpu.running == NONE and cpu.waiting:
                     self._next(now, before)
 
     # -- on processors ----------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class OsScheduler:
         if cpu not in self.allowed:
             return False
         own = self.threads[thread].own
-        return cpu in own or not any(one in self.allowed for one in own)
+        return cpu in own or not any(allowed in self.allowed for allowed in own)
 
     def _idle(self, cpu: int) -> bool:
         return self.cpus[cpu].threads == 0
@@ -196,42 +196,42 @@ class OsScheduler:
         before, s = self.threads[thread].cpu, self.setup
         if before == cpu:
             return
-        same = [of[before] == of[cpu] for of in (s.core, s.cache, s.node)]
+        same = [group_of[before] == group_of[cpu] for group_of in (s.core, s.cache, s.node)]
         self.migrations[same.index(True) if True in same else Level.BEYOND] += 1
 
     def _move_use(self, now: int, thread: int, cpu: int) -> None:
         """A thread that does not run brings its use to another processor."""
-        of = self.threads[thread]
-        if of.cpu == cpu:
+        state = self.threads[thread]
+        if state.cpu == cpu:
             return
-        of.use.pass_time(now, runs=False)
-        for at in (self.cpus[of.cpu], self.cpus[cpu]):
-            at.use.pass_time(now, at.running != NONE)
-        self.cpus[of.cpu].use.part = max(self.cpus[of.cpu].use.part - of.use.part, 0.0)
-        self.cpus[cpu].use.part += of.use.part
+        state.use.pass_time(now, runs=False)
+        for processor in (self.cpus[state.cpu], self.cpus[cpu]):
+            processor.pass_time(now)
+        self.cpus[state.cpu].use.part = max(self.cpus[state.cpu].use.part - state.use.part, 0.0)
+        self.cpus[cpu].use.part += state.use.part
 
     def _run(self, now: int, cpu: int, thread: int) -> None:
         """From now on this one runs there, or nobody."""
-        of = self.cpus[cpu]
-        of.use.pass_time(now, of.running != NONE)
-        if of.running != NONE:
-            self.threads[of.running].use.pass_time(now, runs=True)
+        processor = self.cpus[cpu]
+        processor.pass_time(now)
+        if processor.running != NONE:
+            self.threads[processor.running].use.pass_time(now, runs=True)
         if thread != NONE:
             self.threads[thread].use.pass_time(now, runs=False)
-        of.running = thread
+        processor.running = thread
 
     def _run_first(self, now: int, cpu: int) -> None:
-        of = self.cpus[cpu]
-        self._run(now, cpu, of.waiting.popleft())
-        of.since = now
-        self.touched.append(of.running)
+        processor = self.cpus[cpu]
+        self._run(now, cpu, processor.waiting.popleft())
+        processor.since = now
+        self.touched.append(processor.running)
 
     def _stop(self, now: int, cpu: int) -> None:
         """Who runs goes to the end of those who wait."""
-        of = self.cpus[cpu]
-        self.threads[of.running].ran = now
-        self.touched.append(of.running)
-        of.waiting.append(of.running)
+        processor = self.cpus[cpu]
+        self.threads[processor.running].ran = now
+        self.touched.append(processor.running)
+        processor.waiting.append(processor.running)
         self._run(now, cpu, NONE)
 
     def _next(self, now: int, cpu: int) -> None:
@@ -239,7 +239,7 @@ class OsScheduler:
         if self.cpus[cpu].waiting:
             self._run_first(now, cpu)
             return
-        if cpu not in self.allowed or all(len(of.waiting) == 0 for of in self.cpus):
+        if cpu not in self.allowed or all(len(queue.waiting) == 0 for queue in self.cpus):
             return
         for level in range(len(self.setup.domains_of[cpu])):
             if self._move_in(now, cpu, level, newly_idle=True):
@@ -308,7 +308,7 @@ class OsScheduler:
         bound = len(self.cpus) + 1
         while True:
             domains = [self.setup.domains[d] for d in self.setup.domains_of[cpu]]
-            inside = [one for one in domains if weight(one) < bound]
+            inside = [domain for domain in domains if weight(domain) < bound]
             if not inside:
                 return cpu
             domain = inside[-1]
@@ -320,7 +320,7 @@ class OsScheduler:
 
     def _idlest(self, now: int, thread: int, domain: OsDomain, cpu: int) -> list[int] | None:
         """The group to go to; None: the local one is as good."""
-        sums = sums_of(self.cpus, now, domain, cpu, lambda one: self._may(thread, one))
+        sums = sums_of(self.cpus, now, domain, cpu, lambda other: self._may(thread, other))
         if not sums:
             return None
         if sums[0].group != local_group(domain, cpu):
@@ -351,22 +351,22 @@ class OsScheduler:
     def _balance(self, now: int, cpu: int) -> None:
         """What is due at this tick (5)."""
         ticks = now // self.setup.tick_ps
-        for level, of in enumerate(self.attempts[cpu]):
+        for level, attempts in enumerate(self.attempts[cpu]):
             is_idle = self._idle(cpu)
-            ms = of.interval_ms * (1 if is_idle else BUSY_FACTOR)
+            ms = attempts.interval_ms * (1 if is_idle else BUSY_FACTOR)
             wait = -(-ms * PS_PER_MS // self.setup.tick_ps)
-            if ticks - of.last >= max(wait - (not is_idle), 1):
-                of.last = ticks
+            if ticks - attempts.last >= max(wait - (not is_idle), 1):
+                attempts.last = ticks
                 if self._is_chosen(cpu, level):
                     self._move_in(now, cpu, level, newly_idle=False)
 
     def _is_chosen(self, cpu: int, level: int) -> bool:
         """Whether this one balances for its group."""
         domain = self._domain(cpu, level)
-        cpus = [one for one in domain.groups[local_group(domain, cpu)] if one in self.allowed]
-        idle = [one for one in cpus if self._idle(one)]
+        cpus = [other for other in domain.groups[local_group(domain, cpu)] if other in self.allowed]
+        idle = [cpu for cpu in cpus if self._idle(cpu)]
         if domain.level != Level.CORE:
-            idle = [one for one in idle if self._is_idle_core(one)] or idle
+            idle = [other for other in idle if self._is_idle_core(other)] or idle
         return cpu == (idle or cpus)[0]
 
     def _domain(self, cpu: int, level: int) -> OsDomain:
@@ -374,13 +374,13 @@ class OsScheduler:
 
     def _move_in(self, now: int, cpu: int, level: int, newly_idle: bool) -> bool:
         """Takes threads from the busiest group, if load is out of balance (6); whether it has."""
-        domain, of = self._domain(cpu, level), self.attempts[cpu][level]
+        domain, attempts = self._domain(cpu, level), self.attempts[cpu][level]
         sums = sums_of(self.cpus, now, domain, cpu, self.allowed.__contains__)
         wanted = imbalance(domain, sums, self._idle(cpu))
         source = NONE
         if wanted is not None and wanted.amount > 0:
-            among = [one for one in domain.groups[wanted.group] if one in self.allowed]
-            source = max(among, key=lambda one: self.cpus[one].threads)
+            among = [other for other in domain.groups[wanted.group] if other in self.allowed]
+            source = max(among, key=lambda other: self.cpus[other].threads)
             if (
                 self.cpus[source].threads <= (wanted.what is not MigrationType.THREADS)
                 or source == cpu
@@ -388,17 +388,19 @@ class OsScheduler:
                 source = NONE
         if wanted is None or source == NONE:
             if not newly_idle:
-                of.failed = 0
-                of.interval_ms = min(2 * of.interval_ms, 2 * weight(domain))
+                attempts.failed = 0
+                attempts.interval_ms = min(2 * attempts.interval_ms, 2 * weight(domain))
             return False
         most = 1 if newly_idle else MOVED_MAX
-        moved = self._take(now, cpu, source, domain, of.failed, wanted.what, wanted.amount, most)
+        moved = self._take(
+            now, cpu, source, domain, attempts.failed, wanted.what, wanted.amount, most
+        )
         if moved:
-            of.failed = 0
+            attempts.failed = 0
         elif not newly_idle:
-            of.failed += 1
+            attempts.failed += 1
             runs = self.cpus[source].running
-            patient = of.failed > TRIES[domain.level] + 2
+            patient = attempts.failed > TRIES[domain.level] + 2
             if (
                 wanted.what is MigrationType.THREADS
                 and patient
@@ -409,9 +411,9 @@ class OsScheduler:
                 self.cpus[source].waiting.pop()
                 self._enter(now, runs, cpu)
                 self._next(now, source)
-                of.failed = 0
+                attempts.failed = 0
                 moved = True
-        of.interval_ms = weight(domain)
+        attempts.interval_ms = weight(domain)
         return moved
 
     def _take(

@@ -32,9 +32,9 @@ class OsThreads:
         self.core_node = list(core_node)
         self.cores = [Core() for _ in core_node]
         self.ran = [0] * len(self.cores)  # with the phases under way to their ends
-        self.threads = [Thread(at) for at in core]
-        for at in core:
-            self.cores[at].threads += 1
+        self.threads = [Thread(place) for place in core]
+        for place in core:
+            self.cores[place].threads += 1
 
     def core_of(self, thread: int) -> int:
         """Where the thread is now."""

@@ -73,9 +73,9 @@ class Parts:
         return {
             "busy": np.array([self.threads.busy(k, now) for k in cores]),
             "held": np.array([self.threads.held(k) for k in cores]),
-            "memory_lines": np.array([one.lines for one in memory]),
-            "memory_arrived": np.array([one.arrived for one in memory]),
-            "memory_done": np.array([one.done(now) for one in memory]),
+            "memory_lines": np.array([controller.lines for controller in memory]),
+            "memory_arrived": np.array([controller.arrived for controller in memory]),
+            "memory_done": np.array([controller.done(now) for controller in memory]),
             "link_lines": np.array(links.lines),
             "link_requests": np.array(links.requests),
             "link_done": np.array(links.done(now), dtype=np.int64),

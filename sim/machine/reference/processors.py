@@ -46,9 +46,9 @@ class SharedProcessors:
 
     def home(self, process: Process) -> Processor:
         """Where a process runs."""
-        at = self.position(process)
-        assert at is not None
-        return self.processors[at]
+        position = self.position(process)
+        assert position is not None
+        return self.processors[position]
 
     def _remote(self, sender: Process | None, process: Process) -> bool:
         """Whether there is a sender, with another home."""
@@ -106,9 +106,9 @@ class SharedProcessors:
         if was_on:
             self._take_next(before)
 
-    def processor_busy_ps(self, at: int) -> int:
+    def processor_busy_ps(self, index: int) -> int:
         """How long a processor was busy, whichever process ran there."""
-        processor = self.processors[at]
+        processor = self.processors[index]
         process = processor.process
         on = process is not None and process.state in ON
         return processor.ran_ps + (self.now_ps - process.since_ps if process and on else 0)
@@ -182,7 +182,7 @@ class SharedProcessors:
 
     def _schedule_tick(self, processor: Processor) -> None:
         """Where a process waits."""
-        waits = any(one.state == "waiting" for one in processor.queue)
+        waits = any(process.state == "waiting" for process in processor.queue)
         if processor.tick_scheduled or not waits or processor.process is None:
             return
         processor.tick_scheduled = True
@@ -238,17 +238,17 @@ class SharedProcessors:
         """Positions of the processors of its group; none where there are no groups."""
         groups = self.setup.groups
         own = groups[self.processors.index(processor)] if groups else None
-        return [at for at, group in enumerate(groups) if group == own]
+        return [index for index, group in enumerate(groups) if group == own]
 
     def _idle_sibling(self, processor: Processor) -> int | None:
         """The first idle processor of that one's group."""
-        idle = (at for at in self._group(processor) if self.processors[at].process is None)
+        idle = (index for index in self._group(processor) if self.processors[index].process is None)
         return next(idle, None)
 
     def _waiting_on_sibling(self, processor: Processor) -> Process | None:
         """Of the group's processor where most processes wait, the first of these."""
-        queues = (self.processors[at].queue for at in self._group(processor))
-        waiting = ([one for one in queue if one.state == "waiting"] for queue in queues)
+        queues = (self.processors[index].queue for index in self._group(processor))
+        waiting = ([process for process in queue if process.state == "waiting"] for queue in queues)
         most = max(waiting, key=len, default=[])
         return most[0] if most else None
 

@@ -113,7 +113,7 @@ class Processor:
 
     def behind_ps(self, process: Process) -> int:
         """How far it is behind V, times the length of the queue; below 0: beyond."""
-        total_ps = sum(one.virtual_ps for one in self.queue)
+        total_ps = sum(process.virtual_ps for process in self.queue)
         return total_ps - len(self.queue) * process.virtual_ps
 
     def remove(self, process: Process) -> None:
@@ -125,10 +125,10 @@ class Processor:
     def pick(self) -> Process | None:
         """Who runs next. Sleepers whose turn it would be leave."""
         while self.queue:
-            total_ps, count = sum(one.virtual_ps for one in self.queue), len(self.queue)
-            able = [one for one in self.queue if one.virtual_ps * count <= total_ps]
+            total_ps, count = sum(process.virtual_ps for process in self.queue), len(self.queue)
+            able = [process for process in self.queue if process.virtual_ps * count <= total_ps]
             # Of equal deadlines another one's than that of who runs, then who came first.
-            best = min(able, key=lambda one: (one.deadline_ps, one is self.process))
+            best = min(able, key=lambda process: (process.deadline_ps, process is self.process))
             if best.state != "asleep":
                 return best
             self.remove(best)
@@ -139,7 +139,7 @@ class Processor:
         """So far behind V once it is there: its coming moves V back by a part of that."""
         process.virtual_ps = self.base_ps
         if count := len(self.queue):
-            mean_ps = sum(one.virtual_ps for one in self.queue) // count
+            mean_ps = sum(process.virtual_ps for process in self.queue) // count
             process.virtual_ps = mean_ps - lag_ps * (count + 1) // count
         process.deadline_ps = process.virtual_ps + setup.slice_ps
         self.queue.append(process)

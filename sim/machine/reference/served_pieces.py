@@ -36,7 +36,7 @@ class ServedPieces:
 
     def _plan(self) -> None:
         self.planned += 1
-        plan, at = self.planned, self.service.next_change()
+        plan, due_ps = self.planned, self.service.next_change()
 
         def due(_: object) -> None:
             if plan == self.planned:
@@ -44,5 +44,5 @@ class ServedPieces:
                     self.ends[job].succeed()
                 self._plan()
 
-        if at < NEVER:
-            self.env.timeout(at - int(self.env.now)).callbacks.append(due)
+        if due_ps < NEVER:
+            self.env.timeout(due_ps - int(self.env.now)).callbacks.append(due)

@@ -26,10 +26,10 @@ class PieceDemand(NamedTuple):
     memory: Sequence[MemoryUse] = ()
 
 
-def settled_ratio(of: ServiceMachine, under_way: float) -> float:
+def settled_ratio(service_machine: ServiceMachine, under_way: float) -> float:
     """Latency over that without load, where load times this is ``under_way``; at most that at full
     load."""
-    x, y, k = of.load, of.load_ratio, 1
+    x, y, k = service_machine.load, service_machine.load_ratio, 1
     while k + 1 < len(x) and x[k] * y[k] < under_way:
         k += 1
     slope = (y[k] - y[k - 1]) / (x[k] - x[k - 1])

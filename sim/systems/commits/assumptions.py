@@ -17,8 +17,8 @@ def adapters_assumed(experiment: Experiment) -> Iterator[Assumption]:
         return
     roles = system.roles(machine)
     curve = system.curve(machine, roles)
-    at = machine.description.nics.index(curve.nic)
-    nic: Place = ("machine", "nics", at)
+    index = machine.description.nics.index(curve.nic)
+    nic: Place = ("machine", "nics", index)
     if curve.nic.message_rate is None:
         low, high = (
             Variant(f"{rate} a second", {(*nic, "message_rate"): rate})

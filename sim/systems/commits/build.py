@@ -24,7 +24,7 @@ BEGIN_S = 500e-6  # between two such looks (engine_native/systems/commits/roles.
 def commit_parameters(
     scenario: Experiment, costs: CommitCosts | None = None
 ) -> tuple[CommitParameters, CommitCosts]:
-    """What the models play, and the costs in it: those of the machine's facts, or ``costs``.
+    """What the models simulate, and the costs in it: those of the machine's facts, or ``costs``.
 
     Machines are numbered as ``CommitSystem.roles(…).positions``: storage servers first, then the
     timestamp server, then the clients'. Nodes are the storage servers, then the timestamp server,
@@ -34,7 +34,7 @@ def commit_parameters(
     assert isinstance(system, CommitSystem)
     roles = system.roles(machine)
     costs = costs or commit_costs(system, machine, workload)
-    number = {position: at for at, position in enumerate(roles.positions)}
+    number = {position: index for index, position in enumerate(roles.positions)}
     servers = tuple(dict.fromkeys((*roles.storage, roles.timestamps)))
     if system.layout == "host":  # processes on one node, and a node has but one thread
         assert isinstance(system.storage_nodes, int)

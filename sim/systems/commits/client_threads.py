@@ -69,5 +69,5 @@ def shared_processors(system: CommitSystem, machine: Machine) -> ProcessorSetup 
         wake_ps=switch_ps,
         awake_ps=0,
         homes=[*homes, *[SHARES_NONE] * servers],
-        groups=[at for at, threads in enumerate(crowded.values()) for _ in range(threads)],
+        groups=[index for index, threads in enumerate(crowded.values()) for _ in range(threads)],
     )

@@ -70,7 +70,7 @@ class Freshness:
     mean: float
 
 
-def fresh(of: Popularity, updates: int, commits: float, *, standing: bool) -> Freshness:
+def fresh(popularity: Popularity, updates: int, commits: float, *, standing: bool) -> Freshness:
     """Of snapshots that do not have the last so many commits, of ``updates`` records each.
 
     A snapshot that moves on behind the commits: a record is fresh for 1 / rate on average, then
@@ -79,17 +79,17 @@ def fresh(of: Popularity, updates: int, commits: float, *, standing: bool) -> Fr
     is written once; so many records are no more.
     """
     if commits <= 0 or not updates:
-        return Freshness(np.ones(len(of.chance)), 1.0)
+        return Freshness(np.ones(len(popularity.chance)), 1.0)
     if standing:
-        return _standing(of, updates * commits)
-    mean, each = 1.0, np.empty(len(of.chance))
+        return _standing(popularity, updates * commits)
+    mean, each = 1.0, np.empty(len(popularity.chance))
     if len(each) == 1:  # all are asked for alike
-        return _evenly(float(of.chance[0]), float(of.weight[0]), updates * commits)
+        return _evenly(float(popularity.chance[0]), float(popularity.weight[0]), updates * commits)
     for _ in range(ROUNDS):
-        np.multiply(of.chance, updates * commits / mean, out=each)
+        np.multiply(popularity.chance, updates * commits / mean, out=each)
         np.add(each, 1.0, out=each)
         np.divide(1.0, each, out=each)
-        before, mean = mean, 0.5 * (mean + float(of.weight @ each))
+        before, mean = mean, 0.5 * (mean + float(popularity.weight @ each))
         if abs(mean - before) < NEAR:
             break
     return Freshness(each, mean)
@@ -105,26 +105,26 @@ def _evenly(chance: float, weight: float, written: float) -> Freshness:
     return Freshness(np.array([each]), mean)
 
 
-def _standing(of: Popularity, written: float) -> Freshness:
-    written = min(written, 0.999 * float(of.count.sum()))
+def _standing(popularity: Popularity, written: float) -> Freshness:
+    written = min(written, 0.999 * float(popularity.count.sum()))
     low, high = 0.0, 1.0
-    while float(of.count @ -np.expm1(-of.chance * high)) < written:
+    while float(popularity.count @ -np.expm1(-popularity.chance * high)) < written:
         high *= 4.0
     for _ in range(40):
         middle = 0.5 * (low + high)
-        if float(of.count @ -np.expm1(-of.chance * middle)) < written:
+        if float(popularity.count @ -np.expm1(-popularity.chance * middle)) < written:
             low = middle
         else:
             high = middle
-    each = np.exp(-of.chance * high)
-    return Freshness(each, float(of.weight @ each))
+    each = np.exp(-popularity.chance * high)
+    return Freshness(each, float(popularity.weight @ each))
 
 
-def undisturbed(of: Popularity, known: Freshness, updates: int, commits: float) -> float:
+def undisturbed(popularity: Popularity, known: Freshness, updates: int, commits: float) -> float:
     """How likely none of a transaction's ``updates`` records, which it found fresh, is taken by one
     of so many commits meanwhile."""
-    among = of.weight * known.of_bin / known.mean
-    taken = -np.expm1(-updates * commits * of.chance * known.of_bin / known.mean)
+    among = popularity.weight * known.of_bin / known.mean
+    taken = -np.expm1(-updates * commits * popularity.chance * known.of_bin / known.mean)
     return float(max(1.0 - float(among @ taken), 0.0)) ** updates
 
 

@@ -19,7 +19,7 @@ from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why
 from ...planes.plane import Command
 from .build import commit_parameters
 from .routes import PS
-from .servers import IN, OUT, POLLERS, adapters_cap, doubtful_facts, faults, servers_of
+from .servers import IN, OUT, POLLERS, adapters_cap, faults, servers_of, uncertain_facts
 from .spec import CommitSystem
 from .tries import Snapshots, Tries, TryModel
 from .why import binding, what_ifs
@@ -43,7 +43,7 @@ class _Piece:
 
 
 class CommitFlow:
-    """Plays a scenario as a closed network; see ``plane.Plane`` for what its methods promise."""
+    """Runs a scenario as a closed network; see ``plane.Plane`` for what its methods promise."""
 
     costs = None
     """Of a machine's cores and memory: messages alone count here."""
@@ -80,8 +80,10 @@ class CommitFlow:
     def _next(self, until_s: float) -> tuple[Tries | None, float]:
         """The rates from now on, and for how long."""
         p, changes = self.parameters, sorted(death.at_ps / PS for death in self.parameters.deaths)
-        before = [at for at in changes if at <= self._time_s]
-        left_s = min([at for at in changes if at > self._time_s] + [until_s]) - self._time_s
+        before = [change for change in changes if change <= self._time_s]
+        left_s = (
+            min([change for change in changes if change > self._time_s] + [until_s]) - self._time_s
+        )
         customers = float(len(p.client_machine) - len(before))
         if customers < 1:
             return None, left_s
@@ -216,10 +218,10 @@ class CommitFlow:
             )
         if self.model.routes.on_host:
             found.append(
-                "processes share processors in an order that the flow plane does not play: the "
+                "processes share processors in an order that the flow plane does not simulate: the "
                 "event plane does"
             )
-        return [*found, *doubtful_facts(self.experiment.machine, self.system)]
+        return [*found, *uncertain_facts(self.experiment.machine, self.system)]
 
 
 class FlowLog:
@@ -244,7 +246,7 @@ class FlowLog:
                 use += piece.length_s / length_s * self.plane.model.use_of_servers(piece.tries)
         each = list(zip(self._servers, np.minimum(use, 1.0).tolist(), strict=True))
         if busiest:
-            each = [max((one for one in each if one[0].kind != POLLERS), key=itemgetter(1))]
+            each = [max((use for use in each if use[0].kind != POLLERS), key=itemgetter(1))]
         return tuple(
             ResourceUse(name, kind, part, None if limit is None else part * limit, limit, node)
             for (name, kind, _, node, limit), part in each
@@ -287,7 +289,7 @@ class FlowLog:
         """How tries ended."""
         tries = [(p.length_s * p.tries.rate, p.tries) for p in self.pieces if p.tries]
         begun = sum(count for count, _ in tries)
-        snapshot = sum(count * (1.0 - of.chances.reads) for count, of in tries)
+        snapshot = sum(count * (1.0 - tried.chances.reads) for count, tried in tries)
         return {
             "architecture": self.plane.system.architecture,
             "clients": self.plane.system.clients,

@@ -28,10 +28,10 @@ class FreeNodes:
         for position in positions:
             if position in self._role:
                 node_id = self.machine.nodes[position].id
-                at = () if field == "timestamp_node" else (nodes.index(node_id),)
+                index = () if field == "timestamp_node" else (nodes.index(node_id),)
                 together = ", or layout together" if "client_nodes" in self._role.values() else ""
                 raise DescriptionError(
-                    (field, *at),
+                    (field, *index),
                     f"node {node_id} is also in {self._role[position]}: expected "
                     f"disjoint nodes{together}",
                 )

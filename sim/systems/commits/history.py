@@ -82,20 +82,20 @@ def snapshot_isolation_violations(rows: Iterable[Row]) -> list[str]:
 def attempts_of(rows: Iterable[Row]) -> dict[tuple[int, int], Attempt]:
     """By (client, transaction): what the trace tells of it."""
     attempts: dict[tuple[int, int], Attempt] = {}
-    for at, (_, kind, client, number, a, b) in enumerate(rows):
+    for index, (_, kind, client, number, a, b) in enumerate(rows):
         if kind >= DIED:
             continue
         attempt = attempts.setdefault((client, number), Attempt(client, number))
         if kind == BEGIN:
-            attempt.rid, attempt.begun = a, at
+            attempt.rid, attempt.begun = a, index
         elif kind == READ:
             attempt.reads.append((a, b))
         elif kind == WRITE:
-            attempt.writes[a], attempt.cid = at, b
+            attempt.writes[a], attempt.cid = index, b
         elif kind == INSTALL:
-            attempt.installs[a] = at
+            attempt.installs[a] = index
         elif kind == OUTCOME:
-            attempt.cid, attempt.known = a, at
+            attempt.cid, attempt.known = a, index
         elif kind == ABORT:
             attempt.aborted = True
     return attempts
@@ -131,20 +131,20 @@ def _committed_in_full(rows: list[Row], owner: dict[int, Attempt]) -> Iterator[s
     cids = sorted(owner)
     covered = 0  # of cids: by snapshots so far
     committed: dict[int, int] = {}
-    for at, (_, kind, client, number, a, _b) in enumerate(rows):
+    for index, (_, kind, client, number, a, _b) in enumerate(rows):
         if kind == BEGIN:
             while covered < len(cids) and cids[covered] <= a:
-                committed.setdefault(cids[covered], at)
+                committed.setdefault(cids[covered], index)
                 covered += 1
         elif kind == COMMIT:
-            committed.setdefault(a, at)
+            committed.setdefault(a, index)
         elif kind == ROLLED_BACK and a in owner and owner[a].writes:
             yield f"transaction {number} of client {client} rolled back after it was decided"
-    for cid, at in committed.items():
+    for cid, index in committed.items():
         attempt = owner.get(cid)
         if attempt is None:
             continue  # its owner never used it, or could not
-        late = [k for k in attempt.writes if not 0 <= attempt.installs.get(k, -1) < at]
+        late = [k for k in attempt.writes if not 0 <= attempt.installs.get(k, -1) < index]
         if late:
             yield (
                 f"transaction {attempt.number} of client {attempt.client} counts as committed "

@@ -29,7 +29,7 @@ from .host_steps import BlockCosts, Ends, Region, interpolated
 from .parameters import ANSWERS
 from .sizes import WORD, Records, Sizes
 
-# How the engine plays it (engine_native/rsi): looks before it sleeps, with processors for all and
+# How the engine does it (engine_native/rsi): looks before it sleeps, with processors for all and
 # without; blocks that a server keeps of what clients create, and of each client at the most.
 SPINS, SPINS_CROWDED = 64, 1
 INSERT_BYTES, INSERT_SLOTS_MAX, INSERT_SLOTS_MIN = 64 << 20, 4096, 4
@@ -282,7 +282,9 @@ def _served(
     # The signaled one is flushed: what one takes longer than another one among many. Its client
     # posts that too, and completes both.
     flushed = [ends.less_polling("add", part, WORD, 1) for part in ("post", "serve", "complete")]
-    post_s, serve_s = (max(both - one, 0.0) for both, one in zip(flushed[:2], add[:2], strict=True))
+    post_s, serve_s = (
+        max(both - single, 0.0) for both, single in zip(flushed[:2], add[:2], strict=True)
+    )
     messages["bit-done"] = (MessageCost(send_ps=_ps(serve_s), receive_ps=_ps(post_s + flushed[2])),)
     for name in sizes:
         if name not in messages:

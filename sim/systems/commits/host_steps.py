@@ -50,7 +50,9 @@ class BlockCosts:
     def _at(self, step: str, size: float, region: float) -> float:
         row = self._rows[region]
         known = [(b.size.value, getattr(b, step + self._end)) for b in row]
-        return interpolated([(at, value.value) for at, value in known if value is not None], size)
+        return interpolated(
+            [(step_size, value.value) for step_size, value in known if value is not None], size
+        )
 
 
 class Ends:
@@ -72,10 +74,10 @@ class Ends:
 
     def _total(self, operation: str, part: str, size: float, count: float) -> float:
         points = []
-        for (of, known), ends in sorted(self._of.items()):
-            if of == operation:
-                at = [(e.size.value, getattr(e, part).value) for e in ends]
-                points.append((float(known), known * interpolated(sorted(at), size, floor=True)))
+        for (counted, known), ends in sorted(self._of.items()):
+            if counted == operation:
+                curve = [(e.size.value, getattr(e, part).value) for e in ends]
+                points.append((float(known), known * interpolated(sorted(curve), size, floor=True)))
         return interpolated(points, count)
 
     def each(self, operation: str, part: str, size: float) -> float:
@@ -115,18 +117,20 @@ class Ends:
         return 0.0 if part == "post" else self.costs.look.value
 
     def _counts(self, operation: str) -> list[int]:
-        return sorted(count for of, count in self._of if of == operation)
+        return sorted(count for measured, count in self._of if measured == operation)
 
 
-def interpolated(points: Iterable[tuple[float, float]], at: float, *, floor: bool = False) -> float:
+def interpolated(
+    points: Iterable[tuple[float, float]], place: float, *, floor: bool = False
+) -> float:
     """Piecewise linear through the points; beyond them the last two extrapolate, before them the
     first two (with ``floor``: constant)."""
     known = list(points)
-    if len(known) == 1 or (floor and at <= known[0][0]):
+    if len(known) == 1 or (floor and place <= known[0][0]):
         return known[0][1]
-    upper = next((k for k in range(1, len(known)) if at <= known[k][0]), len(known) - 1)
+    upper = next((k for k in range(1, len(known)) if place <= known[k][0]), len(known) - 1)
     (x0, y0), (x1, y1) = known[upper - 1], known[upper]
-    return max(y0 + (y1 - y0) * (at - x0) / (x1 - x0), 0.0)
+    return max(y0 + (y1 - y0) * (place - x0) / (x1 - x0), 0.0)
 
 
 class Region:
@@ -165,7 +169,9 @@ class Region:
             for often, region in self._shares(size)
             if often > 0
         ]
-        return [(often, at, self._blocks.seconds(step, size, at)) for often, at in reach]
+        return [
+            (often, region, self._blocks.seconds(step, size, region)) for often, region in reach
+        ]
 
     def insert_reach(self, size: float) -> float:
         """Bytes that pass until a place of created records is written again."""

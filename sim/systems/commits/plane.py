@@ -1,6 +1,6 @@
 """The event and the reference plane of systems that commit transactions: one replication each.
 
-Both play the same parameters by the same streams; they differ in the model alone, compiled or in
+Both run the same parameters by the same streams; they differ in the model alone, compiled or in
 plain SimPy.
 """
 
@@ -18,7 +18,7 @@ from ...planes.plane import Command
 from .build import commit_parameters
 from .models import Counters, EventModel, Model, ReferenceModel
 from .parameters import CommitParameters
-from .servers import OUT, adapters_cap, doubtful_facts, faults, servers_of
+from .servers import OUT, adapters_cap, faults, servers_of, uncertain_facts
 from .spec import CommitSystem
 from .why import Need, explain
 
@@ -32,7 +32,7 @@ ModelMaker = Callable[[CommitParameters, int, int], Model]
 
 
 class CommitPlane:
-    """Plays one replication; see ``plane.RandomPlane`` for what its methods promise."""
+    """Runs one replication; see ``plane.RandomPlane`` for what its methods promise."""
 
     def __init__(self, make: ModelMaker, scenario: Experiment, replication: int) -> None:
         system = scenario.system
@@ -133,13 +133,13 @@ class CommitPlane:
             "messages_per_commit_by_type": {
                 name: count / each for name, count in counted.messages.items()
             },
-            "bytes_by_type": {name: list(at) for name, at in self.costs.wire_bytes.items()},
+            "bytes_by_type": {name: list(sizes) for name, sizes in self.costs.wire_bytes.items()},
         }
 
     def _warnings(self, commits: int) -> Iterator[str]:
         if not commits:
             yield "no transaction committed while it was counted"
-        yield from doubtful_facts(self.scenario.machine, self.system)
+        yield from uncertain_facts(self.scenario.machine, self.system)
 
     def _check(self, now: Counters) -> None:
         """No server was busy for longer than the run lasted, and no client in two transactions."""

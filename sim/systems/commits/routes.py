@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, product, repeat
-from math import comb
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from ..._kernel import MessageCost
 from ...machine.processors import SHARES_NONE
 from ...planes.closed_network import Branch, Cycle, Stage, Station, Visit
 from .parameters import CommitParameters
+from .shares import Counts, add, binomial, by_group, grouped, in_turn, same, sum_of
 
 PS = 1e12
 
@@ -33,8 +33,6 @@ ANSWERED_BY = {
     "commit request": MANAGER,
 }
 
-Counts = Mapping[int, float]
-"""How likely a message has so many records carried."""
 NONE: Counts = {0: 1.0}
 
 
@@ -89,23 +87,26 @@ class Routes:
         for role, nodes in self._nodes.items():
             self._machines[role] = {}
             for node, share in nodes.items():
-                _add(self._machines[role], p.nodes[node].machine, share)
-        self.machine_group, self._groups = _grouped(
+                add(self._machines[role], p.nodes[node].machine, share)
+        self.machine_group, self._groups = grouped(
             range(p.machines), lambda m: tuple(self._machines[role].get(m, 0.0) for role in ROLES)
         )
-        self.node_group, self._node_groups = _grouped(
+        self.node_group, self._node_groups = grouped(
             range(len(p.nodes)),
-            lambda n: (p.nodes[n].threads, *(of.get(n, 0.0) for of in self._nodes.values())),
+            lambda n: (
+                p.nodes[n].threads,
+                *(shares.get(n, 0.0) for shares in self._nodes.values()),
+            ),
         )
         self._first_node = 2 * len(self._groups)
         self._first_processor = self._first_node + len(self._node_groups)
         self._adapters = {
-            role: _by_group(self._machines[role], self.machine_group) for role in ROLES
+            role: by_group(self._machines[role], self.machine_group) for role in ROLES
         }
         self._threads = {
             role: {self._first_node + group: share for group, share in shares.items()}
             for role, shares in (
-                (role, _by_group(of, self.node_group)) for role, of in self._nodes.items()
+                (role, by_group(nodes, self.node_group)) for role, nodes in self._nodes.items()
             )
         }
         self._same: dict[tuple[str, str], tuple[float, float]] = {}
@@ -115,9 +116,9 @@ class Routes:
 
     def _own_stations(self) -> list[Station]:
         found = []
-        for way, group in product(("out", "in"), self._groups):
+        for direction, group in product(("out", "in"), self._groups):
             drawn = any(m in self._machines[STORAGE] for m in group)
-            found.append(Station(f"adapters {way}", 1, len(group), drawn))
+            found.append(Station(f"adapters {direction}", 1, len(group), drawn))
         for group in self._node_groups:
             drawn = any(n in self._nodes[STORAGE] for n in group)
             threads = self.p.nodes[group[0]].threads
@@ -145,12 +146,12 @@ class Routes:
         self.on_host = True
         self._threads[CLIENT] = {}
         for home in of_clients:
-            _add(self._threads[CLIENT], self._first_processor + home, 1.0 / clients)
+            add(self._threads[CLIENT], self._first_processor + home, 1.0 / clients)
         for role, nodes in self._nodes.items():
             self._threads[role] = {}
             for node, share in nodes.items():
                 home = of_nodes[node]
-                _add(self._threads[role], self._first_processor + home, share)
+                add(self._threads[role], self._first_processor + home, share)
         return [Station(f"processor {k}") for k in range(shared.count)]
 
     def _serve_themselves(self) -> bool:
@@ -163,10 +164,10 @@ class Routes:
         """On a host, by role: the stations on which its processes run, and how many of them."""
         return self._threads
 
-    def station(self, role: str, way: str) -> int:
+    def station(self, role: str, direction: str) -> int:
         """The position of a role's adapters, ``out`` or ``in``: where most of it is."""
         shares = self._adapters[role]
-        return max(shares, key=lambda g: shares[g]) + (way == "in") * len(self._groups)
+        return max(shares, key=lambda g: shares[g]) + (direction == "in") * len(self._groups)
 
     # -- messages ---------------------------------------------------------------------------------
 
@@ -214,8 +215,8 @@ class Routes:
         """How likely both are different nodes, and on different machines."""
         ends = sender, receiver
         if ends not in self._same:
-            nodes = _same(self._nodes.get(sender, {}), self._nodes.get(receiver, {}))
-            machines = _same(self._machines[sender], self._machines[receiver])
+            nodes = same(self._nodes.get(sender, {}), self._nodes.get(receiver, {}))
+            machines = same(self._machines[sender], self._machines[receiver])
             self._same[ends] = 1.0 - nodes, 1.0 - machines
         return self._same[ends]
 
@@ -329,8 +330,8 @@ class Routes:
     def _two_phase(self) -> list[Stage]:
         p, to, work = self.p, self.message, self.p.work
         servers, writes = len(p.storage), p.updates + p.inserts
-        updated = _binomial(p.updates, 1.0 / servers)
-        written = _sum_of(updated, _in_turn(p.inserts, servers))
+        updated = binomial(p.updates, 1.0 / servers)
+        written = sum_of(updated, in_turn(p.inserts, servers))
         taking_part = servers
         if not p.every_rm:
             share = 1.0 - written.get(0, 0.0)
@@ -399,11 +400,11 @@ class Routes:
         ]
 
     def _verbs(self, request: str, answer: str, to: str, count: int) -> Branch:
-        there = self.message(
+        request_path = self.message(
             request, CLIENT, to, posted=not self.p.doorbell, together=self._together(count, to)
         )
         back = self.message(answer, to, CLIENT, together=self._together(count, CLIENT))
-        return self.branch(there, back, count=count)
+        return self.branch(request_path, back, count=count)
 
     def _together(self, count: int, role: str) -> float:
         """How many of ``count`` messages a process finds at once: one after another where it waits
@@ -414,56 +415,3 @@ class Routes:
 def _always(ps: float) -> tuple[float, float]:
     """Mean and square of a service that always takes as long."""
     return ps / PS, (ps / PS) ** 2
-
-
-def _add(sums: dict[int, float], key: int, amount: float) -> None:
-    sums[key] = sums.get(key, 0.0) + amount
-
-
-def _same(one: Mapping[int, float], other: Mapping[int, float]) -> float:
-    """How likely both are the same one."""
-    return sum(share * other.get(key, 0.0) for key, share in one.items())
-
-
-def _grouped(
-    items: range, form: Callable[[int], tuple[float, ...]]
-) -> tuple[list[int], list[list[int]]]:
-    """The group of each, and the members of each group: those of the same form."""
-    known: dict[tuple[float, ...], int] = {}
-    exact: dict[tuple[float, ...], int] = {}  # before rounding, as most are equal
-    of, groups = [], list[list[int]]()
-    for item in items:
-        values = form(item)
-        group = exact.get(values)
-        if group is None:
-            key = tuple(round(value, 12) for value in values)
-            group = exact[values] = known.setdefault(key, len(groups))
-            if group == len(groups):
-                groups.append([])
-        of.append(group)
-        groups[group].append(item)
-    return of, groups
-
-
-def _by_group(shares: Mapping[int, float], group: Sequence[int]) -> dict[int, float]:
-    sums: dict[int, float] = {}
-    for item, share in shares.items():
-        _add(sums, group[item], share)
-    return sums
-
-
-def _binomial(count: int, chance: float) -> dict[int, float]:
-    return {k: comb(count, k) * chance**k * (1.0 - chance) ** (count - k) for k in range(count + 1)}
-
-
-def _in_turn(count: int, servers: int) -> dict[int, float]:
-    """Records that go round the servers: how many one of them gets."""
-    least, more = divmod(count, servers)
-    return {least: 1.0 - more / servers, **({least + 1: more / servers} if more else {})}
-
-
-def _sum_of(one: Counts, other: Counts) -> dict[int, float]:
-    found: dict[int, float] = {}
-    for (a, p), (b, q) in product(one.items(), other.items()):
-        _add(found, a + b, p * q)
-    return found

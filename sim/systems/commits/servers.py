@@ -41,19 +41,19 @@ def servers_of(
     own_managers = parameters.own_managers
     capacity_Bps: float | None = costs.curve.bandwidth_Bps
     for kind in (OUT, IN):
-        way = kind.removeprefix("nic ")
+        direction = kind.removeprefix("nic ")
         if kind == IN and costs.curve.transport.receive_queues:
             capacity_Bps = None  # its time is that of interrupts, which says nothing of bytes
         for node_id in ids:
-            yield Server(f"adapter of node {node_id}, {way}", kind, 1, node_id, capacity_Bps)
-    for at, node in enumerate(parameters.nodes):
+            yield Server(f"adapter of node {node_id}, {direction}", kind, 1, node_id, capacity_Bps)
+    for index, node in enumerate(parameters.nodes):
         node_id = ids[node.machine]
-        if own_managers and at in parameters.managers:
-            client = parameters.managers.index(at)
+        if own_managers and index in parameters.managers:
+            client = parameters.managers.index(index)
             yield Server(f"manager of client {client} on node {node_id}", POLLERS, 1, node_id)
             continue
-        if at in parameters.own_storage:
-            client = parameters.own_storage.index(at) % len(parameters.client_machine)
+        if index in parameters.own_storage:
+            client = parameters.own_storage.index(index) % len(parameters.client_machine)
             yield Server(f"connection of client {client} on node {node_id}", POLLERS, 1, node_id)
             continue
         yield Server(f"message threads of node {node_id}", "threads", node.threads, node_id)
@@ -72,8 +72,8 @@ def _processes(parameters: CommitParameters) -> Iterator[Server]:
     """Of one host; its machine's adapter carries nothing."""
     yield Server("messages out of the host", OUT)
     yield Server("messages into the host", IN)
-    for at in range(len(parameters.nodes)):
-        yield Server(f"process of the {parameters.server_name(at)}", "threads")
+    for node in range(len(parameters.nodes)):
+        yield Server(f"process of the {parameters.server_name(node)}", "threads")
     yield Server("processes of the clients", "clients", len(parameters.client_machine))
 
 
@@ -90,18 +90,18 @@ def adapters_cap(costs: CommitCosts, system: CommitSystem, machine: Machine) -> 
     return f" (its transport {system.transport_on(machine)}: {'; '.join(caps)})" if caps else ""
 
 
-def doubtful_facts(machine: Machine, system: CommitSystem) -> Iterator[str]:
-    """What a run should warn of; in one line on a host: a noisy one makes nearly all doubtful."""
+def uncertain_facts(machine: Machine, system: CommitSystem) -> Iterator[str]:
+    """What a run should warn of; in one line on a host: a noisy one makes nearly all uncertain."""
     if system.layout != "host":
         for path in machine.doubtful:
             if path.startswith("nics"):
-                yield f"machine '{machine.name}': {path} is doubtful"
+                yield f"machine '{machine.name}': {path} is uncertain"
         return
     parts = ("processes.", f"engines.{ENGINE}.")
     paths = [path for path in machine.doubtful if path.startswith(parts)]
     if paths:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-        yield f"machine '{machine.name}': {paths[0]}{more} of what processes cost are doubtful"
+        yield f"machine '{machine.name}': {paths[0]}{more} of what processes cost are uncertain"
 
 
 def faults(system: CommitSystem, until_s: float) -> Iterator[ControlEvent]:

@@ -39,9 +39,9 @@ def transaction_records(system: CommitSystem, workload: Workload) -> Records:
     _, operation = system.transaction(workload)
 
     def size(table: str) -> float:
-        found = workload.objects[table].record_size
-        assert found is not None, "a table has it"
-        return found.value
+        record_size = workload.objects[table].record_size
+        assert record_size is not None, "a table has it"
+        return record_size.value
 
     read, changed = size(operation.object), operation.changed_size
     inserted = sum(count * size(table) for table, count in operation.inserts.items())

@@ -184,8 +184,8 @@ class CommitSystem(SystemSpec):
     def _faults_of_clients(self) -> CommitSystem:
         for field in ("deaths", "stragglers"):
             seen: set[int] = set()
-            for at, fault in enumerate(getattr(self, field)):
-                place = (field, at, "client")
+            for index, fault in enumerate(getattr(self, field)):
+                place = (field, index, "client")
                 if fault.client >= self.clients:
                     raise DescriptionError(
                         place,
@@ -333,10 +333,10 @@ class CommitSystem(SystemSpec):
         """Refuses a client that dies after the end: such a fault would do nothing, without a
         word.
         """
-        for at, death in enumerate(self.deaths):
+        for index, death in enumerate(self.deaths):
             if death.at.value >= played_s:
                 raise DescriptionError(
-                    ("deaths", at, "at"),
+                    ("deaths", index, "at"),
                     f"client {death.client} dies at {death.at.value:g} s, after the horizon: "
                     f"expected less than {played_s:g} s",
                 )

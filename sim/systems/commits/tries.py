@@ -225,7 +225,7 @@ class TryModel:
             # What nobody claims is skipped; on average it has stood for half of that time.
             behind_s = min(behind_s, 0.5 * p.skip_after_ps / PS)
         station = self.routes.station
-        inwards, outwards = (waits[station(TIMESTAMPS, way)] for way in ("in", "out"))
+        inwards, outwards = (waits[station(TIMESTAMPS, direction)] for direction in ("in", "out"))
         unloaded_s = max(times["snapshot"] - inwards - outwards, 0.0)
         read_s = outwards + 0.5 * unloaded_s + 0.5 * times["reads"]
         bit_s = 0.5 * times.get("writes", 0.0) + inwards + 0.5 * unloaded_s

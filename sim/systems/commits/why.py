@@ -98,7 +98,7 @@ def what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
 def _shared_storage(parameters: CommitParameters, more: int) -> tuple[int, ...]:
     """More clients have the threads of the first ones on storage servers, too."""
     own, clients = parameters.own_storage, len(parameters.client_machine)
-    of_server = (own[at : at + clients] for at in range(0, len(own), clients))
+    of_server = (own[first : first + clients] for first in range(0, len(own), clients))
     return tuple(node for nodes in of_server for node in (*nodes, *nodes[:more]))
 
 

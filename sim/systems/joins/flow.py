@@ -62,13 +62,13 @@ class FlowModel:
 
     def __init__(self, play: Play, speed: Mapping[str, float] | None = None) -> None:
         self.play, self.setup = play, play.setup
-        of = speed or {}
-        self.cpu, self.memory, self.network = (of.get(name, 1.0) for name in PARTS_OF_MACHINE)
+        paces = speed or {}
+        self.cpu, self.memory, self.network = (paces.get(name, 1.0) for name in PARTS_OF_MACHINE)
         core_node = np.array(self.setup.machine.core_node)
         self.n = len(self.setup.machine.read_ps)
         self.slow = np.array(self.setup.slow, dtype=np.float64) / self.cpu
-        at = core_node[np.array(self.setup.worker_core)]
-        self.workers = np.bincount(at, minlength=self.n).astype(np.float64)
+        node = core_node[np.array(self.setup.worker_core)]
+        self.workers = np.bincount(node, minlength=self.n).astype(np.float64)
         # Threads that share a core share its pipeline.
         self.cores = np.bincount(core_node, minlength=self.n) * self.setup.machine.smt_throughput
         self.lanes = np.minimum(self.workers, self.cores)
@@ -89,23 +89,27 @@ class FlowModel:
             self._solved[operator] = self._solve(self.setup.operators[operator])
         return self._solved[operator]
 
-    def _solve(self, of: ExchangeOperator) -> tuple[float, Busy]:
+    def _solve(self, exchange_operator: ExchangeOperator) -> tuple[float, Busy]:
         busy = Busy(*(np.zeros(self.n) for _ in range(4)))
         total_s = np.zeros(self.n)  # when each node has come so far
         taking_s = np.zeros(self.n)  # receivers' work that no step has waited for yet
         sent = False
-        costs = list(of.costs)
-        for step in of.steps:
+        costs = list(exchange_operator.costs)
+        for step in exchange_operator.steps:
             if step.gated and sent:
                 total_s = np.full(self.n, total_s.max()) + taking_s
                 taking_s, sent = np.zeros(self.n), False
-            step_s, received_s = self._step(of, step, costs, busy)
+            step_s, received_s = self._step(exchange_operator, step, costs, busy)
             total_s, taking_s = total_s + step_s, taking_s + received_s
             sent = sent or bool(step.rows)
         return float(total_s.max()), busy
 
     def _step(
-        self, of: ExchangeOperator, step: ExchangeStep, costs: list[MessageCost], busy: Busy
+        self,
+        exchange_operator: ExchangeOperator,
+        step: ExchangeStep,
+        costs: list[MessageCost],
+        busy: Busy,
     ) -> tuple[Floats, Floats]:
         home = np.array(step.piece_home, dtype=np.int64)
         pieces = np.array(step.piece_lines)
@@ -134,14 +138,14 @@ class FlowModel:
         busy.into += fetched_s
         if not step.rows:
             return np.maximum(wall_s, fetched_s), np.zeros(self.n)
-        send_s, receive_s, out_s, in_s, copied = self._messages(of, step, costs)
+        send_s, receive_s, out_s, in_s, copied = self._messages(exchange_operator, step, costs)
         copy_s = copied * np.array(self.setup.copy_ps) / PS * self.slow
         copied_s = copied * write_s
         busy.workers += send_s + receive_s + copy_s
         busy.memory += copied_s
         busy.out += out_s
         busy.into += in_s
-        if of.one_sided:
+        if exchange_operator.one_sided:
             threads_s = wall_s + send_s / self.workers
             both = np.maximum(np.maximum(out_s, in_s) + fetched_s, threads_s)
             return both, np.zeros(self.n)
@@ -154,7 +158,7 @@ class FlowModel:
         return self.play.system.chunk.value / (cost.out_ps / PS) * self.network
 
     def _messages(
-        self, of: ExchangeOperator, step: ExchangeStep, costs: list[MessageCost]
+        self, exchange_operator: ExchangeOperator, step: ExchangeStep, costs: list[MessageCost]
     ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Time of sending and receiving threads, of adapters' sides; lines copied by receivers."""
         rows = np.array(step.rows, dtype=np.float64)
@@ -179,7 +183,7 @@ class FlowModel:
         send_s = seconds("send_ps").sum(axis=1) * self.slow
         out_s = seconds("out_ps").sum(axis=1) / self.network
         in_s = to_owners(seconds("in_ps")) / self.network
-        if of.one_sided:
+        if exchange_operator.one_sided:
             return send_s, np.zeros(self.n), out_s, in_s, np.zeros(self.n)
         receive_s = to_owners(seconds("receive_ps")) * self.slow
         return send_s, receive_s, out_s, in_s, to_owners(rows) * step.row_lines
@@ -196,7 +200,7 @@ class FlowModel:
 
 
 class JoinFlow:
-    """Plays a scenario query by query; see ``plane.Plane`` for what its methods promise."""
+    """Runs a scenario query by query; see ``plane.Plane`` for what its methods promise."""
 
     costs = None
     """Machine parts are used as the models of joins have it."""
@@ -242,7 +246,7 @@ class JoinFlow:
 
     @property
     def log(self) -> FlowLog:
-        """What was played so far."""
+        """What was simulated so far."""
         return FlowLog(self)
 
     def outcome(self, with_gains: bool = True) -> Outcome:
@@ -270,8 +274,12 @@ class JoinFlow:
         setup, busy = self.play.setup, np.zeros((4, self.flow.n))
         for k, count in enumerate(self.answered):
             if count:
-                of = self.flow.solved(k)[1]
-                busy += count / total_s * np.array([of.workers, of.memory, of.out, of.into])
+                node_busy = self.flow.solved(k)[1]
+                busy += (
+                    count
+                    / total_s
+                    * np.array([node_busy.workers, node_busy.memory, node_busy.out, node_busy.into])
+                )
         capacity_Bps = self.play.adapter_Bps(self.experiment.machine)
         for k, node in enumerate(self.play.ids):
             workers, memory, out, into = np.minimum(busy[:, k], [self.flow.workers[k], 1, 1, 1])
@@ -290,7 +298,7 @@ class JoinFlow:
 
 @dataclass(frozen=True)
 class FlowLog:
-    """What a plane has played."""
+    """What a plane has simulated."""
 
     plane: JoinFlow
 

@@ -203,9 +203,9 @@ class Planner:
         self, rows: Sequence[Ints], widths: Sequence[float], fan: FanOut, last: str
     ) -> Iterator[StepPlan]:
         """Passes over what has arrived, until partitions fit in a cache; then these, one by one."""
-        count = sum((of.sum(axis=0) for of in rows), np.zeros(fan.final, dtype=np.int64))
+        count = sum((row.sum(axis=0) for row in rows), np.zeros(fan.final, dtype=np.int64))
         size = sum(
-            (of.sum(axis=0) * width for of, width in zip(rows, widths, strict=True)),
+            (row.sum(axis=0) * width for row, width in zip(rows, widths, strict=True)),
             np.zeros(fan.final),
         )
         home = np.arange(fan.final) % fan.network % self.nodes

@@ -20,20 +20,22 @@ class PassCosts:
 
     def __init__(self, facts: JoinFacts) -> None:
         self._passes: dict[str, list[PassCost]] = {}
-        for one in facts.passes:
-            self._passes.setdefault(one.step, []).append(one)
+        for measured in facts.passes:
+            self._passes.setdefault(measured.step, []).append(measured)
         self._exchanges = facts.exchanges
 
     def seconds(self, step: Step, at: float = 1.0, buffer: float | None = None) -> float:
         """Of one tuple or group in that pass."""
         known = self._passes[step]
         if buffer is None:
-            return between([(one.at, one.time.value) for one in known], at)
+            return between([(measured.at, measured.time.value) for measured in known], at)
         by_buffer: dict[float, list[Point]] = {}
-        for one in known:
-            assert one.buffer is not None
-            by_buffer.setdefault(one.buffer.value, []).append((one.at, one.time.value))
-        return between([(size, between(of, at)) for size, of in by_buffer.items()], buffer)
+        for measured in known:
+            assert measured.buffer is not None
+            by_buffer.setdefault(measured.buffer.value, []).append(
+                (measured.at, measured.time.value)
+            )
+        return between([(size, between(curve, at)) for size, curve in by_buffer.items()], buffer)
 
     def probe_s(self, inner: float) -> float:
         """Of an outer tuple that is looked up among so many inner ones of its partition."""
@@ -42,9 +44,9 @@ class PassCosts:
     def exchange_s(self, transport: str, operation: str, size: float) -> float:
         """Of one that is sent and one that is received."""
         known = sorted(
-            (one.size.value, one.time.value)
-            for one in self._exchanges[transport]
-            if one.operation == operation
+            (measured.size.value, measured.time.value)
+            for measured in self._exchanges[transport]
+            if measured.operation == operation
         )
         upper = next((k for k in range(1, len(known)) if size <= known[k][0]), len(known) - 1)
         if upper < 1 or size <= known[0][0]:
@@ -53,12 +55,12 @@ class PassCosts:
         return max(y0 + (y1 - y0) * (size - x0) / (x1 - x0), 0.0)
 
 
-def between(points: Iterable[Point], at: float) -> float:
+def between(points: Iterable[Point], place: float) -> float:
     """Linear in the logarithm of the place; beyond the ends as there."""
     known = sorted(points)
-    if at <= known[0][0]:
+    if place <= known[0][0]:
         return known[0][1]
     for (x0, y0), (x1, y1) in pairwise(known):
-        if at <= x1:
-            return y0 + (y1 - y0) * math.log(at / x0) / math.log(x1 / x0)
+        if place <= x1:
+            return y0 + (y1 - y0) * math.log(place / x0) / math.log(x1 / x0)
     return known[-1][1]

@@ -25,7 +25,7 @@ PER_QUERY = ("latencies_ps", "operators")
 
 
 class JoinPlane:
-    """Plays one replication; see ``plane.RandomPlane`` for what its methods promise."""
+    """Runs one replication; see ``plane.RandomPlane`` for what its methods promise."""
 
     def __init__(self, make: ModelMaker, experiment: Experiment, replication: int) -> None:
         self.experiment, self.replication = experiment, replication

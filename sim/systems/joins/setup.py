@@ -28,7 +28,7 @@ RETH, ATOMIC, AETH, ATOMIC_ACK = 16.0, 28.0, 4.0, 8.0
 
 @dataclass(frozen=True, eq=False)
 class Play:
-    """A scenario ready to be played: plans, what the kernel takes, where workers are."""
+    """A scenario ready to be simulated: plans, what the kernel takes, where workers are."""
 
     operation: str
     system: JoinSystem
@@ -85,7 +85,7 @@ def _setup(
     system, machine, positions = planner.system, planner.machine, list(planner.positions)
     threads = np.maximum(workers.on_cores.astype(np.int64), 1)
     n, whole = len(positions), service_machine(costs, workers.core_node, threads)
-    at = {position: k for k, position in enumerate(positions)}
+    index_of = {position: k for k, position in enumerate(positions)}
     latency_ps = np.reshape(whole.latency_ps, (len(machine.nodes), len(machine.nodes)))
     factor = {slow.node: slow.factor for slow in system.stragglers}
     line_ps = LINE_BYTES / system.copy_bandwidth.value * PS
@@ -99,7 +99,7 @@ def _setup(
             latency_ps=latency_ps[np.ix_(positions, positions)],
             load=whole.load,
             load_ratio=whole.load_ratio,
-            core_node=[at[node] for node in workers.core_node.tolist()],
+            core_node=[index_of[node] for node in workers.core_node.tolist()],
             core_threads=threads,
         ),
         slots=slots,

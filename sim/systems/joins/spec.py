@@ -132,10 +132,10 @@ class JoinSystem(SystemSpec):
         elif self.host_transport is not None:
             raise DescriptionError(("host_transport",), "only for layout host")
         seen: set[int] = set()
-        for at, slow in enumerate(self.stragglers):
+        for index, slow in enumerate(self.stragglers):
             if slow.node in seen:
                 raise DescriptionError(
-                    ("stragglers", at, "node"), f"node {slow.node} is listed twice"
+                    ("stragglers", index, "node"), f"node {slow.node} is listed twice"
                 )
             seen.add(slow.node)
         return self
@@ -179,9 +179,11 @@ class JoinSystem(SystemSpec):
     def operators(self, machine: Machine, workload: Workload) -> tuple[Operator, ...]:
         """Those that can do the workload's operation on this network; the first is the default."""
         known = OPERATORS[self.operation(workload)[1].kind]
-        able = [one for one in known if one not in ONE_SIDED or self.one_sided(machine)]
+        able = [
+            operator for operator in known if operator not in ONE_SIDED or self.one_sided(machine)
+        ]
         first = self.operator or able[0]
-        return (first, *(one for one in able if one != first))
+        return (first, *(operator for operator in able if operator != first))
 
     def positions(self, machine: Machine) -> tuple[int, ...]:
         """Of the nodes in use. Raises DescriptionError where there are none such."""
@@ -225,10 +227,10 @@ class JoinSystem(SystemSpec):
         positions = self.positions(machine)
         self.curve(machine)
         in_use = {machine.nodes[position].id for position in positions}
-        for at, slow in enumerate(self.stragglers):
+        for index, slow in enumerate(self.stragglers):
             if slow.node not in in_use:
                 raise DescriptionError(
-                    ("stragglers", at, "node"), f"node {slow.node} is not in use"
+                    ("stragglers", index, "node"), f"node {slow.node} is not in use"
                 )
         for position in positions:
             threads_of(machine, position, self.workers, "workers")

@@ -57,22 +57,24 @@ class Tree(Strict):
         columns = (self.threshold, self.below, self.above, self.engine)
         if not count or any(len(column) != count for column in columns):
             raise ValueError("expected columns of one length, at least one node")
-        for at, asked in enumerate(self.feature):
-            if asked >= 0 and not all(at < to < count for to in (self.below[at], self.above[at])):
-                raise ValueError(f"node {at}: expected children after it")
+        for index, asked in enumerate(self.feature):
+            if asked >= 0 and not all(
+                index < to < count for to in (self.below[index], self.above[index])
+            ):
+                raise ValueError(f"node {index}: expected children after it")
         return self
 
     def chosen(self, features: Floats) -> Flags:
         """(N,) whether the engine is chosen."""
-        at = np.zeros(len(features), dtype=np.int64)
+        reached = np.zeros(len(features), dtype=np.int64)
         asked, threshold = np.array(self.feature), np.array(self.threshold)
         below, above = np.array(self.below), np.array(self.above)
-        while (inner := asked[at] >= 0).any():
+        while (inner := asked[reached] >= 0).any():
             rows = np.flatnonzero(inner)
-            node = at[rows]
+            node = reached[rows]
             low = features[rows, asked[node]] <= threshold[node]
-            at[rows] = np.where(low, below[node], above[node])
-        return np.array(self.engine)[at]
+            reached[rows] = np.where(low, below[node], above[node])
+        return np.array(self.engine)[reached]
 
 
 class AccessModel(Strict):

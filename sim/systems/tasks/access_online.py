@@ -93,17 +93,17 @@ def learn_online(
     chosen_s = taken_s = best_s = 0.0
     mark = 2 * first
     for number, row in enumerate(order.tolist(), 1):
-        of, times = features[row], (float(cpu_s[row]), float(engine_s[row]))
+        feature, times = features[row], (float(cpu_s[row]), float(engine_s[row]))
         if number <= first:
-            cpu.learn(of, times[0])
-            engine.learn(of, times[1])
+            cpu.learn(feature, times[0])
+            engine.learn(feature, times[1])
             continue
-        chosen = engine.seconds(of) < cpu.seconds(of)
+        chosen = engine.seconds(feature) < cpu.seconds(feature)
         probability = explored(number)
         other = bool(drawn[number - 1] < probability)
         taken = chosen != other
         path = engine if taken else cpu
-        path.learn(of, times[taken], 1.0 / (probability if other else 1.0 - probability))
+        path.learn(feature, times[taken], 1.0 / (probability if other else 1.0 - probability))
         chosen_s += times[chosen]
         taken_s += times[taken]
         best_s += min(times)

@@ -80,7 +80,7 @@ class _Fixed:
 
 
 def _oracle(scan: ScanSeen) -> Path:
-    """Plays both."""
+    """Simulates both."""
     if "copy-engine" not in scan.paths:
         return "cpu"
     return min(("cpu", "copy-engine"), key=scan.seconds)

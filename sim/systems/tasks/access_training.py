@@ -1,4 +1,4 @@
-"""Trains choosers of access paths: draws scans, plays each by both paths, fits, and scores.
+"""Trains choosers of access paths: draws scans, simulates each by both paths, fits, and scores.
 
 Drawn are, each for itself: bytes (from 64 KiB to 256 MiB, evenly in their logarithm), the node that
 holds them, the part of the rows that is found, and background workers on the interconnect and at
@@ -85,7 +85,7 @@ def observe(
     on are drawn evenly in their logarithm, or ``even``.
     """
     node, costs = training_node(machine), CostModel(machine)
-    homes = [k for k, one in enumerate(machine.nodes) if not one.memory_bytes <= 0]
+    homes = [k for k, node in enumerate(machine.nodes) if not node.memory_bytes <= 0]
     random = np.random.default_rng(seed)
     home = random.integers(len(homes), size=count)
     found = random.integers(len(SELECTIVITIES), size=count)
@@ -106,22 +106,22 @@ def observe(
     order = np.argsort(combination, kind="stable")
     bounds = np.searchsorted(combination[order], np.arange(len(cells) + 1))
     done = 0
-    for number, (at, wires, copies) in enumerate(cells):
+    for number, (home_index, wires, copies) in enumerate(cells):
         rows = order[bounds[number] : bounds[number + 1]]
         if not len(rows):
             continue
-        background = _background(node, homes[at], wires, copies)
+        background = _background(node, homes[home_index], wires, copies)
         traffic[rows] = flows.traffic(background)
         if events is None:
             for k, stage in enumerate(stages):
-                of = rows[found[rows] == k]
+                row = rows[found[rows] == k]
                 for path, column in (("cpu", cpu_s), ("copy-engine", engine_s)):
-                    rate = flows.rate(stage, homes[at], path, background)  # type: ignore[arg-type]
-                    column[of] = rate.seconds(entries[of])
+                    rate = flows.rate(stage, homes[home_index], path, background)  # type: ignore[arg-type]
+                    column[row] = rate.seconds(entries[row])
         else:
             for batch in _batches(rows):
                 columns = found[batch], entries[batch]
-                cpu_s[batch], engine_s[batch] = events.play(at, wires, copies, *columns)
+                cpu_s[batch], engine_s[batch] = events.play(home_index, wires, copies, *columns)
                 done += len(batch)
                 if progress is not None:
                     progress(done / count)
@@ -163,12 +163,12 @@ class _EventCells:
         self.scans = EventScans(costs, node, stages, pieces)
 
     def play(
-        self, at: int, wires: int, copies: int, stage: Ints, entries: Floats
+        self, home_index: int, wires: int, copies: int, stage: Ints, entries: Floats
     ) -> tuple[Floats, Floats]:
         """Seconds by CPU and by the engine."""
-        key = at, wires, copies
+        key = home_index, wires, copies
         if key not in self._states:
-            first = at * self._each
+            first = home_index * self._each
             pieces = [first + k for k in range(wires)]
             pieces += [first + self._first + k for k in range(min(copies, self.copies))]
             self._states[key] = self.scans.state(pieces)
@@ -176,7 +176,7 @@ class _EventCells:
         columns = (
             np.full(count, self._states[key]),
             stage,
-            np.full(count, self.homes[at]),
+            np.full(count, self.homes[home_index]),
             entries,
         )
         return self.scans.seconds(*columns, "cpu"), self.scans.seconds(*columns, "copy-engine")
@@ -284,41 +284,45 @@ def scores(model: AccessModel, test: Observations, seed: int) -> dict[str, Any]:
     guessed = model.cpu.seconds(test.features), model.engine.seconds(test.features)
 
     def figures(rows: Ints) -> dict[str, float]:
-        of = test.part(rows)
+        tested = test.part(rows)
         found = {
-            "r2_cpu": _r2(of.cpu_s, guessed[0][rows]),
-            "r2_engine": _r2(of.engine_s, guessed[1][rows]),
-            "engine_is_best": float((of.engine_s < of.cpu_s).mean()),
+            "r2_cpu": _r2(tested.cpu_s, guessed[0][rows]),
+            "r2_engine": _r2(tested.engine_s, guessed[1][rows]),
+            "engine_is_best": float((tested.engine_s < tested.cpu_s).mean()),
         }
         for name, chosen in choices.items():
-            for what, value in choice_scores(of, chosen[rows]).items():
+            for what, value in choice_scores(tested, chosen[rows]).items():
                 found[f"{name}_{what}"] = value
-        never = choice_scores(of, np.zeros(len(rows), dtype=bool))["loss"]
-        return {**found, "always_cpu_loss": never, "always_engine_loss": _loss(of, of.engine_s)}
+        never = choice_scores(tested, np.zeros(len(rows), dtype=bool))["loss"]
+        return {
+            **found,
+            "always_cpu_loss": never,
+            "always_engine_loss": _loss(tested, tested.engine_s),
+        }
 
     whole = figures(np.arange(len(test)))
     drawn = [figures(random.integers(len(test), size=len(test))) for _ in range(RESAMPLES)]
     found = {}
     for name, value in whole.items():
-        of = np.array([one[name] for one in drawn])
-        low, high = np.nanpercentile(of, [2.5, 97.5]).tolist()
+        values = np.array([sample[name] for sample in drawn])
+        low, high = np.nanpercentile(values, [2.5, 97.5]).tolist()
         found[name] = [value, low, high]
     return found
 
 
-def choice_scores(of: Observations, engine: npt.NDArray[np.bool_]) -> dict[str, float]:
+def choice_scores(observations: Observations, engine: npt.NDArray[np.bool_]) -> dict[str, float]:
     """Precision, recall and F1 of choosing the engine; ``loss``: time beyond the best choices'."""
-    best = of.engine_s < of.cpu_s
+    best = observations.engine_s < observations.cpu_s
     right = float((engine & best).sum())
     precision = right / max(float(engine.sum()), 1.0)
     recall = right / max(float(best.sum()), 1.0)
     f1 = 2.0 * precision * recall / max(precision + recall, 1e-300)
-    taken = np.where(engine, of.engine_s, of.cpu_s)
-    return {"precision": precision, "recall": recall, "f1": f1, "loss": _loss(of, taken)}
+    taken = np.where(engine, observations.engine_s, observations.cpu_s)
+    return {"precision": precision, "recall": recall, "f1": f1, "loss": _loss(observations, taken)}
 
 
-def _loss(of: Observations, taken: Floats) -> float:
-    return float(taken.sum() / np.minimum(of.cpu_s, of.engine_s).sum()) - 1.0
+def _loss(observations: Observations, taken: Floats) -> float:
+    return float(taken.sum() / np.minimum(observations.cpu_s, observations.engine_s).sum()) - 1.0
 
 
 def _r2(seconds: Floats, guessed: Floats) -> float:

@@ -31,7 +31,7 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
     tables, clients = system.placed(machine, workload), workload.description.clients
     shares = mix_shares(workload.at(0.0), workload.operations)
 
-    table_at = {table.name: at for at, table in enumerate(tables)}
+    table_at = {table.name: index for index, table in enumerate(tables)}
     at_start = workload.at(0.0).operations
 
     def worked_out(entry_costs: EntryCosts) -> list[Query]:
@@ -54,7 +54,7 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
     stages = [stage for query in queries for stage in query.stages]
     background = background_of(machine, system.background)
     copied = any(stage.path not in (None, "cpu") for stage in stages)
-    copied |= any(one.kind == "copy-engine" for one in background)
+    copied |= any(piece.kind == "copy-engine" for piece in background)
     if system.affinity != "core" and copied:
         raise InputError(
             f"system.affinity: {system.affinity}, and work of a copy engine",
@@ -83,8 +83,8 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
 def mix_shares(phase: PhaseState, operations: Mapping[str, Operation]) -> dict[str, float]:
     """The share of each query of the mix in a phase; those with clients of their own have none."""
     mixed = {
-        name: one.share
-        for name, one in phase.operations.items()
+        name: operation.share
+        for name, operation in phase.operations.items()
         if operations[name].clients is None
     }
     total = sum(mixed.values())

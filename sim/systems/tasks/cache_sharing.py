@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...machine.cache_facts import CacheFacts
 from ...machine.caches import hit_rates
-from ...machine.costs import LINE_BYTES, CacheFacts
+from ...machine.costs import LINE_BYTES
 from .program import Place, Table
 
 Floats = npt.NDArray[np.float64]
@@ -98,11 +99,11 @@ class CacheSurvey:
         work = use.entries * instructions
         self._work += work
         self._of[use.key] = []
-        for at, access in enumerate(at_random):
-            name = access.name or f"{use.key}/{at}"
+        for index, access in enumerate(at_random):
+            name = access.name or f"{use.key}/{index}"
             self._of[use.key].append(name)
-            there = use.parts if access.place == "part" else np.where(use.nodes > 0, 1.0, 0.0)
-            lines = np.ceil(access.structure_bytes / LINE_BYTES) * there
+            homes = use.parts if access.place == "part" else np.where(use.nodes > 0, 1.0, 0.0)
+            lines = np.ceil(access.structure_bytes / LINE_BYTES) * homes
             rate = use.entries * access.count * use.nodes
             if name in self._structures:
                 known = self._structures[name]
@@ -124,12 +125,13 @@ class CacheSurvey:
             return {key: np.zeros((len(self.threads), 0)) for key in self._of}
         lines = np.stack(
             [
-                one.lines * (self.threads * one.work / self._work if one.own else 1.0)
-                for one in self._structures.values()
+                structure.lines
+                * (self.threads * structure.work / self._work if structure.own else 1.0)
+                for structure in self._structures.values()
             ],
             axis=1,
         )
-        rate = np.stack([one.rate for one in self._structures.values()], axis=1)
+        rate = np.stack([structure.rate for structure in self._structures.values()], axis=1)
         found = hit_rates(lines, rate, self.cache.lines)
-        column = {name: at for at, name in enumerate(self._structures)}
+        column = {name: index for index, name in enumerate(self._structures)}
         return {key: found[:, [column[name] for name in names]] for key, names in self._of.items()}

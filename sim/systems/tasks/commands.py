@@ -167,7 +167,7 @@ class ScanSeen:
     Of one task: ``data_bytes`` and ``result_bytes``. ``latency_ns`` of a line from there to the
     thread. ``interconnect_Bps``, ``engine_copies``: background traffic from and to the thread's
     node, and copies under way at its copy engine. ``path`` now, ``paths`` that it may take;
-    ``seconds``: what a task would take by a path, as it is played alone.
+    ``seconds``: what a task would take by a path, as it is simulated alone.
     """
 
     scan: str

@@ -5,7 +5,7 @@ a chunk. Before the first there are the setup and a copy, after the last copy it
 
     setup + chunks * (r + max(copy, work)) + min(copy, work)
 
-Left out, and played by the event plane: that tasks are whole, and meet at the engine at random.
+Left out, and simulated by the event plane: that tasks are whole, and meet at the engine at random.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...kernel.plain_fields import plain
 from ...machine.copy_engines import NONE, EnginesInService, line_s, with_copy_engines
 from ...machine.costs import LINE_BYTES, CostModel
-from ...machine.reference.interconnect import way
+from ...machine.reference.interconnect import route
 from ...machine.service_machine import service_machine
 from .program import Background
 
@@ -93,26 +93,26 @@ class CopiedKinds:
         data, request = LINE_BYTES + costs.link_header_bytes, costs.link_request_bytes
         response = costs.link_response_bytes
         for f in np.flatnonzero(self.engine != NONE).tolist():
-            at = service.core_node[found.core[self.engine[f]]]
+            engine_node = service.core_node[found.core[self.engine[f]]]
             for home in np.flatnonzero(self.read[f] + self.written[f]).tolist():
-                if home == at:
+                if home == engine_node:
                     continue
-                there = way(service, home, at)
-                back = way(service, at, home)
+                to_engine = route(service, home, engine_node)
+                back = route(service, engine_node, home)
                 read, written = self.read[f, home], self.written[f, home]
-                total[f, there] += read * data[there] + written * response[there]
+                total[f, to_engine] += read * data[to_engine] + written * response[to_engine]
                 total[f, back] += read * request[back] + written * data[back]
         return total
 
 
-def background_lines(one: Background, nodes: int) -> tuple[Floats, Floats]:
+def background_lines(background: Background, nodes: int) -> tuple[Floats, Floats]:
     """(n,) lines that are read and written per line of a worker's data."""
     read, written = np.zeros(nodes), np.zeros(nodes)
-    read[one.home] += 1.0
-    written[one.node] += 1.0
-    if one.kind == "interconnect":
-        read[one.node] += 2.0  # the place of what is written, and the scan
+    read[background.home] += 1.0
+    written[background.node] += 1.0
+    if background.kind == "interconnect":
+        read[background.node] += 2.0  # the place of what is written, and the scan
     else:
-        read[one.node] += 1.0
-        written[one.home] += 1.0
+        read[background.node] += 1.0
+        written[background.home] += 1.0
     return read, written

@@ -157,10 +157,10 @@ class ElasticCores:
             return self._leave_one(observation)
         token = (self._measure(observation), float(len(observation.allocated)))
         self._place, _, fired = self._net.measured(self._place, token)
-        for one in fired:
-            if one.action == "allocate":
+        for transition in fired:
+            if transition.action == "allocate":
                 return (AllocateCore(*self._next(observation)),)
-            if one.action == "release":
+            if transition.action == "release":
                 return (ReleaseCore(*self._last(observation)),)
         return ()
 
@@ -205,7 +205,7 @@ class ElasticCores:
         else:
             memory = self._memory(observation)
             node = min(used, key=lambda k: (memory[k], -k))
-        return node, max(core for at, core in taken if at == node)
+        return node, max(core for taken_node, core in taken if taken_node == node)
 
     @staticmethod
     def _memory(observation: CoresObservation) -> list[float]:

@@ -26,12 +26,12 @@ class EnginesInPlay:
 
 def engines_in_play(machine: ServiceMachine, program: Program, costs: CostModel) -> EnginesInPlay:
     """Copy engines where the program has a use for them, and what goes on in the background."""
-    workers = [one for one in program.background if one.kind == "interconnect"]
-    nodes = [one.node for one in workers for _ in range(one.workers)]
+    workers = [piece for piece in program.background if piece.kind == "interconnect"]
+    nodes = [worker.node for worker in workers for _ in range(worker.workers)]
     first = len(machine.core_node)
     pieces = [
-        _piece(one, costs, first + k, slots=float(costs.streaming_misses[one.node]))
-        for k, one in enumerate(one for one in workers for _ in range(one.workers))
+        _piece(piece, costs, first + k, slots=float(costs.streaming_misses[piece.node]))
+        for k, piece in enumerate(worker for worker in workers for _ in range(worker.workers))
     ]
     machine = machine.replaced(
         core_node=[*machine.core_node, *nodes],
@@ -42,10 +42,10 @@ def engines_in_play(machine: ServiceMachine, program: Program, costs: CostModel)
         return EnginesInPlay(machine, background=tuple(pieces))
     found = with_copy_engines(machine, costs)
     copies = [
-        _copy(one, costs, found)
-        for one in program.background
-        if one.kind == "copy-engine"
-        for _ in range(one.workers)
+        _copy(piece, costs, found)
+        for piece in program.background
+        if piece.kind == "copy-engine"
+        for _ in range(piece.workers)
     ]
     return EnginesInPlay(
         machine=found.service,
@@ -79,15 +79,15 @@ def initial_paths(program: Program, nodes: int) -> tuple[int, ...]:
     )
 
 
-def _copy(one: Background, costs: CostModel, found: EnginesInService) -> BackgroundSetup:
+def _copy(background: Background, costs: CostModel, found: EnginesInService) -> BackgroundSetup:
     """Lines that an engine copies there and back."""
-    number = found.of_node[one.node]
+    number = found.of_node[background.node]
     engine = found.engines[number]
-    piece = _piece(one, costs, found.core[number], slots=engine.in_flight_bytes / LINE_BYTES)
+    piece = _piece(background, costs, found.core[number], slots=engine.in_flight_bytes / LINE_BYTES)
     lines_ps = sum(piece.read) * line_s(engine) * PS_PER_S
     return piece.replaced(engine=number, instructions_ps=lines_ps)
 
 
-def _piece(one: Background, costs: CostModel, core: int, slots: float) -> BackgroundSetup:
-    read, written = background_lines(one, len(costs.machine.nodes))
+def _piece(background: Background, costs: CostModel, core: int, slots: float) -> BackgroundSetup:
+    read, written = background_lines(background, len(costs.machine.nodes))
     return BackgroundSetup(core=core, read=read, written=written, slots=slots)

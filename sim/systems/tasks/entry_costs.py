@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...machine.cache_facts import CacheFacts
 from ...machine.caches import hit_rates
-from ...machine.costs import LINE_BYTES, CacheFacts, CostModel
+from ...machine.costs import LINE_BYTES, CostModel
 from .cache_sharing import AtRandom, CacheSurvey, StageUse, used_where
 from .program import EntryCost, MemoryUse, Part, Place, Table
 

@@ -48,7 +48,7 @@ MIGRATIONS = ("in a core", "in a cache", "in a node", "between nodes")
 
 
 class TasksEvents(ModelPlane[TasksPlayer]):
-    """Plays one replication; see ``plane.RandomPlane`` for what its methods promise."""
+    """Runs one replication; see ``plane.RandomPlane`` for what its methods promise."""
 
     def __init__(self, make: ModelMaker, scenario: Experiment, replication: int) -> None:
         machine = scenario.machine
@@ -260,7 +260,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
                 name: [[part.rows, self._id(part.node)] for part in parts]
                 for name, parts in self.parts.layout.parts.items()
             },
-            "layout": [list(one) for one in self.parts.layout.history],
+            "layout": [list(event) for event in self.parts.layout.history],
             "tasks": dict(zip(names, done, strict=True)),
             "stolen": dict(zip(names, stolen, strict=True)),
             "classes": classes,

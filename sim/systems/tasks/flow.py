@@ -49,7 +49,7 @@ STUCK_PART = 0.1
 
 
 class TasksFlow:
-    """Plays a scenario as flows; see ``plane.Plane`` for what its methods promise."""
+    """Runs a scenario as flows; see ``plane.Plane`` for what its methods promise."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment, self.machine = experiment, experiment.machine
@@ -399,7 +399,7 @@ class TasksFlow:
                     name: [[part.rows, self._id(part.node)] for part in parts]
                     for name, parts in self.layout.parts.items()
                 },
-                "layout": [list(one) for one in self.layout.history],
+                "layout": [list(event) for event in self.layout.history],
             },
             warnings=tuple(dict.fromkeys(self.costs.warnings)),
         )

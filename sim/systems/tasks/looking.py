@@ -44,13 +44,13 @@ def looking_threads(
     asked = {(batch.query, batch.node) for batch in rates.batches}
     idle = np.maximum(workers - busy, 0.0)
 
-    def in_pool(of: float, busy: float, queries: set[int]) -> float:
+    def in_pool(node: float, busy: float, queries: set[int]) -> float:
         which = sorted(queries)
         per_s, response_s = rates.queries[which], rates.response_s[which]
         asked_per_s = float(per_s.sum())
         present = float((per_s * response_s).sum())
         pausing = think_s * asked_per_s if asked_per_s > 0 else 0.0
-        return workers_looking(of, busy, asked_per_s, present, pausing, look_s)
+        return workers_looking(node, busy, asked_per_s, present, pausing, look_s)
 
     if rates.moved or (rates.stolen & (rates.running > 0)).any():
         found = in_pool(float(workers.sum()), float(busy.sum()), {k for k, _ in asked})

@@ -221,8 +221,8 @@ class ReferenceModel:
 
     def take_arrived(self) -> Sequence[int]:
         """See Model."""
-        found, self._model.arrived = self._model.arrived, []
-        return found
+        arrived, self._model.arrived = self._model.arrived, []
+        return arrived
 
     def class_counts(self) -> Ints:
         """See Model."""

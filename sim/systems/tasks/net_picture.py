@@ -45,13 +45,13 @@ class _Painter:
         yield f'<rect width="100%" height="100%" fill="{PAPER}"/>'
         yield f'<text x="24" y="34" font-size="17" fill="{INK}">{escape(self.title)}</text>'
         yield f'<text x="24" y="54" font-size="12.5" fill="{PALE}">{escape(NOTE)}</text>'
-        for one in self.net.transitions:
-            yield self._arc(one.source, one.name, PLACE_PX, 8.0)
-            yield self._arc(one.name, one.target, 8.0, PLACE_PX)
+        for transition in self.net.transitions:
+            yield self._arc(transition.source, transition.name, PLACE_PX, 8.0)
+            yield self._arc(transition.name, transition.target, 8.0, PLACE_PX)
         for name in self.net.places:
             yield from self._place(name)
-        for one in self.net.transitions:
-            yield from self._bar(one)
+        for transition in self.net.transitions:
+            yield from self._bar(transition)
         yield "</svg>"
 
     def _at(self, name: str) -> tuple[float, float]:
@@ -84,15 +84,18 @@ class _Painter:
         if name == self.net.start:
             yield f'<circle cx="{x:.1f}" cy="{y + 19:.1f}" r="5" fill="{INK}"/>'
 
-    def _bar(self, one: Transition) -> Iterator[str]:
-        x, y = self._at(one.name)
-        fill = PAPER if one.waits else INK
+    def _bar(self, transition: Transition) -> Iterator[str]:
+        x, y = self._at(transition.name)
+        fill = PAPER if transition.waits else INK
         yield (
             f'<rect x="{x - 4:.1f}" y="{y - BAR_PX / 2:.1f}" width="8" height="{BAR_PX}" '
             f'fill="{fill}" stroke="{INK}"/>'
         )
-        words = ", ".join(text for text in (one.guard_text, one.effect_text) if text)
-        for text, below, weight in ((one.name, -BAR_PX / 2 - 6, "bold"), (words, 30.0, "normal")):
+        words = ", ".join(text for text in (transition.guard_text, transition.effect_text) if text)
+        for text, below, weight in (
+            (transition.name, -BAR_PX / 2 - 6, "bold"),
+            (words, 30.0, "normal"),
+        ):
             yield (
                 f'<text x="{x:.1f}" y="{y + below:.1f}" text-anchor="middle" font-size="12" '
                 f'font-weight="{weight}" fill="{INK}" paint-order="stroke" stroke="{PAPER}" '

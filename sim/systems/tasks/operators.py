@@ -169,10 +169,10 @@ class QueryStages:
     def _dictionaries(self, node: OperatorNode, table: str, columns: list[ColumnOf]) -> int:
         stored = self.objects[table]
         assert stored.columns is not None
-        sizes = [part_dictionary_bytes(stored, one.column) for one in columns]
+        sizes = [part_dictionary_bytes(stored, column.column) for column in columns]
         values = sum(
-            size / stored.columns[one.column].value_size.value
-            for size, one in zip(sizes, columns, strict=True)
+            size / stored.columns[column.column].value_size.value
+            for size, column in zip(sizes, columns, strict=True)
         )
         demands = Demands().more(
             self.counts.merge_dictionary,
@@ -242,25 +242,25 @@ class QueryStages:
         trace, before = self.traces[node.name], self._after(node)
         for operator in trace.operators:
             now = []
-            for one in trace.traced:
-                if one.operator != operator:
+            for traced in trace.traced:
+                if traced.operator != operator:
                     continue
                 demands = Demands().more(
-                    one.instructions / one.tasks,
-                    InOrder("part", read_bytes=one.bytes / one.tasks),
+                    traced.instructions / traced.tasks,
+                    InOrder("part", read_bytes=traced.bytes / traced.tasks),
                 )
                 if spec.structure is not None:
-                    accesses, size = one.accesses / one.tasks, spec.structure.value
+                    accesses, size = traced.accesses / traced.tasks, spec.structure.value
                     demands.more(0.0, AtRandom("part", accesses, size))
-                name = f"{node.name}/{operator}/{one.part}"
+                name = f"{node.name}/{operator}/{traced.part}"
                 stage = Stage(
                     name=name,
                     task_class=spec.task_class or operator,
-                    cost=self._cost(name, demands, float(one.tasks), one.part),
-                    entries=Entries(constant=float(one.tasks)),
-                    table=self.table_at[one.part],
+                    cost=self._cost(name, demands, float(traced.tasks), traced.part),
+                    entries=Entries(constant=float(traced.tasks)),
+                    table=self.table_at[traced.part],
                     inputs=before,
-                    concurrency=spec.concurrency or one.tasks,
+                    concurrency=spec.concurrency or traced.tasks,
                 )
                 now.append(self._append(stage))
             before = tuple(now)

@@ -45,9 +45,9 @@ def background_of(machine: Machine, listed: tuple[BackgroundSpec, ...]) -> tuple
                     ("background", k, field),
                     f"node {node} of machine '{machine.name}' does not exist",
                 )
-        at = positions[spec.node]
+        position = positions[spec.node]
         if spec.kind == "copy-engine":
-            engine = engine_of(machine, at, engines, ("background", k))
+            engine = engine_of(machine, position, engines, ("background", k))
             held[engine] += spec.workers
             contexts = machine.copy_engines[engine].contexts
             if held[engine] >= contexts:
@@ -56,7 +56,7 @@ def background_of(machine: Machine, listed: tuple[BackgroundSpec, ...]) -> tuple
                     f"the copy engine makes {contexts} copies at a time, and {held[engine]} would "
                     f"never end: expected at most {contexts - 1}",
                 )
-        found.append(Background(spec.kind, at, positions[spec.home], spec.workers))
+        found.append(Background(spec.kind, position, positions[spec.home], spec.workers))
     return tuple(found)
 
 

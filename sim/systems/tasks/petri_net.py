@@ -1,7 +1,7 @@
 """Predicate/transition nets with one token: places, guarded transitions, and their properties.
 
 A token is a tuple of numbers. Each transition takes it from one place, where its guard holds for
-it, and puts it, changed or not, into another. A net is data: it is played, checked and drawn.
+it, and puts it, changed or not, into another. A net is data: it is simulated, checked and drawn.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ class PetriNet:
     def enabled(self, place: str, token: Token, *, measured: bool) -> tuple[Transition, ...]:
         """Transitions that may fire; ``measured``: a new measurement has come."""
         return tuple(
-            one
-            for one in self.transitions
-            if one.source == place and one.waits == measured and one.guard(token)
+            transition
+            for transition in self.transitions
+            if transition.source == place
+            and transition.waits == measured
+            and transition.guard(token)
         )
 
     def measured(self, place: str, token: Token) -> tuple[str, Token, tuple[Transition, ...]]:
@@ -69,12 +71,12 @@ class PetriNet:
                 break
             assert len(able) == 1, f"net '{self.name}': {len(able)} transitions may fire"
             assert len(fired) <= len(self.transitions), f"net '{self.name}' never rests"
-            one = able[0]
-            fired.append(one)
-            place, token, waiting = one.target, one.effect(token), False
-        assert any(one.waits and one.source == place for one in self.transitions), (
-            f"net '{self.name}': deadlock in place {place}"
-        )
+            chosen = able[0]
+            fired.append(chosen)
+            place, token, waiting = chosen.target, chosen.effect(token), False
+        assert any(
+            transition.waits and transition.source == place for transition in self.transitions
+        ), f"net '{self.name}': deadlock in place {place}"
         return place, token, tuple(fired)
 
     def faults(self, start: Token, measurements: Iterable[float]) -> Iterator[str]:
@@ -92,19 +94,19 @@ class PetriNet:
             place, token = queue.popleft()
             for measurement in choices:
                 try:
-                    at, became, path = self.measured(place, (measurement, *token[1:]))
+                    reached_place, became, path = self.measured(place, (measurement, *token[1:]))
                 except AssertionError as failure:
                     yield str(failure)
                     return
-                fired.update(one.name for one in path)
-                reached.update(one.target for one in path)
-                state = (at, (0.0, *became[1:]))
+                fired.update(transition.name for transition in path)
+                reached.update(transition.target for transition in path)
+                state = (reached_place, (0.0, *became[1:]))
                 if state not in seen:
                     seen.add(state)
                     queue.append(state)
-        for one in self.transitions:
-            if one.name not in fired:
-                yield f"transition {one.name} is dead"
+        for transition in self.transitions:
+            if transition.name not in fired:
+                yield f"transition {transition.name} is dead"
         for name in self.places:
             if name not in reached:
                 yield f"place {name} is never reached"

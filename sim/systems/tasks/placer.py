@@ -219,23 +219,23 @@ class AdaptivePlacer:
     ) -> tuple[int, ...] | None:
         """Where the table's new parts shall lie; None where a part of it may not be split."""
         parts = sorted(
-            (one for one in seen if one.use.table == hottest.use.table),
-            key=lambda one: one.use.part,
+            (sample for sample in seen if sample.use.table == hottest.use.table),
+            key=lambda sample: sample.use.part,
         )
         used = _recent(observation.node_cpu) / np.maximum(observation.threads, 1)
         able: list[int] = np.flatnonzero(observation.threads > 0).tolist()
         found: dict[int, tuple[int, int]] = {}
-        for one in sorted(parts, key=lambda one: (one is not hottest, -one.cpu)):
-            node = one.use.node
-            if node is None or one.use.busy or one.use.rows < 2:
+        for sample in sorted(parts, key=lambda sample: (sample is not hottest, -sample.cpu)):
+            node = sample.use.node
+            if node is None or sample.use.busy or sample.use.rows < 2:
                 return None
-            half = 0.5 * one.cpu / max(observation.threads[node], 1)
-            target = cold if one is hottest else min(able, key=lambda k: (used[k], k))
-            if one is not hottest and used[target] + half >= used[node]:
+            half = 0.5 * sample.cpu / max(observation.threads[node], 1)
+            target = cold if sample is hottest else min(able, key=lambda k: (used[k], k))
+            if sample is not hottest and used[target] + half >= used[node]:
                 target = node
             used[node] -= half
             used[target] += half
-            found[one.use.part] = (node, target)
+            found[sample.use.part] = (node, target)
         return tuple(node for part in sorted(found) for node in found[part])
 
     # -- merges -----------------------------------------------------------------------------------

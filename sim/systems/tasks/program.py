@@ -1,7 +1,7 @@
 """A scenario of tasks worked out for its planes: tables in parts, queries as stages, costs.
 
-Every plane plays the same ``Program``: the event plane and the reference plane task by task, the
-flow plane as rates. What changes while it is played (where parts lie, who may steal, which cores
+Every plane runs the same ``Program``: the event plane and the reference plane task by task, the
+flow plane as rates. What changes while it is simulated (where parts lie, who may steal, which cores
 are in use) is not here.
 """
 
@@ -172,7 +172,7 @@ class Background:
 
 @dataclass(frozen=True)
 class Program:
-    """All that a plane plays. ``mix_clients``: closed clients that draw each query from the mix;
+    """All that a plane runs. ``mix_clients``: closed clients that draw each query from the mix;
     ``think_s``: their, and all closed clients', mean pause. ``arrivals_per_s``: of open clients, by
     which queries come instead; 0 where there are none.
 

@@ -111,7 +111,7 @@ class ScanPaths:
             # Memory of all nodes in turn: on average.
             homes = [home] if home is not None else list(range(self.nodes))
             amounts = np.array([entries])
-            times = [flows.rate(stage, at, by, background).seconds(amounts) for at in homes]
+            times = [flows.rate(stage, home, by, background).seconds(amounts) for home in homes]
             return float(np.mean(times))
 
         return ScanSeen(

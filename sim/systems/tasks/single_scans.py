@@ -1,7 +1,7 @@
 """A single scan with background work, by each path: training data of choosers.
 
 As flows: rates of one scan in steady state, from which its time follows for any size. Event by
-event: ``ScanPlays``, which plays thousands a second.
+event: ``ScanPlays``, which simulates thousands a second.
 """
 
 from __future__ import annotations
@@ -133,15 +133,15 @@ class FlowScans:
         self, stage: Stage, home: int, path: Path, background: tuple[Background, ...]
     ) -> ScanRate:
         made = _program((stage,), self.node, self.nodes, background)
-        found = SteadyState(made, self.costs).solve(self._state(made, home, path, 1.0)).served
+        served = SteadyState(made, self.costs).solve(self._state(made, home, path, 1.0)).served
         setup_s = request_s = 0.0
         if path != "cpu":
             engine = self.costs.machine.copy_engines[nearest_engines(self.costs.machine)[self.node]]
             setup_s, request_s = engine.setup_s, engine.request_s
         return ScanRate(
-            float(found.entry_s[0]),
-            float(found.copy_s[0]),
-            float(found.work_s[0]),
+            float(served.entry_s[0]),
+            float(served.copy_s[0]),
+            float(served.work_s[0]),
             setup_s,
             request_s,
             stage.chunk_entries,
@@ -159,12 +159,12 @@ class FlowScans:
         engines = nearest_engines(self.costs.machine)
         over = through = 0.0
         first = len(served.entry_s) - len(background)
-        for one, entry_s in zip(background, served.entry_s[first:].tolist(), strict=True):
-            Bps = one.workers * LINE_BYTES / entry_s if one.workers else 0.0
-            if one.kind == "interconnect":
-                over += Bps * (self.node in (one.node, one.home))
-            elif engines[one.node] == engines[self.node]:
-                through += one.workers
+        for piece, entry_s in zip(background, served.entry_s[first:].tolist(), strict=True):
+            Bps = piece.workers * LINE_BYTES / entry_s if piece.workers else 0.0
+            if piece.kind == "interconnect":
+                over += Bps * (self.node in (piece.node, piece.home))
+            elif engines[piece.node] == engines[self.node]:
+                through += piece.workers
         return over, through
 
 
@@ -178,8 +178,8 @@ class EventScans:
         self.plays = ScanPlays(task_setup(made, costs))
         # Planes list those of the interconnect first.
         kinds = ("interconnect", "copy-engine")
-        order = [k for kind in kinds for k, one in enumerate(pieces) if one.kind == kind]
-        self._position = {k: at for at, k in enumerate(order)}
+        order = [k for kind in kinds for k, piece in enumerate(pieces) if piece.kind == kind]
+        self._position = {k: index for index, k in enumerate(order)}
 
     def state(self, pieces: Sequence[int]) -> int:
         """The number of a state in which these pieces (positions) go on."""

@@ -146,10 +146,10 @@ class TasksSystem(SystemSpec):
             self._check_buffers(machine, workers, used)
 
     def _check_engines(self, machine: Machine, workload: Workload) -> None:
-        for at, name in enumerate(self.unchanging):
+        for index, name in enumerate(self.unchanging):
             if name not in workload.objects:
                 raise DescriptionError(
-                    ("unchanging", at),
+                    ("unchanging", index),
                     f"no such table: expected one of {', '.join(workload.objects)}",
                 )
         background_of(machine, self.background)
@@ -269,8 +269,8 @@ def nearest(machine: Machine, position: int, among: list[int]) -> int:
 def _with_memory(machine: Machine, ids: tuple[int, ...], place: Place) -> list[int]:
     positions = node_positions(machine)
     found = []
-    for at, node_id in enumerate(ids):
-        where: Place = (*place, at) if len(ids) > 1 else place
+    for index, node_id in enumerate(ids):
+        where: Place = (*place, index) if len(ids) > 1 else place
         if node_id not in positions:
             raise DescriptionError(
                 where, f"node {node_id} of machine '{machine.name}' does not exist"

@@ -13,7 +13,7 @@ approximation of mean value analysis). How long tasks run depends on how many ru
 and equally far ones in turn, where the class may be stolen.
 
 Queries of open clients come at random: what they wait for others is that of M/G/c
-(``kernel/settled_queues.cpp``). Left out, and played by the event plane: that queries of closed
+(``kernel/settled_queues.cpp``). Left out, and simulated by the event plane: that queries of closed
 clients come at random, too, and that tasks are whole.
 """
 
@@ -150,8 +150,8 @@ class SteadyState:
 class _Search:
     """One search for the fixed point, over B batches and F kinds of running tasks."""
 
-    def __init__(self, of: SteadyState, state: State) -> None:
-        self.of, self.state, self.program = of, state, of.program
+    def __init__(self, steady_state: SteadyState, state: State) -> None:
+        self.of, self.state, self.program = steady_state, state, steady_state.program
         self.workers = np.array(state.workers, dtype=np.float64)
         self.able = np.flatnonzero(self.workers > 0).tolist()
         spread = None if state.spread is None else np.array(state.spread)
@@ -160,7 +160,7 @@ class _Search:
         self.room = self.workers if spread is None else spread * self.workers.sum()
         self.free = float(self.workers.sum())
         self.batches, self.blocked = batches_of(
-            of.program, dict(state.parts), self.able, self._queue, self.free
+            steady_state.program, dict(state.parts), self.able, self._queue, self.free
         )
         self.query = np.array([b.query for b in self.batches], dtype=np.int64)
         self.home_queue = np.array([b.node for b in self.batches], dtype=np.int64)
@@ -237,8 +237,8 @@ class _Search:
                 lines = sum(use.read for use in cost.memory if use.place == "part")
                 here = np.zeros(n)
                 here[node] = lines
-                there = lines * self._where(batch.home)
-                copied.add(f, engines, node, there, here, coherent=path == 1)
+                lines_at = lines * self._where(batch.home)
+                copied.add(f, engines, node, lines_at, here, coherent=path == 1)
                 facts = engines.engines[engines.of_node[node]]
                 copied.setup_s[f], copied.request_s[f] = facts.setup_s, facts.request_s
                 copied.chunk[f] = batch.stage.chunk_entries
@@ -257,21 +257,21 @@ class _Search:
         page_lines = PAGE_BYTES / LINE_BYTES
         nodes = list(self.kind_node)
         for c, copy in enumerate(copies):
-            at = copy.target if copy.source is None else copy.source
-            nodes.append(at)
+            copy_node = copy.target if copy.source is None else copy.source
+            nodes.append(copy_node)
             read[count + c] += page_lines * self._where(copy.source)
             written[count + c, copy.target] += page_lines
             instructions[count + c] = copy.page_s
-            slots[count + c] = max(float(self.of.costs.streaming_misses[at]), 1e-9)
-        for f, one in enumerate(background, count + len(copies)):
-            nodes.append(one.node)
-            of_read, of_written = background_lines(one, n)
-            if one.kind == "interconnect":
+            slots[count + c] = max(float(self.of.costs.streaming_misses[copy_node]), 1e-9)
+        for f, piece in enumerate(background, count + len(copies)):
+            nodes.append(piece.node)
+            of_read, of_written = background_lines(piece, n)
+            if piece.kind == "interconnect":
                 read[f], written[f] = of_read, of_written
-                slots[f] = max(float(self.of.costs.streaming_misses[one.node]), 1e-9)
+                slots[f] = max(float(self.of.costs.streaming_misses[piece.node]), 1e-9)
             elif engines is not None:
-                copied.add(f, engines, one.node, of_read, of_written, coherent=True)
-        self.endless = np.array([float(one.workers) for one in background])
+                copied.add(f, engines, piece.node, of_read, of_written, coherent=True)
+        self.endless = np.array([float(piece.workers) for piece in background])
         self.kinds = Kinds(
             np.array(nodes, dtype=np.int64),
             read,

@@ -90,9 +90,9 @@ class ThresholdFound:
         """With its interval, to three digits."""
         return Quantity(
             _rounded(self.crossings[0].value_Bps),
-            _rounded(min(one.low_Bps for one in self.crossings)),
-            _rounded(max(one.high_Bps for one in self.crossings)),
-            "numatwin machine threshold: sums of v^n with and without stealing, as played on the "
+            _rounded(min(crossing.low_Bps for crossing in self.crossings)),
+            _rounded(max(crossing.high_Bps for crossing in self.crossings)),
+            "numatwin machine threshold: sums of v^n with and without stealing, as run on the "
             f"{self.on} plane",
         )
 
@@ -114,7 +114,7 @@ class ThresholdFound:
             "on": self.on,
             "threshold_Bps": found.value,
             "interval_Bps": [found.low, found.high],
-            "crossings": [asdict(one) for one in self.crossings],
+            "crossings": [asdict(crossing) for crossing in self.crossings],
         }
 
 
@@ -126,7 +126,7 @@ def search_threshold(
     backlog: bool = True,
     before: Callable[[int, float], None] = lambda runs, each_s: None,
 ) -> ThresholdFound:
-    """Plays the micro-benchmark on the plane ``on`` (flow or event), with more tasks than workers
+    """Runs the micro-benchmark on the plane ``on`` (flow or event), with more tasks than workers
     or, without ``backlog``, as many. ``before``: told how many runs there are at most, and how long
     one takes on the event plane.
 
@@ -135,10 +135,10 @@ def search_threshold(
     """
     if not backlog and on == "flow":
         raise InputError(
-            "the flow plane does not play which worker takes which task",
+            "the flow plane does not simulate which worker takes which task",
             expected="--on event where no tasks wait",
         )
-    able = [k for k, one in enumerate(machine.nodes) if one.cores and not one.memory_bytes <= 0]
+    able = [k for k, node in enumerate(machine.nodes) if node.cores and not node.memory_bytes <= 0]
     if len(able) < 2:
         raise InputError(
             f"machine '{machine.name}' has fewer than two nodes with cores and memory",

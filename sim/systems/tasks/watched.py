@@ -1,4 +1,4 @@
-"""What the flow plane has played since a family of policies was last asked, as samples."""
+"""What the flow plane has simulated since a family of policies was last asked, as samples."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_doubtful_facts_are_factors() -> None:
         low, high = factor.levels.values
         assert low < high
         assert factor.drawn(np.array([0.0, 1.0])) == pytest.approx([low, high])
-    with pytest.raises(InputError, match="has no doubtful facts with a range"):
+    with pytest.raises(InputError, match="has no uncertain facts with a range"):
         fact_factors(Base("eris-fig8-amd"))
 
 

@@ -95,7 +95,7 @@ def test_without_backlog_it_is_what_the_published_rows_say(name: str) -> None:
 
 
 def test_without_backlog_the_flow_plane_is_refused() -> None:
-    with pytest.raises(InputError, match="does not play which worker takes which task"):
+    with pytest.raises(InputError, match="does not simulate which worker takes which task"):
         search_threshold(made(), "flow", backlog=False)
 
 

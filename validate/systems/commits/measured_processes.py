@@ -89,7 +89,7 @@ def measure(bench: Bench) -> Iterator[float]:
     sizes = list(QUICK_SIZES if quick else SIZES)
     regions = [r for r in (QUICK_REGIONS if quick else REGIONS) if r <= free]
     plan = (bench.effort.wanted, bench.effort.window_ns // 4)
-    for at, region in enumerate(regions):
+    for index, region in enumerate(regions):
         transport = "shm" if HAS_UCX else "threads"
         try:
             rows = _call("measure_blocks", transport, (sizes, [region], cpus[:2], *plan))
@@ -97,12 +97,12 @@ def measure(bench: Bench) -> Iterator[float]:
             bench.warn(f"processes: not measured: {failure}")
             return
         # What has no region is the same each time.
-        _add(bench, [row for row in rows if row["region"] or at == 0])
-        yield 0.45 * (at + 1) / len(regions)
+        _add(bench, [row for row in rows if row["region"] or index == 0])
+        yield 0.45 * (index + 1) / len(regions)
     if not HAS_UCX:
         bench.warn("processes: numatwin was built without UCX (Debian: libucx-dev): not measured")
         return
-    for at, transport in enumerate(TRANSPORTS):
+    for index, transport in enumerate(TRANSPORTS):
         try:
             taken = [
                 _call(function, transport, arguments)
@@ -116,7 +116,7 @@ def measure(bench: Bench) -> Iterator[float]:
             continue
         for rows in taken:
             _add(bench, rows, transport)
-        yield 0.45 + 0.55 * (at + 1) / len(TRANSPORTS)
+        yield 0.45 + 0.55 * (index + 1) / len(TRANSPORTS)
 
 
 def _call(function: str, transport: str, arguments: tuple[Any, ...]) -> list[dict[str, Any]]:
@@ -214,13 +214,13 @@ def _blocks(found: Mapping[tuple[str, str | None], Sequence[Measurement]]) -> It
     steps: dict[tuple[float, float], dict[str, Quantity]] = {}
     for end in ("", TOGETHER):
         for step in ("get", "update", "insert"):
-            for one in found.get((f"block-{step}{end}", None), ()):
-                size, region = one.parameters.size, one.parameters.region
+            for measurement in found.get((f"block-{step}{end}", None), ()):
+                size, region = measurement.parameters.size, measurement.parameters.region
                 assert size is not None
                 assert region is not None
                 of_block = steps.setdefault((size.value, region.value), {})
                 of_block |= {"size": size, "region": region}
-                of_block[step + end.replace("-", "_")] = _quantity(one)
+                of_block[step + end.replace("-", "_")] = _quantity(measurement)
     yield from (BlockCost.model_validate(of_block) for of_block in steps.values())
 
 

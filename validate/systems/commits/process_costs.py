@@ -44,42 +44,44 @@ def process_parameters(machine: Machine) -> list[Parameter]:
         Parameter(("blocks", step), f"{step} of blocks in shared memory", "×", 1.0, 1e-3, 1e3)
         for step in BLOCK_STEPS
     ]
-    for transport, of in costs.engine.transports.items():
+    for transport, curves in costs.engine.transports.items():
         found += [
             Parameter(
                 ("messages", transport, operation), f"{operation} over {transport}", "×",
                 1.0, 1e-3, 1e3,
             )
-            for operation in dict.fromkeys(end.operation for end in of.ends)
+            for operation in dict.fromkeys(end.operation for end in curves.ends)
         ]  # fmt: skip
     return found
 
 
-def block_s(tried: Tried, of: Observation) -> float:
+def block_s(tried: Tried, observation: Observation) -> float:
     """A step on a block among others."""
     costs = host_facts(tried.base.description)
     if costs is None:
         return float("nan")
-    step = of.at["step"]
-    known = BlockCosts(costs.engine.blocks).seconds(step, of.at["size"], of.at["region"])
+    step = observation.at["step"]
+    known = BlockCosts(costs.engine.blocks).seconds(
+        step, observation.at["size"], observation.at["region"]
+    )
     return known * tried.values.get(("blocks", step), 1.0)
 
 
-def message_s(tried: Tried, of: Observation) -> float:
+def message_s(tried: Tried, observation: Observation) -> float:
     """What an end does for each of so many requests; NaN for one that the machine's table lacks."""
     costs = host_facts(tried.base.description)
     ends: Iterable[EndCost] = ()
     if (
         costs is not None
-        and (transport := costs.engine.transports.get(of.at["transport"])) is not None
+        and (transport := costs.engine.transports.get(observation.at["transport"])) is not None
     ):
         ends = transport.ends
     for end in ends:
         if (end.operation, end.size.value, end.count) == (
-            of.at["operation"], of.at["size"], of.at["count"],
+            observation.at["operation"], observation.at["size"], observation.at["count"],
         ):  # fmt: skip
-            part: Quantity = getattr(end, of.at["part"])
-            key = ("messages", of.at["transport"], of.at["operation"])
+            part: Quantity = getattr(end, observation.at["part"])
+            key = ("messages", observation.at["transport"], observation.at["operation"])
             return part.value * tried.values.get(key, 1.0)
     return float("nan")
 
@@ -106,14 +108,15 @@ def _fitted(facts: CommitFacts, quantities: Mapping[Key, Quantity]) -> CommitFac
         for block in facts.blocks
     )
     changes["transports"] = {
-        name: of.model_copy(
+        name: transport.model_copy(
             update={
                 "ends": tuple(
-                    _end(end, quantities.get(("messages", name, end.operation))) for end in of.ends
+                    _end(end, quantities.get(("messages", name, end.operation)))
+                    for end in transport.ends
                 )
             }
         )
-        for name, of in facts.transports.items()
+        for name, transport in facts.transports.items()
     }
     return facts.model_copy(update=changes)
 
@@ -132,21 +135,21 @@ def _times(value: Quantity, factor: Quantity | None) -> Quantity:
     return Quantity(fitted, low, high, factor.source)
 
 
-def _block(reader: HostReader, one: Measurement) -> Observation | str:
-    size, region = size_of(one), one.parameters.region
+def _block(reader: HostReader, measurement: Measurement) -> Observation | str:
+    size, region = size_of(measurement), measurement.parameters.region
     if size is None or region is None:
         return NO_PARAMETER
-    step = one.name.rsplit("-", 1)[-1]
+    step = measurement.name.rsplit("-", 1)[-1]
     label = f"{step} of {bytes_text(size)} among {bytes_text(region.value)}"
     at = {"step": step, "size": size, "region": region.value}
-    return reader.observation(BLOCK, one, label, at, size_bytes=size)
+    return reader.observation(BLOCK, measurement, label, at, size_bytes=size)
 
 
-def _message(reader: HostReader, one: Measurement) -> Observation | str:
+def _message(reader: HostReader, measurement: Measurement) -> Observation | str:
     """One end of messages over a transport."""
-    _, part, operation = one.name.split("-", 2)
-    size, count = size_of(one), one.parameters.batch
-    transport = one.parameters.transport
+    _, part, operation = measurement.name.split("-", 2)
+    size, count = size_of(measurement), measurement.parameters.batch
+    transport = measurement.parameters.transport
     if size is None or count is None or transport is None:
         return NO_PARAMETER
     label = f"{part} {operation} over {transport}, {bytes_text(size)}, {count} at once"
@@ -154,7 +157,7 @@ def _message(reader: HostReader, one: Measurement) -> Observation | str:
         "transport": str(transport), "operation": operation, "part": part, "size": size,
         "count": count,
     }  # fmt: skip
-    return reader.observation(MESSAGE, one, label, at, size_bytes=size)
+    return reader.observation(MESSAGE, measurement, label, at, size_bytes=size)
 
 
 CALIBRATION = EngineCalibration(

@@ -12,7 +12,7 @@ from ....sim.run.record import Record
 from ....sim.systems.commits.servers import IN, OUT
 from ...results import Prediction, Published, Runs
 
-# Both play transactions; the reference plane gives the same figures, later.
+# Both run transactions; the reference plane gives the same figures, later.
 PLANES = ("event", "reference")
 
 CLIENTS = (1, 10, 20, 30, 40, 50, 60, 70)
@@ -85,8 +85,8 @@ def _rsi(runs: Runs) -> Prediction:
 
 def _rsi_linear(runs: Runs) -> Prediction:
     """Throughput at 60 clients over 60 times that of one."""
-    one = runs.rate("nam-fig6-rsi", _clients(1))
-    parts = {n: runs.rate("nam-fig6-rsi", _clients(n)) / (n * one) for n in CLIENTS}
+    single_client = runs.rate("nam-fig6-rsi", _clients(1))
+    parts = {n: runs.rate("nam-fig6-rsi", _clients(n)) / (n * single_client) for n in CLIENTS}
     straight = max(n for n, part in parts.items() if part >= 0.9)
     latency_ns = (runs("nam-fig6-rsi", _clients(1)).latency_ns["checkout"] or {})["mean"] or 0.0
     note = (

@@ -54,7 +54,7 @@ def _commands_per_s(plane: Any) -> float:
     assert isinstance(plane.system, Eris)
     assert isinstance(plane.demands, ErisDemands)
     executed = plane.system.accesses(plane.demands, 0.0).values()
-    return float(sum(of.sum() for of in executed))
+    return float(sum(counts.sum() for counts in executed))
 
 
 def index_run(operation: str, keys: int, batch: int) -> NativeRun:
@@ -69,8 +69,8 @@ def index_run(operation: str, keys: int, batch: int) -> NativeRun:
     return NativeRun(load_scenario(INDEX_SCENARIOS[operation], settings=settings))
 
 
-def _routing(reader: HostReader, one: Measurement) -> Observation | str:
-    targets, buffer = one.parameters.targets, one.parameters.buffer
+def _routing(reader: HostReader, measurement: Measurement) -> Observation | str:
+    targets, buffer = measurement.parameters.targets, measurement.parameters.buffer
     if targets is None or buffer is None:
         return NO_PARAMETER
     held = targets * (FLUSHES_HELD + 1) * (buffer.value + MULTICAST_BYTES)
@@ -78,21 +78,21 @@ def _routing(reader: HostReader, one: Measurement) -> Observation | str:
         return SPILLS
     label = f"routing to {targets} targets, buffers of {bytes_text(buffer.value)}"
     at = {"targets": targets, "buffer": buffer.value}
-    return reader.observation(ROUTING, one, label, at, size_bytes=buffer.value)
+    return reader.observation(ROUTING, measurement, label, at, size_bytes=buffer.value)
 
 
-def _index(reader: HostReader, one: Measurement) -> Observation | str:
-    keys, batch = one.parameters.keys, one.parameters.batch
+def _index(reader: HostReader, measurement: Measurement) -> Observation | str:
+    keys, batch = measurement.parameters.keys, measurement.parameters.batch
     if keys is None or batch is None:
         return NO_PARAMETER
     node = next((n for n in reader.machine.nodes if n.cores), reader.machine.nodes[0])
     last = max((cache.size_bytes for cache in node.caches), default=0.0)
     if keys * KEY_BYTES > PRIVATE_PART * last:
         return STALLS
-    operation = one.name.removeprefix("walk-")
+    operation = measurement.name.removeprefix("walk-")
     label = f"{operation} of {keys:,} keys, {batch} at a time"
     at = {"run": index_run(operation, keys, batch), "step": WALK, "keys": keys, "batch": batch}
-    return reader.observation(INDEX, one, label, at, size_bytes=keys * KEY_BYTES)
+    return reader.observation(INDEX, measurement, label, at, size_bytes=keys * KEY_BYTES)
 
 
 @lru_cache(maxsize=4)  # many figures are asked of one candidate, one after the other
@@ -100,8 +100,8 @@ def _costs(tried: Tried) -> ErisCosts:
     return ErisCosts(tried.machine)
 
 
-def _routing_s(tried: Tried, of: Observation) -> float:
-    return routing_s(_costs(tried), of.at["targets"], of.at["buffer"])
+def _routing_s(tried: Tried, observation: Observation) -> float:
+    return routing_s(_costs(tried), observation.at["targets"], observation.at["buffer"])
 
 
 CALIBRATION = EngineCalibration(
@@ -111,8 +111,8 @@ CALIBRATION = EngineCalibration(
         "routing": _routing,
         "walk-lookup": _index,
         "walk-upsert": _index,
-        "index-lookup": lambda reader, one: SPARSE,
-        "index-upsert": lambda reader, one: SPARSE,
+        "index-lookup": lambda reader, measurement: SPARSE,
+        "index-upsert": lambda reader, measurement: SPARSE,
     },
     predictions={ROUTING: _routing_s, INDEX: native_step_s},
     written=loops.with_fitted_times,

@@ -74,13 +74,13 @@ def measure(bench: Bench) -> Iterator[float]:
     loops += [Loop("route", RANKED_KEYS)]
     loops += [Loop("route", RANKED_KEYS, ranked=True, scattered=False)]
     loops += [Loop("route", keys, ranked=True) for keys in SCATTERED_KEYS]
-    for at, loop in enumerate(loops):
+    for index, loop in enumerate(loops):
         for step, samples in steps_of(bench, loop).items():
             bench.add(
                 "loop", samples, "time", LOOP, operation=loop.name, keys=loop.amount,
                 batch=loop.batch, step=step,
             )  # fmt: skip
-        yield 0.5 * (at + 1) / len(loops)
+        yield 0.5 * (index + 1) / len(loops)
     bench.add("draw", _draws(bench), "time", DRAW)
     yield 0.6
     yield from (0.6 + 0.4 * part for part in measure_scans(bench))
@@ -93,7 +93,7 @@ def measure_walk(bench: Bench) -> Iterator[float]:
     cpu = bench.layout.starts[0].cores[0]
     sizes = [1 << bits for bits in (QUICK_WALK_BITS if bench.effort.quick else WALK_BITS)]
     free = max(home.memory_bytes for home in bench.layout.homes)
-    for at, keys in enumerate(sizes):
+    for size_index, keys in enumerate(sizes):
         if keys * WALK_BYTES_PER_KEY > free // 2:
             bench.warn(f"walk: not enough free memory for {keys:,} keys: not measured")
             break
@@ -104,7 +104,7 @@ def measure_walk(bench: Bench) -> Iterator[float]:
             ]
             best = min(rounds, key=lambda samples: (samples.noisy, samples.median))
             bench.add(name, best, "time", DENSE, keys=keys, batch=BATCH, place="dense")
-        yield (at + 1) / len(sizes)
+        yield (size_index + 1) / len(sizes)
 
 
 def _draws(bench: Bench) -> Samples:
@@ -252,10 +252,10 @@ class _Figures:
         """Of a round, however many batches it has: from one and from several of one size."""
         if self.loop("lookup-rounds", NODE_KEYS, SMALL, "all") is None:
             return None
-        one, many = (
+        single, many = (
             sum(self.steps(name, NODE_KEYS, SMALL).values()) for name in ("lookup", "lookup-rounds")
         )
-        return max(one - many, 0.0) * SMALL / (1.0 - 1.0 / BATCHES_A_ROUND)
+        return max(single - many, 0.0) * SMALL / (1.0 - 1.0 / BATCHES_A_ROUND)
 
     def routes(self, alone_s: float, costs: Mapping[str, float]) -> list[dict[str, float]]:
         """By number of targets: of one, in the loop; of more, with the largest buffers, less what
@@ -282,14 +282,14 @@ class _Figures:
         The latter is one more batch, too, of which ``walked_s``, what it costs a walk, is not
         counted.
         """
-        one, split = (self.taking(f"route-{name}", ARRAY_KEYS) for name in ("rounds", "split"))
+        rounds, split = (self.taking(f"route-{name}", ARRAY_KEYS) for name in ("rounds", "split"))
         separate = [self.taking(name, NODE_KEYS) for name in ("mixed", "lookup", "upsert")]
-        if one is None or split is None:
+        if rounds is None or split is None:
             return {}
         commands, shares = SPLIT_BATCHES * BATCH, np.full(KINDS, 1.0 / KINDS)
         more = batches_per_command(commands, BATCH, 1, shares) - 1.0 / BATCH
         headers = float(part_headers(BATCH, commands, shares).sum())
-        part = max(split - one - more * walked_s, 0.0) / headers
+        part = max(split - rounds - more * walked_s, 0.0) / headers
         found = {"part": part}
         if None not in separate:
             mixed, lookup, upsert = (BATCH * (time or 0.0) for time in separate)

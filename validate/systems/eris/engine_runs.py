@@ -97,8 +97,8 @@ def _setup(bench: Bench, loop: Loop) -> Any:
     else:
         setup.add_index("index", loop.amount * workers)
         mix = ("lookup", "upsert") if loop.operation == "mixed" else (loop.operation,) * loop.kinds
-        for at, operation in enumerate(mix):
-            setup.add_operation(f"{operation} {at}", operation, 0)
+        for index, operation in enumerate(mix):
+            setup.add_operation(f"{operation} {index}", operation, 0)
         if loop.ranked:
             keys = KeyDraws.zipf(loop.amount, RANKED_EXPONENT, loop.scattered)
         else:

@@ -30,12 +30,12 @@ def measure_scans(bench: Bench) -> Iterator[float]:
     cases += [("positions", positions), ("positions-most", replace(positions, found=FOUND_MOST))]
     if len(bench.layout.starts[0].cores) > 1:
         cases += [(TOGETHER_SUM, Loop("scan", n, workers=2)) for n in (SCANNED_FEW, cached)]
-    for at, (name, scan) in enumerate(cases):
+    for index, (name, scan) in enumerate(cases):
         steps, how = steps_of(bench, scan), SCAN if scan.workers == 1 else SCANS
         for step in ("scan", "all"):
             bench.add("scan", steps[step], "time", how, operation=name,
                       keys=scan.amount * scan.workers, step=step)  # fmt: skip
-        yield (at + 1) / len(cases)
+        yield (index + 1) / len(cases)
 
 
 def _cached_entries(bench: Bench) -> int:
@@ -75,7 +75,7 @@ def scan_costs(measurements: Sequence[Measurement]) -> dict[str, float]:
         times["sum", few, "all"] - few * ENTRY_BYTES / LINE_BYTES * (found["scan_line_sum"])
     )
     # What such a line takes longer than one of a sum, wherever both come from.
-    least, most = (line(of, many, few) for of in ("positions", "positions-most"))
+    least, most = (line(case, many, few) for case in ("positions", "positions-most"))
     entries = LINE_BYTES / ENTRY_BYTES
     found["scan_position"] = max(most - least, 0.0) / (entries * (FOUND_MOST - FOUND_PART))
     none = least - found["scan_position"] * entries * FOUND_PART - found["scan_line_cached"]

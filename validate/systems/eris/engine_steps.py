@@ -36,10 +36,10 @@ def measure_routing(bench: Bench) -> Iterator[float]:
     cpu, quick = bench.layout.starts[0].cores[0], bench.effort.quick
     targets, buffers = (QUICK_TARGETS, QUICK_BUFFERS) if quick else (TARGETS, BUFFERS)
     cases = [(count, buffer) for count in targets for buffer in buffers]
-    for at, (count, buffer) in enumerate(cases):
+    for index, (count, buffer) in enumerate(cases):
         samples = bench.run([(cpu, routing(count, buffer))], limit_s=0.2).ns_each()
         bench.add("routing", samples, "time", ROUTING, targets=count, buffer=buffer)
-        yield (at + 1) / len(cases)
+        yield (index + 1) / len(cases)
 
 
 def measure_index(bench: Bench) -> Iterator[float]:
@@ -50,12 +50,12 @@ def measure_index(bench: Bench) -> Iterator[float]:
     cpu = start.cores[0]
     sizes, batches = (QUICK_KEYS, QUICK_BATCHES) if quick else (KEYS, BATCHES)
     free = max(home.memory_bytes for home in bench.layout.homes)
-    for at, keys in enumerate(sizes):
+    for size_index, keys in enumerate(sizes):
         if keys * BYTES_PER_KEY > free:
             bench.warn(f"index: not enough free memory for {keys:,} keys: not measured")
             break
         index = MeasuredIndex(keys)
-        yield (at + 0.5) / len(sizes)
+        yield (size_index + 0.5) / len(sizes)
         for batch in batches:
             for name, maker, method in (
                 ("index-lookup", index.lookups, LOOKUP),
@@ -65,4 +65,4 @@ def measure_index(bench: Bench) -> Iterator[float]:
                 bench.add(name, samples, "time", method, keys=keys, batch=batch)
         samples = bench.run([(cpu, index.scans(SCAN_PAIRS))], limit_s=0.3).ns_each()
         bench.add("index-scan", samples, "time", SCAN, keys=keys, batch=SCAN_PAIRS)
-        yield (at + 1) / len(sizes)
+        yield (size_index + 1) / len(sizes)

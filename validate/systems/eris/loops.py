@@ -94,8 +94,8 @@ def loop_times_s(machine: Machine, values: Mapping[Key, float]) -> dict[Path, fl
                 start_s = counted_s(machine, step) if own is None else own.value
             found[step,] = start_s * (1.0 if factor is None else factor)
         for curve, field in CURVES.get(loop, ()) if factor is not None else ():
-            for at, point in enumerate(getattr(engine, curve)):
-                found[curve, at, field] = getattr(point, field).value * factor
+            for index, point in enumerate(getattr(engine, curve)):
+                found[curve, index, field] = getattr(point, field).value * factor
     return found
 
 
@@ -111,8 +111,8 @@ def with_times(engine: ErisFacts | None, times: Mapping[Path, Quantity]) -> Eris
         points = list(getattr(made, curve))
         for path, time in times.items():
             if path[0] == curve:
-                at = int(path[1])
-                points[at] = points[at].model_copy(update={str(path[2]): time})
+                index = int(path[1])
+                points[index] = points[index].model_copy(update={str(path[2]): time})
         changes[curve] = tuple(points)
     return made.model_copy(update=changes)
 

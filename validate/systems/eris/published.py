@@ -14,9 +14,9 @@ from ...results import Prediction, Published, Runs
 
 
 def _fig1(runs: Runs) -> Prediction:
-    one, many = (runs("eris-fig1", f"system.nodes={nodes}") for nodes in (1, 64))
-    speedup = many.throughput["lookup"] / one.throughput["lookup"]
-    walk, other = zip(*(_walk_and_other_ns(record) for record in (one, many)), strict=True)
+    single, many = (runs("eris-fig1", f"system.nodes={nodes}") for nodes in (1, 64))
+    speedup = many.throughput["lookup"] / single.throughput["lookup"]
+    walk, other = zip(*(_walk_and_other_ns(record) for record in (single, many)), strict=True)
     small = "system.page_size=4 KiB"
     with_small = runs.rate("eris-fig1", "system.nodes=64", small) / runs.rate(
         "eris-fig1", "system.nodes=1", small
@@ -205,10 +205,10 @@ def _shared_traffic(
     """
 
     def predict(runs: Runs) -> Prediction:
-        found = runs(scenario, *settings).bandwidth_Bps
-        model = (found["links"] or 0.0) / (found["memory"] or 1.0)
+        bandwidth_Bps = runs(scenario, *settings).bandwidth_Bps
+        model = (bandwidth_Bps["links"] or 0.0) / (bandwidth_Bps["memory"] or 1.0)
         note = PACE_NOTE.format(model=model, source=links / memory, buffers=buffers, more=more)
-        return Prediction(found[kind] or 0.0, note=note)
+        return Prediction(bandwidth_Bps[kind] or 0.0, note=note)
 
     return predict
 
@@ -254,7 +254,7 @@ def _fig13(runs: Runs) -> Prediction:
     """Worst drop of a second's throughput, and mean time to be back, of each policy."""
     records = {policy: runs("eris-fig13", policy=policy) for policy in FIG13_POLICIES}
     finals = [[r.final for r in recoveries(record, "lookup")] for record in records.values()]
-    levels = [max(at) for at in zip(*finals, strict=True)]
+    levels = [max(rates) for rates in zip(*finals, strict=True)]
     each: dict[str, list[float]] = {}
     drop, back = {}, {}
     for policy, record in records.items():

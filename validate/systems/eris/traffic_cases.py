@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ....sim.run.scenario import EMULATOR, load_scenario
+from ....sim.run.plane_names import EMULATOR
+from ....sim.run.scenario import load_scenario
 from ...crossvalidate.traffic import TrafficCase
 
 # Two to three times what the last-level caches hold: neither all of it misses, nor nothing.

@@ -41,12 +41,12 @@ class Disturbances:
         interruption under way, and as much later as others come before its end."""
         if not self.cores:
             return end_ps
-        of = self.cores[core]
-        while of.next_ps < now_ps:
-            self._interrupt(of)
-        end_ps += max(of.until_ps - now_ps, 0)
-        while of.next_ps < end_ps:
-            end_ps += self._interrupt(of)
+        state = self.cores[core]
+        while state.next_ps < now_ps:
+            self._interrupt(state)
+        end_ps += max(state.until_ps - now_ps, 0)
+        while state.next_ps < end_ps:
+            end_ps += self._interrupt(state)
         return end_ps
 
     def _interrupt(self, core: _Core) -> int:
@@ -61,8 +61,8 @@ class Disturbances:
 
 
 def disturbances_of(
-    of: facts.Disturbances, cores: Sequence[str], seed: int, replication: int
+    disturbances: facts.Disturbances, cores: Sequence[str], seed: int, replication: int
 ) -> Disturbances:
     """Of a machine's cores by these names, with the streams that the compiled ones draw from."""
     streams = [stream(seed, replication, STREAM.format(core)) for core in cores]
-    return Disturbances(of.interruptions, streams)
+    return Disturbances(disturbances.interruptions, streams)

@@ -33,22 +33,22 @@ void OneSidedCommits::complain_about_locks(std::uint32_t client) {
 }
 
 void OneSidedCommits::complain(std::uint32_t client, std::int64_t owner) {
-    const std::uint32_t at = request(client, complaint, timestamps());
-    messages_[at].owner = owner;
-    send_message(at);
+    const std::uint32_t message = request(client, complaint, timestamps());
+    messages_[message].owner = owner;
+    send_message(message);
 }
 
-void OneSidedCommits::handle_complaint(std::uint32_t at) {
-    Message& f = messages_[at];
+void OneSidedCommits::handle_complaint(std::uint32_t message) {
+    Message& f = messages_[message];
     f.refused = is_fenced(f.receiver, f.client);
-    if (f.refused) return end_complaint(at);
+    if (f.refused) return end_complaint(message);
     const std::int64_t owner = f.owner >= 0 ? f.owner : skip_stalled(f.client);
-    if (owner < 0) return end_complaint(at);
-    fence(owner, at);
+    if (owner < 0) return end_complaint(message);
+    fence(owner, message);
 }
 
-void OneSidedCommits::end_complaint(std::uint32_t at) {
-    send_message(answer(at, complaint_done));
+void OneSidedCommits::end_complaint(std::uint32_t message) {
+    send_message(answer(message, complaint_done));
 }
 
 // Skips what can be skipped; the owner of a claim that has stood in the way for a lease, or -1.
@@ -65,17 +65,17 @@ std::int64_t OneSidedCommits::skip_stalled(std::uint32_t client) {
     return vector_.owner(following);
 }
 
-void OneSidedCommits::fence(std::int64_t owner, std::uint32_t at) {
+void OneSidedCommits::fence(std::int64_t owner, std::uint32_t message) {
     std::uint32_t& index = fence_of_[static_cast<std::size_t>(owner)];
     if (index != none) {
-        if (fence_[index].known) return end_complaint(at);
-        fence_[index].waiting.push_back(at);
+        if (fence_[index].known) return end_complaint(message);
+        fence_[index].waiting.push_back(message);
         return;
     }
     index = static_cast<std::uint32_t>(fence_.size());
     fence_.emplace_back();
     fence_[index].left = static_cast<std::uint32_t>(setup_.storage.size());
-    fence_[index].complaint = at;
+    fence_[index].complaint = message;
     fenced_[setup_.timestamps].push_back(static_cast<std::uint32_t>(owner));
     for (std::uint32_t s = 0; s < setup_.storage.size(); ++s) {
         const std::uint32_t to = new_message(revoke, timestamps(), storage(s));

@@ -16,22 +16,22 @@ TwoPhaseCommits::TwoPhaseCommits(const CommitSetup& setup, const KeyDraws& keys,
 // The client's side.
 
 void TwoPhaseCommits::fetch_snapshot(std::uint32_t client) {
-    const std::uint32_t at = new_message(snapshot_request, client, timestamps());
-    messages_[at].client = client;
-    send_message(at);
+    const std::uint32_t message = new_message(snapshot_request, client, timestamps());
+    messages_[message].client = client;
+    send_message(message);
 }
 
 void TwoPhaseCommits::transact(std::uint32_t client) {
     client_[client].left = setup_.reads;
     for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
         const std::int64_t key = read_key(client, slot);
-        const std::uint32_t at = new_message(read, client, storage(server_of(key), client));
-        Message& f = messages_[at];
+        const std::uint32_t message = new_message(read, client, storage(server_of(key), client));
+        Message& f = messages_[message];
         f.work = setup_.work.read_ps;
         f.client = client;
         f.slot = slot;
         f.key = key;
-        send_message(at);
+        send_message(message);
     }
 }
 
@@ -44,10 +44,10 @@ void TwoPhaseCommits::resume(std::uint32_t client) {
             std::size_t turn = client;
             if (!setup_.own_managers) turn += static_cast<std::size_t>(client_[client].transaction);
             const std::uint32_t manager = node(setup_.managers[turn % setup_.managers.size()]);
-            const std::uint32_t at = new_message(commit_request, client, manager);
-            messages_[at].client = client;
-            messages_[at].items = writes();
-            return send_message(at);
+            const std::uint32_t message = new_message(commit_request, client, manager);
+            messages_[message].client = client;
+            messages_[message].items = writes();
+            return send_message(message);
         }
         case have_outcome: {
             const std::int64_t vote = outcome_[2 * client + 1];
@@ -70,9 +70,9 @@ void TwoPhaseCommits::manage(std::uint32_t client, std::uint32_t manager) {
         server_.resize(managed_.size() * writes());
         voted_.resize(managed_.size() * servers);
     }
-    const std::uint32_t at = free_managed_.back();
+    const std::uint32_t managed = free_managed_.back();
     free_managed_.pop_back();
-    Managed& m = managed_[at];
+    Managed& m = managed_[managed];
     m = {};
     m.client = client;
     m.manager = manager;
@@ -81,71 +81,71 @@ void TwoPhaseCommits::manage(std::uint32_t client, std::uint32_t manager) {
     m.rid = client_[client].snapshot;
     for (std::uint32_t slot = 0; slot < writes(); ++slot) {
         const std::int64_t key = written_key(client, slot);
-        written_[at * writes() + slot] = key;
-        server_[at * writes() + slot] = server_of(key);
+        written_[managed * writes() + slot] = key;
+        server_[managed * writes() + slot] = server_of(key);
     }
     m.left = 1;
-    for (std::uint32_t s = 0; s < servers; ++s) m.left += takes_part(at, s);
-    send(at, timestamp_request, timestamps());  // (2)
+    for (std::uint32_t s = 0; s < servers; ++s) m.left += takes_part(managed, s);
+    send(managed, timestamp_request, timestamps());  // (2)
     for (std::uint32_t s = 0; s < servers; ++s) {
-        if (!takes_part(at, s)) continue;
-        send(at, prepare, storage(s, client), s, count_at(at, s, 0, setup_.updates),
+        if (!takes_part(managed, s)) continue;
+        send(managed, prepare, storage(s, client), s, count_at(managed, s, 0, setup_.updates),
              setup_.work.check_ps);  // (3)
     }
 }
 
-void TwoPhaseCommits::manager_goes_on(std::uint32_t at) {
+void TwoPhaseCommits::manager_goes_on(std::uint32_t managed) {
     const auto servers = static_cast<std::uint32_t>(setup_.storage.size());
-    const std::uint32_t client = managed_[at].client;
-    if (managed_[at].decided) {
-        send(at, finished, timestamps());  // (5)
-        return drop_reference(at);
+    const std::uint32_t client = managed_[managed].client;
+    if (managed_[managed].decided) {
+        send(managed, finished, timestamps());  // (5)
+        return drop_reference(managed);
     }
-    managed_[at].decided = true;
+    managed_[managed].decided = true;
     std::int64_t vote = granted;
     std::uint32_t taking_part = 0;
     for (std::uint32_t s = 0; s < servers; ++s) {
-        if (!takes_part(at, s)) continue;
+        if (!takes_part(managed, s)) continue;
         ++taking_part;
-        vote = std::max<std::int64_t>(vote, voted_[at * servers + s]);
+        vote = std::max<std::int64_t>(vote, voted_[managed * servers + s]);
     }
-    managed_[at].vote = vote;
+    managed_[managed].vote = vote;
     if (vote == granted) {
         for (std::uint32_t s = 0; s < servers; ++s)
             for (std::uint32_t slot = 0; slot < writes(); ++slot)
-                if (server_[at * writes() + slot] == s)
-                    Cluster::log(RowKind::write, client, managed_[at].number, key_of(at, slot),
-                                 managed_[at].cid);
-        managed_[at].left = taking_part;
-        send(at, outcome, client);  // (6)
+                if (server_[managed * writes() + slot] == s)
+                    Cluster::log(RowKind::write, client, managed_[managed].number,
+                                 key_of(managed, slot), managed_[managed].cid);
+        managed_[managed].left = taking_part;
+        send(managed, outcome, client);  // (6)
         for (std::uint32_t s = 0; s < servers; ++s) {
-            if (!takes_part(at, s)) continue;
-            send(at, install, storage(s, client), s, count_at(at, s, 0, writes()),
+            if (!takes_part(managed, s)) continue;
+            send(managed, install, storage(s, client), s, count_at(managed, s, 0, writes()),
                  setup_.work.install_ps);  // (4)
         }
         return;
     }
-    send(at, outcome, client);  // (6)
+    send(managed, outcome, client);  // (6)
     for (std::uint32_t s = 0; s < servers; ++s) {
-        const std::uint32_t locked = count_at(at, s, 0, setup_.updates);
-        if (locked > 0 && voted_[at * servers + s] == granted)
-            send(at, rollback, storage(s, client), s, locked, setup_.work.check_ps);
+        const std::uint32_t locked = count_at(managed, s, 0, setup_.updates);
+        if (locked > 0 && voted_[managed * servers + s] == granted)
+            send(managed, rollback, storage(s, client), s, locked, setup_.work.check_ps);
     }
-    send(at, finished, timestamps());  // (5)
-    drop_reference(at);
+    send(managed, finished, timestamps());  // (5)
+    drop_reference(managed);
 }
 
 void TwoPhaseCommits::send(std::uint32_t managed, std::uint32_t type, std::uint32_t to,
                            std::uint32_t server, std::uint32_t records, Time work_per_record) {
     Managed& m = managed_[managed];
     ++m.messages;
-    const std::uint32_t at = new_message(type, m.manager, to);
-    Message& f = messages_[at];
+    const std::uint32_t message = new_message(type, m.manager, to);
+    Message& f = messages_[message];
     f.items = records;
     f.work = records * work_per_record;
     f.context = managed;
     f.slot = server;
-    send_message(at);
+    send_message(message);
 }
 
 bool TwoPhaseCommits::takes_part(std::uint32_t managed, std::uint32_t server) const {
@@ -217,66 +217,66 @@ void TwoPhaseCommits::happened_to_protocol(const Event& event) {
     manager_goes_on(event.subject);
 }
 
-void TwoPhaseCommits::delivered(std::uint32_t at) {
-    Message& f = messages_[at];
+void TwoPhaseCommits::delivered(std::uint32_t message) {
+    Message& f = messages_[message];
     const std::uint32_t managed = f.context, client = f.client;
     switch (f.type) {
         case snapshot_request:
             f.cid = counter_.highest();
-            return send_message(answer(at, snapshot));
+            return send_message(answer(message, snapshot));
         case snapshot:
             client_[client].snapshot = f.cid;
-            free_message(at);
+            free_message(message);
             return begun(client, true);
         case read:
             f.cid = record_.visible(record_.find(f.key), client_[client].snapshot);
-            return send_message(answer(at, record));
+            return send_message(answer(message, record));
         case record:
             version_read(client, f.slot) = f.cid;
-            free_message(at);
+            free_message(message);
             if (--client_[client].left == 0) wake(client, have_read);
             return;
         case commit_request: {  // (1)
             const std::uint32_t manager = f.receiver;
-            free_message(at);
+            free_message(message);
             return manage(client, manager);
         }
         case timestamp_request:
             f.cid = counter_.next();
-            return send_message(answer(at, timestamp));
+            return send_message(answer(message, timestamp));
         case timestamp:
             managed_[managed].cid = f.cid;
-            release(at);
+            release(message);
             return answered(managed);
         case prepare:
             f.status = static_cast<std::int8_t>(check(managed, f.slot));
-            return send_message(answer(at, vote));
+            return send_message(answer(message, vote));
         case vote:
             voted_[managed * setup_.storage.size() + f.slot] = f.status;
-            release(at);
+            release(message);
             return answered(managed);
         case install:
             install_at(managed, f.slot);
-            return send_message(answer(at, installed));
+            return send_message(answer(message, installed));
         case installed:
-            release(at);
+            release(message);
             return answered(managed);
         case rollback:
             roll_back(managed, f.slot);
-            return release(at);
+            return release(message);
         case finished: {
             const Managed& m = managed_[managed];
             counter_.finish(m.cid);
             Cluster::log(m.vote == granted ? RowKind::commit : RowKind::rolled_back, m.client,
                          m.number, m.cid);
-            return release(at);
+            return release(message);
         }
         case outcome: {
             const Managed& m = managed_[managed];
             const std::uint32_t receiver = m.client;
             outcome_[2 * receiver] = m.cid;
             outcome_[2 * receiver + 1] = m.vote;
-            release(at);
+            release(message);
             return wake(receiver, have_outcome);
         }
         default:

@@ -69,10 +69,10 @@ class TimestampVector:
         """The leading run grows; its bits are free for the next lap."""
         while self.highest < self.top:
             following = self.highest + 1
-            at = following % self.lap
-            if self.state[at] != self.SET and self.owner(following) not in self.retired:
+            bit = following % self.lap
+            if self.state[bit] != self.SET and self.owner(following) not in self.retired:
                 return
-            self.state[at] = self.UNSET
+            self.state[bit] = self.UNSET
             self.highest = following
 
     def skip(self) -> int:

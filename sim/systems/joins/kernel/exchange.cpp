@@ -56,7 +56,7 @@ const char* Exchange::event_name(std::uint32_t kind) {
 }
 
 void Exchange::handle(const Event& event) {
-    const Index at = event.subject;
+    const Index subject = event.subject;
     switch (static_cast<Kind>(event.kind)) {
         case ask_query:
             trace.add(clock.now(), ask_query, 0, 0);
@@ -64,29 +64,29 @@ void Exchange::handle(const Event& event) {
         case due:
             return look_for_ends();
         case posted:
-            trace.add(clock.now(), posted, at, 0);
-            return hand_over(at);
+            trace.add(clock.now(), posted, subject, 0);
+            return hand_over(subject);
         case left:
-            waited_ps[workers_[at].node] += clock.now() - workers_[at].waits_since;
-            return sent_all(at);
+            waited_ps[workers_[subject].node] += clock.now() - workers_[subject].waits_since;
+            return sent_all(subject);
         case reached: {
-            Message& m = messages_[at];
+            Message& m = messages_[subject];
             trace.add(clock.now(), reached, m.to, m.worker);
             return clock.schedule(adapters_[m.to].receive(clock.now(), cost(m).in_ps, m.last_bits),
-                                  arrived, at);
+                                  arrived, subject);
         }
         case arrived:
-            trace.add(clock.now(), arrived, messages_[at].to, messages_[at].worker);
-            return message_arrived(at);
+            trace.add(clock.now(), arrived, messages_[subject].to, messages_[subject].worker);
+            return message_arrived(subject);
         case completed:
-            return complete(at);
+            return complete(subject);
         case received: {
-            Worker& worker = workers_[at];
-            trace.add(clock.now(), received, at, static_cast<std::uint64_t>(worker.taking));
-            return start(at, copying_[worker.node], worker.taking_lines);
+            Worker& worker = workers_[subject];
+            trace.add(clock.now(), received, subject, static_cast<std::uint64_t>(worker.taking));
+            return start(subject, copying_[worker.node], worker.taking_lines);
         }
         case begun:
-            return begin_piece(at, workers_[at].piece);
+            return begin_piece(subject, workers_[subject].piece);
         case ended:
         case answered:
             throw std::logic_error("no event of its own");
@@ -120,24 +120,27 @@ void Exchange::prepare() {
     entered_.assign(steps, 0);
     std::vector<std::int64_t> sent(n, 0);
     for (std::size_t s = 0; s < steps; ++s) {
-        const ExchangeStep& of = chosen_->steps[s];
-        require(of.piece_lines.size() == of.piece_home.size() && of.instructions_ps.size() == n,
+        const ExchangeStep& exchange_step = chosen_->steps[s];
+        require(exchange_step.piece_lines.size() == exchange_step.piece_home.size() &&
+                    exchange_step.instructions_ps.size() == n,
                 "a step: shapes differ");
         expected_[s] = sent;
         pieces_of_[s].resize(n);
-        for (std::size_t k = 0; k < of.piece_home.size(); ++k) {
-            auto& at_home = pieces_of_[s].at(static_cast<std::size_t>(of.piece_home[k]));
+        for (std::size_t k = 0; k < exchange_step.piece_home.size(); ++k) {
+            auto& at_home = pieces_of_[s].at(static_cast<std::size_t>(exchange_step.piece_home[k]));
             rank_[s].push_back(static_cast<std::int64_t>(at_home.size()));
             at_home.push_back(static_cast<std::int64_t>(k));
         }
-        for (std::size_t home = 0; home < of.rows.size(); ++home) {
-            partitions = std::max(partitions, of.rows[home].size());
-            for (std::size_t p = 0; p < of.rows[home].size(); ++p)
-                sent[owner(static_cast<std::int64_t>(p))] += of.rows[home][p];
+        for (std::size_t home = 0; home < exchange_step.rows.size(); ++home) {
+            partitions = std::max(partitions, exchange_step.rows[home].size());
+            for (std::size_t p = 0; p < exchange_step.rows[home].size(); ++p)
+                sent[owner(static_cast<std::int64_t>(p))] += exchange_step.rows[home][p];
         }
         for (Index node = 0; node < n; ++node) {
-            const MemoryUse use{node, of.read, of.written, setup_.slots[node]};
-            const double ps = of.instructions_ps[node] * static_cast<double>(setup_.slow[node]);
+            const MemoryUse use{node, exchange_step.read, exchange_step.written,
+                                setup_.slots[node]};
+            const double ps =
+                exchange_step.instructions_ps[node] * static_cast<double>(setup_.slow[node]);
             demand_[s].push_back(service_.demand({ps, 0.0, {&use, 1}}));
         }
     }
@@ -149,45 +152,46 @@ void Exchange::prepare() {
 }
 
 // The node has come to a step: it begins, unless rows are missing, or other nodes.
-void Exchange::enter(Index at) {
-    Node& node = nodes_[at];
+void Exchange::enter(Index node_index) {
+    Node& node = nodes_[node_index];
     node.open = node.waits = false;
     if (node.step == chosen_->steps.size()) {
         if (++nodes_done_ == nodes_.size()) end_query();
         return;
     }
-    if (step(at).gated && node.here < expected_[node.step][at]) {
+    if (step(node_index).gated && node.here < expected_[node.step][node_index]) {
         node.waits = true;
         return;
     }
-    if (!step(at).central) return open(at);
+    if (!step(node_index).central) return open(node_index);
     if (++entered_[node.step] < nodes_.size()) return;
     central_ = centrals_++;
     central_cursor_ = 0;
-    central_left_ = step(at).piece_home.size();
+    central_left_ = step(node_index).piece_home.size();
     for (Worker& worker : workers_) worker.fetch = Fetch::nothing;
     for (Index each = 0; each < nodes_.size(); ++each) open(each);
 }
 
-void Exchange::open(Index at) {
-    Node& node = nodes_[at];
+void Exchange::open(Index node_index) {
+    Node& node = nodes_[node_index];
     node.open = true;
     node.cursor = 0;
-    node.pieces_left = step(at).central ? 0 : pieces_of_[node.step][at].size();
-    node.unflushed = sends(step(at)) ? node.workers.size() : 0;
-    if (!step(at).central && node.pieces_left == 0 && node.unflushed == 0) return advance(at);
-    wake(at);
+    node.pieces_left = step(node_index).central ? 0 : pieces_of_[node.step][node_index].size();
+    node.unflushed = sends(step(node_index)) ? node.workers.size() : 0;
+    if (!step(node_index).central && node.pieces_left == 0 && node.unflushed == 0)
+        return advance(node_index);
+    wake(node_index);
 }
 
 // The node goes on where its step is done.
-void Exchange::advance(Index at) {
-    Node& node = nodes_[at];
+void Exchange::advance(Index node_index) {
+    Node& node = nodes_[node_index];
     if (!node.open || node.pieces_left > 0 || node.unflushed > 0) return;
-    if (step(at).central && central_left_ > 0) return;
+    if (step(node_index).central && central_left_ > 0) return;
     node.open = false;
-    trace.add(clock.now(), ended, at, node.step);
+    trace.add(clock.now(), ended, node_index, node.step);
     ++node.step;
-    enter(at);
+    enter(node_index);
 }
 
 void Exchange::close_central() {
@@ -198,10 +202,10 @@ void Exchange::close_central() {
     }
 }
 
-void Exchange::rows_here(Index at, std::int64_t rows) {
-    Node& node = nodes_[at];
+void Exchange::rows_here(Index node_index, std::int64_t rows) {
+    Node& node = nodes_[node_index];
     node.here += rows;
-    if (node.waits && node.here == expected_[node.step][at]) enter(at);
+    if (node.waits && node.here == expected_[node.step][node_index]) enter(node_index);
 }
 
 void Exchange::end_query() {
@@ -215,14 +219,14 @@ void Exchange::end_query() {
 void Exchange::check_query() {
     std::vector<std::int64_t> sent(arrived_rows_.size(), 0);
     std::int64_t input = 0, checked = 0;
-    for (const ExchangeStep& of : chosen_->steps) {
-        for (const auto& of_home : of.rows)
+    for (const ExchangeStep& exchange_step : chosen_->steps) {
+        for (const auto& of_home : exchange_step.rows)
             for (std::size_t p = 0; p < of_home.size(); ++p) {
                 sent[p] += of_home[p];
-                if (of.input) input += of_home[p];
+                if (exchange_step.input) input += of_home[p];
             }
-        if (of.checked)
-            for (const std::int64_t rows : of.piece_rows) checked += rows;
+        if (exchange_step.checked)
+            for (const std::int64_t rows : exchange_step.piece_rows) checked += rows;
     }
     if (sent != arrived_rows_) throw std::logic_error("rows were lost or doubled on their way");
     if (input != checked) throw std::logic_error("rows were joined more or less than once");
@@ -233,16 +237,16 @@ void Exchange::check_query() {
 
 // -- workers --------------------------------------------------------------------------------------
 
-void Exchange::wake(Index at) {
-    for (const Index worker : nodes_[at].workers)
+void Exchange::wake(Index node_index) {
+    for (const Index worker : nodes_[node_index].workers)
         if (workers_[worker].idle) {
             workers_[worker].idle = false;
             next(worker);
         }
 }
 
-void Exchange::wake_one(Index at) {
-    for (const Index worker : nodes_[at].workers)
+void Exchange::wake_one(Index node_index) {
+    for (const Index worker : nodes_[node_index].workers)
         if (workers_[worker].idle) {
             workers_[worker].idle = false;
             return next(worker);
@@ -250,76 +254,79 @@ void Exchange::wake_one(Index at) {
 }
 
 // What a worker does next that is free: receives, takes a piece, sends its open buffers, or waits.
-void Exchange::next(Index at) {
-    Worker& worker = workers_[at];
+void Exchange::next(Index worker_index) {
+    Worker& worker = workers_[worker_index];
     Node& node = nodes_[worker.node];
-    if (take_inbox(at)) return;
+    if (take_inbox(worker_index)) return;
     if (node.open) {
-        const ExchangeStep& of = step(worker.node);
-        if (!of.central) {
+        const ExchangeStep& exchange_step = step(worker.node);
+        if (!exchange_step.central) {
             const auto& pieces = pieces_of_[node.step][worker.node];
-            if (node.cursor < pieces.size()) return begin_piece(at, pieces[node.cursor++]);
+            if (node.cursor < pieces.size())
+                return begin_piece(worker_index, pieces[node.cursor++]);
         } else if (worker.fetch == Fetch::ready) {
             worker.piece = worker.fetched;
             worker.fetch = Fetch::nothing;
-            return spend(at, setup_.fetch[0].send_ps + setup_.fetch[2].send_ps, begun);
+            return spend(worker_index, setup_.fetch[0].send_ps + setup_.fetch[2].send_ps, begun);
         } else if (worker.fetch == Fetch::nothing && central_ != none) {
             worker.idle = true;  // before: the queue may be here, and answer at once
-            return fetch(at);
+            return fetch(worker_index);
         } else if (worker.fetch == Fetch::under_way && central_ != none) {
             worker.idle = true;
             return;
         }
-        if (sends(of) && worker.flushed != static_cast<std::int64_t>(node.step)) return flush(at);
+        if (sends(exchange_step) && worker.flushed != static_cast<std::int64_t>(node.step))
+            return flush(worker_index);
     }
     worker.idle = true;
 }
 
-bool Exchange::take_inbox(Index at) {
-    Worker& worker = workers_[at];
+bool Exchange::take_inbox(Index worker_index) {
+    Worker& worker = workers_[worker_index];
     std::deque<Received>& inbox = nodes_[worker.node].inbox;
     if (inbox.empty()) return false;
     Time ps = 0;
     worker.taking = 0, worker.taking_lines = 0;
     for (std::int64_t k = 0; k < setup_.taken_at_once && !inbox.empty(); ++k) {
-        const Received one = inbox.front();
+        const Received arrival = inbox.front();
         inbox.pop_front();
-        worker.taking += one.rows, worker.taking_lines += one.lines;
-        ps += one.receive_ps;
+        worker.taking += arrival.rows, worker.taking_lines += arrival.lines;
+        ps += arrival.receive_ps;
     }
-    spend(at, ps, received);
+    spend(worker_index, ps, received);
     return true;
 }
 
 // The worker's thread is busy with messages for so long.
-void Exchange::spend(Index at, Time ps, Kind then) {
-    const Index node = workers_[at].node;
+void Exchange::spend(Index worker_index, Time ps, Kind then) {
+    const Index node = workers_[worker_index].node;
     ps = slowed(node, ps);
     cpu_ps[node] += ps;
-    clock.schedule(clock.now() + ps, then, at);
+    clock.schedule(clock.now() + ps, then, worker_index);
 }
 
-void Exchange::start(Index at, std::uint32_t demand, double lines) {
-    service_.start(clock.now(), workers_[at].core, demand, lines, at);
+void Exchange::start(Index worker_index, std::uint32_t demand, double lines) {
+    service_.start(clock.now(), workers_[worker_index].core, demand, lines, worker_index);
     plan();
 }
 
-void Exchange::begin_piece(Index at, std::int64_t piece) {
-    Worker& worker = workers_[at];
+void Exchange::begin_piece(Index worker_index, std::int64_t piece) {
+    Worker& worker = workers_[worker_index];
     const std::size_t s = nodes_[worker.node].step;
     worker.piece = piece;
     const double lines = chosen_->steps[s].piece_lines[static_cast<std::size_t>(piece)];
-    start(at, demand_[s][worker.node], lines);
-    if (chosen_->steps[s].central && worker.fetch == Fetch::nothing && central_ != none) fetch(at);
+    start(worker_index, demand_[s][worker.node], lines);
+    if (chosen_->steps[s].central && worker.fetch == Fetch::nothing && central_ != none)
+        fetch(worker_index);
 }
 
 // The number of the next piece, from the central queue.
-void Exchange::fetch(Index at) {
-    Worker& worker = workers_[at];
+void Exchange::fetch(Index worker_index) {
+    Worker& worker = workers_[worker_index];
     worker.fetch = Fetch::under_way;
     Message message;
     message.kind = MessageKind::ask;
-    message.worker = at, message.from = worker.node;
+    message.worker = worker_index, message.from = worker.node;
     message.to = static_cast<Index>(setup_.queue_node);
     message.number = central_;
     const Index number = new_message(message);
@@ -328,15 +335,15 @@ void Exchange::fetch(Index at) {
 }
 
 std::int64_t Exchange::take_central() {
-    const ExchangeStep& of = chosen_->steps[nodes_[0].step];
-    if (central_cursor_ == of.piece_home.size()) return none;
+    const ExchangeStep& exchange_step = chosen_->steps[nodes_[0].step];
+    if (central_cursor_ == exchange_step.piece_home.size()) return none;
     return static_cast<std::int64_t>(central_cursor_++);
 }
 
 void Exchange::plan() {
     clock.cancel(timer_);
-    const Time at = service_.next_change();
-    timer_ = at == never ? Timer{} : clock.schedule_timer(at, due);
+    const Time time = service_.next_change();
+    timer_ = time == never ? Timer{} : clock.schedule_timer(time, due);
 }
 
 void Exchange::look_for_ends() {
@@ -347,27 +354,27 @@ void Exchange::look_for_ends() {
     plan();
 }
 
-void Exchange::piece_ended(Index at) {
-    Worker& worker = workers_[at];
+void Exchange::piece_ended(Index worker_index) {
+    Worker& worker = workers_[worker_index];
     if (worker.piece == none) {
         const std::int64_t rows = std::exchange(worker.taking, 0);
-        trace.add(clock.now(), due, at, static_cast<std::uint64_t>(rows));
+        trace.add(clock.now(), due, worker_index, static_cast<std::uint64_t>(rows));
         rows_here(worker.node, rows);
-        return next(at);
+        return next(worker_index);
     }
     const std::int64_t piece = std::exchange(worker.piece, none);
-    trace.add(clock.now(), begun, at, static_cast<std::uint64_t>(piece));
+    trace.add(clock.now(), begun, worker_index, static_cast<std::uint64_t>(piece));
     Node& node = nodes_[worker.node];
     ++pieces_done[worker.node];
     const bool central = step(worker.node).central;
-    if (sends(step(worker.node))) fill_buffers(at, piece);
+    if (sends(step(worker.node))) fill_buffers(worker_index, piece);
     if (central) {
         if (--central_left_ == 0) close_central();
     } else {
         --node.pieces_left;
         advance(worker.node);
     }
-    send_next(at);
+    send_next(worker_index);
 }
 
 std::vector<std::int64_t> Exchange::adapter_busy_ps(bool out) const {

@@ -135,12 +135,12 @@ class Exchange {
     };
 
     const ExchangeStep& step(Index node) const { return chosen_->steps[nodes_[node].step]; }
-    bool sends(const ExchangeStep& of) const { return !of.rows.empty(); }
+    bool sends(const ExchangeStep& exchange_step) const { return !exchange_step.rows.empty(); }
     Index owner(std::int64_t partition) const {
         return static_cast<Index>(partition % static_cast<std::int64_t>(nodes_.size()));
     }
-    const MessageCost& cost(const Message& of) const;
-    std::size_t part_of(std::int64_t rows, const ExchangeStep& of) const;
+    const MessageCost& cost(const Message& message) const;
+    std::size_t part_of(std::int64_t rows, const ExchangeStep& exchange_step) const;
     Time slowed(Index node, Time ps) const { return ps * setup_.slow[node]; }
 
     void begin_query();
@@ -165,11 +165,11 @@ class Exchange {
     void send_next(Index worker);
     void sent_all(Index worker);
     void hand_over(Index worker);
-    void local_rows(Index worker, const Buffer& of);
-    void message_arrived(Index at);
-    void complete(Index at);
-    Index new_message(const Message& of);
-    void carry(Index at, const MessageCost& cost);
+    void local_rows(Index worker_index, const Buffer& buffer);
+    void message_arrived(Index number);
+    void complete(Index number);
+    Index new_message(const Message& message);
+    void carry(Index number, const MessageCost& message_cost);
     const MessageCost& fetch_cost(MessageKind kind) const {
         return setup_.fetch[static_cast<std::size_t>(kind) - 1];
     }

@@ -86,10 +86,10 @@ class Cluster(ABC):
 
     def _plan(self) -> None:
         self.planned += 1
-        plan, at = self.planned, self.service.next_change()
-        if at < NEVER:
+        plan, due_ps = self.planned, self.service.next_change()
+        if due_ps < NEVER:
             self._after(
-                at - self.now, lambda: self._look_for_ends() if plan == self.planned else None
+                due_ps - self.now, lambda: self._look_for_ends() if plan == self.planned else None
             )
 
     def _look_for_ends(self) -> None:
@@ -123,13 +123,13 @@ class Cluster(ABC):
         """The worker is free."""
 
     @abstractmethod
-    def _wake_one(self, at: int) -> None:
+    def _wake_one(self, node: int) -> None:
         """There is something for a free worker of that node."""
 
     @abstractmethod
-    def _advance(self, at: int) -> None:
+    def _advance(self, node: int) -> None:
         """The node goes on where its step is done."""
 
     @abstractmethod
-    def _rows_here(self, at: int, rows: int) -> None:
+    def _rows_here(self, node: int, rows: int) -> None:
         """So many more rows are in that node's memory."""

@@ -44,8 +44,8 @@ class Exchange(Messages):
             node.step = node.here = 0
         for worker in self.workers:
             worker.flushed = NONE
-        for at in range(len(self.nodes)):
-            self._enter(at)
+        for node_index in range(len(self.nodes)):
+            self._enter(node_index)
 
     def _prepare(self, operator: ExchangeOperator) -> None:
         n = len(self.nodes)
@@ -68,9 +68,13 @@ class Exchange(Messages):
             self.demand.append(
                 [
                     self._demand(
-                        step.instructions_ps[at], step.read, step.written, at, setup.slots[at]
+                        step.instructions_ps[node_index],
+                        step.read,
+                        step.written,
+                        node_index,
+                        setup.slots[node_index],
                     )
-                    for at in range(n)
+                    for node_index in range(n)
                 ]
             )
         partitions = max((len(of_home) for rows in self.sends for of_home in rows), default=0)
@@ -79,9 +83,9 @@ class Exchange(Messages):
             worker.fill = [0] * partitions
             worker.used += [0] * (partitions - len(worker.used))
 
-    def _enter(self, at: int) -> None:
+    def _enter(self, node_index: int) -> None:
         """The node has come to a step: it begins, unless rows are missing, or other nodes."""
-        node = self.nodes[at]
+        node = self.nodes[node_index]
         node.open = node.waits = False
         if node.step == len(self.steps):
             self.nodes_done += 1
@@ -89,11 +93,11 @@ class Exchange(Messages):
                 self._end_query()
             return
         step = self.steps[node.step]
-        if step.gated and node.here < self.expected[node.step][at]:
+        if step.gated and node.here < self.expected[node.step][node_index]:
             node.waits = True
             return
         if not step.central:
-            return self._open(at)
+            return self._open(node_index)
         self.entered[node.step] += 1
         if self.entered[node.step] < len(self.nodes):
             return
@@ -104,39 +108,39 @@ class Exchange(Messages):
         for each in range(len(self.nodes)):
             self._open(each)
 
-    def _open(self, at: int) -> None:
-        node = self.nodes[at]
+    def _open(self, node_index: int) -> None:
+        node = self.nodes[node_index]
         step = self.steps[node.step]
         node.open, node.cursor = True, 0
-        node.pieces_left = 0 if step.central else len(self.pieces_of[node.step][at])
+        node.pieces_left = 0 if step.central else len(self.pieces_of[node.step][node_index])
         node.unflushed = len(node.workers) if self.sends[node.step] else 0
         if not step.central and node.pieces_left == 0 and node.unflushed == 0:
-            return self._advance(at)
-        self._wake(at)
+            return self._advance(node_index)
+        self._wake(node_index)
 
-    def _advance(self, at: int) -> None:
+    def _advance(self, node_index: int) -> None:
         """The node goes on where its step is done."""
-        node = self.nodes[at]
+        node = self.nodes[node_index]
         if not node.open or node.pieces_left > 0 or node.unflushed > 0:
             return
         if self.steps[node.step].central and self.central_left > 0:
             return
         node.open = False
-        self._happened(ENDED, at, node.step)
+        self._happened(ENDED, node_index, node.step)
         node.step += 1
-        self._enter(at)
+        self._enter(node_index)
 
     def _close_central(self) -> None:
         self.central = NONE
-        for at in range(len(self.nodes)):
-            self._wake(at)
-            self._advance(at)
+        for node_index in range(len(self.nodes)):
+            self._wake(node_index)
+            self._advance(node_index)
 
-    def _rows_here(self, at: int, rows: int) -> None:
-        node = self.nodes[at]
+    def _rows_here(self, node_index: int, rows: int) -> None:
+        node = self.nodes[node_index]
         node.here += rows
-        if node.waits and node.here == self.expected[node.step][at]:
-            self._enter(at)
+        if node.waits and node.here == self.expected[node.step][node_index]:
+            self._enter(node_index)
 
     def _end_query(self) -> None:
         self._happened(ANSWERED, 0, self.now - self.asked_at)
@@ -162,14 +166,14 @@ class Exchange(Messages):
 
     # -- workers ----------------------------------------------------------------------------------
 
-    def _wake(self, at: int) -> None:
-        for worker in self.nodes[at].workers:
+    def _wake(self, node_index: int) -> None:
+        for worker in self.nodes[node_index].workers:
             if worker.idle:
                 worker.idle = False
                 self._next(worker)
 
-    def _wake_one(self, at: int) -> None:
-        for worker in self.nodes[at].workers:
+    def _wake_one(self, node_index: int) -> None:
+        for worker in self.nodes[node_index].workers:
             if worker.idle:
                 worker.idle = False
                 return self._next(worker)

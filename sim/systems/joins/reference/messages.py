@@ -140,8 +140,8 @@ class Messages(Cluster):
 
     def _reached(self, m: Message) -> None:
         self._happened(REACHED, m.target, m.worker)
-        at = self.adapters[m.target].receive(self.now, self._cost(m).in_ps, m.last_bits)
-        self._after(at - self.now, lambda: self._arrived(m, traced=True))
+        arrived_ps = self.adapters[m.target].receive(self.now, self._cost(m).in_ps, m.last_bits)
+        self._after(arrived_ps - self.now, lambda: self._arrived(m, traced=True))
 
     def _arrived(self, m: Message, traced: bool = False) -> None:
         if traced:

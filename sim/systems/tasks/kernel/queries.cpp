@@ -9,8 +9,8 @@ namespace numatwin {
 // -- clients
 
 std::uint32_t TaskModel::drawn(Stream& stream) {
-    const double at = stream.uniform() * mix_.back();
-    const auto found = std::upper_bound(mix_.begin(), mix_.end(), at);
+    const double drawn = stream.uniform() * mix_.back();
+    const auto found = std::upper_bound(mix_.begin(), mix_.end(), drawn);
     if (found == mix_.end()) return static_cast<std::uint32_t>(setup_.last_of_mix);
     return static_cast<std::uint32_t>(found - mix_.begin());
 }
@@ -30,19 +30,19 @@ void TaskModel::begin(std::uint32_t query_kind, std::uint32_t client) {
         state_.resize(query_.size() * stages_max_);
         ran_.resize(query_.size() * stages_max_);
     }
-    const std::uint32_t at = free_queries_.back();
+    const std::uint32_t query_index = free_queries_.back();
     free_queries_.pop_back();
-    query_[at] = {asked_++, query_kind, client, end - first, clock.now(), version_};
+    query_[query_index] = {asked_++, query_kind, client, end - first, clock.now(), version_};
     for (std::uint32_t s = first; s < end; ++s)
-        state(at, s) = {static_cast<std::uint32_t>(setup_.stages[s].inputs.size()), 0, 0};
-    log(asked_row, query_kind, static_cast<std::int32_t>(client), query_[at].number);
+        state(query_index, s) = {static_cast<std::uint32_t>(setup_.stages[s].inputs.size()), 0, 0};
+    log(asked_row, query_kind, static_cast<std::int32_t>(client), query_[query_index].number);
     for (std::uint32_t s = first; s < end; ++s)
-        if (setup_.stages[s].inputs.empty()) start_stage(at, s);
+        if (setup_.stages[s].inputs.empty()) start_stage(query_index, s);
 }
 
-void TaskModel::answer(std::uint32_t at) {
-    const Query query = query_[at];
-    free_queries_.push_back(at);
+void TaskModel::answer(std::uint32_t query_index) {
+    const Query query = query_[query_index];
+    free_queries_.push_back(query_index);
     const Time latency = clock.now() - query.asked;
     latency_[query.kind].add(latency);
     latency_total_[query.kind] += latency;
@@ -57,9 +57,9 @@ void TaskModel::answer(std::uint32_t at) {
 
 const TaskModel::PartList& TaskModel::list_of(std::uint32_t query, std::int64_t table) const {
     const auto& lists = list_[static_cast<std::size_t>(table)];
-    std::size_t at = lists.size() - 1;
-    while (lists[at].version > query_[query].version) --at;
-    return lists[at];
+    std::size_t version = lists.size() - 1;
+    while (lists[version].version > query_[query].version) --version;
+    return lists[version];
 }
 
 double TaskModel::entries_of(std::uint32_t query, std::uint32_t s) const {
@@ -147,9 +147,9 @@ void TaskModel::make(std::uint32_t query, std::uint32_t s, std::uint32_t index, 
         free_tasks_.push_back(static_cast<std::uint32_t>(task_.size()));
         task_.emplace_back();
     }
-    const std::uint32_t at = free_tasks_.back();
+    const std::uint32_t task_index = free_tasks_.back();
     free_tasks_.pop_back();
-    Task& task = task_[at];
+    Task& task = task_[task_index];
     task.query = query;
     task.stage = s;
     task.index = index;
@@ -164,15 +164,15 @@ void TaskModel::make(std::uint32_t query, std::uint32_t s, std::uint32_t index, 
     ++counts.made;
     if (part != none && part_[part].blocked) {
         ++counts.waiting;
-        part_[part].waiting.push_back(at);
+        part_[part].waiting.push_back(task_index);
         return log(made_row, task.number, s, part, nothing);
     }
     log(made_row, task.number, s, static_cast<std::int32_t>(part), task.node);
-    queue_task(at);
+    queue_task(task_index);
 }
 
-void TaskModel::follow(std::uint32_t at, std::uint32_t node) {
-    const Task task = task_[at];
+void TaskModel::follow(std::uint32_t task_index, std::uint32_t node) {
+    const Task task = task_[task_index];
     const std::uint32_t query = task.query, s = task.stage;
     const StageSetup& stage = setup_.stages[s];
     if (stage.kept) ran(query, s)[task.index] = static_cast<std::int32_t>(node);
@@ -236,13 +236,13 @@ void TaskModel::place(std::size_t table, std::size_t p, std::int64_t node) {
     part.blocked = false;
     std::vector<std::uint32_t> waiting;
     waiting.swap(part.waiting);
-    for (const std::uint32_t at : waiting) {
-        Task& task = task_[at];
+    for (const std::uint32_t task_index : waiting) {
+        Task& task = task_[task_index];
         --class_[class_of(task)].waiting;
         task.home = static_cast<std::int32_t>(node);
         task.node = static_cast<std::int32_t>(stand_in_[static_cast<std::size_t>(node)]);
         task.owner = none;
-        queue_task(at);
+        queue_task(task_index);
     }
     plan();
 }

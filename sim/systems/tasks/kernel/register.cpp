@@ -79,7 +79,7 @@ void register_tasks(py::module_& module) {
     def_value(piece);
     auto setup = def_struct<TaskSetup>(
         module, "TaskSetup",
-        "What tasks are played with, in plain numbers: sim/systems/tasks/parameters.py makes it.");
+        "What tasks run with, in plain numbers: sim/systems/tasks/parameters.py makes it.");
     def_value(setup);
     py::class_<Held> bound(module, "TaskModel", "Queries as tasks of a machine's workers.");
     bound.def(py::init([](const TaskSetup& of, const StreamKeys& keys, std::uint64_t seed,

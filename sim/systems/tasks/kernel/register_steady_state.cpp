@@ -27,21 +27,23 @@ void register_settled_queues(py::module_& module) {
              "Raises ValueError where columns do not fit together.")
         .def(
             "settle",
-            [](SettledQueues& of, const Doubles& tasks, const Doubles& local_s,
+            [](SettledQueues& queues, const Doubles& tasks, const Doubles& local_s,
                const Doubles& task_s) {
-                of.settle(values(tasks, "tasks"), values(local_s, "local_s"),
-                          values(task_s, "task_s"));
-                return array_of(of.running);
+                queues.settle(values(tasks, "tasks"), values(local_s, "local_s"),
+                              values(task_s, "task_s"));
+                return array_of(queues.running);
             },
             py::arg("tasks"), py::arg("local_s"), py::arg("task_s"),
             "(F,) tasks that run where a task of each batch takes ``local_s`` (B,) on its own node "
             "and ``task_s`` (F,) as each kind; goes on from where the last call ended.")
-        .def_property_readonly("rates", [](const SettledQueues& of) { return array_of(of.rates); })
+        .def_property_readonly("rates",
+                               [](const SettledQueues& queues) { return array_of(queues.rates); })
         .def_property_readonly("present",
-                               [](const SettledQueues& of) { return array_of(of.present); })
-        .def_property_readonly("response_s",
-                               [](const SettledQueues& of) { return array_of(of.response_s); })
-        .def_property_readonly("fit", [](const SettledQueues& of) { return array_of(of.fit); });
+                               [](const SettledQueues& queues) { return array_of(queues.present); })
+        .def_property_readonly(
+            "response_s", [](const SettledQueues& queues) { return array_of(queues.response_s); })
+        .def_property_readonly("fit",
+                               [](const SettledQueues& queues) { return array_of(queues.fit); });
 }
 
 void register_settled_service(py::module_& module) {
@@ -52,20 +54,20 @@ void register_settled_service(py::module_& module) {
         .def(py::init<const ServiceSetup&>(), py::arg("setup"),
              "Raises ValueError where columns do not fit together.")
         .def(
-            "solve", [](Of& of, const Doubles& count) { of.solve(view(count, "count")); },
+            "solve", [](Of& served, const Doubles& count) { served.solve(view(count, "count")); },
             py::arg("count"),
             "When ``count`` (F,) tasks of each kind run; waits are looked for from the last ones.")
-        .def_property_readonly("entry_s", [](const Of& of) { return array_of(of.entry_s); })
+        .def_property_readonly("entry_s", [](const Of& served) { return array_of(served.entry_s); })
         .def_property_readonly("entries_per_s",
-                               [](const Of& of) { return array_of(of.entries_per_s); })
-        .def_property_readonly("held_s", [](const Of& of) { return array_of(of.held_s); })
-        .def_property_readonly("copy_s", [](const Of& of) { return array_of(of.copy_s); })
-        .def_property_readonly("work_s", [](const Of& of) { return array_of(of.work_s); })
-        .def_property_readonly("load", [](const Of& of) { return array_of(of.load); })
-        .def_property_readonly("used", [](const Of& of) { return array_of(of.used); })
-        .def_property_readonly("wait_s", [](const Of& of) { return array_of(of.wait_s); })
+                               [](const Of& served) { return array_of(served.entries_per_s); })
+        .def_property_readonly("held_s", [](const Of& served) { return array_of(served.held_s); })
+        .def_property_readonly("copy_s", [](const Of& served) { return array_of(served.copy_s); })
+        .def_property_readonly("work_s", [](const Of& served) { return array_of(served.work_s); })
+        .def_property_readonly("load", [](const Of& served) { return array_of(served.load); })
+        .def_property_readonly("used", [](const Of& served) { return array_of(served.used); })
+        .def_property_readonly("wait_s", [](const Of& served) { return array_of(served.wait_s); })
         .def_property_readonly("entry_wait_s",
-                               [](const Of& of) { return array_of(of.entry_wait_s); });
+                               [](const Of& served) { return array_of(served.entry_wait_s); });
 }
 
 const Registration queues("settled queues", register_settled_queues);

@@ -25,12 +25,13 @@ ScanPlays::ScanPlays(const TaskSetup& setup)
     passing_ = base_.demand({0.0, 1.0, {}});
     for (const StageSetup& stage : setup_.stages)
         for (std::size_t home = 0; home < n_; ++home) {
-            Demands& of = demands_.emplace_back();
+            Demands& demands = demands_.emplace_back();
             const auto at_home = memory_of(stage, home), here = memory_of(stage, node_);
-            of.by_cpu = base_.demand(
+            demands.by_cpu = base_.demand(
                 {stage.instructions_ps.at(node_), stage.separate_ps.at(node_), at_home});
-            of.work = base_.demand({stage.instructions_ps[node_], stage.separate_ps[node_], here});
-            of.copy[0] = of.copy[1] = passing_;
+            demands.work =
+                base_.demand({stage.instructions_ps[node_], stage.separate_ps[node_], here});
+            demands.copy[0] = demands.copy[1] = passing_;
             if (engine_ < 0) continue;
             const EngineSetup& engine = setup_.engines.at(static_cast<std::size_t>(engine_));
             const double lines = stage.part_lines();
@@ -39,8 +40,8 @@ ScanPlays::ScanPlays(const TaskSetup& setup)
                 if (k == home || k == node_)
                     memory.push_back(
                         {k, k == home ? lines : 0.0, k == node_ ? lines : 0.0, engine.slots});
-            of.copy[0] = base_.demand({lines * engine.line_ps, 0.0, memory});
-            of.copy[1] = base_.demand({lines * engine.free_line_ps, 0.0, memory});
+            demands.copy[0] = base_.demand({lines * engine.line_ps, 0.0, memory});
+            demands.copy[1] = base_.demand({lines * engine.free_line_ps, 0.0, memory});
         }
     for (const BackgroundSetup& piece : setup_.background)
         background_.push_back(base_.demand({piece.instructions_ps, 0.0, piece.memory()}));
@@ -50,9 +51,9 @@ std::vector<MemoryUse> ScanPlays::memory_of(const StageSetup& stage, std::size_t
     std::vector<double> read(n_, 0.0), written(n_, 0.0);
     for (std::size_t k = 0; k < stage.place.size(); ++k) {
         if (stage.place[k] == 2) throw std::invalid_argument("stages: expected scans");
-        const std::size_t at = stage.place[k] == 0 ? part : node_;
-        read[at] += stage.read.at(k);
-        written[at] += stage.written.at(k);
+        const std::size_t home_node = stage.place[k] == 0 ? part : node_;
+        read[home_node] += stage.read.at(k);
+        written[home_node] += stage.written.at(k);
     }
     std::vector<MemoryUse> memory;
     for (std::uint32_t k = 0; k < n_; ++k)
@@ -99,15 +100,15 @@ Time ScanPlays::play(std::uint32_t state, std::size_t stage, std::size_t home, d
     if (stage >= setup_.stages.size() || home >= n_ || path < 0 || path > 2 ||
         (path > 0 && engine_ < 0) || !(entries >= 1))
         throw std::invalid_argument("play: expected a stage, a home, entries and a path");
-    const State& of = state_.at(state);
-    SharedService service = of.service;
+    const State& from = state_.at(state);
+    SharedService service = from.service;
     const Demands& demands = demands_[stage * n_ + home];
-    Time now = of.now;
+    Time now = from.now;
     if (path == 0) {
         service.start(now, core_, passing_, setup_.task_ps, thread_job);
         now = finish(service, thread_job, now);
         service.start(now, core_, demands.by_cpu, entries, thread_job);
-        return finish(service, thread_job, now) - of.now;
+        return finish(service, thread_job, now) - from.now;
     }
     const EngineSetup& engine = setup_.engines[static_cast<std::size_t>(engine_)];
     const double chunk = setup_.stages[stage].chunk_entries;
@@ -130,7 +131,7 @@ Time ScanPlays::play(std::uint32_t state, std::size_t stage, std::size_t home, d
         } else if (step == working) {
             buffer.end_work();
         }
-        if (buffer.done()) return now - of.now;
+        if (buffer.done()) return now - from.now;
         if (buffer.take_copy()) {
             step = requesting;
             service.start(now, core_, passing_, engine.request_ps, thread_job);

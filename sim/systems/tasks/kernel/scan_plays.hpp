@@ -1,5 +1,5 @@
 // Single scans by one thread or another way, one after the other, by the thousand: what a chooser
-// of access paths learns from. The rules are those of TaskModel, of which this plays one task at a
+// of access paths learns from. The rules are those of TaskModel, of which this runs one task at a
 // time beside background work that has settled.
 #pragma once
 

@@ -1,5 +1,5 @@
 // A program on a machine in plain numbers, made by ../parameters.py: what the event and the
-// reference plane both play. Nodes, classes, tables, stages and workers are positions; times are
+// reference plane both run. Nodes, classes, tables, stages and workers are positions; times are
 // picoseconds.
 #pragma once
 

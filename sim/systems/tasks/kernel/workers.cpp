@@ -14,8 +14,8 @@ constexpr std::uint64_t no_sequence = std::numeric_limits<std::uint64_t>::max();
 
 // -- where tasks go
 
-void TaskModel::queue_task(std::uint32_t at) {
-    Task& task = task_[at];
+void TaskModel::queue_task(std::uint32_t task_index) {
+    Task& task = task_[task_index];
     const auto node = static_cast<std::size_t>(task.node);
     const std::size_t task_class = class_of(task);
     std::uint32_t taker = none, owner = none;
@@ -33,9 +33,9 @@ void TaskModel::queue_task(std::uint32_t at) {
     ++class_[task_class].waiting;
     if (taker != none) {
         leave_idle(taker);
-        return start(taker, at);
+        return start(taker, task_index);
     }
-    enqueue(at);
+    enqueue(task_index);
     const std::uint32_t asleep = within_node_ ? sleeper(node) : owner;
     if (asleep != none && sleeps(asleep)) return wake(asleep);
     if (may_steal_[task_class] == 0 || idle_workers_ == 0) return;
@@ -46,20 +46,20 @@ void TaskModel::queue_task(std::uint32_t at) {
     }
 }
 
-void TaskModel::enqueue(std::uint32_t at) {
-    Task& task = task_[at];
+void TaskModel::enqueue(std::uint32_t task_index) {
+    Task& task = task_[task_index];
     const auto node = static_cast<std::size_t>(task.node);
     const std::size_t task_class = class_of(task), q = node * class_.size() + task_class;
     task.sequence = sequence_++;
     Ends& ends = queue_[q];
     task.queued = {none, ends.tail};
     if (ends.tail != none) {
-        task_[ends.tail].queued.next = at;
+        task_[ends.tail].queued.next = task_index;
     } else {
-        ends.head = at;
+        ends.head = task_index;
         head_sequence_[q] = task.sequence;
     }
-    ends.tail = at;
+    ends.tail = task_index;
     ++waiting_at_[node];
     if (may_steal_[task_class]) {
         ++stealable_at_[node];
@@ -68,12 +68,12 @@ void TaskModel::enqueue(std::uint32_t at) {
     if (task.owner == none) return;
     Ends& dealt = worker_[task.owner].dealt;
     task.dealt = {none, dealt.tail};
-    (dealt.tail != none ? task_[dealt.tail].dealt.next : dealt.head) = at;
-    dealt.tail = at;
+    (dealt.tail != none ? task_[dealt.tail].dealt.next : dealt.head) = task_index;
+    dealt.tail = task_index;
 }
 
-void TaskModel::dequeue(std::uint32_t at) {
-    const Task& task = task_[at];
+void TaskModel::dequeue(std::uint32_t task_index) {
+    const Task& task = task_[task_index];
     const auto node = static_cast<std::size_t>(task.node);
     const std::size_t task_class = class_of(task), q = node * class_.size() + task_class;
     Ends& ends = queue_[q];
@@ -98,14 +98,15 @@ template <class Wanted>
 std::vector<std::uint32_t> TaskModel::take_out(Wanted wanted) {
     std::vector<std::uint32_t> out;
     for (std::size_t q = 0; q < queue_.size(); ++q)
-        for (std::uint32_t at = queue_[q].head; at != none; at = task_[at].queued.next)
-            if (wanted(task_[at])) out.push_back(at);
-    std::ranges::sort(out, {}, [this](std::uint32_t at) {
-        return std::pair(task_[at].node, task_[at].sequence);
+        for (std::uint32_t task_index = queue_[q].head; task_index != none;
+             task_index = task_[task_index].queued.next)
+            if (wanted(task_[task_index])) out.push_back(task_index);
+    std::ranges::sort(out, {}, [this](std::uint32_t task_index) {
+        return std::pair(task_[task_index].node, task_[task_index].sequence);
     });
-    for (const std::uint32_t at : out) {
-        dequeue(at);
-        --class_[class_of(task_[at])].waiting;
+    for (const std::uint32_t task_index : out) {
+        dequeue(task_index);
+        --class_[class_of(task_[task_index])].waiting;
     }
     return out;
 }
@@ -115,7 +116,8 @@ void TaskModel::block(std::size_t table, std::size_t p) {
     part.blocked = true;
     const std::uint32_t number = list_[table].back().parts[p];
     part.waiting = take_out([number](const Task& task) { return task.part == number; });
-    for (const std::uint32_t at : part.waiting) ++class_[class_of(task_[at])].waiting;
+    for (const std::uint32_t task_index : part.waiting)
+        ++class_[class_of(task_[task_index])].waiting;
 }
 
 // -- workers
@@ -210,10 +212,11 @@ std::uint32_t TaskModel::oldest_stealable(std::uint32_t w) const {
 void TaskModel::rotate_victims(std::size_t victim, std::size_t thief) {
     std::int64_t* const end = victims_.data() + (thief + 1) * n_;
     const double* const latency_ps = setup_.machine.latency_ps.data() + thief * n_;
-    auto* at = std::find(end - n_, end, static_cast<std::int64_t>(victim));
-    while (at + 1 != end && latency_ps[static_cast<std::size_t>(at[1])] == latency_ps[victim]) {
-        std::swap(at[0], at[1]);
-        ++at;
+    auto* victim_place = std::find(end - n_, end, static_cast<std::int64_t>(victim));
+    while (victim_place + 1 != end &&
+           latency_ps[static_cast<std::size_t>(victim_place[1])] == latency_ps[victim]) {
+        std::swap(victim_place[0], victim_place[1]);
+        ++victim_place;
     }
 }
 
@@ -230,19 +233,19 @@ std::uint32_t TaskModel::kind_of(std::uint32_t s, std::size_t node, std::int64_t
     scratch_written_.assign(n_, 0);
     const StageSetup& stage = setup_.stages[s];
     for (std::size_t k = 0; k < stage.place.size(); ++k) {
-        const std::int64_t at = stage.place[k] == 0   ? home
-                                : stage.place[k] == 1 ? static_cast<std::int64_t>(touched)
-                                                      : interleaved;
-        const auto use = [&](std::int64_t of, double count) {
-            scratch_read_[static_cast<std::size_t>(of)] += stage.read[k] / count;
-            scratch_written_[static_cast<std::size_t>(of)] += stage.written[k] / count;
+        const std::int64_t place = stage.place[k] == 0   ? home
+                                   : stage.place[k] == 1 ? static_cast<std::int64_t>(touched)
+                                                         : interleaved;
+        const auto use = [&](std::int64_t node_used, double count) {
+            scratch_read_[static_cast<std::size_t>(node_used)] += stage.read[k] / count;
+            scratch_written_[static_cast<std::size_t>(node_used)] += stage.written[k] / count;
         };
-        if (at != interleaved) {
-            use(at, 1.0);
+        if (place != interleaved) {
+            use(place, 1.0);
             continue;
         }
         const auto count = static_cast<double>(setup_.memory_nodes.size());
-        for (const std::int64_t of : setup_.memory_nodes) use(of, count);
+        for (const std::int64_t node_used : setup_.memory_nodes) use(node_used, count);
     }
     Kind kind;
     for (std::uint32_t k = 0; k < n_; ++k)
@@ -267,26 +270,26 @@ std::uint32_t TaskModel::demand_of(const Task& task, std::size_t node) {
     return kind.demand = found->second;
 }
 
-void TaskModel::start(std::uint32_t w, std::uint32_t at) {
+void TaskModel::start(std::uint32_t w, std::uint32_t task_index) {
     Worker& worker = worker_[w];
-    Task& task = task_[at];
-    ClassCounts& of = class_[class_of(task)];
+    Task& task = task_[task_index];
+    ClassCounts& counts = class_[class_of(task)];
     const bool stolen = worker.node != static_cast<std::uint32_t>(task.node);
-    --of.waiting;
-    ++of.running;
-    of.stolen += stolen;
+    --counts.waiting;
+    ++counts.running;
+    counts.stolen += stolen;
     if (stolen) rotate_victims(static_cast<std::size_t>(task.node), worker.node);
     --free_workers_;
-    worker.task = at;
+    worker.task = task_index;
     worker.left = task.entries;
     worker.since = clock.now();
     worker.ran = 0;
     task.owner = none;
     task.touched = worker.here;
-    task.bytes_per_ps = std::max(of.bytes_per_ps, 0.0);
+    task.bytes_per_ps = std::max(counts.bytes_per_ps, 0.0);
     count_use(worker, task, 1);
     log(began_row, task.number, w, task.node, stolen);
-    if (by_engine(task, worker.here)) return begin_copied(w, at);
+    if (by_engine(task, worker.here)) return begin_copied(w, task_index);
     go_on(w);
 }
 
@@ -309,26 +312,26 @@ void TaskModel::ended(std::uint32_t w) {
     }
     waker_ = worker.cpu;
     worker.piece = -1;
-    const std::uint32_t at = worker.task;
-    const Task& task = task_[at];
+    const std::uint32_t task_index = worker.task;
+    const Task& task = task_[task_index];
     const StageSetup& stage = setup_.stages[task.stage];
-    ClassCounts& of = class_[class_of(task)];
+    ClassCounts& counts = class_[class_of(task)];
     worker.task = none;
-    --of.running;
-    ++of.done;
+    --counts.running;
+    ++counts.done;
     free_workers_ += worker.in_use;
     count_use(worker, task, -1);
     count_traffic(worker, task, worker.left);
     const auto took =
         static_cast<double>(std::max<Time>(clock.now() - worker.since + worker.ran, 1));
     const double moved = task.entries * stage.lines * line_bytes / took;
-    if (of.bytes_per_ps < 0)
-        of.bytes_per_ps = moved;
+    if (counts.bytes_per_ps < 0)
+        counts.bytes_per_ps = moved;
     else
-        of.bytes_per_ps += average_weight * (moved - of.bytes_per_ps);
+        counts.bytes_per_ps += average_weight * (moved - counts.bytes_per_ps);
     log(ended_row, task.number, w, stage.task_class);
-    follow(at, worker.here);
-    free_tasks_.push_back(at);
+    follow(task_index, worker.here);
+    free_tasks_.push_back(task_index);
     take(w);
     waker_ = none;
 }
@@ -350,8 +353,9 @@ void TaskModel::allow(const std::vector<bool>& classes, bool within_node) {
         stealable_at_[node] = 0;
         for (std::size_t c = 0; c < class_.size(); ++c) {
             if (may_steal_[c] == 0) continue;
-            std::uint32_t at = queue_[node * class_.size() + c].head;
-            for (; at != none; at = task_[at].queued.next) ++stealable_at_[node];
+            std::uint32_t task_index = queue_[node * class_.size() + c].head;
+            for (; task_index != none; task_index = task_[task_index].queued.next)
+                ++stealable_at_[node];
         }
         stealable_ += stealable_at_[node];
     }
@@ -386,11 +390,11 @@ void TaskModel::use(const std::vector<bool>& in_use) {
         if (task.owner != none && !worker_[task.owner].in_use) return true;
         return stand_in_[static_cast<std::size_t>(task.node)] != task.node;
     };
-    for (const std::uint32_t at : take_out(homeless)) {
-        Task& task = task_[at];
+    for (const std::uint32_t task_index : take_out(homeless)) {
+        Task& task = task_[task_index];
         task.node = static_cast<std::int32_t>(stand_in_[static_cast<std::size_t>(task.node)]);
         task.owner = none;
-        queue_task(at);
+        queue_task(task_index);
     }
     for (const std::uint32_t w : back) take(w);
     plan();
@@ -399,7 +403,7 @@ void TaskModel::use(const std::vector<bool>& in_use) {
 void TaskModel::find_stand_ins() {
     free_workers_ = 0;
     with_workers_.clear();
-    for (auto& of : node_workers_) of.clear();
+    for (auto& workers : node_workers_) workers.clear();
     for (std::uint32_t w = 0; w < worker_.size(); ++w) {
         if (!worker_[w].in_use) continue;
         node_workers_[worker_[w].node].push_back(w);

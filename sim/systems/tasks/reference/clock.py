@@ -11,7 +11,7 @@ import simpy
 
 from ...._kernel import ServiceMachine
 from ....kernel.plain_fields import plain
-from ....machine.reference.interconnect import way
+from ....machine.reference.interconnect import route
 from ....machine.reference.service_machine import PieceDemand
 from ....machine.reference.shared_service import NEVER, SharedService
 from ..history import Row
@@ -86,11 +86,11 @@ class Clock:
     def plan(self) -> None:
         """An event for the next change, unless one comes before, which then plans again."""
         self.settle()
-        at = self.service.next_change()
-        if at >= self._planned:
+        due_ps = self.service.next_change()
+        if due_ps >= self._planned:
             return
-        self._planned = at
-        self.env.timeout(at - self.now).callbacks.append(self._change)
+        self._planned = due_ps
+        self.env.timeout(due_ps - self.now).callbacks.append(self._change)
 
     def _change(self, _: object) -> None:
         if self.now != self._planned:
@@ -142,11 +142,12 @@ class Clock:
             core_ps[served.core] += self.now - served.began_ps
         read, written = lines.sum(axis=1)
         controller_ps = read * np.array(m.read_ps) + written * np.array(m.write_ps)
-        controller_ps += self.service.updating
+        controller_ps += [home.updating for home in self.service.homes]
         link_ps = np.zeros(len(m.data_ps))
         for node, home in zip(*np.nonzero(lines.sum(axis=0) * (m.vertices > 0)), strict=True):
             data, request = np.array(m.data_ps), np.array(m.request_ps)
-            there, back = (way(m, int(home), int(node)), way(m, int(node), int(home)))
-            link_ps[there] += (lines[0, node, home] * data + lines[1, node, home] * request)[there]
-            link_ps[back] += (lines[0, node, home] * request + lines[1, node, home] * data)[back]
+            to_node, to_home = route(m, int(home), int(node)), route(m, int(node), int(home))
+            read_lines, written_lines = lines[:, node, home]
+            link_ps[to_node] += (read_lines * data + written_lines * request)[to_node]
+            link_ps[to_home] += (read_lines * request + written_lines * data)[to_home]
         return read, written, controller_ps, link_ps, core_ps

@@ -17,7 +17,7 @@ PAGE_LINES = 64.0
 
 
 class TaskModel:
-    """Plays a setup with the draws of one seed and replication.
+    """Simulates a setup with the draws of one seed and replication.
 
     After each call that changes something, ``clock.plan`` is due; the methods here see to it.
     """

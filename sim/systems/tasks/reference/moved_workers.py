@@ -39,10 +39,10 @@ class MovedWorkers(Workers):
                 worker, cpu = self.workers[number], self.os.on(number)
                 if cpu != NOTHING and worker.cpu == NOTHING:
                     self._join_cpu(worker, cpu)
-        at = self.os.next_tick(self.clock.now)
-        if at is not None and not self.ticks:
+        tick_ps = self.os.next_tick(self.clock.now)
+        if tick_ps is not None and not self.ticks:
             self.ticks = True
-            self.clock.after(at - self.clock.now, self._tick)
+            self.clock.after(tick_ps - self.clock.now, self._tick)
 
     def _tick(self) -> None:
         self.ticks = False
@@ -133,10 +133,10 @@ class MovedWorkers(Workers):
         return worker.idle and not worker.asleep and worker.cpu != NOTHING
 
     def _looking(self, node: int) -> Worker | None:
-        return next((one for one in reversed(self.idle[node]) if self._looks(one)), None)
+        return next((worker for worker in reversed(self.idle[node]) if self._looks(worker)), None)
 
     def _sleeper(self, node: int) -> Worker | None:
-        return next((one for one in reversed(self.idle[node]) if one.asleep), None)
+        return next((worker for worker in reversed(self.idle[node]) if worker.asleep), None)
 
     def _sleeps(self, worker: Worker) -> bool:
         return worker.asleep

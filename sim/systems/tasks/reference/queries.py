@@ -68,8 +68,8 @@ class Queries:
 
     def _drawn(self, draws: Stream) -> int:
         """A query of the mix."""
-        at = draws.uniform() * self.mix[-1]
-        return next((q for q, share in enumerate(self.mix) if at < share), self.p.last_of_mix)
+        drawn = draws.uniform() * self.mix[-1]
+        return next((q for q, share in enumerate(self.mix) if drawn < share), self.p.last_of_mix)
 
     def ask(self, client: int) -> None:
         """A closed client asks."""

@@ -94,7 +94,7 @@ class Workers:
 
     def queue_task(self, task: Task) -> None:
         """An idle worker takes it; else it waits at its node (4)."""
-        node, of = task.node, self.classes[self.p.stages[task.stage].task_class]
+        node, task_class = task.node, self.classes[self.p.stages[task.stage].task_class]
         taker = owner = None
         if self.p.queue_per_worker:
             own = [worker for worker in self.workers if worker.node == node and worker.in_use]
@@ -107,7 +107,7 @@ class Workers:
         if taker is None and self._may_be_stolen(task):
             others = (self._looking(other) for other in self.near[node][1:])
             taker = next((worker for worker in others if worker is not None), None)
-        of.waiting += 1
+        task_class.waiting += 1
         if taker is not None:
             self._start(self._leave_idle(taker), task)
             return
@@ -205,16 +205,16 @@ class Workers:
     def _start(self, worker: Worker, task: Task) -> None:
         """It runs as one piece (6)."""
         stolen = worker.node != task.node
-        of = self.classes[self.p.stages[task.stage].task_class]
-        of.waiting -= 1
-        of.running += 1
-        of.stolen += stolen
+        task_class = self.classes[self.p.stages[task.stage].task_class]
+        task_class.waiting -= 1
+        task_class.running += 1
+        task_class.stolen += stolen
         if stolen:
             self._rotate_victims(task.node, worker.node)
         self.running += 1
         worker.task, task.owner, task.touched = task, NOTHING, worker.here
         worker.left, worker.since, worker.ran_ps = task.entries, self.clock.now, 0
-        task.bytes_per_ps = max(of.bytes_per_ps, 0.0)
+        task.bytes_per_ps = max(task_class.bytes_per_ps, 0.0)
         self._count_use(worker, task, 1)
         self.clock.log(BEGAN, task.number, worker.number, task.node, int(stolen))
         task.copied = self.scans.takes(task, worker.here)
@@ -228,10 +228,10 @@ class Workers:
         """Moves the victim behind the other nodes at the same distance."""
         order, row = self.victims[thief], thief * self.nodes
         latency_ps = self.p.machine.latency_ps[row : row + self.nodes]
-        at = order.index(victim)
-        while at + 1 < len(order) and latency_ps[order[at + 1]] == latency_ps[victim]:
-            order[at], order[at + 1] = order[at + 1], order[at]
-            at += 1
+        position = order.index(victim)
+        while position + 1 < len(order) and latency_ps[order[position + 1]] == latency_ps[victim]:
+            order[position], order[position + 1] = order[position + 1], order[position]
+            position += 1
 
     def _count_use(self, worker: Worker, task: Task, threads: int) -> None:
         """Of its part and node, where it was not stolen (7), or runs where its part lies (9)."""
@@ -251,10 +251,10 @@ class Workers:
         for place, *lines in zip(stage.place, stage.read, stage.written, strict=True):
             home = {"part": part, "local": task.touched}.get(PLACES[place], INTERLEAVED)
             homes = self.p.memory_nodes if home == INTERLEAVED else [home]
-            for at in homes:
-                read, written = found.get(at, (0.0, 0.0))
-                found[at] = (read + lines[0] / len(homes), written + lines[1] / len(homes))
-        return {at: found[at] for at in sorted(found) if any(found[at])}
+            for home_node in homes:
+                read, written = found.get(home_node, (0.0, 0.0))
+                found[home_node] = (read + lines[0] / len(homes), written + lines[1] / len(homes))
+        return {home: found[home] for home in sorted(found) if any(found[home])}
 
     def _demand(self, task: Task, node: int) -> PieceDemand:
         """Of an entry; the time of the task itself is spread over its entries."""
@@ -262,7 +262,7 @@ class Workers:
         return PieceDemand(
             instructions_ps=stage.instructions_ps[node],
             separate_ps=stage.separate_ps[node] + self.p.task_ps / task.entries,
-            memory=tuple(MemoryUse(at, *each, stage.slots[node]) for at, each in lines.items()),
+            memory=tuple(MemoryUse(home, *each, stage.slots[node]) for home, each in lines.items()),
         )
 
     def ended(self, number: int) -> None:
@@ -271,18 +271,18 @@ class Workers:
         task, worker.task = worker.task, None
         assert task is not None
         stage = self.p.stages[task.stage]
-        of = self.classes[stage.task_class]
-        of.running -= 1
-        of.done += 1
+        task_class = self.classes[stage.task_class]
+        task_class.running -= 1
+        task_class.done += 1
         self.running -= 1
         self._count_use(worker, task, -1)
         self._count_traffic(worker, task, worker.left)
         took_ps = max(self.clock.now - worker.since + worker.ran_ps, 1)
         moved = task.entries * stage.lines * LINE_BYTES / took_ps
-        if of.bytes_per_ps < 0.0:
-            of.bytes_per_ps = moved
+        if task_class.bytes_per_ps < 0.0:
+            task_class.bytes_per_ps = moved
         else:
-            of.bytes_per_ps += AVERAGE_WEIGHT * (moved - of.bytes_per_ps)
+            task_class.bytes_per_ps += AVERAGE_WEIGHT * (moved - task_class.bytes_per_ps)
         self.clock.log(ENDED, task.number, number, stage.task_class)
         self.follow(task, worker.here)
         self.take(worker)

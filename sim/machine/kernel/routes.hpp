@@ -1,0 +1,50 @@
+// The routes that lines take over a machine's directed links, from node to node.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernel/huge_pages.hpp"
+#include "machine/kernel/sparse_rows.hpp"
+
+namespace numatwin {
+
+class Routes {
+  public:
+    Routes() = default;
+    // entering, predecessor [n, v]: of each vertex, on the way there from a node, the last link and
+    // the vertex before it; n nodes are the first of v vertices. All are positions that are in
+    // range, and each way ends.
+    Routes(const Positions& entering, const Positions& predecessor, std::size_t vertices)
+        : hop_(entering.size()), vertices_(vertices) {
+        for (std::size_t k = 0; k < hop_.size(); ++k)
+            hop_[k] = {static_cast<std::uint32_t>(entering[k]),
+                       static_cast<std::uint32_t>(predecessor[k])};
+    }
+
+    // use(link) for each link on the way, the last one first.
+    template <class Use>
+    void each_link(std::size_t from, std::size_t to, Use use) const {
+        const Hop* const hops = hop_.data() + from * vertices_;
+        for (std::size_t vertex = to; vertex != from;) {
+            const Hop hop = hops[vertex];
+            use(hop.link);
+            vertex = hop.before;
+        }
+    }
+    // Where the way is looked up first, for callers that fetch it into the cache.
+    const void* last_hop(std::size_t from, std::size_t to) const {
+        return hop_.data() + from * vertices_ + to;
+    }
+
+  private:
+    // The last link on the way to a vertex, and the vertex before it.
+    struct Hop {
+        std::uint32_t link, before;
+    };
+
+    LargeVector<Hop> hop_;  // [n, v]
+    std::size_t vertices_ = 0;
+};
+
+}  // namespace numatwin

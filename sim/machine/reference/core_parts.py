@@ -1,0 +1,60 @@
+"""What a thread of a core has at most of pipeline and slots, as ``kernel/core_parts.hpp``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class CorePart(NamedTuple):
+    """Of a core's pipeline, and of its miss slots."""
+
+    pipeline: float
+    slots: float
+
+
+WHOLE = CorePart(1.0, 1.0)
+
+
+def need_of(instructions_ps: float, separate_ps: float, held_ps: float) -> CorePart:
+    """What a thread would use of the core if it ran there alone, memory answering without load."""
+    alone_ps = separate_ps + max(instructions_ps, held_ps)
+    if alone_ps > 0:
+        return CorePart((instructions_ps + separate_ps) / alone_ps, held_ps / alone_ps)
+    return CorePart(0.0, 0.0)
+
+
+def core_parts(needs: Sequence[CorePart], pipelines: float) -> list[CorePart]:
+    """The parts of threads that need so much each; ``pipelines``: throughput of a core that runs
+    several, over that of one."""
+    most = WHOLE
+    if len(needs) > 1:
+        most = CorePart(
+            equal_part(pipelines, [need.pipeline for need in needs]),
+            equal_part(1.0, [need.slots for need in needs]),
+        )
+    all_slots = sum(need.slots for need in needs)
+    return [
+        CorePart(
+            most.pipeline if need.pipeline > most.pipeline else 1.0,
+            part_of_slots(need.slots, all_slots, most.slots),
+        )
+        for need in needs
+    ]
+
+
+def part_of_slots(need: float, all_slots: float, most: float) -> float:
+    """Of slots that suffice without load, a thread's part of what all need."""
+    if all_slots <= 1:
+        return need / all_slots if need > 0 else 1.0
+    return most if need > most else 1.0
+
+
+def equal_part(available: float, needs: Sequence[float]) -> float:
+    """Who needs more than this part of what is shared is limited to it; 1 if all is enough."""
+    for before, need in enumerate(sorted(needs)):
+        others = len(needs) - before
+        if need > available / others:
+            return available / others
+        available -= need
+    return 1.0

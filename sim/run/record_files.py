@@ -1,0 +1,222 @@
+"""The two files of a record: its head in JSON, and its time series in Parquet."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...inputs import InputError, check_regular
+from ...inputs.settings import SHOWN_MAX
+from ..planes.outcome import Series
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA = 1
+HEAD_FILE, SERIES_FILE = "record.json", "series.parquet"
+WIDE = 10_000  # resources, and columns of series: such as links of 100 nodes all to all
+TIMES = ("time_s", "duration_s")
+"""Columns of every series that is not empty."""
+LARGEST, SMALLEST = 1e36, 1e-60
+"""No figure comes near them: what is larger is none, what is smaller is 0. Ratios and squares of
+what is between them are finite, and charts may draw it in single precision."""
+
+
+def write_files(target: Path, head: dict[str, Any], series: Series, resources: int) -> Path:
+    """Writes both into a folder, or neither; adds their digest to ``head``. The folder."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    missing = [path for path in (target, *target.parents) if not path.exists()]
+    stage: Path | None = None
+    whole = False
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        # Inside the target: what is beside it may be another file system.
+        stage = Path(tempfile.mkdtemp(prefix=".record-", dir=target))
+        table = pa.table({name: _arrow(column) for name, column in series.items()})
+        helped = len(series) <= WIDE  # what helps to find rows takes seconds of so many
+        pq.write_table(
+            table,
+            stage / SERIES_FILE,
+            compression="zstd",
+            use_dictionary=helped,
+            write_statistics=helped,
+        )
+        head["digest"] = _digest(head, (stage / SERIES_FILE).read_bytes())
+        (stage / HEAD_FILE).write_text(_text(head, resources), encoding="utf-8")
+        _replace_both(stage, target)
+        whole = True
+    except OSError as failure:
+        raise InputError(f"cannot be written: {failure.strerror}", str(target)) from None
+    finally:
+        if stage is not None:
+            shutil.rmtree(stage, ignore_errors=True)
+        for made in missing if not whole else ():
+            with contextlib.suppress(OSError):
+                made.rmdir()
+    return target
+
+
+def read_head(path: str | Path) -> tuple[dict[str, Any], Path]:
+    """The head in a folder (or its file), not checked yet, and its file; raises InputError."""
+    head_path = Path(path)
+    if head_path.is_dir():
+        head_path = head_path / HEAD_FILE
+    try:
+        check_regular(head_path)
+        head = json.loads(
+            head_path.read_text(encoding="utf-8"),
+            parse_constant=_number,
+            parse_float=_number,
+            parse_int=_whole_number,
+        )
+    except OSError as failure:
+        raise InputError(
+            f"cannot be read: {failure.strerror}",
+            str(path),
+            expected="a folder that 'numatwin run' wrote",
+        ) from None
+    except InputError as failure:
+        failure.file = str(head_path)
+        raise
+    except (ValueError, RecursionError) as failure:  # too long a number, too deep a nest
+        line, column = getattr(failure, "lineno", None), getattr(failure, "colno", None)
+        raise InputError("not a record: not JSON", str(head_path), line, column) from None
+    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
+        found = str(head.get("schema")) if isinstance(head, dict) else type(head).__name__
+        raise InputError(
+            "not a record of this version", str(head_path), token=found, expected=f"schema {SCHEMA}"
+        )
+    return head, head_path
+
+
+def read_series(head: dict[str, Any], path: Path) -> Series:
+    """The series beside the head in ``path``; takes the digest out of ``head``."""
+    series_path = path.parent / SERIES_FILE
+    try:
+        series = series_path.read_bytes()
+    except OSError as failure:
+        raise InputError(f"cannot be read: {failure.strerror}", str(series_path)) from None
+    stored_digest = head.pop("digest", None)  # records of earlier versions have none
+    if stored_digest is not None and stored_digest != _digest(head, series):
+        raise InputError(
+            f"damaged or changed: this or {SERIES_FILE} does not match its digest "
+            "(to read it anyway, remove the field 'digest')",
+            str(path),
+        )
+    return _series(series, series_path)
+
+
+def not_tiny(value: float) -> float:
+    """0 for next to nothing."""
+    return value if abs(value) >= SMALLEST or math.isnan(value) else 0.0
+
+
+def _text(head: Mapping[str, Any], resources: int) -> str:
+    """As JSON: indented; of so many resources a line a field, which takes a tenth of the time."""
+    if resources <= WIDE:
+        return json.dumps(head, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    fields = (
+        f"{json.dumps(name)}: {json.dumps(part, ensure_ascii=False, allow_nan=False)}"
+        for name, part in head.items()
+    )
+    return "{\n " + ",\n ".join(fields) + "\n}\n"
+
+
+def _arrow(column: npt.ArrayLike) -> pa.Array:
+    """A column as Arrow's. Of numbers without ``pa.array``, which imports pandas (0.3 s)."""
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(column)
+    if values.ndim != 1 or values.dtype != np.float64:
+        return pa.array(values)
+    return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
+
+
+def _numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """The reverse of ``_arrow``; what else there is goes by ``to_numpy``, which imports pandas."""
+    import pyarrow as pa
+
+    if column.type != pa.float64() or column.null_count or not len(column):
+        return np.asarray(column.to_numpy())
+    chunks = (chunk for chunk in column.chunks if len(chunk))
+    parts = [
+        np.frombuffer(chunk.buffers()[1], np.float64, len(chunk), 8 * chunk.offset)
+        for chunk in chunks
+    ]
+    return np.concatenate(parts)
+
+
+def _replace_both(stage: Path, target: Path) -> None:
+    """Moves series and head from ``stage`` into ``target``, the head last: it vouches for both.
+
+    Where the head cannot be moved, the series that stood there before is back in its place.
+    """
+    series, earlier = target / SERIES_FILE, stage / "earlier"
+    existed = series.exists()
+    if existed:
+        series.replace(earlier)
+    try:
+        (stage / SERIES_FILE).replace(series)
+        (stage / HEAD_FILE).replace(target / HEAD_FILE)
+    except BaseException:
+        if existed:
+            earlier.replace(series)
+        else:
+            series.unlink(missing_ok=True)
+        raise
+
+
+def _number(text: str) -> float:
+    """The number that ``text`` says, 0 for next to nothing; raises InputError for NaN and for what
+    is too large.
+    """
+    value = not_tiny(float(text))
+    if not abs(value) < LARGEST:
+        shown = text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 1] + "…"
+        raise InputError("not a record", token=shown, expected=f"finite numbers, below {LARGEST:g}")
+    return value
+
+
+def _whole_number(text: str) -> int:
+    _number(text)
+    return int(text)
+
+
+def _digest(head: Mapping[str, Any], series: bytes) -> str:
+    """SHA-256 of both files of a record, whatever the layout of the first."""
+    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
+    digest.update(series)
+    return digest.hexdigest()
+
+
+def _series(content: bytes, path: Path) -> Series:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(pa.BufferReader(content)).read()
+    except (OSError, pa.ArrowException) as failure:
+        raise InputError(f"not a time series: {failure}", str(path)) from None
+    series = {name: _numbers(table[name]) for name in table.column_names}
+    for name, column in series.items():
+        message = f"not a time series: column {name}"
+        if column.dtype.kind not in "biuf":
+            raise InputError(message, str(path), expected="numbers")
+        if np.any(np.abs(column) >= LARGEST):  # NaN: not known
+            raise InputError(message, str(path), expected=f"finite numbers, below {LARGEST:g}")
+    for name in TIMES if series else ():
+        if name not in series:
+            raise InputError(f"not a time series: no column {name}", str(path))
+    return series
