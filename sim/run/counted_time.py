@@ -257,12 +257,14 @@ class _Played:
         between = max(between, 1.0)
         instructions = 1.0 / ALWAYS_ENOUGH if overlap == MOST else between
         slots = self._slots(instructions)[self.core_node]
+        # A hit is over before the window is full.
+        hit_slots = self._slots(1.0 / ALWAYS_ENOUGH)[self.core_node]
         hits_s = share * (hits * self.latency_s[:, 1:]).sum(axis=1)[self.core_node]
         none = np.zeros_like(share)
         flowing = Reads(share, streamed, stream=True)
         steps: tuple[Step, ...]
         if overlap == MOST:
-            steps = (Step(MOST, core_s, hits_s / slots, (flowing, Reads(share, others + serial))),)
+            steps = (Step(MOST, core_s, hits_s / hit_slots, (flowing, Reads(share, others + serial))),)
         elif overlap == ONE:
             # Each after a walk of the page table, whose entry the last level has.
             walks_s = (others + serial).sum(axis=1) * self.latency_s[:, -1]
@@ -278,7 +280,7 @@ class _Played:
             along = others * (with_it / np.maximum(others.sum(axis=1), 1.0))[:, None]
             held = slots * (waited / np.maximum(waited + with_it, 1.0))[self.core_node]
             steps = (
-                Step(MOST, core_s, hits_s / slots, (flowing, Reads(share, others - along))),
+                Step(MOST, core_s, hits_s / hit_slots, (flowing, Reads(share, others - along))),
                 Step(ONE, none, none, (Reads(share, serial + along),), np.maximum(held, 1.0)),
             )
         demand = Demand(
