@@ -89,6 +89,8 @@ def counted_time(traffic: Traffic) -> CountedTime:
     binding: dict[str, float] = {}
     time_s = sum(played.interval_s(part, COUNTED, binding=binding) for part in parts)
     least_s, most_s = (sum(played.interval_s(part, how) for part in parts) for how in (MOST, ONE))
+    # None of the machine's interruptions may have come.
+    least_s *= played.costs.disturbances.left
     # The bounds hold what is between them, also where a queue is met in another order.
     least_s, most_s = min(least_s, time_s), max(most_s, time_s)
     placements = {}
