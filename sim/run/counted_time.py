@@ -87,7 +87,7 @@ def counted_time(traffic: Traffic) -> CountedTime:
     played = _Played(traffic)
     parts = _merged(traffic.intervals)
     binding: dict[str, float] = {}
-    time_s = sum(played.interval_s(part, COUNTED, binding=binding) for part in parts)
+    time_s = sum(played.middle_s(part, binding=binding) for part in parts)
     least_s, most_s = (sum(played.interval_s(part, how) for part in parts) for how in (MOST, ONE))
     # None of the machine's interruptions may have come.
     least_s *= played.costs.disturbances.left
@@ -96,9 +96,10 @@ def counted_time(traffic: Traffic) -> CountedTime:
     placements = {}
     for name in PLACEMENTS if len(traffic.machine.nodes) > 1 and parts else ():
         homes = _homes(name, sum(parts[1:], parts[0]), traffic.machine)
-        placements[name] = sum(played.interval_s(part, COUNTED, homes=homes) for part in parts)
+        placements[name] = sum(played.middle_s(part, homes=homes) for part in parts)
     by_part = sorted(binding.items(), key=lambda one: -one[1])
-    held = {name: part / time_s for name, part in by_part}
+    whole_s = sum(binding.values())
+    held = {name: part / whole_s for name, part in by_part}
     return CountedTime(time_s, least_s, most_s, held, placements)
 
 
@@ -108,8 +109,8 @@ class _Part:
     these calls; operations outside of them, where what is executed as one is one; mispredicted
     branches; operations between misses, as far as a core looks ahead. (P, L): mispredicted branches
     that waited for a hit, by level. (n, L - 1): hits by level, the first left out. (n, n): lines
-    read, by home, and by the cache that hands them over; streamed and serial ones of these; written
-    ones.
+    read, by home, and by the cache that hands them over; streamed and serial ones of these, and of
+    the latter, those that a mispredicted branch waited for; written ones.
     """
 
     instructions: Floats
@@ -124,6 +125,7 @@ class _Part:
     handed: Floats
     streamed: Floats
     serial: Floats
+    branched: Floats
     written: Floats
 
     @staticmethod
@@ -144,12 +146,19 @@ class _Part:
             pairs["transfers"],
             pairs["streamed_misses"],
             pairs["serial_misses"],
+            pairs["branch_misses"],
             pairs["write_backs"] + pairs["downgrades"],
         )
 
     def __add__(self, other: _Part) -> _Part:
         mine, others = vars(self), vars(other)
         return _Part(**{name: mine[name] + others[name] for name in mine})
+
+    def reconverged(self) -> _Part:
+        """The same where what follows a mispredicted branch does not wait for it: the wrong path
+        meets the right one, and has fetched all that comes next.
+        """
+        return replace(self, serial=self.serial - self.branched, branched=0.0 * self.branched)
 
     def placed(self, homes: Floats | None) -> _Part:
         """The same with lines of home h on each node in parts ``homes`` (n, n, n): [i, h]."""
@@ -200,6 +209,23 @@ class _Played:
         )
         self.latency_s = np.array([_latencies(n, len(traffic.levels)) for n in self.machine.nodes])
         self.tried_call = traffic.whole.tried_call
+
+    def middle_s(
+        self,
+        part: _Part,
+        *,
+        homes: Floats | None = None,
+        binding: dict[str, float] | None = None,
+    ) -> float:
+        """Counts do not show how much of what comes next processors fetch on the wrong path of a
+        branch (much: Mutlu et al., IEEE Transactions on Computers 54, 2005): the geometric mean of
+        the times with nothing and with all of it.
+        """
+        waits_s = self.interval_s(part, COUNTED, homes=homes, binding=binding)
+        if not part.branched.any():
+            return waits_s
+        meets_s = self.interval_s(part.reconverged(), COUNTED, homes=homes)
+        return float((waits_s * meets_s) ** 0.5)
 
     def interval_s(
         self,
@@ -266,7 +292,8 @@ class _Played:
         flowing = Reads(share, streamed, stream=True)
         steps: tuple[Step, ...]
         if overlap == MOST:
-            steps = (Step(MOST, core_s, hits_s / hit_slots, (flowing, Reads(share, others + serial))),)
+            reads = flowing, Reads(share, others + serial)
+            steps = (Step(MOST, core_s, hits_s / hit_slots, reads),)
         elif overlap == ONE:
             # Each after a walk of the page table, whose entry the last level has.
             walks_s = (others + serial).sum(axis=1) * self.latency_s[:, -1]

@@ -162,6 +162,18 @@ def test_a_chain_waits_for_each_line() -> None:
     assert found.placements["all local"] < found.placements["interleaved"] < 0.2
 
 
+def test_the_wrong_path_fetches_nothing_or_all_of_what_comes_next() -> None:
+    """A million misses, one after the other: 85 ns each; or 11.5 at a time. The mean of both."""
+    lines = {(0, 0): 1_000_000}
+    of = {"memory_reads": lines, "serial_misses": lines}
+    chained = counted_time(traffic(counts({0: 3_000_000}, memory_reads=lines, serial_misses=lines)))
+    free = counted_time(traffic(counts({0: 3_000_000}, memory_reads=lines)))
+    branched = counted_time(traffic(counts({0: 3_000_000}, branch_misses=lines, **of)))
+    assert branched.time_s == pytest.approx((chained.time_s * free.time_s) ** 0.5, rel=1e-3)
+    assert chained.time_s > 5 * free.time_s
+    assert (branched.least_s, branched.most_s) == (chained.least_s, chained.most_s)
+
+
 def test_what_does_not_wait_goes_along_with_what_does() -> None:
     """Of a core's 11.5 misses under way, one is of the chain: two others need no time of theirs
     (else a sixth more), but for what a controller with more to do takes longer."""

@@ -89,6 +89,7 @@ def test_a_mispredicted_branch_waits_for_what_its_block_missed() -> None:
     played.read(0, MIB // 2)  # in the block behind the branch
     assert reads_then_takes(8 * 64) == 1
     assert mispredicted(played.counts()) == before + 3
+    assert played.counts()["branch_misses"] == {(0, 0): 1}
 
 
 def test_a_mispredicted_branch_waits_for_the_farthest_cache_that_its_block_read() -> None:

@@ -111,7 +111,10 @@ class Hierarchy {
     std::size_t block_ended(unsigned cpu, bool mispredicted, unsigned operations) {
         Cpu& of = cpus_[cpu];
         of.executed += operations;
-        if (mispredicted && of.missed) of.missed->serial_misses.add();
+        if (mispredicted && of.missed) {
+            of.missed->serial_misses.add();
+            of.missed->branch_misses.add();
+        }
         const std::size_t farthest = of.missed ? MISSED : of.read_from;
         of.missed = nullptr;
         of.read_from = 0;

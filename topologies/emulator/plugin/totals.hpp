@@ -37,7 +37,8 @@ inline constexpr std::array MATRICES{"reads_user",
                                      "answers",
                                      "streamed_misses",
                                      "serial_misses",
-                                     "home_downgrades"};
+                                     "home_downgrades",
+                                     "branch_misses"};
 
 // Of each processor: what `Executed` and `Hierarchy` have of it.
 inline constexpr std::array BY_PROCESSOR{
@@ -148,6 +149,7 @@ class Totals {
             pair(16, row, node) += lines.write_backs.get();
             pair(20, row, node) += lines.streamed_misses.get();
             pair(21, row, node) += lines.serial_misses.get();
+            pair(23, row, node) += lines.branch_misses.get();
         }
         if (caches)
             for (std::size_t level = 1; level <= levels_; ++level)
