@@ -63,8 +63,9 @@ class Counts:
     cache, column the home. ``probes``, ``answers``: messages of the directory by sender and
     receiver. ``streamed_misses``: of the misses, those of a line next to one that the processor
     looked for lately; ``serial_misses``: of the others, those of an instruction that overwrites
-    what it made its address of, and those that a mispredicted branch waited for (``branch_misses``),
-    so that the next must wait. ``found`` (n, levels): lines found at each level, the last column past the last one;
+    what it made its address of, and those that a mispredicted branch waited for
+    (``branch_misses``), so that the next must wait. ``found`` (n, levels): lines found at each
+    level, the last column past the last one;
     ``regions``: how many the span is made of.
 
     ``executed`` (P,) by name (``BY_PROCESSOR``), if counted: ``instructions``; ``fused``:
