@@ -165,10 +165,10 @@ def test_a_chain_waits_for_each_line() -> None:
 def test_the_wrong_path_fetches_nothing_or_all_of_what_comes_next() -> None:
     """A million misses, one after the other: 85 ns each; or 11.5 at a time. The mean of both."""
     lines = {(0, 0): 1_000_000}
-    of = {"memory_reads": lines, "serial_misses": lines}
     chained = counted_time(traffic(counts({0: 3_000_000}, memory_reads=lines, serial_misses=lines)))
     free = counted_time(traffic(counts({0: 3_000_000}, memory_reads=lines)))
-    branched = counted_time(traffic(counts({0: 3_000_000}, branch_misses=lines, **of)))
+    waiting = counts({0: 3_000_000}, memory_reads=lines, serial_misses=lines, branch_misses=lines)
+    branched = counted_time(traffic(waiting))
     assert branched.time_s == pytest.approx((chained.time_s * free.time_s) ** 0.5, rel=1e-3)
     assert chained.time_s > 5 * free.time_s
     assert (branched.least_s, branched.most_s) == (chained.least_s, chained.most_s)
