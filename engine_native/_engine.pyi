@@ -295,6 +295,14 @@ def chase(block: Block, start_line: int, warm_loads: int) -> Work:
 def random_reads(block: Block, lines: int) -> Work:
     """Independent loads of random lines; ``lines``, a power of two, is how many there are."""
 
+def spaced_reads(block: Block, lines: int, additions: int) -> Work:
+    """The same with 32 or 64 additions between two loads, which wait for nothing either."""
+
+AROUND_ADDITIONS: int
+
+def system_calls() -> Work:
+    """System calls that do nothing."""
+
 class Traffic:
     """What a stream does with each line, and lines read and written at the memory controller."""
 

@@ -82,6 +82,7 @@ class Node:
     memory_energy_J_per_bit: float | None
     write_turnaround: float | None = None
     home_agent_entries: float | None = None
+    system_call_ns: float | None = None
 
     @property
     def threads(self) -> int:

@@ -96,6 +96,7 @@ def _node(
         memory_energy_J_per_bit=si(energy.memory) if energy else None,
         write_turnaround=plain(memory.write_turnaround),
         home_agent_entries=plain(memory.home_agent_entries),
+        system_call_ns=in_ns(kind.system_call),
     )
 
 

@@ -103,7 +103,8 @@ class NodeType(Strict):
     ``outstanding_misses_together``: the same of each core while all cores of the node do so;
     ``streaming_misses``: the same when it streams, with what its prefetchers ask for;
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
-    lookups overlap. ``processor``: what its processors say of themselves; no plane reads it.
+    lookups overlap. ``system_call``: a system call that does nothing, into the kernel and back.
+    ``processor``: what its processors say of themselves; no plane reads it.
     """
 
     processor: ProcessorIdentity | None = None
@@ -115,6 +116,7 @@ class NodeType(Strict):
     outstanding_misses_together: Fact | None = None
     streaming_misses: Fact | None = None
     reorder_window: Fact | None = None
+    system_call: Duration | None = None
     caches: tuple[Cache, ...] = ()
     tlbs: tuple[Tlb, ...] = ()
     memory: Memory

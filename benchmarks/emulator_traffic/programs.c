@@ -112,6 +112,8 @@ int main(int argc, char **argv) {
         if (is(what, "atomic")) add_all(buffer, bytes, 8);
         if (is(what, "random")) read_at_random(buffer, bytes);
         if (is(what, "guess")) branch_at_each(bytes, 0);
+        if (is(what, "call"))
+            for (size_t k = 0; k < bytes >> 10; ++k) getppid();
         if (is(what, "steady")) branch_at_each(bytes, 1);
         if (is(what, "copy")) copy_all(second, buffer, bytes);
         if (is(what, "move")) {  // half of the rounds on either node

@@ -40,4 +40,18 @@ inline void add_side_by_side(std::size_t times) {
     }
 }
 
+/// Registers of `add_in_line`: few, so that none has to lie in memory.
+struct Sums {
+    std::uint64_t a = 0, b = 0, c = 0, d = 0, one = 1;
+};
+
+/// The same to four registers and without a loop, whose own instructions would count with them.
+template <std::size_t kTimes>
+inline __attribute__((always_inline)) void add_in_line(Sums& sums) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kTimes / 4; ++k) {
+        add(sums.a, sums.one), add(sums.b, sums.one), add(sums.c, sums.one), add(sums.d, sums.one);
+    }
+}
+
 }  // namespace numatwin::native

@@ -133,6 +133,16 @@ void register_measure(py::module_& module) {
         [](const Block& block, std::size_t lines) { return Handed{random_reads(block, lines)}; },
         py::arg("block"), py::arg("lines"), py::keep_alive<0, 1>(),
         "Independent loads of random lines; ``lines``, a power of two, is how many there are.");
+    module.def(
+        "spaced_reads",
+        [](const Block& block, std::size_t lines, std::size_t additions) {
+            return Handed{spaced_reads(block, lines, additions)};
+        },
+        py::arg("block"), py::arg("lines"), py::arg("additions"), py::keep_alive<0, 1>(),
+        "The same with 32 or 64 additions between two loads, which wait for nothing either.");
+    module.attr("AROUND_ADDITIONS") = kAroundAdditions;
+    module.def(
+        "system_calls", [] { return Handed{system_calls()}; }, "System calls that do nothing.");
 
     py::enum_<Traffic>(
         module, "Traffic",

@@ -1,6 +1,8 @@
 // The loops of the microbenchmarks that load, exchange and add; streams have a file of their own.
 #include "measure/work.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -46,6 +48,37 @@ const void* follow(const void* at, std::size_t loads) {
     return at;
 }
 
+/// Loads of random lines, none of which waits for another, each after so many additions that wait
+/// for nothing either.
+template <std::size_t kAdditions>
+Work reads_after(const Block& block, std::size_t lines) {
+    if (lines < 2 || !std::has_single_bit(lines) || lines * kLineBytes > block.bytes()) {
+        throw std::invalid_argument(
+            "expected a power of two of lines, two or more, within the block");
+    }
+    const std::byte* data = block.data();
+    // The high bits of a linear congruential generator (Knuth's MMIX) choose the line: one multiply
+    // and one add lie between two loads, which themselves wait for nothing.
+    const int shift = 64 - std::countr_zero(lines);
+    return [=, state = std::uint64_t{1}, count = std::size_t{64}](std::int64_t end_ns) mutable {
+        return until(end_ns, count, kStepsMax, [&](std::size_t loads) {
+            std::uint64_t sum = 0, at = state;  // in registers
+            Sums sums;
+            asm volatile("" : "+r"(sums.one));
+            for (; loads > 0; --loads) {
+                at = at * 6364136223846793005U + 1442695040888963407U;
+                const std::size_t line = at >> shift;
+                std::uint64_t word;
+                std::memcpy(&word, data + line * kLineBytes, sizeof word);
+                sum += word;
+                add_in_line<kAdditions>(sums);
+            }
+            asm volatile("" : "+r"(sum));
+            state = at;
+        });
+    };
+}
+
 }  // namespace
 
 Work chase(const Block& block, std::size_t start_line, std::size_t warm_loads) {
@@ -60,24 +93,20 @@ Work chase(const Block& block, std::size_t start_line, std::size_t warm_loads) {
 }
 
 Work random_reads(const Block& block, std::size_t lines) {
-    if (!std::has_single_bit(lines) || lines * kLineBytes > block.bytes()) {
-        throw std::invalid_argument("expected a power of two of lines, within the block");
-    }
-    const std::byte* data = block.data();
-    // The high bits of a linear congruential generator (Knuth's MMIX) choose the line: one multiply
-    // and one add lie between two loads, which themselves wait for nothing.
-    const int shift = 64 - std::countr_zero(lines);
-    return [=, state = std::uint64_t{1}, count = std::size_t{64}](std::int64_t end_ns) mutable {
-        return until(end_ns, count, kStepsMax, [&](std::size_t loads) {
-            std::uint64_t sum = 0;
-            for (; loads > 0; --loads) {
-                state = state * 6364136223846793005U + 1442695040888963407U;
-                const std::size_t line = shift == 64 ? 0 : state >> shift;
-                std::uint64_t word;
-                std::memcpy(&word, data + line * kLineBytes, sizeof word);
-                sum += word;
-            }
-            asm volatile("" : "+r"(sum));
+    return reads_after<0>(block, lines);
+}
+
+Work spaced_reads(const Block& block, std::size_t lines, std::size_t additions) {
+    if (additions == kFewAdditions) return reads_after<kFewAdditions>(block, lines);
+    if (additions == kManyAdditions) return reads_after<kManyAdditions>(block, lines);
+    throw std::invalid_argument("expected few or many additions");
+}
+
+Work system_calls() {
+    return [count = std::size_t{64}](std::int64_t end_ns) mutable {
+        return until(end_ns, count, kStepsMax, [](std::size_t calls) {
+            // The C library keeps no answer of its own to this one.
+            for (; calls > 0; --calls) getppid();
         });
     };
 }

@@ -20,6 +20,15 @@ Work chase(const Block& block, std::size_t start_line, std::size_t warm_loads);
 /// Amount: lines. Throws std::invalid_argument unless `lines` is a power of two within the block.
 Work random_reads(const Block& block, std::size_t lines);
 
+/// The same with `additions`, kFewAdditions or kManyAdditions, between two loads: of so many, cores
+/// look ahead to fewer loads than they have miss slots. Each writes a register, as most
+/// instructions do. What chooses a line, loads it and closes the loop are kAroundAdditions more.
+inline constexpr std::size_t kFewAdditions = 32, kManyAdditions = 64, kAroundAdditions = 7;
+Work spaced_reads(const Block& block, std::size_t lines, std::size_t additions);
+
+/// System calls that do nothing but into the kernel and back. Amount: calls.
+Work system_calls();
+
 /// What a stream does with each line of its block, and what of it passes the memory controller
 /// where a plain store first reads the line that it writes: "M:N" are lines read and written there.
 enum class Traffic {

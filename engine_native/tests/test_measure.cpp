@@ -157,7 +157,8 @@ TEST(Work, EachDoesSomething) {
     for (const Work& work :
          {random_reads(block, 1 << 10), stream(block, 0, block.bytes(), Traffic::kRead, 0),
           copies(block, other, 64, true), copies(block, other, 1 << 20, false), additions(),
-          stream(block, 0, block.bytes(), Traffic::kTriad, 1000)}) {
+          spaced_reads(block, 1 << 10, kFewAdditions), spaced_reads(block, 1 << 10, kManyAdditions),
+          system_calls(), stream(block, 0, block.bytes(), Traffic::kTriad, 1000)}) {
         const Member member{cpu, work};
         for (const Window& window : run_team({&member, 1}, kShort))
             EXPECT_GT(window.amounts[0], 0.0);
@@ -231,6 +232,8 @@ TEST(Work, RefusesWhatDoesNotFit) {
     const Block block(1 << 16, -1, false), tiny(1024, -1, false);
     EXPECT_THROW(random_reads(block, 1000), std::invalid_argument);
     EXPECT_THROW(random_reads(block, 2048), std::invalid_argument);
+    EXPECT_THROW(spaced_reads(block, 2048, kFewAdditions), std::invalid_argument);
+    EXPECT_THROW(spaced_reads(block, 1024, kFewAdditions + 8), std::invalid_argument);
     EXPECT_THROW(stream(block, 64, block.bytes(), Traffic::kRead, 0), std::invalid_argument);
     EXPECT_THROW(stream(block, 8, 8192, Traffic::kRead, 0), std::invalid_argument);
     EXPECT_THROW(stream(tiny, 0, tiny.bytes(), Traffic::kRead, 0), std::invalid_argument);

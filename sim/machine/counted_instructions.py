@@ -1,6 +1,7 @@
-"""Cycles of a counted program's instructions and mispredicted branches: bounds, and a middle.
+"""Times of a counted program's instructions, branches and system calls: bounds, and a middle.
 
-Mispredicted branches are counted apart, so instructions per cycle are those without them.
+Mispredicted branches are counted apart, so instructions per cycle are those without them; a
+comparison and the branch behind it are one, as processors execute them as one.
 """
 
 from __future__ import annotations
@@ -15,3 +16,9 @@ IPC_MIDDLE = (IPC_LEAST * IPC_MOST) ** 0.5
 # 19h); 12 to 18, mostly 16 (for Family 17h); 15 to 20 (Intel, Optimization Reference Manual).
 MISPREDICTION_CYCLES = 15.0
 MISPREDICTION_CYCLES_LEAST, MISPREDICTION_CYCLES_MOST = 11.0, 20.0
+
+# A system call that does nothing, where a machine file does not state it. Estimate, not verified:
+# 40 ns on a core without mitigations of side channels, some hundreds with all of them; the
+# geometric mean of both ends.
+SYSTEM_CALL_NS_LEAST, SYSTEM_CALL_NS_MOST = 40.0, 500.0
+SYSTEM_CALL_NS = (SYSTEM_CALL_NS_LEAST * SYSTEM_CALL_NS_MOST) ** 0.5

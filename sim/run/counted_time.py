@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...topologies.emulator.traffic import Counts, Traffic
-from ...topologies.machine import Machine
+from ...topologies.machine import Machine, Node
 from ..kernel.sums import group_sums
 from ..machine.costs import CostModel, Floats, Ints
 from ..machine.counted_instructions import (
@@ -24,6 +24,9 @@ from ..machine.counted_instructions import (
     MISPREDICTION_CYCLES,
     MISPREDICTION_CYCLES_LEAST,
     MISPREDICTION_CYCLES_MOST,
+    SYSTEM_CALL_NS,
+    SYSTEM_CALL_NS_LEAST,
+    SYSTEM_CALL_NS_MOST,
 )
 from ..machine.defaults import ASSUMED_IPC
 from ..machine.demands import Demand, Reads, Step
@@ -44,6 +47,8 @@ BRANCH_CYCLES = {
     MOST: MISPREDICTION_CYCLES_LEAST,
     ONE: MISPREDICTION_CYCLES_MOST,
 }
+CALL_NS = {COUNTED: SYSTEM_CALL_NS, MOST: SYSTEM_CALL_NS_LEAST, ONE: SYSTEM_CALL_NS_MOST}
+CALLS = "calls"
 PLACEMENTS = {
     "all local": "each node's misses go to its own memory: no placement does better",
     "interleaved": "misses spread over all memory",
@@ -82,53 +87,78 @@ def counted_time(traffic: Traffic) -> CountedTime:
     played = _Played(traffic)
     parts = _merged(traffic.intervals)
     binding: dict[str, float] = {}
-    time_s = sum(played.interval_s(part, COUNTED, binding=binding) for part in parts)
+    time_s = sum(played.middle_s(part, binding=binding) for part in parts)
     least_s, most_s = (sum(played.interval_s(part, how) for part in parts) for how in (MOST, ONE))
+    # None of the machine's interruptions may have come.
+    least_s *= played.costs.disturbances.left
     # The bounds hold what is between them, also where a queue is met in another order.
     least_s, most_s = min(least_s, time_s), max(most_s, time_s)
     placements = {}
     for name in PLACEMENTS if len(traffic.machine.nodes) > 1 and parts else ():
         homes = _homes(name, sum(parts[1:], parts[0]), traffic.machine)
-        placements[name] = sum(played.interval_s(part, COUNTED, homes=homes) for part in parts)
+        placements[name] = sum(played.middle_s(part, homes=homes) for part in parts)
     by_part = sorted(binding.items(), key=lambda bound: -bound[1])
-    held = {name: part / time_s for name, part in by_part}
+    whole_s = sum(binding.values())
+    held = {name: part / whole_s for name, part in by_part}
     return CountedTime(time_s, least_s, most_s, held, placements)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Counts that the model needs: (P,) instructions and mispredicted branches; (n, L) hits by
-    level, the first left out;
-    (n, n) lines read, by home, and by the cache that hands them over; streamed and serial ones of
-    these; written ones.
+    """Counts that the model needs. (P,): instructions, in all and of the kernel for system calls;
+    these calls; operations outside of them, where what is executed as one is one; mispredicted
+    branches; operations between misses, as far as a core looks ahead. (P, L): mispredicted branches
+    that waited for a hit, by level. (n, L - 1): hits by level, the first left out. (n, n): lines
+    read, by home, and by the cache that hands them over; streamed and serial ones of these, and of
+    the latter, those that a mispredicted branch waited for; written ones.
     """
 
     instructions: Floats
+    call_instructions: Floats
+    calls: Floats
+    operations: Floats
     mispredictions: Floats
+    looked_ahead: Floats
+    waits: Floats
     hits: Floats
     read: Floats
     handed: Floats
     streamed: Floats
     serial: Floats
+    branched: Floats
     written: Floats
 
     @staticmethod
     def of(counts: Counts) -> _Part:
         pairs = {name: pair.astype(np.float64) for name, pair in counts.pairs.items()}
+        executed = {name: count.astype(np.float64) for name, count in counts.executed.items()}
+        in_calls = executed["call_instructions"]
         return _Part(
-            counts.instructions.astype(np.float64),
-            counts.mispredictions.astype(np.float64),
+            executed["instructions"],
+            in_calls,
+            executed["calls"],
+            executed["instructions"] - in_calls - executed["fused"],
+            executed["mispredictions"],
+            executed["looked_ahead"],
+            counts.waits.astype(np.float64),
             counts.found[:, 1:-1].astype(np.float64),
             pairs["memory_reads"],
             pairs["transfers"],
             pairs["streamed_misses"],
             pairs["serial_misses"],
+            pairs["branch_misses"],
             pairs["write_backs"] + pairs["downgrades"],
         )
 
     def __add__(self, other: _Part) -> _Part:
         mine, others = vars(self), vars(other)
         return _Part(**{name: mine[name] + others[name] for name in mine})
+
+    def reconverged(self) -> _Part:
+        """The same where what follows a mispredicted branch does not wait for it: the wrong path
+        meets the right one, and has fetched all that comes next.
+        """
+        return replace(self, serial=self.serial - self.branched, branched=0.0 * self.branched)
 
     def placed(self, homes: Floats | None) -> _Part:
         """The same with lines of home h on each node in parts ``homes`` (n, n, n): [i, h]."""
@@ -177,18 +207,25 @@ class _Played:
         self.cycles_per_s = self.costs.instructions_per_s / np.where(
             np.isnan(self.ipc), float(ASSUMED_IPC), self.ipc
         )
-        # Of the levels after the first; 0 where a node's caches are not those that were simulated.
-        self.hit_latency_s = np.array(
-            [
-                [
-                    (cache.latency_ns or 0.0) * 1e-9
-                    for cache in node.caches[-len(traffic.levels) + 1 :]
-                ]
-                if len(node.caches) >= len(traffic.levels) - 1
-                else [0.0] * (len(traffic.levels) - 1)
-                for node in self.machine.nodes
-            ]
-        )
+        self.latency_s = np.array([_latencies(n, len(traffic.levels)) for n in self.machine.nodes])
+        self.tried_call = traffic.whole.tried_call
+
+    def middle_s(
+        self,
+        part: _Part,
+        *,
+        homes: Floats | None = None,
+        binding: dict[str, float] | None = None,
+    ) -> float:
+        """Counts do not show how much of what comes next processors fetch on the wrong path of a
+        branch (much: Mutlu et al., IEEE Transactions on Computers 54, 2005): the geometric mean of
+        the times with nothing and with all of it.
+        """
+        waits_s = self.interval_s(part, COUNTED, homes=homes, binding=binding)
+        if not part.branched.any():
+            return waits_s
+        meets_s = self.interval_s(part.reconverged(), COUNTED, homes=homes)
+        return float((waits_s * meets_s) ** 0.5)
 
     def interval_s(
         self,
@@ -228,10 +265,15 @@ class _Played:
         share = np.where(
             works[self.core_node], executed / np.maximum(of_node[self.core_node], 1.0), 0.0
         )
-        cycles = of_node / self._ipc(overlap) + BRANCH_CYCLES[overlap] * group_sums(
-            self.core_node, group_sums(self.core, part.mispredictions, len(self.core_node)), n
-        )
-        core_s = share * (cycles / self.cycles_per_s)[self.core_node]
+        operations, mispredictions = map(self._on_nodes, (part.operations, part.mispredictions))
+        cycles = operations / self._ipc(overlap) + BRANCH_CYCLES[overlap] * mispredictions
+        waits = np.zeros_like(self.latency_s)
+        if overlap != MOST:
+            waits = np.stack([self._on_nodes(level) for level in part.waits.T], axis=1)
+        executes_s = cycles / self.cycles_per_s + (waits * self.latency_s).sum(axis=1)
+        core_s = share * executes_s[self.core_node]
+        calls_s = share * self._calls_s(part, overlap)[self.core_node]
+        hits = np.maximum(part.hits - waits[:, 1:], 0.0)
         misses = np.maximum((part.read + part.handed).sum(axis=1), 1.0)
         lines = part.read + part.handed
         streamed, serial = (
@@ -239,18 +281,22 @@ class _Played:
             for one in (part.streamed, part.serial)
         )
         others = np.maximum(lines - streamed - serial, 0.0)
-        between = float(part.instructions.sum() / max((others + serial).sum(), 1.0))
+        between = float(part.looked_ahead.sum() / max((others + serial).sum(), 1.0))
+        between = max(between, 1.0)
         instructions = 1.0 / ALWAYS_ENOUGH if overlap == MOST else between
         slots = self._slots(instructions)[self.core_node]
-        hits_s = share * (part.hits * self.hit_latency_s).sum(axis=1)[self.core_node]
+        # A hit is over before the window is full.
+        hit_slots = self._slots(1.0 / ALWAYS_ENOUGH)[self.core_node]
+        hits_s = share * (hits * self.latency_s[:, 1:]).sum(axis=1)[self.core_node]
         none = np.zeros_like(share)
         flowing = Reads(share, streamed, stream=True)
         steps: tuple[Step, ...]
         if overlap == MOST:
-            steps = (Step(MOST, core_s, hits_s / slots, (flowing, Reads(share, others + serial))),)
+            reads = flowing, Reads(share, others + serial)
+            steps = (Step(MOST, core_s, hits_s / hit_slots, reads),)
         elif overlap == ONE:
             # Each after a walk of the page table, whose entry the last level has.
-            walks_s = (others + serial).sum(axis=1) * self.hit_latency_s[:, -1]
+            walks_s = (others + serial).sum(axis=1) * self.latency_s[:, -1]
             waits_s = hits_s + share * walks_s[self.core_node]
             steps = (
                 Step(MOST, core_s, none, (flowing,)),
@@ -263,17 +309,38 @@ class _Played:
             along = others * (with_it / np.maximum(others.sum(axis=1), 1.0))[:, None]
             held = slots * (waited / np.maximum(waited + with_it, 1.0))[self.core_node]
             steps = (
-                Step(MOST, core_s, hits_s / slots, (flowing, Reads(share, others - along))),
+                Step(MOST, core_s, hits_s / hit_slots, (flowing, Reads(share, others - along))),
                 Step(ONE, none, none, (Reads(share, serial + along),), np.maximum(held, 1.0)),
             )
         demand = Demand(
             flow_of=flow_of,
-            steps=steps,
+            steps=(*steps, Step(CALLS, calls_s, none, ())),
             writes=(Reads(share, part.written),),
             batch=ALWAYS_ENOUGH,
             miss_instructions=instructions,
         )
         return self.solver.solve(demand, tolerance=TOLERANCE)
+
+    def _on_nodes(self, of: Floats) -> Floats:
+        """(n,) sums of what is counted by processor (P,)."""
+        of_core = group_sums(self.core, of, len(self.core_node))
+        return group_sums(self.core_node, of_core, len(self.machine.nodes))
+
+    def _calls_s(self, part: _Part, overlap: str) -> Floats:
+        """(n,) time of system calls. All of the kernel's instructions take as long as those of a
+        call that does nothing; at least, this one takes its time, and the others are executed as
+        fast as any.
+        """
+        calls, instructions = map(self._on_nodes, (part.calls, part.call_instructions))
+        own_ns = [node.system_call_ns or CALL_NS[overlap] for node in self.machine.nodes]
+        own_s = np.array(own_ns) * 1e-9
+        rate = self._ipc(overlap) * self.cycles_per_s
+        if not self.tried_call:
+            return np.asarray(instructions / rate)
+        if overlap == MOST:
+            beyond = np.maximum(instructions - calls * self.tried_call, 0.0)
+            return np.asarray(calls * own_s + beyond / rate)
+        return np.asarray(instructions * own_s / self.tried_call)
 
     def _slots(self, instructions: float) -> Floats:
         """(n,) misses that a core has under way, one for so many instructions."""
@@ -303,6 +370,14 @@ class _Played:
             busy = rates.use[columns.cores][core] >= rates.use[columns.misses][core]
             what = "instructions" if busy else "waiting for lines"
         return f"{what} on node {node}"
+
+
+def _latencies(node: Node, levels: int) -> list[float]:
+    """Of a hit in each played level, in s; 0 where a node's caches are not those, or not known."""
+    if len(node.caches) < levels - 1:
+        return [0.0] * levels
+    known = [(cache.latency_ns or 0.0) * 1e-9 for cache in node.caches[-levels:]]
+    return [0.0] * (levels - len(known)) + known
 
 
 def _cores(cpu_node: Ints, machine: Machine) -> tuple[Ints, Ints]:

@@ -334,6 +334,7 @@ DESCRIPTIVE = {
     "MemorySideCache": "Listed and drawn: no model has memory-side caches, see docs/model.md",
     "NodeGroup.cpus": "Which CPUs of a host a node is: for measuring and real runs",
     "NodeGroup.group_size": "Drawn together; snoop domains by group have a case of their own",
+    "NodeType.system_call": "For times of commands that were counted in the emulator",
     "NodeType.source": "Where a fact is from",
     "Parameters": "What a measurement was made with",
     "Phase.name": "A name",

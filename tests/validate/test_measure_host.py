@@ -111,6 +111,17 @@ def test_bandwidth_is_of_so_many_threads(quick: Result, of: Of) -> None:
     assert of("read-bandwidth")[0].parameters.threads == 1
 
 
+def test_the_reorder_window_is_that_of_a_core(of: Of) -> None:
+    """From the smallest of this century to twice the largest."""
+    (window,) = values(of("reorder_window"))
+    assert 16 < window < 1024
+
+
+def test_a_system_call_takes_longer_than_a_function(of: Of) -> None:
+    (call_s,) = values(of("system_call"))
+    assert 10e-9 < call_s < 100e-6
+
+
 def test_outstanding_misses_are_those_of_a_core(of: Of) -> None:
     (misses,) = values(of("outstanding_misses"))
     assert 1 <= misses <= 256
@@ -198,6 +209,8 @@ def test_machine_file_holds_it_and_reads_back(quick: Result, of: Of, tmp_path: P
     assert set(quick.warnings) <= set(machine.description.warnings)
     node = machine.nodes[0]
     assert node.outstanding_misses == of("outstanding_misses")[0].value.value
+    assert node.reorder_window == of("reorder_window")[0].value.value
+    assert node.system_call_ns == pytest.approx(of("system_call")[0].value.value * 1e9)
     assert node.cache(1) is not None
     local = of("memory.latency", node=node.id, home=node.id)
     if len(machine.nodes) == 1:

@@ -153,6 +153,9 @@ def plugin_settings(
     owned = int(rules is not None and bool(rules.owned))
     lines += [f"coherent {int(coherent)}", f"owned {owned}"]
     lines += [f"exclusive {int(caches.exclusive)}", f"interval {interval}"]
+    windows = [guest.machine.nodes[node].reorder_window for node in set(caches.cpu_node)]
+    if windows and None not in windows:
+        lines.append(f"window {round(min(filter(None, windows)))}")
     lines += [f"user_only {int(user_only)}"]
     lines += [f"out {out}", ""]
     return "\n".join(lines)

@@ -35,8 +35,17 @@ MATRICES = (
     "streamed_misses",
     "serial_misses",
     "home_downgrades",
+    "branch_misses",
 )
-BY_PROCESSOR = ("instructions", "mispredictions")
+BY_PROCESSOR = (
+    "instructions",
+    "fused",
+    "mispredictions",
+    "calls",
+    "call_instructions",
+    "interruptions",
+    "looked_ahead",
+)
 # Counts are taken while other processors run: each may be within an access.
 IN_FLIGHT_PER_PROCESSOR = 4
 _HEAD = "numatwin-traffic 1"
@@ -54,18 +63,28 @@ class Counts:
     cache, column the home. ``probes``, ``answers``: messages of the directory by sender and
     receiver. ``streamed_misses``: of the misses, those of a line next to one that the processor
     looked for lately; ``serial_misses``: of the others, those of an instruction that overwrites
-    what it made its address of, and those that a mispredicted branch waited for, so that the next
-    must wait. ``found`` (n, levels): lines found at each level, the last column past the last one;
-    ``regions``: how many the span is made of. ``instructions``, ``mispredictions`` (P,): of each
-    processor, the latter of branches, if counted.
+    what it made its address of, and those that a mispredicted branch waited for
+    (``branch_misses``), so that the next must wait. ``found`` (n, levels): lines found at each
+    level, the last column past the last one;
+    ``regions``: how many the span is made of.
+
+    ``executed`` (P,) by name (``BY_PROCESSOR``), if counted: ``instructions``; ``fused``:
+    comparisons that are executed as one with the branch behind them; ``mispredictions`` of
+    branches; ``calls`` of the system, and the kernel's ``call_instructions`` for them;
+    ``interruptions`` of programs by the kernel, for interrupts or faults; ``looked_ahead``:
+    operations from each miss that no prefetcher foresees to the next, as far as the reorder window
+    reaches. ``waits`` (P, levels): mispredicted branches by the farthest cache that their block
+    read from. ``tried_call``: instructions of the kernel for a system call that does nothing, 0
+    where none was tried.
     """
 
     pairs: Mapping[str, Ints]
     found: Ints
     unknown: int = 0
     regions: int = 0
-    instructions: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    mispredictions: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    executed: Mapping[str, Ints] = field(default_factory=dict)
+    waits: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    tried_call: int = 0
 
     def total(self, name: str) -> Ints:
         """(n, n) of users and kernel together: ``reads``, ``writes``, ``read_misses`` …"""
@@ -244,13 +263,16 @@ def read_counts(path: Path, nodes: int, levels: int, processors: int) -> dict[st
             pairs = {each: np.zeros((nodes, nodes), dtype=np.int64) for each in MATRICES}
             found = np.zeros((nodes, levels + 1), dtype=np.int64)
             current = f"interval {column}" if row == "interval" else row
-            by_processor = {each: np.zeros(processors, dtype=np.int64) for each in BY_PROCESSOR}
+            executed = {each: np.zeros(processors, dtype=np.int64) for each in BY_PROCESSOR}
+            waits = np.zeros((processors, levels), dtype=np.int64)
             regions = int(column) if row == "regions" else 0
-            spans[current] = Counts(
-                pairs, found, 0, regions, *(by_processor[each] for each in BY_PROCESSOR)
-            )
+            spans[current] = Counts(pairs, found, 0, regions, executed, waits)
         elif name in BY_PROCESSOR:
-            by_processor[name][int(row)] = int(count[0])
+            executed[name][int(row)] = int(count[0])
+        elif name == "waits":
+            waits[int(row), int(column)] = int(count[0])
+        elif name == "tried_call":
+            spans[current] = replace(spans[current], tried_call=int(count[0]))
         elif name == "found":
             found[int(row), int(column)] = int(count[0])
         elif name == "crossings":

@@ -2,7 +2,8 @@
 
 While one of several workers stands still, commands for it pile up, and it takes far longer than the
 interruption until they are worked off: a part of the tail of latencies comes from there. These are
-timers, their handlers, exits to the hypervisor.
+timers, their handlers, exits to the hypervisor. And how long a program's own way into the kernel
+and back takes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ METHOD = "looks at the clock, on two CPUs at once, that came late by {}"
 # By length, in ns. Shorter than the first is a cache miss, longer than the last another program's
 # turn on the CPU, which pays for no model of it (docs/model.md).
 KINDS = {"short": (1_000, 5_000), "middle": (5_000, 30_000), "long": (30_000, 100_000)}
+SYSTEM_CALL = "getppid, over and over on one CPU"
 CPUS = 2
 SECONDS, QUICK_SECONDS, ROUNDS = 0.5, 0.1, 3
 # What was not seen may still come now and then: so many were met in the time watched.
@@ -29,9 +31,11 @@ NONE_SEEN = 0.5
 
 def measure(bench: Bench) -> Iterator[float]:
     """Lengths of interruptions, and from one to the next, by kind."""
-    from ...engine_native._engine import gaps
+    from ...engine_native._engine import gaps, system_calls
 
     cpus = bench.layout.starts[0].cores[:CPUS]
+    calls = bench.run([(cpus[0], system_calls())], limit_s=0.1).ns_each()
+    bench.add("system_call", calls, "time", SYSTEM_CALL, node=bench.layout.starts[0].id)
     seconds = QUICK_SECONDS if bench.effort.quick else SECONDS
     found: list[Floats] = []
     for at in range(ROUNDS):

@@ -12,8 +12,13 @@ from .samples import Samples
 
 CHASE = "dependent loads along a random cycle of lines, in huge pages"
 SMALL_CHASE = "dependent loads along a random cycle of lines, in small pages"
+AHEAD = (
+    "independent loads of random lines with additions in between (rate), times the latency of "
+    "dependent ones and the instructions from one to the next; the most of {} and {} additions"
+)
 RANDOM = "independent loads of random lines (rate), times the latency of dependent ones"
 SMALL_PAGE_BYTES = 4096
+ADDITIONS = (32, 64)  # that the engine has loops for
 # Others may use a cache or the memory in the middle of a round: that is no fact of the machine.
 ROUNDS, ROUNDS_PAIRS_MAX = 3, 4
 BEST = f"{CHASE}; the best of {ROUNDS} rounds"
@@ -151,6 +156,7 @@ def _outstanding(bench: Bench, start: NodeLayout, home: NodeLayout) -> None:
               size=size, **_at(start, home))  # fmt: skip
     bench.add("outstanding_misses", lines_under_way, "count", RANDOM,
               size=size, **_at(start, home))  # fmt: skip
+    _window(bench, start, home, lines, latency)
     if len(start.cores) > 1:
         members = [(cpu, random_reads(arena, lines)) for cpu in start.cores]
         each = bench.run(members, limit_s=0.5).rates().scaled(1.0 / len(members))
@@ -158,6 +164,25 @@ def _outstanding(bench: Bench, start: NodeLayout, home: NodeLayout) -> None:
         bench.add("outstanding_misses_together", replace(shared, noisy=each.noisy or latency.noisy),
                   "count", f"{RANDOM}; all cores of the node at once, each", size=size,
                   **_at(start, home))  # fmt: skip
+
+
+def _window(
+    bench: Bench, start: NodeLayout, home: NodeLayout, lines: int, latency: Samples
+) -> None:
+    """Instructions that a core has under way behind a load, by Little's law. Where so few lie
+    between two loads that its miss slots end first, it seems to look less far ahead.
+    """
+    from ...engine_native._engine import AROUND_ADDITIONS, spaced_reads
+
+    found = []
+    for additions in ADDITIONS:
+        work = spaced_reads(bench.arena(home), lines, additions)
+        rates = bench.run([(start.cores[0], work)], limit_s=0.3).rates()
+        ahead = rates.scaled(latency.median * 1e-9 * (additions + AROUND_ADDITIONS))
+        found.append(replace(ahead, noisy=rates.noisy or latency.noisy))
+    farthest = max(found, key=lambda samples: samples.median)
+    bench.add("reorder_window", farthest, "count", AHEAD.format(*ADDITIONS),
+              size=lines * LINE_BYTES, **_at(start, home))  # fmt: skip
 
 
 def _check_levels(bench: Bench) -> None:

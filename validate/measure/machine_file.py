@@ -22,7 +22,10 @@ from .session import Result
 
 # A loaded-latency curve that ends below this share of the memory's bandwidth does not show the end.
 LOAD_REACHED_MIN = 0.8
-_NODE_FACTS = ("outstanding_misses", "outstanding_misses_together", "streaming_misses")
+_NODE_FACTS = (
+    *("outstanding_misses", "outstanding_misses_together"),
+    *("streaming_misses", "reorder_window"),
+)
 
 
 def measured_description(result: Result) -> MachineDescription:
@@ -92,6 +95,8 @@ class _Writer:
             for fact in _NODE_FACTS:
                 if found := self._found(fact):
                     changes[fact] = self._fact(found[-1])
+            if found := self._found("system_call"):
+                changes["system_call"] = self._quantity(found)
             if self.result.clock_Hz is not None:
                 clock = self.result.clock_Hz
                 changes["clock"] = Quantity(

@@ -41,11 +41,11 @@ void stream(void* played, unsigned cpu, std::uint64_t address, std::uint64_t cou
         access_once(played, cpu, address + at * stride, 8, write);
 }
 
-// A block of so many instructions begins; `ending` as in Block.
+// A block of so many instructions begins; `ending` and `fused` as in Block.
 void begin_block(void* played, unsigned cpu, std::uint64_t begin, std::uint64_t end,
-                 unsigned instructions, unsigned ending) {
+                 unsigned instructions, unsigned ending, bool fused) {
     static_cast<Played*>(played)->processors.executed(
-        cpu, {begin, end, instructions, static_cast<Block::Ending>(ending)}, 1);
+        cpu, {begin, end, instructions, static_cast<Block::Ending>(ending), fused}, 1);
 }
 
 // All processors at once, each on a thread of its own: `count` accesses to the first `lines` lines

@@ -35,6 +35,7 @@ class Shape:
     exclusive: bool = False
     node_mib: int = 1
     instructions: bool = False
+    window: int | None = None
 
     @property
     def cpus(self) -> int:
@@ -63,6 +64,7 @@ class Shape:
         lines.append(f"snoop_domain {' '.join(map(str, domains))}")
         lines += [f"coherent {int(self.coherent)}", f"owned {int(self.owned)}"]
         lines += [f"exclusive {int(self.exclusive)}", f"interval {int(self.instructions)}"]
+        lines += [] if self.window is None else [f"window {self.window}"]
         lines += ["out -", ""]
         return "\n".join(lines)
 
@@ -91,6 +93,7 @@ def _library() -> ctypes.CDLL:
     ]
     library.stream.argtypes = [ctypes.c_void_p, ctypes.c_uint, u64, u64, u64, ctypes.c_bool]
     library.begin_block.argtypes = [ctypes.c_void_p, ctypes.c_uint, u64, u64, *[ctypes.c_uint] * 2]
+    library.begin_block.argtypes += [ctypes.c_bool]
     library.storm.argtypes = [ctypes.c_void_p, u64, u64, u64]
     library.write_totals.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     return library
@@ -126,9 +129,18 @@ class Played:
         """``count`` accesses of 8 B, ``stride`` bytes from one to the next."""
         _library().stream(self._handle, cpu, address, count, stride, write)
 
-    def block(self, cpu: int, begin: int, end: int, ending: int = 0) -> None:
-        """A block of two instructions begins; ``ending``: 1 a branch, 2 an indirect jump."""
-        _library().begin_block(self._handle, cpu, begin, end, 2, ending)
+    def block(
+        self,
+        cpu: int,
+        begin: int,
+        end: int,
+        ending: int = 0,
+        *,
+        instructions: int = 2,
+        fused: bool = False,
+    ) -> None:
+        """A block begins; ``ending``: 1 a branch, 2 an indirect jump, 3 a system call."""
+        _library().begin_block(self._handle, cpu, begin, end, instructions, ending, fused)
 
     def storm(self, count: int, lines: int, seed: int) -> None:
         """``count`` accesses of each processor at the same time, to so many lines of each node."""

@@ -89,3 +89,33 @@ def test_a_mispredicted_branch_waits_for_what_its_block_missed() -> None:
     played.read(0, MIB // 2)  # in the block behind the branch
     assert reads_then_takes(8 * 64) == 1
     assert mispredicted(played.counts()) == before + 3
+    assert played.counts()["branch_misses"] == {(0, 0): 1}
+
+
+def test_a_mispredicted_branch_waits_for_the_farthest_cache_that_its_block_read() -> None:
+    """The first level has 4 sets of 2 lines, the second 16 of 4.
+
+    | block | reads                              | its branch   | waits for |
+    | loop  | line 8, found in the first         | taken, wrong | level 0   |
+    | loop  | line 8, found in the second, and 9 | taken, wrong | level 1   |
+    | loop  | nothing                            | taken, wrong | nothing   |
+    | loop  | line 8                             | not taken    | nothing   |
+    | loop  | line 100, missed                   | taken, wrong | memory    |
+    """
+    played = Played(SHAPE)
+    branches(played, [False] * 100)
+
+    def waits(*lines: int, taken: bool = True) -> dict[tuple[int, int], int]:
+        played.block(0, LOOP, BEHIND, CONDITIONAL)
+        played.read(0, *(64 * line for line in lines))
+        played.block(0, ELSEWHERE if taken else BEHIND, ELSEWHERE + 4)
+        return played.counts().get("waits", {})
+
+    played.read(0, 64 * 8)
+    assert waits(8) == {(0, 0): 1}
+    played.read(0, *(64 * line for line in (12, 16, 20, 9)))  # 8 leaves the first level
+    assert waits(8, 9) == {(0, 0): 1, (0, 1): 1}
+    assert waits() == waits(8, taken=False) == {(0, 0): 1, (0, 1): 1}
+    before = mispredicted(played.counts())
+    assert waits(100) == {(0, 0): 1, (0, 1): 1}
+    assert mispredicted(played.counts()) == before + 1

@@ -157,7 +157,8 @@ def test_branches_are_mispredicted_where_chance_decides(programs: Path) -> None:
         )
         assert found.traffic.regions is not None
         counts = found.traffic.regions
-        return int(counts.instructions.sum()), int(counts.mispredictions.sum())
+        executed = counts.executed
+        return int(executed["instructions"].sum()), int(executed["mispredictions"].sum())
 
     words = MIB // 8
     instructions, wrong = mispredicted("guess")
@@ -166,6 +167,26 @@ def test_branches_are_mispredicted_where_chance_decides(programs: Path) -> None:
     instructions, wrong = mispredicted("steady")
     assert instructions == pytest.approx(8 * words, rel=0.1)
     assert wrong < words / 100
+
+
+def test_system_calls_and_fused_instructions_of_known_programs(programs: Path) -> None:
+    """2 × 1024 calls that do nothing, each as many instructions of the kernel as when one was
+    tried, but for interrupts; 128 Ki words in a loop of four instructions, the last two one."""
+    found = {}
+    for what in ("call", "read"):
+        command = [str(programs), what, "0", "0", "1", "2" if what == "call" else "1"]
+        run = run_counted(
+            small("opteron-4n", nodes=2), command, Counting(interval=10_000_000), time_limit_s=300.0
+        )
+        assert run.traffic.regions is not None
+        found[what] = {name: int(of.sum()) for name, of in run.traffic.regions.executed.items()}
+        tried = run.traffic.whole.tried_call
+    assert found["call"]["calls"] == 2048
+    assert 50 < tried < 2000
+    assert 1.0 <= found["call"]["call_instructions"] / (2048 * tried) < 1.2
+    assert found["read"]["calls"] == 0
+    words = MIB // 8
+    assert words <= found["read"]["fused"] < 1.1 * words
 
 
 @pytest.mark.sweep

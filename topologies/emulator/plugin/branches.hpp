@@ -10,11 +10,16 @@ namespace numatwin {
 // Instructions that are executed one after the other, up to a branch. Returns are no branches here:
 // processors keep a stack of where they go.
 struct Block {
-    enum Ending : std::uint8_t { OTHER, CONDITIONAL, INDIRECT };
+    enum Ending : std::uint8_t { OTHER, CONDITIONAL, INDIRECT, SYSTEM_CALL };
 
     std::uint64_t begin = 0, end = 0;  // addresses: of the first instruction, behind the last
     unsigned instructions = 0;
     Ending ending = OTHER;
+    bool fused = false;  // a comparison and the branch behind it, which processors execute as one
+
+    // What the kernel executes lies in the upper half of the addresses.
+    bool of_kernel() const { return begin >> 63; }
+    unsigned operations() const { return instructions - fused; }
 };
 
 // Two predictors of whether a branch is taken, counters by its address and by that and the branches

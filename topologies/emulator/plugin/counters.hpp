@@ -34,6 +34,7 @@ struct alignas(64) LineCounts {
     Count streamed_misses;  // of these, those of the line after one that was looked for lately
     Count serial_misses;    // reads by an instruction that overwrites what it found the address by,
                             // or that a mispredicted branch waited for
+    Count branch_misses;    // of these, the latter
     Count memory_reads;     // lines that came from this home's memory
     Count transfers;        // modified lines that came from this node's caches
     Count upgrades;         // shared lines made its own, by home

@@ -158,6 +158,7 @@ void Hierarchy::find_below(unsigned cpu, Line line, bool write, std::size_t slot
     std::size_t level = 1;
     while (level < last_ && private_cache(level, cpu).find(line) == CacheSets::NONE) ++level;
     cpus_[cpu].found_at[level].add();
+    if (!write) cpus_[cpu].read_from = std::max(cpus_[cpu].read_from, level);
     if (level == last_) domain.cache.touch(slot);
     if (write)
         make_own(cpu, line, slot, row);
@@ -170,12 +171,17 @@ void Hierarchy::count_miss(unsigned cpu, Line line, bool write, Mode mode, bool 
     LineCounts& counted = cpus_[cpu].lines[home(line)];
     cpus_[cpu].found_at[last_ + 1].add();
     (write ? counted.write_misses : counted.read_misses)[mode].add();
-    if (streamed)
+    if (streamed) {
         counted.streamed_misses.add();
-    else if (cpus_[cpu].serial)
+        return;
+    }
+    Cpu& of = cpus_[cpu];
+    of.looked_ahead.add(std::min(of.executed - of.last_miss, shape_.window));
+    of.last_miss = of.executed;
+    if (of.serial)
         counted.serial_misses.add();
     else if (!write)
-        cpus_[cpu].missed = &counted;
+        of.missed = &counted;
 }
 
 // Brings a line into an empty slot of the last level.

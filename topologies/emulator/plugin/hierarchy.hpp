@@ -67,6 +67,7 @@ struct HierarchyShape {
     bool coherent = true;
     bool owned = false;
     bool exclusive = false;  // the last level and the private ones above it share what they hold
+    std::uint64_t window = ~std::uint64_t{0};  // operations that a core looks ahead
 };
 
 class Hierarchy {
@@ -101,11 +102,23 @@ class Hierarchy {
         return miss(cpu, line, write, mode);
     }
 
-    // The branch behind what `cpu` has just executed is known. Where it was mispredicted, and its
-    // block missed a line, it most likely waited for that one, and what came next could not begin.
-    void block_ended(unsigned cpu, bool mispredicted) {
-        if (mispredicted && cpus_[cpu].missed) cpus_[cpu].missed->serial_misses.add();
-        cpus_[cpu].missed = nullptr;
+    static constexpr std::size_t MISSED = ~std::size_t{0};
+
+    // The branch behind what `cpu` has just executed is known, and so many operations begin. Where
+    // it was mispredicted, and its block missed a line, it most likely waited for that one, and
+    // what came next could not begin. Returns the farthest level that the block read from, MISSED
+    // where that is none.
+    std::size_t block_ended(unsigned cpu, bool mispredicted, unsigned operations) {
+        Cpu& of = cpus_[cpu];
+        of.executed += operations;
+        if (mispredicted && of.missed) {
+            of.missed->serial_misses.add();
+            of.missed->branch_misses.add();
+        }
+        const std::size_t farthest = of.missed ? MISSED : of.read_from;
+        of.missed = nullptr;
+        of.read_from = 0;
+        return farthest;
     }
 
     // -- counted, by cpu and node or level
@@ -114,6 +127,8 @@ class Hierarchy {
     std::uint64_t found_at(unsigned cpu, std::size_t level) const {
         return cpus_[cpu].found_at[level].get();
     }
+    // Operations from each miss that no prefetcher foresees to the next, as far as a core looks.
+    std::uint64_t looked_ahead(unsigned cpu) const { return cpus_[cpu].looked_ahead.get(); }
     const PairCounts& downgrades() const { return downgrades_; }  // holder → home: write-backs
     // Of these, those that the reader's data bring home, as it is there, and none snoops.
     const PairCounts& home_downgrades() const { return home_downgrades_; }
@@ -129,6 +144,10 @@ class Hierarchy {
         bool serial = false;              // of the access that is looked for
         std::vector<unsigned> concerned;  // domains whose locks it needs, in their order
         LineCounts* missed = nullptr;     // of a read in this block, neither streamed nor serial
+        std::size_t read_from = 0;        // the farthest level of this block's reads
+        std::uint64_t executed = 0;       // operations
+        std::uint64_t last_miss = 0;      // of these, when one was missed last
+        Count looked_ahead;
     };
     // A last-level cache, and which of its cores may hold each line of it.
     struct Domain {

@@ -24,6 +24,15 @@ struct Access {
     bool serial = false;  // a read whose address the next one depends on
 };
 
+// What one processor executes. `waits`: mispredicted branches by the farthest level of cache that
+// their block read from.
+struct Executed {
+    Count instructions, fused, mispredictions;
+    Count system_calls, call_instructions;  // and what the kernel executes for them
+    Count interruptions;  // of programs by the kernel: interrupts, and faults, which look the same
+    std::vector<Count> waits;
+};
+
 // Each processor is used by its own thread alone.
 //
 // Two tables remember translations, one of lines (with their place in the first-level cache) and
@@ -39,6 +48,7 @@ class Processors {
         for (unsigned cpu = 0; cpu < cpus_.size(); ++cpu) {
             if (caches_) cpus_[cpu].first = &caches_->first_level(cpu);
             if (settings.interval > 0) cpus_[cpu].predictor = std::make_unique<BranchPredictor>();
+            cpus_[cpu].executed.waits = std::vector<Count>(settings.shape.levels.size());
             for (auto& accesses : cpus_[cpu].accesses)
                 accesses = std::vector<Accesses>(settings.shape.nodes);
         }
@@ -51,22 +61,32 @@ class Processors {
     }
     std::uint64_t crossings(unsigned cpu) const { return cpus_[cpu].crossings.get(); }
     std::uint64_t unknown(unsigned cpu) const { return cpus_[cpu].unknown.get(); }
-    std::uint64_t instructions(unsigned cpu) const { return cpus_[cpu].instructions.get(); }
-    std::uint64_t mispredictions(unsigned cpu) const { return cpus_[cpu].mispredictions.get(); }
+    const Executed& executed(unsigned cpu) const { return cpus_[cpu].executed; }
 
     // A block that a processor begins to execute; returns how many instructions it has executed,
     // with these, since it was told of `interval`.
     std::uint64_t executed(unsigned index, const Block& block, std::uint64_t interval) {
         Cpu& cpu = cpus_[index];
+        Executed& executed = cpu.executed;
+        enter(cpu, block);
         const bool mispredicted = cpu.predictor->mispredicts(block);
-        if (mispredicted) cpu.mispredictions.add();
-        if (caches_) caches_->block_ended(index, mispredicted);
-        cpu.instructions.add(block.instructions);
+        if (mispredicted) executed.mispredictions.add();
+        if (caches_) {
+            const std::size_t level = caches_->block_ended(index, mispredicted, block.operations());
+            if (mispredicted && cpu.has_read && level != Hierarchy::MISSED)
+                executed.waits[level].add();
+            cpu.has_read = false;
+        }
+        executed.instructions.add(block.instructions);
+        if (cpu.runs == CALL)
+            executed.call_instructions.add(block.instructions);
+        else if (block.fused)
+            executed.fused.add();
         if (cpu.interval != interval) {
             cpu.interval = interval;
-            cpu.interval_began = cpu.instructions.get();
+            cpu.interval_began = executed.instructions.get();
         }
-        return cpu.instructions.get() - cpu.interval_began;
+        return executed.instructions.get() - cpu.interval_began;
     }
 
     // The kernel has run: from now on pages may lie elsewhere.
@@ -76,6 +96,7 @@ class Processors {
     template <Mode MODE, typename Translate>
     void access(unsigned index, const Access& a, Translate translate) {
         Cpu& cpu = cpus_[index];
+        cpu.has_read |= !a.write;
         const std::uint64_t line = a.address >> line_shift_;
         std::uint64_t key = line;
         Remembered* found = &cpu.kernel_line;
@@ -115,6 +136,8 @@ class Processors {
     static constexpr unsigned EPOCH_SHIFT = 51;
     static constexpr std::uint64_t EPOCHS = 1U << 12, NO_KEY = ~std::uint64_t{0};
 
+    enum Runs : std::uint8_t { PROGRAM, CALL, INTERRUPTION };
+
     struct Remembered {
         std::uint64_t key = NO_KEY;
         Line line = 0;
@@ -128,16 +151,30 @@ class Processors {
         CacheSets* first = nullptr;
         std::uint64_t epoch = 0;
         bool in_kernel = false;
+        bool has_read = false;  // in this block
+        Runs runs = PROGRAM;
+        Block::Ending last_ending = Block::OTHER;
         std::array<Remembered, LINES> lines;
         std::array<Page, PAGES> pages;
         Remembered kernel_line;
         std::array<std::vector<Accesses>, MODES> accesses;
         Count crossings;  // accesses to two lines
         Count unknown;    // accesses to memory of no node
-        Count instructions, mispredictions;
+        Executed executed;
         std::unique_ptr<BranchPredictor> predictor;  // where instructions are counted
         std::uint64_t interval = 0, interval_began = 0;
     };
+
+    // Whether the kernel begins, and what for, or a program goes on.
+    static void enter(Cpu& cpu, const Block& block) {
+        if (!block.of_kernel()) {
+            cpu.runs = PROGRAM;
+        } else if (cpu.runs == PROGRAM) {
+            cpu.runs = cpu.last_ending == Block::SYSTEM_CALL ? CALL : INTERRUPTION;
+            (cpu.runs == CALL ? cpu.executed.system_calls : cpu.executed.interruptions).add();
+        }
+        cpu.last_ending = block.ending;
+    }
 
     [[gnu::noinline]] static void forget(Cpu& cpu) {
         cpu.in_kernel = false;

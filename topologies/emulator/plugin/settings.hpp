@@ -32,8 +32,8 @@ struct Settings {
 
 // Lines: `nodes N`; `memory NODE FIRST BYTES`; `line_shift S`; `level INSTANCES SETS WAYS`, first
 // level first; `cpu NODE INSTANCE…`, an instance of each level; `snoop_domain D…`, one per node,
-// 0 for none; `coherent 0|1`; `owned 0|1`; `exclusive 0|1`; `interval N`; `user_only 0|1`;
-// `from_start`; `out PATH`.
+// 0 for none; `coherent 0|1`; `owned 0|1`; `exclusive 0|1`; `interval N`; `window N`, of
+// operations; `user_only 0|1`; `from_start`; `out PATH`.
 inline Settings read_settings(const std::string& path) {
     std::ifstream file(path);
     if (!file) throw std::runtime_error(path + ": cannot be read");
@@ -69,6 +69,8 @@ inline Settings read_settings(const std::string& path) {
             line >> shape.exclusive;
         } else if (key == "interval") {
             line >> made.interval;
+        } else if (key == "window") {
+            line >> shape.window;
         } else if (key == "user_only") {
             line >> made.user_only;
         } else if (key == "from_start") {

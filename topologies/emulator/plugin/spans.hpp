@@ -1,6 +1,7 @@
 // What is counted when: from the command's start to its end, and within its regions.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
@@ -13,7 +14,16 @@
 namespace numatwin {
 
 // What a marked instruction says.
-enum class Mark : unsigned { REGION_BEGIN = 1, REGION_END, COMMAND_BEGIN, COMMAND_END };
+// Before the command begins, who runs it tries system calls that do nothing, one between two marks.
+enum class Mark : unsigned {
+    REGION_BEGIN = 1,
+    REGION_END,
+    COMMAND_BEGIN,
+    COMMAND_END,
+    TRY_BEGIN,
+    TRY_END,
+    LAST = TRY_END
+};
 
 // Caches are played, and counts run on, while the command runs; a span takes the counts at both of
 // its ends. Regions that overlap, of several threads, are one from the first begin to the last end.
@@ -45,12 +55,24 @@ class Spans {
             case Mark::REGION_END:
                 if (running() && depth_ > 0 && --depth_ == 0) end_region();
                 break;
+            case Mark::TRY_BEGIN:
+                tried_ = 0;
+                trying_.store(!running(), std::memory_order_relaxed);
+                break;
+            case Mark::TRY_END:
+                // Interrupts come on top in some.
+                if (trying_.exchange(false) && tried_ > 0)
+                    call_instructions_ = std::min(call_instructions_, tried_);
+                break;
         }
     }
 
     // Of a processor that begins to execute a block.
     void executed(unsigned cpu, const Block& block) {
-        if (!running()) return;
+        if (!running()) {
+            if (trying_.load(std::memory_order_relaxed)) tried(block);
+            return;
+        }
         const std::uint64_t at = interval_number_.load(std::memory_order_relaxed);
         if (processors_.executed(cpu, block, at) < interval_) return;
         const std::lock_guard locked(lock_);
@@ -65,6 +87,12 @@ class Spans {
     }
 
   private:
+    // Another processor's kernel may run meanwhile: then its instructions are among them, too.
+    void tried(const Block& block) {
+        if (!block.of_kernel()) return;
+        const std::lock_guard locked(lock_);
+        tried_ += block.instructions;
+    }
     // Intervals are those of the regions, from the first one on.
     void begin_region() {
         region_began_ = now();
@@ -111,6 +139,9 @@ class Spans {
                      shape_.levels.size());
         std::fprintf(file, "span command 1\n");
         whole_.write(file);
+        if (call_instructions_ != NOT_TRIED)
+            std::fprintf(file, "tried_call 0 0 %llu\n",
+                         static_cast<unsigned long long>(call_instructions_));
         if (region_count_ > 0) {
             std::fprintf(file, "span regions %u\n", region_count_);
             regions_.write(file);
@@ -124,6 +155,8 @@ class Spans {
             std::fprintf(stderr, "%s: cannot be written\n", out_.c_str());
     }
 
+    static constexpr std::uint64_t NOT_TRIED = ~std::uint64_t{0};
+
     Processors& processors_;
     HierarchyShape shape_;
     std::string out_;
@@ -131,7 +164,8 @@ class Spans {
     std::atomic<std::uint64_t> interval_number_{1};
     std::vector<Totals> intervals_;
     std::mutex lock_;
-    std::atomic<bool> running_{false};
+    std::atomic<bool> running_{false}, trying_{false};
+    std::uint64_t tried_ = 0, call_instructions_ = NOT_TRIED;
     unsigned depth_ = 0, region_count_ = 0;
     std::optional<Totals> began_, region_began_, interval_began_;
     Totals whole_, regions_;

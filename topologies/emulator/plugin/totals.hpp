@@ -37,7 +37,13 @@ inline constexpr std::array MATRICES{"reads_user",
                                      "answers",
                                      "streamed_misses",
                                      "serial_misses",
-                                     "home_downgrades"};
+                                     "home_downgrades",
+                                     "branch_misses"};
+
+// Of each processor: what `Executed` and `Hierarchy` have of it.
+inline constexpr std::array BY_PROCESSOR{
+    "instructions",      "fused",         "mispredictions", "calls",
+    "call_instructions", "interruptions", "looked_ahead"};
 
 // A moment's counts; those of a span are the difference of two.
 class Totals {
@@ -48,8 +54,8 @@ class Totals {
           pairs_(MATRICES.size() * nodes * nodes),
           found_(nodes * (levels + 1)),
           crossings_(nodes),
-          instructions_(processors),
-          mispredictions_(processors) {}
+          executed_(processors * BY_PROCESSOR.size()),
+          waits_(processors * levels) {}
 
     static Totals now(const Processors& processors, const HierarchyShape& shape) {
         Totals made(shape.nodes, shape.levels.size(), processors.size());
@@ -71,8 +77,8 @@ class Totals {
         add_to(pairs_, before.pairs_, after.pairs_);
         add_to(found_, before.found_, after.found_);
         add_to(crossings_, before.crossings_, after.crossings_);
-        add_to(instructions_, before.instructions_, after.instructions_);
-        add_to(mispredictions_, before.mispredictions_, after.mispredictions_);
+        add_to(executed_, before.executed_, after.executed_);
+        add_to(waits_, before.waits_, after.waits_);
         unknown_ += after.unknown_ - before.unknown_;
     }
 
@@ -94,21 +100,20 @@ class Totals {
                 std::fprintf(file, "crossings %zu 0 %llu\n", node,
                              static_cast<unsigned long long>(crossings_[node]));
         }
-        write_each(file, "instructions", instructions_);
-        write_each(file, "mispredictions", mispredictions_);
+        for (std::size_t at = 0; at < executed_.size(); ++at)
+            if (executed_[at])
+                std::fprintf(file, "%s %zu 0 %llu\n", BY_PROCESSOR[at % BY_PROCESSOR.size()],
+                             at / BY_PROCESSOR.size(),
+                             static_cast<unsigned long long>(executed_[at]));
+        for (std::size_t at = 0; at < waits_.size(); ++at)
+            if (waits_[at])
+                std::fprintf(file, "waits %zu %zu %llu\n", at / levels_, at % levels_,
+                             static_cast<unsigned long long>(waits_[at]));
         std::fprintf(file, "unknown 0 0 %llu\n", static_cast<unsigned long long>(unknown_));
     }
 
   private:
     using Values = std::vector<std::uint64_t>;
-
-    // Of processors, zeros left out.
-    static void write_each(std::FILE* file, const char* name, const Values& counts) {
-        for (std::size_t cpu = 0; cpu < counts.size(); ++cpu)
-            if (counts[cpu])
-                std::fprintf(file, "%s %zu 0 %llu\n", name, cpu,
-                             static_cast<unsigned long long>(counts[cpu]));
-    }
 
     static void add_to(Values& sums, const Values& before, const Values& after) {
         for (std::size_t at = 0; at < sums.size(); ++at) sums[at] += after[at] - before[at];
@@ -144,18 +149,27 @@ class Totals {
             pair(16, row, node) += lines.write_backs.get();
             pair(20, row, node) += lines.streamed_misses.get();
             pair(21, row, node) += lines.serial_misses.get();
+            pair(23, row, node) += lines.branch_misses.get();
         }
         if (caches)
             for (std::size_t level = 1; level <= levels_; ++level)
                 found_[row * (levels_ + 1) + level] += caches->found_at(cpu, level);
         crossings_[row] += processors.crossings(cpu);
         unknown_ += processors.unknown(cpu);
-        instructions_[cpu] += processors.instructions(cpu);
-        mispredictions_[cpu] += processors.mispredictions(cpu);
+        const Executed& executed = processors.executed(cpu);
+        const std::array<std::uint64_t, BY_PROCESSOR.size()> counts{
+            executed.instructions.get(),           executed.fused.get(),
+            executed.mispredictions.get(),         executed.system_calls.get(),
+            executed.call_instructions.get(),      executed.interruptions.get(),
+            caches ? caches->looked_ahead(cpu) : 0};
+        for (std::size_t at = 0; at < counts.size(); ++at)
+            executed_[cpu * counts.size() + at] += counts[at];
+        for (std::size_t level = 0; level < levels_; ++level)
+            waits_[cpu * levels_ + level] += executed.waits[level].get();
     }
 
     std::size_t nodes_, levels_;
-    Values pairs_, found_, crossings_, instructions_, mispredictions_;
+    Values pairs_, found_, crossings_, executed_, waits_;
     std::uint64_t unknown_ = 0;
 };
 

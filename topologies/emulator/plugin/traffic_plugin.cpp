@@ -88,11 +88,6 @@ std::unique_ptr<Processors> processors;
 std::unique_ptr<Spans> spans;
 bool counts_instructions = false, user_only = false;
 
-// What the kernel executes lies in the upper half of the addresses.
-bool of_kernel(std::uint64_t address) {
-    return address >> 63;
-}
-
 // What QEMU's interface says of a kind of access, which there are few of: asked once each, and kept
 // in one word: the kind, and 32 bits on the size, with the highest bit where it writes.
 struct Kind {
@@ -160,7 +155,7 @@ unsigned mark_of(const Bytes& code) {
     const std::uint8_t* b = code.value;
     if (code.size != 7 || b[0] != 0x0f || b[1] != 0x1f || b[2] != 0x80) return 0;
     if (b[4] != 0x00 || b[5] != 0x74 || b[6] != 0x6e) return 0;
-    return b[3] <= static_cast<unsigned>(Mark::COMMAND_END) ? b[3] : 0;
+    return b[3] <= static_cast<unsigned>(Mark::LAST) ? b[3] : 0;
 }
 
 // A LOCK prefix, or XCHG with memory, which needs none.
@@ -221,8 +216,19 @@ bool is_repeated(const Bytes& code) {
     return false;
 }
 
+// CMP and TEST, which processors since Core 2 and Bulldozer execute as one with a Jcc behind them.
+bool compares(const Bytes& code) {
+    std::size_t at = 0;
+    while (at + 1 < code.size && (code.value[at] == 0x66 || (code.value[at] & 0xf0) == 0x40)) ++at;
+    const std::uint8_t b = code.value[at];
+    const unsigned operation = at + 1 < code.size ? code.value[at + 1] >> 3 & 7 : 8;
+    if ((b >= 0x38 && b <= 0x3d) || b == 0x84 || b == 0x85 || b == 0xa8 || b == 0xa9) return true;
+    if (b == 0x80 || b == 0x81 || b == 0x83) return operation == 7;
+    return (b == 0xf6 || b == 0xf7) && operation <= 1;
+}
+
 // How a block ends whose last instruction this is: Jcc and LOOP; CALL and JMP to what a register or
-// memory holds.
+// memory holds; SYSCALL, SYSENTER and INT 0x80.
 Block::Ending ending_of(const Bytes& code) {
     std::size_t at = 0;
     while (at + 2 < code.size && (code.value[at] == 0x3e || code.value[at] == 0x2e ||
@@ -231,6 +237,8 @@ Block::Ending ending_of(const Bytes& code) {
     const std::uint8_t first = code.value[at], second = code.value[at + 1];
     if ((first & 0xf0) == 0x70 || (first & 0xfc) == 0xe0) return Block::CONDITIONAL;
     if (first == 0x0f && (second & 0xf0) == 0x80) return Block::CONDITIONAL;
+    if (first == 0x0f && (second == 0x05 || second == 0x34)) return Block::SYSTEM_CALL;
+    if (first == 0xcd && second == 0x80) return Block::SYSTEM_CALL;
     const unsigned operation = second >> 3 & 7;
     return first == 0xff && (operation == 2 || operation == 4) ? Block::INDIRECT : Block::OTHER;
 }
@@ -238,10 +246,11 @@ Block::Ending ending_of(const Bytes& code) {
 // The one and only copy of a block: QEMU translates the same one again and again.
 const Block* kept(const Block& block) {
     static std::mutex lock;
-    static std::map<std::tuple<std::uint64_t, std::uint64_t, unsigned, unsigned>, Block> blocks;
+    using Key = std::tuple<std::uint64_t, std::uint64_t, unsigned, unsigned, bool>;
+    static std::map<Key, Block> blocks;
     const std::lock_guard locked(lock);
-    return &blocks.try_emplace({block.begin, block.end, block.instructions, block.ending}, block)
-                .first->second;
+    const Key key{block.begin, block.end, block.instructions, block.ending, block.fused};
+    return &blocks.try_emplace(key, block).first->second;
 }
 
 void on_block(unsigned cpu, void* block) {
@@ -251,6 +260,7 @@ void on_block(unsigned cpu, void* block) {
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
     const std::size_t count = qemu_plugin_tb_n_insns(block);
     std::size_t repeated = 0;
+    bool compared = false;
     Block found;
     for (std::size_t at = 0; at < count; ++at) {
         qemu_plugin_insn* instruction = qemu_plugin_tb_get_insn(block, at);
@@ -261,8 +271,12 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
         const std::uint64_t address = qemu_plugin_insn_vaddr(instruction);
         if (at == 0) found.begin = address;
         found.end = address + code.size;
-        if (at + 1 == count) found.ending = ending_of(code);
-        const bool kernel = of_kernel(address), locked = is_locked(code);
+        if (at + 1 == count) {
+            found.ending = ending_of(code);
+            found.fused = compared && found.ending == Block::CONDITIONAL;
+        }
+        compared = compares(code);
+        const bool kernel = found.of_kernel(), locked = is_locked(code);
         repeated += is_repeated(code);
         const auto callback = kernel && user_only ? on_kernel_left_out
                               : kernel ? locked ? on_access<KERNEL, true> : on_access<KERNEL, false>
