@@ -30,8 +30,12 @@ def changed(document: Document, place: Place, value: Any, source: str) -> Docume
     made = replace(
         document,
         value=_with(document.value, place, value),
-        marks={marked: mark for marked, mark in document.marks.items() if marked[: len(place)] != place},
-        sources={marked: by for marked, by in document.sources.items() if marked[: len(place)] != place},
+        marks={
+            marked: mark for marked, mark in document.marks.items() if marked[: len(place)] != place
+        },
+        sources={
+            marked: by for marked, by in document.sources.items() if marked[: len(place)] != place
+        },
     )
     for depth in range(1, len(place)):
         if place[:depth] not in made.marks:

@@ -154,5 +154,7 @@ def _deleted(document: Document, place: Place) -> Document:
     if len(place) == 1:
         return replace(document, value=kept)
     made = changed(document, place[:-1], kept, document.source_of(place[:-1]))
-    inside = {marked: mark for marked, mark in document.marks.items() if marked[: len(place)] != place}
+    inside = {
+        marked: mark for marked, mark in document.marks.items() if marked[: len(place)] != place
+    }
     return replace(document, value=made.value, marks=inside)
