@@ -155,7 +155,7 @@ class ErisRouting {
     static constexpr std::uint32_t chunks_under_way = 2;
     static constexpr std::uint8_t nothing_taken = 2;
     static constexpr std::uint32_t prefetch_workers_min = 1024;  // workers
-    static constexpr std::uint32_t draws_ahead = 64;            // a whole number of lines
+    static constexpr std::uint32_t draws_ahead = 64;             // a whole number of lines
     // Batches of closed clients of which each target gets so many commands on average are kept
     // as parts of its buffer, as in the engine; else a flush holds commands of many batches.
     static constexpr std::int64_t batch_per_target_min = 16;
