@@ -80,8 +80,6 @@ class EngineSetup:
     """mean time that a client thinks between its batches; 0: never"""
     arrival_ns: float
     """mean time between arrivals at each AEU; 0: closed"""
-    ahead_commands: int
-    """that a worker may have made beyond those of who made fewest; 0: any number"""
     seed: int
     """of all draws"""
     def __init__(

@@ -2,6 +2,7 @@
 
 #include <numa.h>
 #include <numaif.h>
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -98,6 +99,18 @@ std::string chosen(const std::string& line) {
     return line.substr(begin + 1, end - begin - 1);
 }
 
+bool is_node(int node) {
+    return node >= 0 && static_cast<unsigned long>(node) < nodes_max;
+}
+
+NodeMask mask_of(int node) {
+    constexpr unsigned long bits = 8 * sizeof(unsigned long);
+    const auto number = static_cast<unsigned long>(node);
+    NodeMask mask{};
+    mask[number / bits] = 1UL << number % bits;
+    return mask;
+}
+
 }  // namespace
 
 std::vector<int> HostFacts::cpus() const {
@@ -145,13 +158,21 @@ void pin_thread(int cpu) {
                                 in_ranges(allowed_cpus()) + ")");
 }
 
+void move_stack(int node) noexcept {
+    pthread_attr_t attributes;
+    if (!is_node(node) || pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+    void* begin = nullptr;
+    std::size_t bytes = 0;
+    const NodeMask here = mask_of(node);
+    if (pthread_attr_getstack(&attributes, &begin, &bytes) == 0)
+        mbind(begin, bytes, MPOL_PREFERRED, here.data(), nodes_max, MPOL_MF_MOVE);
+    pthread_attr_destroy(&attributes);
+}
+
 PreferredNode::PreferredNode(int node) noexcept {
-    if (node < 0 || static_cast<unsigned long>(node) >= nodes_max) return;
+    if (!is_node(node)) return;
     if (get_mempolicy(&mode_, before_.data(), nodes_max, nullptr, 0) != 0) return;
-    constexpr unsigned long bits = 8 * sizeof(unsigned long);
-    const auto number = static_cast<unsigned long>(node);
-    Mask here{};
-    here[number / bits] = 1UL << number % bits;
+    const NodeMask here = mask_of(node);
     set_ = set_mempolicy(MPOL_PREFERRED, here.data(), nodes_max) == 0;
 }
 

@@ -9,6 +9,9 @@
 
 namespace numatwin::native {
 
+inline constexpr unsigned long nodes_max = 1024;  ///< the kernel's largest
+using NodeMask = std::array<unsigned long, nodes_max / (8 * sizeof(unsigned long))>;
+
 struct HostNode {
     int id;
     std::vector<int> cpus;  ///< those that this process may use
@@ -35,6 +38,11 @@ HostFacts host_facts();
 /// has no such CPU or the cpuset forbids it.
 void pin_thread(int cpu);
 
+/// What the calling thread has on its stack, its own variables too, lies on this host node from now
+/// on, as far as the host allows it; a negative one changes nothing. (Its creator touched it
+/// first.)
+void move_stack(int node) noexcept;
+
 /// While it lives, pages that the calling thread touches first come from this host node where it
 /// has some; a negative one changes nothing.
 class PreferredNode {
@@ -45,10 +53,8 @@ class PreferredNode {
     PreferredNode& operator=(const PreferredNode&) = delete;
 
   private:
-    static constexpr unsigned long nodes_max = 1024;  // the kernel's largest
-    using Mask = std::array<unsigned long, nodes_max / (8 * sizeof(unsigned long))>;
     int mode_ = 0;
-    Mask before_{};
+    NodeMask before_{};
     bool set_ = false;
 };
 

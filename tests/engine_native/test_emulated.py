@@ -15,37 +15,18 @@ from typing import Any
 
 from numatwin import emulator
 from numatwin.engine_native import _engine
+from numatwin.engine_native.emulated import run_emulated
 from numatwin.engine_native.emulated.guest_process import DRIVER, GuestProcess
 from numatwin.engine_native.emulated.remote import RemoteEngine
 from numatwin.engine_native.systems.commits.emulated import EmulatedCommits, emulated_commits
-from numatwin.engine_native.systems.eris import host
-from numatwin.engine_native.systems.eris.setup import engine_setup
 from numatwin.inputs import InputError
-from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.run.scenario import EMULATOR, load_scenario
 from numatwin.topologies import load_machine
 from numatwin.topologies.emulator import guest_machine
 
 KEYS = 5000
-
-
-@pytest.mark.parametrize(("placement", "ahead"), [("partitioned", 0), ("interleaved", 4 * 64)])
-def test_workers_of_a_shared_index_keep_step(
-    placement: str, ahead: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[_engine.EngineSetup] = []
-
-    def kept(*arguments: Any) -> _engine.EngineSetup:
-        made.append(engine_setup(*arguments))
-        return made[-1]
-
-    monkeypatch.setattr(host, "engine_setup", kept)
-    settings = (
-        f"system.placement={placement}",
-        "system.buffer_commands=64",
-        f"workload.objects.index.keys={KEYS}",
-    )
-    host.ErisHost(load_scenario("host-lookup", settings=settings), ahead_buffers=4).close()
-    assert [setup.ahead_commands for setup in made] == [ahead]
+# Of the other worker: its command, task, descriptor and buffer; flags and code that all use.
+LINES_OF_A_SCAN, LINE_ON_LINK_B = 40, 150
 
 
 class HostProcess(GuestProcess):
@@ -157,3 +138,24 @@ def test_a_process_that_cannot_start_is_told(monkeypatch: pytest.MonkeyPatch) ->
     guest = guest_machine(load_machine("opteron-4n"), nodes=1, scale=1 / 64)
     with GuestProcess(guest) as process, pytest.raises(InputError, match="no/such/driver"):
         process.ask("sleep", 0)
+
+
+@needs_emulator
+@pytest.mark.sweep
+def test_partitioned_scans_leave_the_links_to_their_commands() -> None:
+    """A scan drops all else from the caches: what a worker then looks for is on its own node."""
+    settings = (
+        "system.nodes=2",
+        "workload.objects.column.entries=1000000",
+        "native_horizon=6 s",
+        "horizon=6 s",
+        "statistics.warm_up=3 s",
+    )
+    scenario = load_scenario(
+        "eris-fig8-amd", workload="eris-scan-8gb", plane=EMULATOR, settings=settings
+    )
+    record = run_emulated(scenario, 1 / 6, nodes=2, user_only=True)
+    scans = sum(record.operations.values())
+    links = sum(link["data_bytes"] + link["message_bytes"] for link in record.traffic["links"])
+    assert scans > 0
+    assert links / scans < LINES_OF_A_SCAN * LINE_ON_LINK_B

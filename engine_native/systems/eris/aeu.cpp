@@ -26,10 +26,12 @@ Aeu::Aeu(World& world, std::uint32_t number)
       ns_per_tick_(ps_per_tick() / 1000),
       counts_(*world.counts[number]),
       incoming_(*world.incoming[number]),
+      mailbox_(*world.mailboxes[number]),
+      running_scans_(world.running_scans),
       outgoing_(world.buffer_managers[setup_.node[number]]->add_cache(), targets(world),
                 sizes(setup_)),
       router_(outgoing_),
-      maker_(world, number),
+      maker_(world, setup_, number),
       index_(world.objects.size()),
       column_(world.objects.size()),
       table_(world.objects.size()),
@@ -131,7 +133,7 @@ bool Aeu::round() {
     taken_bytes_ = taken.size();
     // In this order: what was put into the mailbox, or published, before a command that was
     // received is seen.
-    std::vector<Parcel> parcels = world_.mailboxes[number_].take();
+    std::vector<Parcel> parcels = mailbox_.take();
     if (world_.control.version() != version_) adopt();
     for (Parcel& parcel : parcels) receive(parcel);
     if (!taken.empty()) {
@@ -213,10 +215,10 @@ bool Aeu::execute() {
         execute_batch(groups_[group_]);
         return true;
     }
-    while (stretches_.empty() && scans_waiting_ > 0)
-        for (std::size_t k = 0; k < scans_.size() && stretches_.empty(); ++k)
+    while (stretches_left_ == 0 && scans_waiting_ > 0)
+        for (std::size_t k = 0; k < scans_.size() && stretches_left_ == 0; ++k)
             if (!scans_[k].empty()) begin_scans(k);
-    if (stretches_.empty()) return false;
+    if (stretches_left_ == 0) return false;
     scan_chunk();
     return true;
 }

@@ -56,10 +56,14 @@ class Aeu final : public EngineWorker {
         CommandHeader header;
         std::size_t first, count;
     };
+    /// What a scan has found so far.
+    struct Sums {
+        std::uint64_t matches = 0, sum = 0;
+    };
     /// Scans of one column, one pass over it.
     struct Stretch {
-        const Column* column;
-        std::uint64_t at, until;
+        const Column* column = nullptr;
+        std::uint64_t at = 0, until = 0;
         std::vector<std::size_t> tasks;
         std::vector<Scan> scans;
     };
@@ -105,11 +109,13 @@ class Aeu final : public EngineWorker {
     void ready(ColumnPartition& part);
 
     World& world_;
-    const EngineSetup& setup_;
+    const EngineSetup setup_;  // its own copy, on its node
     const std::uint32_t number_;
     const double ns_per_tick_;
     WorkerCounts& counts_;
     IncomingBuffers& incoming_;
+    TransferMailbox& mailbox_;
+    const std::span<RunningScans> running_scans_;
     OutgoingBuffers outgoing_;
     Router router_;
     CommandMaker maker_;
@@ -129,8 +135,10 @@ class Aeu final : public EngineWorker {
     ScanTasks own_scans_;
     std::vector<std::vector<ScanTask*>> scans_;  // [objects] received
     std::size_t scans_waiting_ = 0;
-    std::vector<ScanTask*> tasks_;  // of the pass under way
-    std::vector<Stretch> stretches_;
+    std::vector<ScanTask*> tasks_;    // of the pass under way
+    std::vector<Sums> sums_;          // of each of them
+    std::vector<Stretch> stretches_;  // used again; the first are left of the pass
+    std::size_t stretches_left_ = 0;
     std::size_t scan_object_ = 0;
     std::vector<ScanResult> results_;
 

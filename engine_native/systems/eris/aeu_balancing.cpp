@@ -49,7 +49,7 @@ void Aeu::adopt_index(const std::shared_ptr<Cycle>& cycle) {
         }
         Parcel parcel{cycle, k, transfer.first, transfer.last, {}, {}, {}};
         parcel.tree.emplace(part.tree.extract(transfer.first, transfer.last));
-        world_.mailboxes[transfer.target].put(std::move(parcel));
+        world_.mailboxes[transfer.target]->put(std::move(parcel));
     }
     counts_.object[cycle->object].entries.store(part.tree.keys(), std::memory_order_relaxed);
     cycle->done();
@@ -123,7 +123,7 @@ bool Aeu::send_part(std::size_t object, IndexPartition::Leaving& part) {
     transfer.under_way.fetch_add(1, std::memory_order_relaxed);
     const bool done = parcel.last >= part.last;
     part.first = done ? part.first : parcel.last + 1;
-    world_.mailboxes[transfer.target].put(std::move(parcel));
+    world_.mailboxes[transfer.target]->put(std::move(parcel));
     if (done) part.cycle = nullptr;
     return true;
 }
@@ -140,7 +140,7 @@ void Aeu::adopt_column(const std::shared_ptr<Cycle>& cycle) {
             const std::uint64_t some = std::min(transfer.entries, part.own.entries());
             auto leaves = std::make_shared<Column>(part.own.detach(some));
             part.leaving.push_back(leaves);
-            world_.mailboxes[transfer.target].put({cycle, k, 0, 0, {}, {}, std::move(leaves)});
+            world_.mailboxes[transfer.target]->put({cycle, k, 0, 0, {}, {}, std::move(leaves)});
         }
         if (transfer.target == number_)
             cycle->holds[number_].store(true, std::memory_order_relaxed);

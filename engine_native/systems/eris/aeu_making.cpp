@@ -88,7 +88,7 @@ std::size_t Aeu::route_padded(CommandHeader header, const Drawn& drawn, std::siz
 // A scan, to all who hold a part; false where as many as may are under way, or there is no room.
 bool Aeu::ask_scan(const Drawn& drawn) {
     const std::uint32_t operation = drawn.operation;
-    std::atomic<std::size_t>& running = world_.running_scans[operation].count;
+    std::atomic<std::size_t>& running = running_scans_[operation].count;
     // First a look: who waits for its turn does not take the line from who gives it.
     if (running.load(std::memory_order_relaxed) >= setup_.scans_max) return false;
     if (running.fetch_add(1, std::memory_order_relaxed) >= setup_.scans_max) {

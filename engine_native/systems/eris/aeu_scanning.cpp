@@ -18,10 +18,14 @@ void Aeu::begin_scans(std::size_t object) {
     tasks_.swap(scans_[object]);
     scans_[object].clear();
     scans_waiting_ -= tasks_.size();
+    sums_.assign(tasks_.size(), {});
     scan_object_ = object;
     const std::uint64_t version = part.cycle ? part.cycle->version.load() : 0;
     const auto add = [&](const Column& column, auto&& takes) {
-        Stretch stretch{&column, 0, 0, {}, {}};
+        if (stretches_left_ == stretches_.size()) stretches_.emplace_back();
+        Stretch& stretch = stretches_[stretches_left_];
+        stretch.tasks.clear();
+        stretch.scans.clear();
         for (std::size_t k = 0; k < tasks_.size(); ++k) {
             if (!takes(*tasks_[k])) continue;
             stretch.tasks.push_back(k);
@@ -29,8 +33,10 @@ void Aeu::begin_scans(std::size_t object) {
         }
         // Without a scan of the version that it belongs to, it may be another's by now.
         if (stretch.tasks.empty()) return;
+        stretch.column = &column;
+        stretch.at = 0;
         stretch.until = column.entries();
-        stretches_.push_back(std::move(stretch));
+        ++stretches_left_;
     };
     const auto is_new = [&](const ScanTask& task) {
         return version > 0 && task.version >= version;
@@ -44,26 +50,30 @@ void Aeu::begin_scans(std::size_t object) {
 
 void Aeu::scan_chunk() {
     const Ticks begin = ticks();
-    Stretch& stretch = stretches_.back();
+    Stretch& stretch = stretches_[stretches_left_ - 1];
     const std::uint64_t until = std::min(stretch.until, stretch.at + scan_chunk_entries);
     results_.resize(std::max(results_.size(), stretch.scans.size()));
     const std::span<ScanResult> results{results_.data(), stretch.scans.size()};
     SharedScan shared(stretch.scans, results, stretch.at, until);
     stretch.column->visit_runs(stretch.at, until, [&](const ColumnRun& run) { shared.run(run); });
     for (std::size_t k = 0; k < results.size(); ++k) {
-        ScanTask& task = *tasks_[stretch.tasks[k]];
-        task.matches.fetch_add(results[k].matches, std::memory_order_relaxed);
-        task.sum.fetch_add(results[k].sum, std::memory_order_relaxed);
+        Sums& sums = sums_[stretch.tasks[k]];
+        sums.matches += results[k].matches;
+        sums.sum += results[k].sum;
     }
     stretch.at = until;
-    if (stretch.at == stretch.until) stretches_.pop_back();
+    if (stretch.at == stretch.until) --stretches_left_;
     ObjectCounts& object = counts_.object[scan_object_];
-    if (stretches_.empty()) {
-        for (ScanTask* task : tasks_) {
+    if (stretches_left_ == 0) {
+        for (std::size_t k = 0; k < tasks_.size(); ++k) {
+            ScanTask& task = *tasks_[k];
             object.executed.add(1);
-            if (task->operation != ScanTask::outside)
-                counts_.operation[task->operation].executed.add(1);
-            end_scan(*task);
+            if (task.operation != ScanTask::outside)
+                counts_.operation[task.operation].executed.add(1);
+            // Once a pass: all that have a part of the scan write this line.
+            task.matches.fetch_add(sums_[k].matches, std::memory_order_relaxed);
+            task.sum.fetch_add(sums_[k].sum, std::memory_order_relaxed);
+            end_scan(task);
         }
         tasks_.clear();
     }
@@ -88,7 +98,7 @@ void Aeu::end_scan(ScanTask& task) {
     operation.latency.add(1000 * (now - std::min(now, task.since_ns)), 1);
     if (setup_.think_ns > 0)
         world_.clients[task.origin].outstanding.fetch_sub(1, std::memory_order_relaxed);
-    RunningScans& running = world_.running_scans[task.operation];
+    RunningScans& running = running_scans_[task.operation];
     task.finished.store(true, std::memory_order_release);  // its maker may use it again
     running.count.fetch_sub(1, std::memory_order_relaxed);
 }

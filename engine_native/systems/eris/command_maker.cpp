@@ -5,71 +5,49 @@
 
 namespace numatwin::native {
 
-namespace {
-
-constexpr double look_ns = 50e6;
-
-}  // namespace
-
-CommandMaker::CommandMaker(World& world, std::uint32_t worker)
-    : world_(world),
-      worker_(worker),
+CommandMaker::CommandMaker(World& world, const EngineSetup& setup, std::uint32_t worker)
+    : control_(world.control),
+      setup_(setup),
       outstanding_(world.clients[worker].outstanding),
-      random_(world.setup.seed, worker),
-      of_operation_(world.setup.operations.size()) {}
+      random_(setup.seed, worker),
+      of_operation_(setup.operations.size()) {}
 
 std::size_t CommandMaker::allowed(double now_ns) {
-    const EngineSetup& setup = world_.setup;
-    if (!setup.clients || phase_ == nullptr) return 0;
-    if (!world_.control.making()) {
+    if (!setup_.clients || phase_ == nullptr) return 0;
+    if (!control_.making()) {
         first_round_ = true;  // nobody arrives while clients pause
         return 0;
     }
-    if (setup.ahead_commands > 0 && is_ahead(now_ns)) return 0;
-    std::size_t most = setup.commands_per_round();
+    std::size_t most = setup_.commands_per_round();
     if (first_round_) {  // workers that begin together do not stay in step
         first_round_ = false;
         most = static_cast<std::size_t>(static_cast<double>(most) * random_.uniform()) + 1;
-        if (setup.arrival_ns > 0) next_arrival_ns_ = now_ns + random_.exponential(setup.arrival_ns);
+        if (setup_.arrival_ns > 0)
+            next_arrival_ns_ = now_ns + random_.exponential(setup_.arrival_ns);
     }
-    if (setup.think_ns <= 0) return most;
-    if (at_ < used_) return setup.batch;  // of a batch that has begun
+    if (setup_.think_ns <= 0) return most;
+    if (at_ < used_) return setup_.batch;  // of a batch that has begun
     // Acquire is not needed: answers carry nothing that the client reads.
     if (outstanding_.load(std::memory_order_relaxed) > 0) return 0;
     if (waiting_) {
         waiting_ = false;
-        think_until_ns_ = now_ns + random_.exponential(setup.think_ns);
+        think_until_ns_ = now_ns + random_.exponential(setup_.think_ns);
     }
-    return now_ns >= think_until_ns_ ? setup.batch : 0;
-}
-
-bool CommandMaker::is_ahead(double now_ns) {
-    if (ahead_ && now_ns < look_again_ns_) return true;
-    const std::uint64_t own = world_.counts[worker_]->made.read();
-    const auto is_beyond = [&] { return own >= fewest_made_ + world_.setup.ahead_commands; };
-    if (is_beyond()) {
-        fewest_made_ = own;
-        for (const auto& counts : world_.counts)
-            fewest_made_ = std::min(fewest_made_, counts->made.read());
-        look_again_ns_ = now_ns + look_ns;
-    }
-    ahead_ = is_beyond();
-    return ahead_;
+    return now_ns >= think_until_ns_ ? setup_.batch : 0;
 }
 
 bool CommandMaker::draw(double now_ns, std::size_t most) {
     if (at_ < used_) return true;
     at_ = used_ = 0;
-    const EngineSetup& setup = world_.setup;
-    if (setup.open()) {
+    if (setup_.open()) {
         // Those that came one soon after the other share a stamp: at most eight stamps a batch.
-        const std::size_t together = std::max<std::size_t>(setup.batch / 8, 1);
+        const std::size_t together = std::max<std::size_t>(setup_.batch / 8, 1);
         std::size_t due = 0;
         while (due < most && next_arrival_ns_ <= now_ns) {
             const double since_ns = next_arrival_ns_;
             std::size_t count = 0;
             while (count < together && due < most && next_arrival_ns_ <= now_ns) {
-                next_arrival_ns_ += random_.exponential(setup.arrival_ns);
+                next_arrival_ns_ += random_.exponential(setup_.arrival_ns);
                 ++count;
                 ++due;
             }
@@ -79,7 +57,7 @@ bool CommandMaker::draw(double now_ns, std::size_t most) {
         mix(most, now_ns);
     }
     if (used_ == 0) return false;
-    if (setup.think_ns > 0) {
+    if (setup_.think_ns > 0) {
         std::size_t all = 0;
         for (std::size_t k = 0; k < used_; ++k) all += drawn_[k].count;
         outstanding_.fetch_add(static_cast<std::int64_t>(all), std::memory_order_relaxed);
@@ -126,9 +104,8 @@ Scan CommandMaker::scan(const OperationSetup& operation) noexcept {
 }
 
 double CommandMaker::next_ns() const noexcept {
-    if (!world_.control.making()) return std::numeric_limits<double>::infinity();
-    if (ahead_) return look_again_ns_;
-    if (world_.setup.arrival_ns > 0) return next_arrival_ns_;
+    if (!control_.making()) return std::numeric_limits<double>::infinity();
+    if (setup_.arrival_ns > 0) return next_arrival_ns_;
     return waiting_ ? std::numeric_limits<double>::infinity() : think_until_ns_;
 }
 

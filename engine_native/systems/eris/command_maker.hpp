@@ -3,10 +3,6 @@
 // Closed without thinking: as many as the worker lets them. Closed with thinking: a batch; when all
 // its answers are there, they think for an exponential time, and make the next. Open: commands
 // arrive one by one, with exponential times in between, whether earlier ones are answered or not.
-//
-// Where workers are to keep step (`ahead_commands`), one that is ahead waits for the slowest.
-// Others' counts are lines of theirs: it reads them only when it may be ahead, and then after a
-// while again.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +28,8 @@ struct Drawn {
 
 class CommandMaker {
   public:
-    CommandMaker(World& world, std::uint32_t worker);
+    /// `setup`: the world's, or the worker's copy of it.
+    CommandMaker(World& world, const EngineSetup& setup, std::uint32_t worker);
 
     void set_phase(std::shared_ptr<const ClientPhase> phase) { phase_ = std::move(phase); }
     /// How many commands may be made in a round that begins now.
@@ -50,20 +47,16 @@ class CommandMaker {
     Scan scan(const OperationSetup& operation) noexcept;
 
   private:
-    bool is_ahead(double now_ns);
     void add(std::uint32_t operation, std::size_t count, double since_ns);
     void mix(std::size_t count, double since_ns);
 
-    World& world_;
-    const std::uint32_t worker_;
+    const Control& control_;
+    const EngineSetup& setup_;
     std::atomic<std::int64_t>& outstanding_;
     std::shared_ptr<const ClientPhase> phase_;
     Random random_;
     bool first_round_ = true, waiting_ = false;
     double think_until_ns_ = 0, next_arrival_ns_ = -1;
-    bool ahead_ = false;             // of the slowest worker
-    std::uint64_t fewest_made_ = 0;  // of all workers, when this one last looked
-    double look_again_ns_ = 0;
     std::vector<Drawn> drawn_;  // used again, with its keys' room
     std::size_t at_ = 0, used_ = 0;
     std::vector<std::size_t> of_operation_;

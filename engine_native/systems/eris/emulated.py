@@ -18,10 +18,8 @@ from ...emulated.remote import RemoteEngine, counted
 from .host import ErisHost
 from .steered import SteeredEris
 
-SLICE_S = 1.0  # how often a waiting plane looks whether a worker failed
-PAUSE_S = 0.02  # and whether all is done
-# A machine's workers are about as fast as each other, a guest's as fast as this host lets each.
-AHEAD_BUFFERS = 4
+SLICE_S = 4.0  # how often a waiting plane looks whether a worker failed
+PAUSE_S = 0.2  # and whether all is done
 
 
 class EmulatedEris(SteeredEris):
@@ -110,7 +108,7 @@ def emulated_eris(
     host: list[ErisHost] = []
 
     def make(experiment: Experiment) -> EmulatedEris:
-        host.append(ErisHost(experiment, loading, RemoteEngine(process), AHEAD_BUFFERS))
+        host.append(ErisHost(experiment, loading, RemoteEngine(process)))
         return EmulatedEris(process, host[-1], experiment, warm_up_s)
 
     yield make

@@ -9,7 +9,6 @@
 #endif
 
 #include "memory/host.hpp"
-#include "systems/eris/aeu.hpp"
 #include "systems/eris/spinning.hpp"
 
 namespace numatwin::native {
@@ -41,9 +40,6 @@ class Rest {
     int turns_, slept_ = 0;
 };
 
-// Two pages, of the largest size that is usual (16 KiB on some aarch64 hosts).
-constexpr std::size_t stack_skipped_bytes = 2 * 16384;
-
 }  // namespace
 
 Engine::Engine(const EngineSetup& setup) : world_((numatwin::native::check(setup), setup)) {
@@ -51,6 +47,7 @@ Engine::Engine(const EngineSetup& setup) : world_((numatwin::native::check(setup
     (void)ps_per_tick();
     inserted_outside_.assign(setup.objects.size(), 0);
     build();
+    begin_workers();
 }
 
 Engine::~Engine() {
@@ -59,47 +56,43 @@ Engine::~Engine() {
 
 // -- threads --------------------------------------------------------------------------------------
 
-// A thread moves to its processor before it touches the part of its stack that it uses all the
-// time: until then it runs wherever the scheduler has put it.
-void Engine::run(std::size_t number) noexcept {
+// A thread moves to its processor, and its stack to that one's node, before it makes anything.
+void Engine::run(std::uint32_t number) noexcept {
+    const EngineSetup& setup = world_.setup;
     try {
 #if defined(__linux__)
         prctl(PR_SET_TIMERSLACK, 1000UL);  // sleeps end after 1 µs more, not 50
 #endif
-        if (const int cpu = world_.setup.cpu[number]; cpu >= 0) pin_thread(cpu);
+        if (const int cpu = setup.cpu[number]; cpu >= 0) pin_thread(cpu);
+        move_stack(setup.host_node[setup.node[number]]);
     } catch (...) {
         world_.control.fail(std::current_exception());
     }
-    work_on_fresh_pages(number);
-}
-
-// The first pages of a stack hold what the creator of the thread wrote there, and what the thread
-// did before it was pinned, and so lie on other nodes. What the worker uses begins behind them.
-void Engine::work_on_fresh_pages(std::size_t number) noexcept {
-    std::byte first_pages[stack_skipped_bytes];
-    const auto keep = [&] { asm volatile("" : : "r"(first_pages) : "memory"); };
-    keep();
     work(number);
-    keep();  // so that the call above is not the last thing that is done here
 }
 
-void Engine::work(std::size_t number) noexcept {
-    EngineWorker& worker = *workers_[number];
-    try {
-        if (!world_.control.halted()) worker.load();
-    } catch (...) {
-        world_.control.fail(std::current_exception());
-    }
-    {
+void Engine::work(std::uint32_t number) noexcept {
+    // What each worker does once; then it waits for the engine's next state.
+    const auto once = [&](auto&& act, std::size_t& done, State next) {
+        try {
+            if (!world_.control.halted()) act();
+        } catch (...) {
+            world_.control.fail(std::current_exception());
+        }
         std::unique_lock lock(mutex_);
-        ++loaded_workers_;
+        ++done;
         changed_.notify_all();
-        changed_.wait(lock, [&] { return state_ == State::running || world_.control.halted(); });
-    }
+        changed_.wait(lock, [&] { return state_ >= next || world_.control.halted(); });
+    };
+    once([&] { build_worker(number); }, built_workers_, State::loading);
+    once([&] { workers_[number]->load(); }, loaded_workers_, State::running);
+    if (world_.control.halted()) return;
+    EngineWorker& worker = *workers_[number];
+    const bool crowded = crowded_;
     try {
         while (!world_.control.halted()) {
             if (worker.round()) continue;
-            Rest rest(crowded_);
+            Rest rest(crowded);
             do rest(worker.idle_ns());
             while (!world_.control.halted() && !worker.round());
         }
@@ -135,17 +128,9 @@ void Engine::expect(State state, const char* message) const {
 
 void Engine::begin_load() {
     expect(State::made, "load: expected once, before start");
-    const std::scoped_lock lock(joining_);
+    const std::scoped_lock lock(mutex_);
     state_ = State::loading;
-    threads_.reserve(workers_.size());
-    try {
-        for (std::size_t k = 0; k < workers_.size(); ++k)
-            threads_.emplace_back([this, k] { run(k); });
-    } catch (...) {
-        world_.control.fail(std::current_exception());
-        halt();
-        throw;
-    }
+    changed_.notify_all();
 }
 
 bool Engine::wait_loaded(double seconds) {

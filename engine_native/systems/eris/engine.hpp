@@ -85,12 +85,11 @@ class Engine {
 
     void build();
     void build_object(std::size_t number);
-    template <class Worker, class... Arguments>
-    void build_worker(std::size_t number, Arguments&&... arguments);
+    void begin_workers();
+    void build_worker(std::uint32_t number);
     void share(ObjectState& object);
-    void run(std::size_t worker) noexcept;
-    [[gnu::noinline]] void work_on_fresh_pages(std::size_t worker) noexcept;
-    [[gnu::noinline]] void work(std::size_t worker) noexcept;
+    void run(std::uint32_t worker) noexcept;
+    void work(std::uint32_t worker) noexcept;
     void expect(State state, const char* message) const;
     void join() noexcept;
     void halt() noexcept;
@@ -116,7 +115,7 @@ class Engine {
     mutable std::mutex mutex_;  // of what follows
     std::condition_variable changed_;
     std::atomic<State> state_ = State::made;
-    std::size_t loaded_workers_ = 0;
+    std::size_t built_workers_ = 0, loaded_workers_ = 0;
     std::mutex joining_;
     std::vector<std::thread> threads_;
     Ticks started_ = 0;

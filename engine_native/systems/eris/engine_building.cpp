@@ -1,7 +1,5 @@
 // Engine: memory, tables, buffers and workers are made; nothing runs yet.
 #include <algorithm>
-#include <exception>
-#include <thread>
 #include <utility>
 
 #include "memory/host.hpp"
@@ -45,34 +43,43 @@ void Engine::build() {
     if (setup.clients) world_.control.phase = std::make_shared<const ClientPhase>(setup.phase);
     bounds_.resize(setup.objects.size());
     for (std::size_t k = 0; k < setup.objects.size(); ++k) build_object(k);
-    if (setup.placement != Layout::partitioned) {
-        for (std::uint32_t k = 0; k < setup.workers(); ++k)
-            build_worker<SharedWorker>(k, world_, common_, k);
-        return;
-    }
+    workers_.resize(setup.workers());
+    world_.counts.resize(setup.workers());
+    world_.mailboxes.resize(setup.workers());
+    if (setup.placement != Layout::partitioned) return;
     for (std::size_t k = 0; k < setup.workers(); ++k)
         world_.incoming.push_back(placed_buffers(world_.buffer_managers[setup.node[k]]->add_cache(),
                                                  incoming_bytes(setup)));
-    for (std::uint32_t k = 0; k < setup.workers(); ++k) build_worker<Aeu>(k, world_, k);
 }
 
-// What is a worker's own comes from the heap, and lies on the worker's node as far as its pages are
-// new. Those of the calling thread's heap mostly are not: another thread has a heap of its own.
-template <class Worker, class... Arguments>
-void Engine::build_worker(std::size_t number, Arguments&&... arguments) {
+// Their threads begin, and each makes what is its own: that comes from the thread's own heap, and
+// lies on the node of who touches it first.
+void Engine::begin_workers() {
+    threads_.reserve(workers_.size());
+    try {
+        for (std::uint32_t k = 0; k < workers_.size(); ++k)
+            threads_.emplace_back([this, k] { run(k); });
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return built_workers_ == workers_.size(); });
+        lock.unlock();
+        check();
+    } catch (...) {
+        join();
+        throw;
+    }
+}
+
+void Engine::build_worker(std::uint32_t number) {
     const EngineSetup& setup = world_.setup;
-    std::exception_ptr failure;
-    std::thread([&] {
-        try {
-            const PreferredNode here(setup.host_node[setup.node[number]]);
-            world_.counts.push_back(
-                std::make_unique<WorkerCounts>(setup.objects.size(), setup.operations.size()));
-            workers_.push_back(std::make_unique<Worker>(std::forward<Arguments>(arguments)...));
-        } catch (...) {
-            failure = std::current_exception();
-        }
-    }).join();
-    if (failure) std::rethrow_exception(failure);
+    const std::scoped_lock one_at_a_time(mutex_);
+    const PreferredNode here(setup.host_node[setup.node[number]]);
+    world_.counts[number] =
+        std::make_unique<WorkerCounts>(setup.objects.size(), setup.operations.size());
+    world_.mailboxes[number] = std::make_unique<TransferMailbox>();
+    if (setup.placement == Layout::partitioned)
+        workers_[number] = std::make_unique<Aeu>(world_, number);
+    else
+        workers_[number] = std::make_unique<SharedWorker>(world_, common_, number);
 }
 
 // One structure for all, on all nodes in turn or on one.

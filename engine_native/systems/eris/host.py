@@ -25,18 +25,11 @@ SETTLE_S = 60.0  # how long nothing may move while partitions are made even agai
 class ErisHost:
     """The engine of a scenario, loaded and running.
 
-    ``module``: the compiled engine of this process, or a remote one with the same interface;
-    ``ahead_buffers``: by how many buffers of commands a worker may be ahead of the slowest, where
-    each executes its own; 0: any number. (Partitioned, one that waits executes what others send in
-    smaller pieces, which makes traffic of its own.)
+    ``module``: the compiled engine of this process, or a remote one with the same interface.
     """
 
     def __init__(
-        self,
-        scenario: Experiment,
-        loading: Progress | None = None,
-        module: Any = _engine,
-        ahead_buffers: int = 0,
+        self, scenario: Experiment, loading: Progress | None = None, module: Any = _engine
     ) -> None:
         system = scenario.system
         assert isinstance(system, ErisSystem)
@@ -54,8 +47,6 @@ class ErisHost:
         self.host = host
         try:
             setup = engine_setup(scenario, nodes, self.mapping, module)
-            if not self.partitioned:
-                setup.ahead_commands = ahead_buffers * system.buffer_commands
             self.engine: Engine = module.Engine(setup)
             self._load(loading)
         except MemoryError as failure:

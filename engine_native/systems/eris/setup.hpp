@@ -65,8 +65,6 @@ struct EngineSetup {
     FIELD(bool, clients, "whether AEUs make commands; else they do what execute hands them", true);
     FIELD(double, think_ns, "mean time that a client thinks between its batches; 0: never");
     FIELD(double, arrival_ns, "mean time between arrivals at each AEU; 0: closed");
-    FIELD(std::size_t, ahead_commands,
-          "that a worker may have made beyond those of who made fewest; 0: any number");
     FIELD(std::uint64_t, seed, "of all draws", 1);
     END_OF_FIELDS;
 

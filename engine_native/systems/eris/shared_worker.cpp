@@ -19,7 +19,7 @@ SharedWorker::SharedWorker(World& world, CommonScan& common, std::uint32_t numbe
       number_(number),
       ns_per_tick_(ps_per_tick() / 1000),
       counts_(*world.counts[number]),
-      maker_(world, number),
+      maker_(world, setup_, number),
       values_(setup_.batch),
       words_(setup_.batch),
       found_(setup_.batch) {

@@ -54,7 +54,6 @@ struct World {
     explicit World(const EngineSetup& of)
         : setup(of),
           objects(of.objects.size()),
-          mailboxes(of.workers()),
           clients(of.workers()),
           running_scans(of.operations.size()) {}
 
@@ -67,7 +66,7 @@ struct World {
     std::vector<ObjectState> objects;
     std::vector<std::unique_ptr<WorkerCounts>> counts;
     std::vector<PlacedBuffers> incoming;
-    std::vector<TransferMailbox> mailboxes;
+    std::vector<std::unique_ptr<TransferMailbox>> mailboxes;
     std::vector<Client> clients;
     std::vector<RunningScans> running_scans;  // [O]
     Requests requests;

@@ -18,6 +18,7 @@
 #include <tuple>
 
 #include "processors.hpp"
+#include "quanta.hpp"
 #include "settings.hpp"
 #include "spans.hpp"
 
@@ -50,6 +51,7 @@ enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_RW = 3 };
 
 using qemu_plugin_vcpu_tb_trans_cb_t = void (*)(qemu_plugin_id_t, qemu_plugin_tb*);
+using qemu_plugin_vcpu_simple_cb_t = void (*)(qemu_plugin_id_t, unsigned);
 using qemu_plugin_vcpu_udata_cb_t = void (*)(unsigned, void*);
 using qemu_plugin_vcpu_mem_cb_t = void (*)(unsigned, qemu_plugin_meminfo_t, std::uint64_t, void*);
 using qemu_plugin_udata_cb_t = void (*)(qemu_plugin_id_t, void*);
@@ -61,6 +63,8 @@ void qemu_plugin_register_vcpu_tb_exec_cb(qemu_plugin_tb*, qemu_plugin_vcpu_udat
                                           qemu_plugin_cb_flags, void*);
 void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn*, qemu_plugin_vcpu_mem_cb_t,
                                       qemu_plugin_cb_flags, qemu_plugin_mem_rw, void*);
+void qemu_plugin_register_vcpu_idle_cb(qemu_plugin_id_t, qemu_plugin_vcpu_simple_cb_t);
+void qemu_plugin_register_vcpu_resume_cb(qemu_plugin_id_t, qemu_plugin_vcpu_simple_cb_t);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, qemu_plugin_udata_cb_t, void*);
 std::size_t qemu_plugin_tb_n_insns(const qemu_plugin_tb*);
 qemu_plugin_insn* qemu_plugin_tb_get_insn(const qemu_plugin_tb*, std::size_t);
@@ -86,7 +90,11 @@ using namespace numatwin;
 
 std::unique_ptr<Processors> processors;
 std::unique_ptr<Spans> spans;
+std::unique_ptr<Quanta> quanta;
 bool counts_instructions = false, user_only = false;
+
+// Instructions.
+constexpr std::int64_t QUANTUM = 100'000;
 
 // What QEMU's interface says of a kind of access, which there are few of: asked once each, and kept
 // in one word: the kind, and 32 bits on the size, with the highest bit where it writes.
@@ -257,6 +265,19 @@ void on_block(unsigned cpu, void* block) {
     spans->executed(cpu, *static_cast<const Block*>(block));
 }
 
+void on_instructions(unsigned cpu, void* count) {
+    if (spans->running())
+        quanta->executed(cpu, static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(count)));
+}
+
+void on_idle(qemu_plugin_id_t, unsigned cpu) {
+    quanta->idle(cpu);
+}
+
+void on_resume(qemu_plugin_id_t, unsigned cpu) {
+    quanta->resume(cpu);
+}
+
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
     const std::size_t count = qemu_plugin_tb_n_insns(block);
     std::size_t repeated = 0;
@@ -286,6 +307,8 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
         qemu_plugin_register_vcpu_mem_cb(instruction, callback, QEMU_PLUGIN_CB_NO_REGS,
                                          QEMU_PLUGIN_MEM_RW, serial);
     }
+    qemu_plugin_register_vcpu_tb_exec_cb(block, on_instructions, QEMU_PLUGIN_CB_NO_REGS,
+                                         reinterpret_cast<void*>(std::uintptr_t{count}));
     if (!counts_instructions || count == repeated) return;
     found.instructions = static_cast<unsigned>(count - repeated);
     qemu_plugin_register_vcpu_tb_exec_cb(block, on_block, QEMU_PLUGIN_CB_NO_REGS,
@@ -312,6 +335,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argc, 
         processors = std::make_unique<Processors>(settings);
         spans =
             std::make_unique<Spans>(*processors, settings.shape, settings.out, settings.interval);
+        quanta = std::make_unique<Quanta>(processors->size(), QUANTUM);
         counts_instructions = settings.interval > 0;
         user_only = settings.user_only;
         if (settings.from_start) spans->mark(Mark::COMMAND_BEGIN);
@@ -320,6 +344,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argc, 
         return 1;
     }
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_vcpu_idle_cb(id, on_idle);
+    qemu_plugin_register_vcpu_resume_cb(id, on_resume);
     qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
     return 0;
 }
