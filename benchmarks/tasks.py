@@ -3,7 +3,7 @@
 Closed clients ask for a scan and a materialisation of one of 16 tables; 60 workers on 4 nodes and
 576 on 32, in a ring. The reference in SimPy plays the first milliseconds of the same. Then whole
 runs, in CPU seconds: data placement of figure 10 on both planes (as flows also as a study runs it,
-without the four further runs over the ranges of doubtful facts), and a TPC-H-like mix of 1,024
+without the four further runs over the ranges of uncertain facts), and a TPC-H-like mix of 1,024
 clients on 8 sockets. One JSON object a line on standard output, how many tasks ended and queries
 were answered on standard error.
 

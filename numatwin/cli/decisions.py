@@ -1,4 +1,4 @@
-"""Whether one record stays faster than another if the machine's doubtful facts are off."""
+"""Whether one record stays faster than another if the machine's uncertain facts are off."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ EQUAL = 0.005  # relative; what differs by less decides nothing
 
 def decisions(records: Sequence[Record]) -> list[dict[str, Any]]:
     """For each operation and each record but the first: ``record`` (its position), ``operation``,
-    ``ratio`` to the first, its ``range`` over the doubtful facts, ``holds``: whether the same one
-    is faster all over it. Nothing where no record has doubtful facts.
+    ``ratio`` to the first, its ``range`` over the uncertain facts, ``holds``: whether the same one
+    is faster all over it. Nothing where no record has uncertain facts.
 
     Records on the same machine are compared with the same facts at the same ends.
     """
@@ -66,7 +66,7 @@ def decision_lines(found: Sequence[dict[str, Any]], letters: Sequence[str]) -> l
         letter, first = letters[row["record"]], letters[0]
         if row["holds"]:
             faster = letter if row["ratio"] > 1.0 else first
-            verdict = f"{faster} is faster wherever in their ranges the doubtful facts lie"
+            verdict = f"{faster} is faster wherever in their ranges the uncertain facts lie"
         else:
             verdict = (
                 "which is faster depends on facts that are doubtful: measure them "
@@ -109,7 +109,7 @@ def beaten_lines(found: Sequence[dict[str, Any]], letters: Sequence[str]) -> lis
         else:
             verdict = f"undecided: {letter} does more in {100 * sure:.0f}% of what may be"
         lines.append(
-            f"{row['operation']}, given doubtful facts and replications: ×{row['ratio']:.2f}, with "
-            f"{row['level']:.0%} between ×{low:.2f} and ×{high:.2f}: {verdict}."
+            f"{row['operation']}, given uncertain facts and replications: ×{row['ratio']:.2f}, "
+            f"with {row['level']:.0%} between ×{low:.2f} and ×{high:.2f}: {verdict}."
         )
     return lines

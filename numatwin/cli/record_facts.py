@@ -67,7 +67,7 @@ def _print_head(record: Record, to: Console) -> None:
         (
             ("scenario", f"{record.scenario}: {record.title}" if record.title else record.scenario),
             ("machine", str(record.machine["name"])),
-            ("doubtful", _doubtful(record)),
+            ("uncertain", _doubtful(record)),
             ("uncertainty", _uncertainty(record)),
             ("policy", None if record.traffic else record.policy),
             ("operator", _operators(record)),
@@ -107,7 +107,7 @@ def _operators(record: Record) -> str | None:
 
 
 def _uncertainty(record: Record) -> str | None:
-    """Between what throughput lies, given doubtful facts and replications; None if not asked."""
+    """Between what throughput lies, given uncertain facts and replications; None if not asked."""
     found = record.uncertainty
     if not found:
         return None
@@ -124,7 +124,7 @@ def _uncertainty(record: Record) -> str | None:
 
 
 def _doubtful(record: Record) -> str | None:
-    """The range of the answer over the machine's doubtful facts, None where they change nothing."""
+    """The range of the answer over its machine's uncertain facts; None: no change."""
     found = record.fact_range
     wide = {
         operation: (low, high)

@@ -103,8 +103,8 @@ def run(
         bool,
         typer.Option(
             "--uncertainty",
-            help="Give a 90% interval of the throughput, from the machine's doubtful facts and the "
-            "spread of replications.",
+            help="Give a 90% interval of the throughput, from the machine's uncertain facts and "
+            "the spread of replications.",
         ),
     ] = False,
     json: Json = False,

@@ -190,7 +190,7 @@ def study_sensitivity(
         bool,
         typer.Option(
             "--facts",
-            help="Vary the machine's doubtful facts within their ranges, not the factors.",
+            help="Vary the machine's uncertain facts within their ranges, not the factors.",
         ),
     ] = False,
     method: Annotated[
@@ -218,7 +218,7 @@ def study_sensitivity(
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Show which factors, or doubtful facts, decide the result."""
+    """Show which factors, or uncertain facts, decide the result."""
     from ..inputs import InputError
     from ..sim.studies.designs import one_at_a_time
     from ..sim.studies.metrics import check_metric

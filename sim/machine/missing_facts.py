@@ -175,7 +175,7 @@ def _coherence(machine: Machine) -> Iterator[Assumption]:
         "coherence",
         all_probed if known is not None and known.protocol == "snoop" else none,
         "",
-        unknown if known is None else known.source or "The machine file marks it as doubtful",
+        unknown if known is None else known.source or "The machine file marks it as uncertain",
         Variant(none, {("machine", "coherence"): {"protocol": "directory"}}),
         Variant(all_probed, {("machine", "coherence"): snoop, **requests}),
     )

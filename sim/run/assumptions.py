@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pydantic import ValidationError
+
 from ...inputs import DescriptionError, InputError
 from ...topologies import Machine, MachineDescription, build_machine
 from ..machine.assumptions import (
@@ -126,11 +128,14 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
             )
         plain[root] = _with(plain[root], place, value)
     changes: dict[str, Any] = {}
-    if "machine" in plain:
-        description = MachineDescription.model_validate(plain["machine"])
-        changes["machine"] = build_machine(description)
-    if "system" in plain:
-        changes["system"] = type(scenario.system).model_validate(plain["system"])
+    try:
+        if "machine" in plain:
+            description = MachineDescription.model_validate(plain["machine"])
+            changes["machine"] = build_machine(description)
+        if "system" in plain:
+            changes["system"] = type(scenario.system).model_validate(plain["system"])
+    except ValidationError as failure:  # beyond the field's range
+        raise InputError(f"{scenario.name}: no value {variant.value:g} here") from failure
     return replace(scenario, **changes)
 
 

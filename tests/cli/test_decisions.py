@@ -73,7 +73,7 @@ def test_first_hour(numatwin: CommandLine) -> None:
     assert "Still unknown: which processor it is (set --processor)" in done.out
     for scenario, out in (("eris-fig8-intel", "a"), ("eris-fig8-intel-shared", "b")):
         done = numatwin("run", scenario, "--machine", "mine.yaml", "--out", out)
-        assert "doubtful " in done.out.split("policy")[0]
+        assert "uncertain " in done.out.split("policy")[0]
         assert "facts of the machine may be off" in done.out
     shown = numatwin("compare", "a", "b").out
     assert "lookup, B to A: ×" in shown

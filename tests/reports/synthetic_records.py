@@ -150,7 +150,7 @@ def _record(
             "partition_bytes": [200e6 + k * 1e6 for k in range(64)],
         },
         "warnings": (
-            "doubtful value used: node_types.opteron-6274-die.ipc",
+            "uncertain value used: node_types.opteron-6274-die.ipc",
             "derived: outstanding misses shared by two cores of a module",
         ),
         "provenance": {"wall_s": 0.61, "events": 212, "version": "0.1.0", "host": {"cpus": 2}},

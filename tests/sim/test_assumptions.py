@@ -279,3 +279,15 @@ def test_other_planes_list_the_same(plane: str) -> None:
         return [one["name"] for one in record.assumptions]
 
     assert names(plane) == names("flow")
+
+
+def test_a_tenth_more_may_be_beyond_the_range() -> None:
+    """A tenth more of -0.85 is no ``write_turnaround``: only the other end has an effect."""
+    text = PARTLY.replace(
+        "latency: 80 ns", "latency: 80 ns, write_turnaround: {value: -0.85, doubtful: true}"
+    )
+    scenario = scenario_of(text, "eris-fig8-amd", ())
+    found = run_scenario(scenario, effects=True).assumptions
+    (fact,) = (fact for fact in found if "write_turnaround" in fact["name"])
+    assert fact["high"]["throughput"] is None
+    assert fact["low"]["throughput"] is not None

@@ -90,7 +90,7 @@ def test_facts_of_an_engine_reach_its_costs(tmp_path: Path) -> None:
     assert with_engine.implementation == NATIVE
     assert with_engine.hand_overs.line_s[0, 0] == pytest.approx(50e-9)
     assert with_engine.hand_overs.additive
-    assert "doubtful value used: engines.eris.message" in with_engine.warnings
+    assert "uncertain value used: engines.eris.message" in with_engine.warnings
     without = ErisCosts(loaded(tmp_path, SMALL))
     assert without.implementation == PUBLISHED
     assert not without.hand_overs.additive

@@ -88,7 +88,7 @@ def made_up(**fields: Any) -> Record:
         "control_events": (ControlEvent(0.5, "phase", "phase hot", {"phase": "hot"}),),
         "confidence": {"level": 0.95},
         "model": {"index": {"levels": 4, "rates": [0.5, 0.25]}},
-        "warnings": ("doubtful value used: ipc",),
+        "warnings": ("uncertain value used: ipc",),
         "provenance": {"wall_s": 0.01, "events": 3, "version": "0", "host": {"cpus": 2}},
         "replications": 2,
         "warm_up_s": 0.25,

@@ -1,4 +1,4 @@
-"""Machines whose doubtful facts are at the ends of their ranges."""
+"""Machines whose uncertain facts are at the ends of their ranges."""
 
 from __future__ import annotations
 

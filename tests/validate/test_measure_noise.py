@@ -82,7 +82,7 @@ def test_each_reason_has_its_warning() -> None:
     ]
     noisy = figure(99, 100, 101).model_copy(update={"noisy": True})
     assert list(noise_warnings(0.0, 0.0, 0.0, [*quiet, noisy])) == [
-        "noisy host: 1 of 9 figures have hardly an undisturbed repetition: doubtful, such as "
+        "noisy host: 1 of 9 figures have hardly an undisturbed repetition: uncertain, such as "
         "latency size 4 KiB"
     ]
     unsteady = [figure(90, 100, 130), figure(90, 100, 150)]

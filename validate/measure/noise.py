@@ -106,7 +106,7 @@ def _spread_warnings(measurements: Sequence[Measurement]) -> Iterator[str]:
     if noisy:
         yield (
             f"noisy host: {len(noisy)} of {len(measurements)} figures have hardly an undisturbed "
-            f"repetition: doubtful, such as {_named(noisy[0])}"
+            f"repetition: uncertain, such as {_named(noisy[0])}"
         )
     # What varies from minute to minute is a figure of its own.
     unsteady = [m for m in measurements if m.spread > SPREAD_MAX and m.name not in DISTURBANCES]

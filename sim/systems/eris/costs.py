@@ -39,7 +39,7 @@ class ErisCosts(CostModel):
             self.instructions = instructions.measured(self.facts, rate)
         for path in machine.doubtful:
             if path.startswith(f"engines.{ENGINE}."):
-                self.warnings.append(f"doubtful value used: {path}")
+                self.warnings.append(f"uncertain value used: {path}")
 
     @cached_property
     def unscaled(self) -> ErisCosts:

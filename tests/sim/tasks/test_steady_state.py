@@ -249,7 +249,7 @@ def test_laws_hold_for_any_program(program: Program, steals: bool) -> None:
 
 
 def test_rates_are_found_once_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two corners of doubtful facts are played as the scenario is; none asks what more would bring.
+    """Two corners of uncertain facts run as the scenario does; none asks what more would bring.
 
     Each play searches once a state (here the first, and with classes that may be stolen); what more
     of each resource brings, once a resource.
