@@ -314,7 +314,7 @@ class Coherence(Strict):
     replacement_probes: bool | None = None
     owned: bool | None = None
     directory_in_memory: bool | None = None
-    doubtful: bool = False
+    doubtful: bool | None = None
     source: str | None = None
 
 

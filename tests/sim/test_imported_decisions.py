@@ -145,7 +145,7 @@ def test_clusters_on_the_die_keep_a_directory() -> None:
     coherence = complete(parse_yaml(tree, "tree.yaml").read_as(MachineDescription))
     known = coherence.description.coherence
     assert known is not None
-    assert (known.protocol, known.doubtful) == ("directory", False)
+    assert (known.protocol, known.doubtful) == ("directory", None)
 
 
 def test_known_facts_have_no_range() -> None:

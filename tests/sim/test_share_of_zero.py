@@ -94,10 +94,10 @@ def test_a_phase_may_end_an_operation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("operations", "place"),
     [
-        (LOOKUP.replace("}", ", share: 0}"), ": operations: every"),
+        (LOOKUP.replace("}", ", share: 0}"), ": workload.operations: every"),
         (
             f"{LOOKUP}\n  phases: [{{start: 1 ms, name: b, operations: {{lookup: {{share: 0}}}}}}]",
-            ": phases.0.operations: every",
+            ": workload.phases.0.operations: every",
         ),
     ],
 )
