@@ -47,6 +47,7 @@ TURNED = (
     "cycles_per_message",
     "interrupt_share",
     "level_lines",
+    "write_turnaround",
 )
 End = Literal["worse", "better"]
 # How caches agree, where firmware chooses it: snoops take room on links.

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ...topologies import MachineDescription, build_machine
+from ...topologies.corners import corners
 from ...topologies.emulator.traffic import Counts, Traffic
 from ...topologies.machine import Machine, Node
 from ..kernel.sums import group_sums
@@ -59,8 +61,9 @@ PLACEMENTS = {
 @dataclass(frozen=True)
 class CountedTime:
     """``time_s`` of the command there, between ``least_s`` (as many misses overlap as a core holds,
-    and as many instructions as it dispatches) and ``most_s`` (one at a time, but for misses that a
-    prefetcher fetches, each after a walk of the page table).
+    and as many instructions as it dispatches, on the machine with the better ends of its facts'
+    ranges) and ``most_s`` (one at a time, but for misses that a prefetcher fetches, each after a
+    walk of the page table, on the machine with the worse ends).
 
     ``binding``: what holds the busiest node, by its part of the time; ``placements``: the time
     with data placed otherwise, by the names of ``PLACEMENTS``.
@@ -88,9 +91,10 @@ def counted_time(traffic: Traffic) -> CountedTime:
     parts = _merged(traffic.intervals)
     binding: dict[str, float] = {}
     time_s = sum(played.middle_s(part, binding=binding) for part in parts)
-    least_s, most_s = (sum(played.interval_s(part, how) for part in parts) for how in (MOST, ONE))
+    worse, better = _at_the_ends(traffic, played)
     # None of the machine's interruptions may have come.
-    least_s *= played.costs.disturbances.left
+    least_s = sum(better.interval_s(part, MOST) for part in parts) * better.costs.disturbances.left
+    most_s = sum(worse.interval_s(part, ONE) for part in parts)
     # The bounds hold what is between them, also where a queue is met in another order.
     least_s, most_s = min(least_s, time_s), max(most_s, time_s)
     placements = {}
@@ -370,6 +374,15 @@ class _Played:
             busy = rates.use[columns.cores][core] >= rates.use[columns.misses][core]
             what = "instructions" if busy else "waiting for lines"
         return f"{what} on node {node}"
+
+
+def _at_the_ends(traffic: Traffic, played: _Played) -> tuple[_Played, _Played]:
+    """With the machine's facts at the worse, and at the better ends of their ranges."""
+    ends = corners(traffic.machine.description)
+    if ends is None:
+        return played, played
+    worse, better = (build_machine(MachineDescription.model_validate(end)) for end in ends)
+    return _Played(replace(traffic, machine=worse)), _Played(replace(traffic, machine=better))
 
 
 def _latencies(node: Node, levels: int) -> list[float]:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from numatwin.sim.run.counted_time import PLACEMENTS, counted_time
-from numatwin.topologies import Machine, load_machine
+from numatwin.topologies import Machine, MachineDescription, build_machine, load_machine
 from numatwin.topologies.emulator.traffic import BY_PROCESSOR, MATRICES, Counts, Traffic
 
-AMD = load_machine("amd-8n-ht")
+
+def as_known(name: str) -> Machine:
+    """A machine whose facts have no ranges."""
+
+    def known(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: known(value) for key, value in part.items() if key != "range"}
+        return [known(value) for value in part] if isinstance(part, list) else part
+
+    plain = load_machine(name).description.model_dump(mode="json", exclude_none=True)
+    return build_machine(MachineDescription.model_validate(known(plain)))
+
+
+AMD = as_known("amd-8n-ht")
 NO_WAITS = np.zeros((2, 3), dtype=np.int64)
 CPUS = tuple(int(node) for node in np.repeat(np.arange(8), 8))
 
@@ -129,7 +143,7 @@ def test_the_reorder_window_limits_what_is_under_way() -> None:
 
 def test_without_a_known_ipc_the_middle_counts() -> None:
     """Between one a cycle and eight: √8. Interruptions take a hundredth of this host."""
-    zen5 = load_machine("zen5-2c")
+    zen5 = as_known("zen5-2c")
     (node,) = zen5.nodes
     assert node.ipc is None
     assert node.clock_Hz is not None
@@ -141,6 +155,21 @@ def test_without_a_known_ipc_the_middle_counts() -> None:
     assert found.time_s == pytest.approx(1e7 / node.clock_Hz / 8**0.5, rel=0.015)
     assert found.least_s == pytest.approx(1e7 / node.clock_Hz / 8, rel=0.015)
     assert found.most_s == pytest.approx(1e7 / node.clock_Hz, rel=0.015)
+
+
+def test_the_interval_reaches_to_the_ends_of_facts() -> None:
+    """Controllers of 10 to 16.4 GB/s: 64e7 bytes, which a core's prefetchers ask for."""
+    plain = AMD.description.model_dump(mode="json", exclude_none=True)
+    (node,) = plain["node_types"].values()
+    node["memory"]["bandwidth"] = {"value": "16.4 GB/s", "range": ["10 GB/s", "16.4 GB/s"]}
+    ranged = build_machine(MachineDescription.model_validate(plain))
+    lines = {(0, 0): 10_000_000}
+    executed = dict.fromkeys(range(8), 1_000_000)
+    one = counts(executed, memory_reads=lines, streamed_misses=lines)
+    known, found = counted_time(traffic(one)), counted_time(traffic(one, machine=ranged))
+    assert (found.time_s, found.least_s) == (known.time_s, known.least_s)
+    assert known.most_s == pytest.approx(64e7 / 16.4e9, rel=0.02)
+    assert found.most_s == pytest.approx(64e7 / 10e9, rel=0.02)
 
 
 def test_a_chain_waits_for_each_line() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numatwin.inputs import parse_yaml
 from numatwin.topologies import MachineDescription
-from numatwin.topologies.corners import doubtful_corners, ranged_doubts
+from numatwin.topologies.corners import corners, doubtful_corners, ranged_doubts
 
 TEXT = """\
 name: two
@@ -57,6 +57,17 @@ def test_nodes_and_ways_are_off_together_and_against_each_other() -> None:
         "nodes worse, ways better": (1.0, 100, 12),
     }
     assert ranged_doubts(described(TEXT)) == 3
+
+
+def test_writes_that_cost_the_controller_less_are_better() -> None:
+    text = TEXT.replace(
+        "{value: 90 ns, range: [80 ns, 100 ns], doubtful: true}",
+        "90 ns\n      write_turnaround: {value: -0.6, range: [-0.8, -0.5]}",
+    )
+    found = corners(described(text))
+    assert found is not None
+    ends = [end["node_types"]["node"]["memory"]["write_turnaround"]["value"] for end in found]
+    assert ends == [-0.5, -0.8]
 
 
 def test_where_firmware_chooses_whether_sockets_snoop() -> None:
