@@ -27,9 +27,7 @@ def write_bytes_atomically(path: str | Path, content: bytes) -> Path:
     """
     name: str | None = None
     try:
-        target = Path(os.path.realpath(path))
-        if target.is_dir():
-            raise InputError("cannot be written: it is a folder", str(path))
+        target = _file_at(path)
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
         with open(handle, "wb") as stream:
             os.fchmod(stream.fileno(), _mode(target))
@@ -54,9 +52,7 @@ def check_writable(path: str | Path) -> None:
     For what is asked before long work. The disk may still become full meanwhile.
     """
     try:
-        target = Path(os.path.realpath(path))
-        if target.is_dir():
-            raise InputError("cannot be written: it is a folder", str(path))
+        target = _file_at(path)
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
         os.close(handle)
         os.unlink(name)
@@ -85,6 +81,16 @@ def check_folder(path: str | Path) -> None:
         os.unlink(name)
     except OSError as failure:
         raise InputError(f"cannot be written: {failure.strerror}", str(path)) from None
+
+
+def _file_at(path: str | Path) -> Path:
+    """Where a link at ``path`` leads; a device, pipe or socket that stands there is not replaced."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise InputError("cannot be written: it is a folder", str(path))
+    if target.exists() and not target.is_file():
+        raise InputError("cannot be written: expected a file, found a device or pipe", str(path))
+    return target
 
 
 def _mode(target: Path) -> int:

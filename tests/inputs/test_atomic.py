@@ -92,3 +92,15 @@ def test_whether_a_folder_can_be_written_is_known_before(tmp_path: Path) -> None
     ):
         with pytest.raises(InputError, match=message):
             check_folder(path)
+
+
+def test_a_pipe_behind_a_link_stays(tmp_path: Path) -> None:
+    """So would a device, such as /dev/full, which root may replace."""
+    pipe, link = tmp_path / "pipe", tmp_path / "out.yaml"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for write in (check_writable, lambda path: write_text_atomically(path, "text")):
+        with pytest.raises(InputError, match="expected a file, found a device or pipe"):
+            write(link)
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.yaml", "pipe"]
