@@ -67,9 +67,11 @@ def decision_lines(found: Sequence[dict[str, Any]], letters: Sequence[str]) -> l
         if row["holds"]:
             faster = letter if row["ratio"] > 1.0 else first
             verdict = f"{faster} is faster wherever in their ranges the uncertain facts lie"
+        elif 1.0 - EQUAL <= low and high <= 1.0 + EQUAL:
+            verdict = "no difference, wherever in their ranges the uncertain facts lie"
         else:
             verdict = (
-                "which is faster depends on facts that are doubtful: measure them "
+                "which is faster depends on uncertain facts: measure them "
                 "('numatwin machine measure', Intel MLC)"
             )
         lines.append(

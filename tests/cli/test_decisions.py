@@ -45,7 +45,14 @@ def test_a_decision_that_hangs_on_doubtful_facts(record: Record) -> None:
     first, other = with_corners(record, 100, 50, 150), with_corners(record, 80, 60, 110)
     (row,) = decisions([first, other])
     assert not row["holds"]
-    assert "depends on facts that are doubtful" in decision_lines([row], ["A", "B"])[0]
+    assert "depends on uncertain facts" in decision_lines([row], ["A", "B"])[0]
+
+
+def test_what_differs_by_next_to_nothing_decides_nothing(record: Record) -> None:
+    first, other = with_corners(record, 100, 50, 150), with_corners(record, 100.1, 50.1, 150)
+    (row,) = decisions([first, other])
+    assert not row["holds"]
+    assert "[×1.00, ×1.00]: no difference, wherever" in decision_lines([row], ["A", "B"])[0]
 
 
 def test_two_machines_are_each_off_by_themselves(record: Record) -> None:
