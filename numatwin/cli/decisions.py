@@ -67,7 +67,7 @@ def decision_lines(found: Sequence[dict[str, Any]], letters: Sequence[str]) -> l
         if row["holds"]:
             faster = letter if row["ratio"] > 1.0 else first
             verdict = f"{faster} is faster wherever in their ranges the uncertain facts lie"
-        elif 1.0 - EQUAL <= low and high <= 1.0 + EQUAL:
+        elif low >= 1.0 - EQUAL and high <= 1.0 + EQUAL:
             verdict = "no difference, wherever in their ranges the uncertain facts lie"
         else:
             verdict = (

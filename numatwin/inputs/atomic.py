@@ -84,7 +84,7 @@ def check_folder(path: str | Path) -> None:
 
 
 def _file_at(path: str | Path) -> Path:
-    """Where a link at ``path`` leads; a device, pipe or socket that stands there is not replaced."""
+    """Where a link at ``path`` leads; a device, pipe or socket that is there is not replaced."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise InputError("cannot be written: it is a folder", str(path))
