@@ -51,22 +51,29 @@ class FarValues {
     }
 
   private:
-    static constexpr std::size_t ahead = 8, line_words = 8;
+    /// So many are fetched while others are read: a few of each of the core's miss slots, and far
+    /// less than its first cache holds.
+    static constexpr std::size_t lines_ahead = 128;
+    static constexpr std::size_t line_words = 8;
+
+    static std::uint64_t* block_of(std::uint64_t word) noexcept {
+        return reinterpret_cast<std::uint64_t*>(static_cast<std::uintptr_t>(word));
+    }
+    /// Inlined: see bucket::prefetch.
+    [[gnu::always_inline]] void prefetch(std::uint64_t word) const noexcept {
+        for (std::size_t i = 0; i < words_; i += line_words) __builtin_prefetch(block_of(word) + i);
+    }
 
     template <class Visit>
     void for_each(const std::uint64_t* words, const std::uint8_t* found, std::size_t count,
                   Visit&& visit) const {
-        const auto block = [&](std::size_t k) {
-            return reinterpret_cast<std::uint64_t*>(static_cast<std::uintptr_t>(words[k]));
-        };
-        const auto fetch = [&](std::size_t k) {
-            if (k >= count || !found[k]) return;
-            for (std::size_t i = 0; i < words_; i += line_words) __builtin_prefetch(block(k) + i);
-        };
-        for (std::size_t k = 0; k < ahead; ++k) fetch(k);
+        const std::size_t lines = (words_ + line_words - 1) / line_words;
+        const std::size_t ahead = std::min(std::max<std::size_t>(lines_ahead / lines, 1), count);
+        for (std::size_t k = 0; k < ahead; ++k)
+            if (found[k]) prefetch(words[k]);
         for (std::size_t k = 0; k < count; ++k) {
-            fetch(k + ahead);
-            if (found[k]) visit(k, block(k));
+            if (k + ahead < count && found[k + ahead]) prefetch(words[k + ahead]);
+            if (found[k]) visit(k, block_of(words[k]));
         }
     }
 
