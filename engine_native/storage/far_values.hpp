@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 #include "memory/memory.hpp"
 
@@ -34,7 +36,7 @@ class FarValues {
                        std::size_t count) const noexcept {
         std::uint64_t sum = 0;
         for_each(words, found, count, [&](std::size_t k, std::uint64_t* block) {
-            for (std::size_t i = 0; i < words_; ++i) sum += load(block[i]);
+            sum += sum_of(block);
             words[k] = load(block[0]);
         });
         return sum;
@@ -70,6 +72,16 @@ class FarValues {
     static std::uint64_t load(const std::uint64_t& word) noexcept { return word; }
     static void store(std::uint64_t& word, std::uint64_t value) noexcept { word = value; }
 #endif
+
+    /// Of a whole block. Several sums, so that additions do not wait for each other.
+    std::uint64_t sum_of(std::uint64_t* block) const noexcept {
+        std::array<std::uint64_t, line_words> sums{};
+        std::size_t i = 0;
+        for (; i + line_words <= words_; i += line_words)
+            for (std::size_t j = 0; j < line_words; ++j) sums[j] += load(block[i + j]);
+        for (; i < words_; ++i) sums[0] += load(block[i]);
+        return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
+    }
 
     static std::uint64_t* block_of(std::uint64_t word) noexcept {
         return reinterpret_cast<std::uint64_t*>(static_cast<std::uintptr_t>(word));
