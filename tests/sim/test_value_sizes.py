@@ -90,6 +90,26 @@ def test_the_larger_the_slower(tmp_path: Path, placement: str, operation: str, i
     assert rates[0] > 4 * rates[-1]
 
 
+@pytest.mark.parametrize("placement", ["partitioned", "single-ram"])
+def test_values_out_of_line_are_overwritten_where_they_lie(tmp_path: Path, placement: str) -> None:
+    """An upsert looks their keys up: what it takes to change a tree does not matter."""
+    costs = ("upsert_entry", "upsert_shared", "upsert_level")
+    quick, slow = (
+        [f"machine.engines.eris.{cost}={time}" for cost in costs] for time in ("1 ns", "1 us")
+    )
+    path = small_file(tmp_path, UPSERT, placement)
+    far, near = (of("64 B", inline) for inline in ("8 B", "64 B"))
+    assert rate(path, *far, *slow) == pytest.approx(rate(path, *far, *quick))
+    assert rate(path, *near, *slow) < 0.1 * rate(path, *near, *quick)
+
+
+def test_only_values_in_a_shared_tree_need_the_lock_of_their_slot() -> None:
+    stored = DataObject(kind="index", keys=KEYS, value_size="64 B")
+    near, far = (tree_of(stored, inline, native=True, shared=True) for inline in (64.0, 8.0))
+    assert near.written_rows == (near.levels - 1, near.rows - 1)
+    assert far.written_rows == (far.rows - 1,)
+
+
 def test_out_of_line_costs_one_line_more_than_in_the_entry(tmp_path: Path) -> None:
     """64 B with a pointer to them: entry and value; with the key they are 72 B, or two lines."""
     path = small_file(tmp_path, LOOKUP)

@@ -66,7 +66,9 @@ def loops_in_play(experiment: Experiment) -> tuple[str, ...]:
             plain = in_one_piece(operation.keys) or not partitioned
             found.append("generate" if plain else "generate_ranked")
             found += WALKS if operation.kind != "route" else ()
-        if operation.kind == "upsert":
+        # A value out of line is overwritten there; its key is looked up.
+        stored = workload.objects[operation.object]
+        if operation.kind == "upsert" and stored.value_size.value <= system.inline_values.value:
             found.append("upsert_entry" if partitioned else "upsert_shared")
         found += MESSAGES if partitioned and operation.kind != "scan" else ()
     if partitioned and set(experiment.policy_names.values()) - {"none"}:

@@ -57,7 +57,7 @@ class Overlap:
     def slot_factor(self, held_s: Floats, core_s: Floats, upserts: Floats) -> Floats:
         """(…,) factor on ``held_s`` so that the longer of it and ``core_s`` is what a key takes.
 
-        ``upserts`` (…,): the part of the operations that are.
+        ``upserts`` (…,): the part of the operations that write to the tree.
         """
         more_s = (1.0 - upserts) * self.lookup.at(held_s)
         more_s = more_s + upserts * self.upsert.at(held_s)

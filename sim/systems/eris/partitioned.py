@@ -66,8 +66,8 @@ class CommandDemands:
 class Walked:
     """What the commands of a unit of work on indexes find; arrays (A,), by worker.
 
-    ``commands``, ``upserts`` among them; ``instructions``; lines from the last cache, ``private``
-    ones, and from memory (``misses``); ``dirty``: those that are written back.
+    ``commands``, ``upserts`` that write to a tree among them; ``instructions``; lines from the last
+    cache, ``private`` ones, and from memory (``misses``); ``dirty``: those that are written back.
     """
 
     commands: Floats
@@ -159,7 +159,7 @@ class PartitionedDemands(ErisDemands):
             for operation in operations:
                 owned = operation.share * self._owned(operation, time_s, part)
                 found.commands += owned
-                if operation.kind == "upsert":
+                if self._changes_tree(name, operation):
                     found.upserts += owned
                 found.instructions += owned * self._walk_instructions(name, operation)
         return found
@@ -241,15 +241,15 @@ class PartitionedDemands(ErisDemands):
                 if operation.kind == "route":
                     continue
                 one = np.ones(workers.count)
-                upsert = one * (operation.kind == "upsert")
+                changed = one * self._changes_tree(name, operation)
                 none = np.zeros(workers.count)
                 slot_factor = self._slot_factors(
-                    Walked(one, upsert, needed * one, hits, private, misses, none)
+                    Walked(one, changed, needed * one, hits, private, misses, none)
                 )
                 found.hit_s[at] = slot_factor * (hits * last_s + private * private_s) / random
                 found.slots[at] = random / slot_factor
                 found.lines[at] = misses
-                found.written[at] = upsert * entries
+                found.written[at] = entries * (operation.kind == "upsert")
                 found.memory_lines[at] = misses + found.written[at]
         return found
 

@@ -108,12 +108,18 @@ class ErisDemands(ABC):
         if operation.kind == "route":
             return 0.0 if shared else counts.gather
         level, entry = counts.tree_level, counts.tree_entry
-        if operation.kind != "lookup":
+        if self._changes_tree(name, operation):
             entry = counts.upsert_shared if shared else counts.upsert_entry
             if counts.upsert_level is not None and not shared:
                 level = counts.upsert_level
         steps = tree.levels + (1 if tree.far_bytes else 0)
         return steps * level + entry + self.copied_instructions(name)
+
+    def _changes_tree(self, name: str, operation: ResolvedOperation) -> bool:
+        """Whether it is an upsert that writes to the tree. A value out of line is overwritten where
+        it lies, and its key only looked up.
+        """
+        return operation.kind == "upsert" and not self.trees[name].far_bytes
 
     def copied_instructions(self, name: str) -> float:
         """Of copying a value: what is beyond its first word, by the line."""

@@ -202,8 +202,8 @@ class BucketTree(PrefixTree):
 
     @property
     def written_rows(self) -> tuple[int, ...]:
-        """The slot with the lock, and the pair (or the value out of line)."""
-        return (self.levels - 1, self.rows - 1)
+        """The slot with the lock, and the pair; or the value out of line, which needs no lock."""
+        return (self.rows - 1,) if self.far_bytes else (self.levels - 1, self.rows - 1)
 
     @property
     def row_lines(self) -> npt.NDArray[np.float64]:
