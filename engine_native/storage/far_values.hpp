@@ -45,12 +45,8 @@ class FarValues {
     /// Writes values into the blocks of those found.
     void write(const std::uint64_t* words, const std::uint8_t* found, const std::uint64_t* values,
                std::size_t count) const noexcept {
-        for_each(words, found, count, [&](std::size_t k, std::uint64_t* block) {
-            // Of its own, as a store might change what it finds elsewhere.
-            const std::uint64_t value = values[k];
-            const std::uint64_t* const end = block + words_;
-            while (block != end) store(*block++, value);
-        });
+        for_each(words, found, count,
+                 [&](std::size_t k, std::uint64_t* block) { fill(block, words_, values[k]); });
     }
 
   private:
@@ -81,6 +77,14 @@ class FarValues {
             for (std::size_t j = 0; j < line_words; ++j) sums[j] += load(block[i + j]);
         for (; i < words_; ++i) sums[0] += load(block[i]);
         return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
+    }
+
+    /// Line by line, so that several words are written at once.
+    static void fill(std::uint64_t* block, std::size_t words, std::uint64_t value) noexcept {
+        std::size_t i = 0;
+        for (; i + line_words <= words; i += line_words)
+            for (std::size_t j = 0; j < line_words; ++j) store(block[i + j], value);
+        for (; i < words; ++i) store(block[i], value);
     }
 
     static std::uint64_t* block_of(std::uint64_t word) noexcept {
