@@ -128,9 +128,9 @@ class _Writer:
         if not latency:
             return description
         costs = CostModel(build_machine(description))
-        ids = [one.id for one in costs.machine.nodes]
+        ids: dict[int | None, int] = {one.id: k for k, one in enumerate(costs.machine.nodes)}
         value, low, high = (
-            float(f"{lines_under_way(costs, read_Bps)[ids.index(node), ids.index(home)]:.4g}")
+            float(f"{lines_under_way(costs, read_Bps)[ids[node], ids[home]]:.4g}")
             for read_Bps in (found.value.value, *_range(streams))
         )
         fact = Fact(
