@@ -34,7 +34,7 @@ def streamed_Bps(
     costs: CostModel, node: int, home: int, threads: float, written: float = 0.0
 ) -> float:
     """What so many cores of a node draw from a home where nobody else does: what they have under
-    way, up to what memory or the way there delivers.
+    way, up to what memory or the way there delivers. Waits before links are left out.
     """
     memory_Bps = costs.memory_Bps[home] / costs.line_times(1.0, written)[home]
     pair_Bps = np.inf if node == home else costs.machine.bandwidth_Bps[node, home]
