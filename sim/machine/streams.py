@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 
 from .link_traffic import LINE_BYTES
@@ -18,33 +17,33 @@ from .link_traffic import LINE_BYTES
 if TYPE_CHECKING:
     from .costs import CostModel
 
-Floats = npt.NDArray[np.float64]
 
-
-def lines_under_way(costs: CostModel, read_Bps: Floats | float, written: float = 0.0) -> Floats:
-    """(n, n) lines of j's memory that cores of i have under way where they alone draw ``read_Bps``
-    (n, n) from it, and write back ``written`` lines for each one.
+def lines_under_way(
+    costs: CostModel, node: int, home: int, read_Bps: float, written: float = 0.0
+) -> float:
+    """Lines that cores of a node have under way where they alone draw ``read_Bps`` from a home, and
+    write back ``written`` lines for each one. Waits before links are left out.
     """
-    busy = read_Bps * costs.line_times(1.0, written) / costs.memory_Bps
-    load = np.nan_to_num(np.minimum(busy, 1.0))  # unknown memory is not limited
-    return np.asarray(read_Bps / LINE_BYTES * (costs.idle_s + costs.memory_wait_s(load)))
+    load = read_Bps * costs.line_times(1.0, written) / costs.memory_Bps
+    # Memory whose bandwidth is unknown is not limited.
+    wait_s = costs.memory_wait_s(np.nan_to_num(np.minimum(load, 1.0)))[home]
+    return float(read_Bps / LINE_BYTES * (costs.idle_s[node, home] + wait_s))
 
 
 def streamed_Bps(
     costs: CostModel, node: int, home: int, threads: float, written: float = 0.0
 ) -> float:
-    """What so many cores of a node draw from a home where nobody else does: what they have under
-    way, up to what memory or the way there delivers. Waits before links are left out.
+    """What so many cores of a node read from a home where nobody else does: what they have under
+    way, up to what memory or the way there delivers.
     """
     memory_Bps = costs.memory_Bps[home] / costs.line_times(1.0, written)[home]
     pair_Bps = np.inf if node == home else costs.machine.bandwidth_Bps[node, home]
     most = float(np.fmin(np.fmin(memory_Bps, pair_Bps), np.inf))
     slots = threads * float(costs.streaming_misses[node])
-    idle_Bps = LINE_BYTES * slots / float(costs.idle_s[node, home])
 
-    def free(rate: float) -> float:
-        return slots - float(lines_under_way(costs, rate, written)[node, home])
+    def free(read_Bps: float) -> float:
+        return slots - lines_under_way(costs, node, home, read_Bps, written)
 
-    high = min(most, idle_Bps)
+    high = min(most, LINE_BYTES * slots / float(costs.idle_s[node, home]))
     held = high if free(high) >= 0 else float(brentq(free, 0.0, high, rtol=1e-12))
     return min(most, max(held, threads * LINE_BYTES / float(costs.streamed_s[node, home])))

@@ -1,6 +1,6 @@
 """Lines under way of a stream, at the latency under its own load: what is measured comes back.
 
-A host of four cores and 40 GB/s, whose latency rises evenly with the load of its memory, from 100
+A host of eight cores and 40 GB/s, whose latency rises evenly with the load of its memory, from 100
 to 200 ns.
 """
 
@@ -25,7 +25,7 @@ from numatwin.validate.calibrate.predictions import predict
 from numatwin.validate.crossvalidate.primitives import primitive_rows
 from numatwin.validate.measure import measured_description
 
-CORES = 4
+CORES = 8
 MEMORY_BPS = 40e9
 # Figures have four digits.
 ROUNDING = 1e-3
@@ -110,15 +110,24 @@ def counted_s(machine: Machine, lines: int) -> float:
 
 @pytest.mark.parametrize("read_Bps", [11e9, 20e9, 31.3e9, 39.9e9])
 def test_what_was_measured_is_predicted(read_Bps: float) -> None:
-    """By the flow plane, from counts, by the calibration and by the cross-validation."""
+    """By the flow plane, from counts, and by the calibration."""
     machine = host(read_Bps)
     assert flow_Bps(machine, 1) == pytest.approx(read_Bps, rel=ROUNDING)
     assert 64e6 / counted_s(machine, 1_000_000) == pytest.approx(read_Bps, rel=ROUNDING)
     at = {"node": 0, "home": 0, "threads": 1}
     observation = Observation(READ, "", read_Bps, "B/s", Origin("", "", ""), at=at)
     assert predict(Candidate(machine, (), {}), observation) == pytest.approx(read_Bps, rel=ROUNDING)
+
+
+def test_two_threads_by_hand() -> None:
+    """The cross-validation's row. One thread reads 10 GB/s at a load of a quarter: 125 ns. Two have
+    twice as many lines under way: r (1 + r / 40) = 20 · 1.25, r = 20 (√3.5 - 1) GB/s. That of one
+    thread would say nothing.
+    """
+    machine = host(10e9, figure("read-bandwidth", 17e9, "bandwidth", threads=2))
     (row,) = (row for row in primitive_rows(machine) if row.metric == "read-bandwidth")
-    assert row.predicted.value == pytest.approx(read_Bps, rel=ROUNDING)
+    assert row.measured.value == 17e9
+    assert row.predicted.value == pytest.approx(20e9 * (3.5**0.5 - 1), rel=ROUNDING)
 
 
 def test_rate_and_lines_are_each_other_s_inverse() -> None:
@@ -126,7 +135,7 @@ def test_rate_and_lines_are_each_other_s_inverse() -> None:
     for threads in (1.0, 1.3):
         for written in (0.0, 0.25, 0.5):
             rate = streamed_Bps(costs, 0, 0, threads, written)
-            lines = lines_under_way(costs, rate, written)[0, 0]
+            lines = lines_under_way(costs, 0, 0, rate, written)
             assert lines == pytest.approx(threads * costs.streaming_misses[0], rel=1e-9)
 
 

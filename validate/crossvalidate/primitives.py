@@ -93,8 +93,10 @@ class _Model:
         return float(self.costs.idle_s[node, node])
 
     def read_Bps(self, given: Parameters) -> float | None:
-        """Threads stream as fast as their slots let them, or memory gives."""
-        if given.node != given.home or given.threads is None:
+        """Threads stream as fast as their slots let them, or memory gives. One thread alone is how
+        these slots were found.
+        """
+        if given.node != given.home or given.threads is None or given.threads == 1:
             return None
         node = self._node(given)
         return streamed_Bps(self.costs, node, node, given.threads)

@@ -130,7 +130,7 @@ class _Writer:
         costs = CostModel(build_machine(description))
         ids: dict[int | None, int] = {one.id: k for k, one in enumerate(costs.machine.nodes)}
         value, low, high = (
-            float(f"{lines_under_way(costs, read_Bps)[ids[node], ids[home]]:.4g}")
+            float(f"{lines_under_way(costs, ids[node], ids[home], read_Bps):.4g}")
             for read_Bps in (found.value.value, *_range(streams))
         )
         fact = Fact(
