@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -65,14 +65,6 @@ class GuestRun:
     """What the guest's kernel said as it ended a process for want of memory."""
 
 
-@dataclass
-class _Kept:
-    data: bytearray = field(default_factory=bytearray)
-
-    def __call__(self, piece: bytes) -> None:
-        self.data += piece
-
-
 def run_in_guest(
     machine: Machine | GuestMachine,
     command: Sequence[str],
@@ -96,7 +88,7 @@ def run_in_guest(
     for what cannot be emulated.
     """
     guest = machine if isinstance(machine, GuestMachine) else guest_machine(machine)
-    kept_out, kept_err = _Kept(), _Kept()
+    output, errors = bytearray(), bytearray()
     job = Job(
         name=guest.machine.name,
         command=command,
@@ -109,11 +101,11 @@ def run_in_guest(
         boot_s = qemu.boot()
         if booted is not None:
             booted()
-        sinks = {"out": stdout or kept_out, "err": stderr or kept_err}
+        sinks = {"out": stdout or output.extend, "err": stderr or errors.extend}
         status = qemu.run(job, sinks, stdin, time_limit_s)
         qemu.end()
-    output, errors = bytes(kept_out.data), bytes(kept_err.data)
-    return GuestRun(status, output, errors, boot_s, qemu.cpu_s, qemu.out_of_memory())
+    killed = qemu.out_of_memory()
+    return GuestRun(status, bytes(output), bytes(errors), boot_s, qemu.cpu_s, killed)
 
 
 class Qemu:
@@ -191,8 +183,8 @@ class Qemu:
         )
         for end in theirs:
             end.close()
-        self.watch("console", lambda piece: self._console.extend(piece))
-        self.watch("control", lambda piece: self._lines.extend(piece))
+        self.watch("console", self._console.extend)
+        self.watch("control", self._lines.extend)
 
     def __enter__(self) -> Qemu:
         return self
