@@ -23,10 +23,10 @@ from .guest_machine import GuestMachine, guest_machine
 from .host_files import find_qemu
 from .image import guest_image
 from .job import Job
-from .snapshots import KEPT_BYTES, Monitor, incoming, snapshot_file
+from .snapshots import KEPT_BYTES, Monitor, incoming, opened, snapshot_file
 from .stream import Sink, Stream
 
-BOOT_LIMIT_S, BOOT_LIMIT_PER_PROCESSOR_S = 60.0, 4.0
+BOOT_LIMIT_S, BOOT_LIMIT_PER_PROCESSOR_S, RESUME_LIMIT_S = 60.0, 4.0, 60.0
 # So many times as long where QEMU has not had that much of the host's processors.
 BUSY_HOST = 5.0
 _LOOK_S = 1.0
@@ -139,11 +139,13 @@ class Qemu:
 
     def _launch(self, machine: list[str]) -> None:
         """Starts QEMU: where the guest stood when it was ready, if it was kept."""
-        self._machine, self._restored = machine, self._snapshot.exists()
+        self._machine = machine
         self._console = bytearray()
         self._lines = bytearray()  # of the port 'control', not yet whole
         self._closing = contextlib.ExitStack()
         self._selector = self._closing.enter_context(selectors.DefaultSelector())
+        kept = opened(self._snapshot)
+        self._restored = kept is not None
         self._ends: dict[str, socket.socket] = {}
         command = [
             self._program,
@@ -151,8 +153,10 @@ class Qemu:
             *share_arguments([Share(Path("/")), *self._shares]),
             *plugin_arguments(self._plugins),
             *("-device", "virtio-serial-pci,max_ports=8"),
-            *(incoming(self._snapshot) if self._restored else ()),
         ]
+        if kept is not None:
+            self._closing.callback(os.close, kept)
+            command += incoming(kept)
         theirs = []
         others = ["terminal"] if self._terminal else []
         for name in ("monitor", "console", *self._PORTS, *others):
@@ -230,7 +234,7 @@ class Qemu:
 
     def _resume(self) -> None:
         with contextlib.closing(Monitor(self._ends["monitor"])) as monitor:
-            monitor.resume()
+            monitor.resume(RESUME_LIMIT_S)
 
     def _keep(self) -> None:
         """For the next guest like this one, unless it would take all of the room for them."""
