@@ -101,7 +101,8 @@ class NodeType(Strict):
     ``ipc``: instructions per cycle of index code whose data lie in the first caches;
     ``outstanding_misses``: cache lines that one core can have under way (its line-fill buffers);
     ``outstanding_misses_together``: the same of each core while all cores of the node do so;
-    ``streaming_misses``: the same when it streams, with what its prefetchers ask for;
+    ``streaming_misses``: the same when it streams, with what its prefetchers ask for: bandwidth
+    times latency under the load that the stream makes (Little's law), which planes divide it by;
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
     lookups overlap. ``system_call``: a system call that does nothing, into the kernel and back.
     ``processor``: what its processors say of themselves; no plane reads it.

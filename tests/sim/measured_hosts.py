@@ -1,4 +1,4 @@
-"""Hosts of one core that were measured, with figures of one's choice."""
+"""Hosts of one node that were measured, with figures of one's choice."""
 
 from collections.abc import Sequence
 
@@ -24,11 +24,11 @@ def figure(
     )
 
 
-def measured(figures: Sequence[Measurement], **state: object) -> Result:
+def measured(figures: Sequence[Measurement], *, cores: int = 1, **state: object) -> Result:
     """A host on which these were measured."""
     description = MachineDescription(
         name="host",
-        node_types={"node": NodeType(cores=1, caches=(), memory=Memory())},
+        node_types={"node": NodeType(cores=cores, caches=(), memory=Memory())},
         nodes=(NodeGroup(id=0, type="node"),),
     )
     layout = Layout(description, (NodeLayout(0, (0,), (0,), 1 << 30, 1 << 20),), (), ())

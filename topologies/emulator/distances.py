@@ -33,12 +33,12 @@ def guest_slit(guest: GuestMachine) -> Ints:
 
 
 def guest_latency_ns(guest: GuestMachine) -> Ints:
-    """(initiators, n) whole nanoseconds, 0 where unknown."""
+    """(n, n) whole nanoseconds, 0 where unknown; rows are initiators."""
     return _whole(guest.machine.latency_ns[np.ix_(guest.nodes, guest.nodes)])
 
 
 def guest_bandwidth_MBps(guest: GuestMachine) -> Ints:
-    """(initiators, n) in MB/s, 0 where unknown; in steps that 16 bits can count."""
+    """(n, n) in MB/s, 0 where unknown, in steps that 16 bits can count; rows are initiators."""
     found = guest.machine.bandwidth_Bps[np.ix_(guest.nodes, guest.nodes)] / 1e6
     most = np.nanmax(found, initial=0.0)
     step = 1

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,10 +23,10 @@ from .guest_machine import GuestMachine, guest_machine
 from .host_files import find_qemu
 from .image import guest_image
 from .job import Job
-from .snapshots import KEPT_BYTES, Monitor, incoming, snapshot_file
+from .snapshots import KEPT_BYTES, Monitor, incoming, opened, snapshot_file
 from .stream import Sink, Stream
 
-BOOT_LIMIT_S, BOOT_LIMIT_PER_PROCESSOR_S = 60.0, 4.0
+BOOT_LIMIT_S, BOOT_LIMIT_PER_PROCESSOR_S, RESUME_LIMIT_S = 60.0, 4.0, 60.0
 # So many times as long where QEMU has not had that much of the host's processors.
 BUSY_HOST = 5.0
 _LOOK_S = 1.0
@@ -65,14 +65,6 @@ class GuestRun:
     """What the guest's kernel said as it ended a process for want of memory."""
 
 
-@dataclass
-class _Kept:
-    data: bytearray = field(default_factory=bytearray)
-
-    def __call__(self, piece: bytes) -> None:
-        self.data += piece
-
-
 def run_in_guest(
     machine: Machine | GuestMachine,
     command: Sequence[str],
@@ -96,7 +88,7 @@ def run_in_guest(
     for what cannot be emulated.
     """
     guest = machine if isinstance(machine, GuestMachine) else guest_machine(machine)
-    kept_out, kept_err = _Kept(), _Kept()
+    output, errors = bytearray(), bytearray()
     job = Job(
         name=guest.machine.name,
         command=command,
@@ -109,11 +101,11 @@ def run_in_guest(
         boot_s = qemu.boot()
         if booted is not None:
             booted()
-        sinks = {"out": stdout or kept_out, "err": stderr or kept_err}
+        sinks = {"out": stdout or output.extend, "err": stderr or errors.extend}
         status = qemu.run(job, sinks, stdin, time_limit_s)
         qemu.end()
-    output, errors = bytes(kept_out.data), bytes(kept_err.data)
-    return GuestRun(status, output, errors, boot_s, qemu.cpu_s, qemu.out_of_memory())
+    killed = qemu.out_of_memory()
+    return GuestRun(status, bytes(output), bytes(errors), boot_s, qemu.cpu_s, killed)
 
 
 class Qemu:
@@ -147,11 +139,13 @@ class Qemu:
 
     def _launch(self, machine: list[str]) -> None:
         """Starts QEMU: where the guest stood when it was ready, if it was kept."""
-        self._machine, self._restored = machine, self._snapshot.exists()
+        self._machine = machine
         self._console = bytearray()
         self._lines = bytearray()  # of the port 'control', not yet whole
         self._closing = contextlib.ExitStack()
         self._selector = self._closing.enter_context(selectors.DefaultSelector())
+        kept = opened(self._snapshot)
+        self._restored = kept is not None
         self._ends: dict[str, socket.socket] = {}
         command = [
             self._program,
@@ -159,8 +153,10 @@ class Qemu:
             *share_arguments([Share(Path("/")), *self._shares]),
             *plugin_arguments(self._plugins),
             *("-device", "virtio-serial-pci,max_ports=8"),
-            *(incoming(self._snapshot) if self._restored else ()),
         ]
+        if kept is not None:
+            self._closing.callback(os.close, kept)
+            command += incoming(kept)
         theirs = []
         others = ["terminal"] if self._terminal else []
         for name in ("monitor", "console", *self._PORTS, *others):
@@ -191,8 +187,8 @@ class Qemu:
         )
         for end in theirs:
             end.close()
-        self.watch("console", lambda piece: self._console.extend(piece))
-        self.watch("control", lambda piece: self._lines.extend(piece))
+        self.watch("console", self._console.extend)
+        self.watch("control", self._lines.extend)
 
     def __enter__(self) -> Qemu:
         return self
@@ -238,7 +234,7 @@ class Qemu:
 
     def _resume(self) -> None:
         with contextlib.closing(Monitor(self._ends["monitor"])) as monitor:
-            monitor.resume()
+            monitor.resume(RESUME_LIMIT_S)
 
     def _keep(self) -> None:
         """For the next guest like this one, unless it would take all of the room for them."""

@@ -56,10 +56,6 @@ class GuestMachine:
         """The machine's node that is the guest's node ``number``."""
         return self.machine.nodes[self.nodes[number]]
 
-    def number_of(self, position: int) -> int:
-        """The guest's number of the node at ``position`` in the machine."""
-        return self.nodes.index(position)
-
 
 def guest_machine(
     machine: Machine,

@@ -17,21 +17,8 @@ from .platforms import X86_64, Platform
 INIT = Path(__file__).with_name("init.sh")
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
 _APPLETS = (
-    *(
-        "cat",
-        "chroot",
-        "cp",
-        "date",
-        "echo",
-        "head",
-        "hostname",
-        "ifconfig",
-        "insmod",
-        "ln",
-        "mkdir",
-        "mkfifo",
-    ),
-    *("mount", "printf", "setsid", "sh", "sleep", "stty"),
+    "cat chroot cp date echo head hostname ifconfig insmod ln mkdir mkfifo mount printf setsid sh "
+    "sleep stty"
 )
 _FOLDERS = ("bin", "dev", "groups", "lower", "modules", "overlay", "proc", "root", "run", "sys")
 
@@ -87,7 +74,7 @@ def _archive(kernel: Kernel, busybox: Path) -> bytes:
         archive.add(folder, 0o040755)
     archive.add("init", 0o100755, INIT.read_bytes())
     archive.add("bin/busybox", 0o100755, busybox.read_bytes())
-    for applet in _APPLETS:
+    for applet in _APPLETS.split():
         archive.add(f"bin/{applet}", 0o120777, b"busybox")
     archive.add("modules/order", 0o100644, "".join(f"{name}\n" for name in order).encode())
     for name in order:

@@ -38,10 +38,19 @@ def snapshot_file(command: Sequence[str], qemu: str) -> Path:
     return folder / f"{digest[:24]}.guest"
 
 
-def incoming(file: Path) -> list[str]:
+def opened(file: Path) -> int | None:
+    """A descriptor of a guest that was kept, if it was; another session may remove the file."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    os.utime(descriptor)  # used last
+    return descriptor
+
+
+def incoming(descriptor: int) -> list[str]:
     """What makes QEMU begin with it."""
-    os.utime(file)  # used last
-    return ["-incoming", f"exec:cat {shlex.quote(str(file))}"]
+    return ["-incoming", f"exec:cat /proc/{os.getpid()}/fd/{descriptor}"]
 
 
 class Monitor:
@@ -69,9 +78,12 @@ class Monitor:
         found: dict[str, Any] = json.loads(line)
         return found
 
-    def resume(self) -> None:
-        """Waits until the guest has been read, and lets it run."""
+    def resume(self, limit_s: float) -> None:
+        """Waits until the guest has been read, and lets it run; RuntimeError at the time limit."""
+        until = time.monotonic() + limit_s
         while self.ask("query-status")["status"] == "inmigrate":
+            if time.monotonic() > until:  # QEMU waits for ever for a file that holds nothing
+                raise RuntimeError("the guest cannot be read")
             time.sleep(LOOK_S)
         self.ask("cont")
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from scipy.optimize import brentq
 
-from ...sim.machine.costs import LINE_BYTES
+from ...sim.machine.streams import streamed_Bps
 from ...topologies.machine import Machine
 from .candidate import Candidate, peak_Bps
 from .engine_calibration import engine_calibrations
@@ -55,23 +54,11 @@ def _read(candidate: Candidate, observation: Observation) -> float:
     way there delivers. All cores, where their number is not given.
     """
     costs, (i, j) = candidate.costs, _ends(candidate, observation)
-    most = float(costs.memory_Bps[j])
-    if i != j:
-        pair = float(candidate.machine.bandwidth_Bps[i, j])
-        most = pair if np.isnan(most) else min(pair, most)
     threads = observation.at.get("threads")
-    if threads is None or not costs.cores[i] or threads >= costs.cores[i]:
-        return most
-    slots, idle_s = float(costs.streaming_misses[i]), float(costs.idle_s[i, j])
-    line_max_s = float(costs.streamed_s[i, j])
-
-    def left(rate: float) -> float:
-        """What they would draw more where the memory is under that load."""
-        load = np.full(len(costs.cores), rate / most)
-        wait_s = float(costs.memory_wait_s(load)[j])
-        return float(threads) * LINE_BYTES / min((idle_s + wait_s) / slots, line_max_s) - rate
-
-    return most if left(most) >= 0 else float(brentq(left, 0.0, most, rtol=1e-12))
+    if threads is not None and costs.cores[i] and threads < costs.cores[i]:
+        return streamed_Bps(costs, i, j, threads)
+    most = float(costs.memory_Bps[j])
+    return most if i == j else float(np.fmin(candidate.machine.bandwidth_Bps[i, j], most))
 
 
 def _machine_read(candidate: Candidate, observation: Observation) -> float:

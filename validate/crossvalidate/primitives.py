@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from ...sim.machine.costs import LINE_BYTES, CostModel
+from ...sim.machine.costs import CostModel
+from ...sim.machine.streams import streamed_Bps
 from ...sim.run.statistics import Interval
 from ...topologies import Machine
 from ...topologies.measurements import Measurement, Parameters
@@ -94,12 +93,13 @@ class _Model:
         return float(self.costs.idle_s[node, node])
 
     def read_Bps(self, given: Parameters) -> float | None:
-        """Threads stream as fast as their slots let them, or memory gives."""
-        if given.node != given.home or given.threads is None:
+        """Threads stream as fast as their slots let them, or memory gives. One thread alone is how
+        these slots were found.
+        """
+        if given.node != given.home or given.threads is None or given.threads == 1:
             return None
         node = self._node(given)
-        core_Bps = self.costs.streaming_misses[node] * LINE_BYTES / self.costs.idle_s[node, node]
-        return float(np.fmin(given.threads * core_Bps, self.costs.memory_Bps[node]))
+        return streamed_Bps(self.costs, node, node, given.threads)
 
     def add_s(self, given: Parameters) -> float | None:
         """Additions to a word: of one core, or of several that take the line from one another."""
@@ -120,16 +120,15 @@ class _Model:
         return contended_s(operation, given.threads, costs.line.value, costs.word_add.value)
 
     def copy_s(self, given: Parameters) -> float | None:
-        """A copy within memory: each line is read, and another one fetched to be written, both as
-        fast as a core streams. Short copies are not streams.
+        """A copy within memory: each line is read, another one fetched, and written back, as fast
+        as a core streams. Short copies are not streams.
         """
         if given.size is None or given.place != "memory" or given.size.value < COPY_MIN_BYTES:
             return None
         if given.node != given.home:
             return None
         node = self._node(given)
-        line_s = self.costs.idle_s[node, node] / self.costs.streaming_misses[node]
-        return float(2.0 * given.size.value / LINE_BYTES * line_s)
+        return 2.0 * given.size.value / streamed_Bps(self.costs, node, node, 1, written=0.5)
 
     def copied_scan_s(self, given: Parameters) -> float | None:
         """A scan that a thread copies ahead for: from its copies and its scans of a cache, each

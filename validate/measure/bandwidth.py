@@ -57,8 +57,6 @@ def measure(bench: Bench) -> Iterator[float]:
         samples = _read(bench, start.cores[:threads], home)
         bench.add("read-bandwidth", samples, "bandwidth", READ, threads=threads, traffic="read",
                   **_at(start, home))  # fmt: skip
-        if threads == 1:
-            _streaming_misses(bench, samples, start, home)
         yield 0.05 + 0.3 * (at + 1) / len(counts)
     pairs = [(a, b) for a in bench.layout.starts for b in bench.layout.homes]
     for at, (a, b) in enumerate(pairs):
@@ -114,16 +112,6 @@ def _readers(bench: Bench, cpus: Sequence[int], home: NodeLayout) -> list[Member
 
 def _read(bench: Bench, cpus: Sequence[int], home: NodeLayout) -> Samples:
     return bench.run(_readers(bench, cpus, home), limit_s=0.2, window_ns=WINDOW_NS).rates()
-
-
-def _streaming_misses(bench: Bench, alone: Samples, start: NodeLayout, home: NodeLayout) -> None:
-    """Lines under way of a core that streams, by Little's law, where its latency was measured."""
-    latency = bench.find("memory.latency", node=start.id, home=home.id)
-    if latency is not None:
-        lines = alone.scaled(latency.value.value / LINE_BYTES)
-        bench.add("streaming_misses", lines, "count",
-                  "bandwidth of one thread that reads in sequence, times latency, over 64 bytes",
-                  **_at(start, home))  # fmt: skip
 
 
 def _traffics(bench: Bench, start: NodeLayout, home: NodeLayout) -> Iterator[float]:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...inputs import Quantity
+from ...sim.machine.costs import CostModel
+from ...sim.machine.streams import lines_under_way
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement
 from ...topologies.schema import Cache, LoadedPoint, MachineDescription, NodeType, ReadWriteMix
@@ -22,9 +24,9 @@ from .session import Result
 
 # A loaded-latency curve that ends below this share of the memory's bandwidth does not show the end.
 LOAD_REACHED_MIN = 0.8
-_NODE_FACTS = (
-    *("outstanding_misses", "outstanding_misses_together"),
-    *("streaming_misses", "reorder_window"),
+_NODE_FACTS = ("outstanding_misses", "outstanding_misses_together", "reorder_window")
+STREAMING = (
+    "bandwidth of one thread that reads in sequence, times latency under that load, over 64 bytes"
 )
 
 
@@ -62,14 +64,14 @@ class _Writer:
             ):
                 changes[field] = self._matrix(name, getattr(base, field))
         changes["warnings"] = tuple(self.warnings)
-        description = base.model_copy(update=changes)
+        description = self._with_streaming_misses(base.model_copy(update=changes))
         for of in validations():
             if of.described is not None:
                 description = of.described(description, result.measurements, self.day)
         build_machine(description)
         return description
 
-    def _found(self, name: str, **parameters: int) -> list[Measurement]:
+    def _found(self, name: str, **parameters: int | None) -> list[Measurement]:
         return [
             m
             for m in self.result.measurements
@@ -112,6 +114,38 @@ class _Writer:
             memory["write_turnaround"] = turnaround
         changes["memory"] = kind.memory.model_copy(update=memory)
         return kind.model_copy(update=changes)
+
+    def _with_streaming_misses(self, description: MachineDescription) -> MachineDescription:
+        """Lines under way of a core that streams, by Little's law: at the latency under that load
+        that the cost model makes of all other facts, as it will divide them by it.
+        """
+        streams = self._found("read-bandwidth", threads=1)
+        if not streams:
+            return description
+        found = streams[0]
+        node, home = found.parameters.node, found.parameters.home
+        latency = self._found("memory.latency", node=node, home=home)
+        if not latency:
+            return description
+        costs = CostModel(build_machine(description))
+        ids: dict[int | None, int] = {one.id: k for k, one in enumerate(costs.machine.nodes)}
+        value, low, high = (
+            float(f"{lines_under_way(costs, ids[node], ids[home], read_Bps):.4g}")
+            for read_Bps in (found.value.value, *_range(streams))
+        )
+        fact = Fact(
+            value=value,
+            range=(low, high),
+            source=self._source(found, STREAMING),
+            doubtful=found.noisy or _doubtful(latency),
+        )
+        types = {
+            name: kind.model_copy(update={"streaming_misses": fact})
+            if node in self._ids(name)
+            else kind
+            for name, kind in description.node_types.items()
+        }
+        return description.model_copy(update={"node_types": types})
 
     def _write_turnaround(self, ids: set[int]) -> WriteTurnaround | None:
         """What a written line costs the memory of nodes ``ids`` beyond a line that is read.
@@ -162,8 +196,9 @@ class _Writer:
             doubtful=found.noisy,
         )
 
-    def _source(self, found: Measurement) -> str:
-        return f"measured {self.day}, median and quartiles of {found.repetitions}: {found.method}"
+    def _source(self, found: Measurement, method: str = "") -> str:
+        how = method or found.method
+        return f"measured {self.day}, median and quartiles of {found.repetitions}: {how}"
 
     def _matrix(self, name: str, table: Any) -> tuple[tuple[Quantity | None, ...], ...] | None:
         """Measured pairs, and what firmware table of the others."""

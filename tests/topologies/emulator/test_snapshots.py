@@ -1,7 +1,9 @@
 """Guests that are kept when they are ready: the next one begins there."""
 
 import os
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from emulator_needed import needs_emulator
@@ -43,6 +45,32 @@ def test_the_second_guest_begins_where_the_first_was_ready(own_cache: Path) -> N
     assert third.status == 0
     assert third.output.split()[2:] == found[2:]
     assert kept.stat().st_size > 1 << 16
+
+
+@needs_emulator
+def test_room_is_made_while_a_guest_begins(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another session removes what was kept before QEMU reads it; and a file may hold nothing."""
+    guest = guest_machine(
+        load_machine("opteron-4n"), nodes=1, scale=1 / 128, memory_bytes=256 * MIB
+    )
+    run_in_guest(guest, ["true"], time_limit_s=300)
+    (kept,) = own_cache.glob("*.guest")
+    begin = subprocess.Popen
+
+    def after_removal(*words: Any, **options: Any) -> Any:
+        kept.unlink()
+        return begin(*words, **options)
+
+    with monkeypatch.context() as removed:
+        removed.setattr(subprocess, "Popen", after_removal)
+        assert run_in_guest(guest, ["true"], time_limit_s=300).status == 0
+    assert not kept.exists()  # it has not booted again: it would have been kept
+    kept.write_bytes(b"")
+    monkeypatch.setattr(guests, "RESUME_LIMIT_S", 1.0)
+    assert run_in_guest(guest, ["true"], time_limit_s=300).status == 0
+    assert kept.stat().st_size > MIB
 
 
 @needs_emulator
