@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..machine import CacheLevel, Node
+from ..machine import CacheLevel
 from .command_line import topology
 from .guest_machine import GuestMachine
 
@@ -85,10 +85,8 @@ def played_caches(guest: GuestMachine) -> PlayedCaches:
         caches.insert(0, ASSUMED_FIRST)
         notes.append("a first-level cache of 32 KiB is assumed")
     size_bytes = [cache.size_bytes for cache in caches]
-    combined = _combined_bytes(node, caches)
-    exclusive = combined > size_bytes[-1]
-    if exclusive:
-        size_bytes[-1] = combined
+    if node.exclusive:
+        size_bytes[-1] += node.bytes_above_last_cache
         notes.append(
             "the last-level cache is smaller than those above it together, and cannot include "
             "them: it is simulated with the size of all levels, and evicts nothing from the others"
@@ -98,15 +96,7 @@ def played_caches(guest: GuestMachine) -> PlayedCaches:
         _level(cpu_nodes, topology(guest).threads, cache, shape_of(size, line_bytes))
         for cache, size in zip(caches, size_bytes, strict=True)
     )
-    return PlayedCaches(levels, cpu_nodes, line_bytes, tuple(notes), exclusive)
-
-
-def _combined_bytes(node: Node, caches: list[CacheLevel]) -> float:
-    """Bytes of a last-level cache and all above it, if those are more; else of it alone."""
-    last = caches[-1]
-    cores = max(1, min(node.cores, last.shared_by_cores))
-    above = sum(cache.size_bytes * -(-cores // cache.shared_by_cores) for cache in caches[1:-1])
-    return last.size_bytes + (above if above > last.size_bytes else 0.0)
+    return PlayedCaches(levels, cpu_nodes, line_bytes, tuple(notes), node.exclusive)
 
 
 def _level(
