@@ -9,7 +9,9 @@ from .command_line import topology
 from .guest_machine import GuestMachine
 
 ASSUMED_FIRST = CacheLevel(1, 32 * 1024, 1, 64.0, None)
-WAYS_MIN = 8
+# Of a private cache, and of a last-level one: those of servers have 16 to 64 (the software
+# optimization guides of AMD's families 10h and 15h; Intel's Xeon E5 and E7 datasheets: 20 and 24).
+WAYS_MIN, LAST_WAYS_MIN = 8, 16
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,14 @@ def processor_nodes(guest: GuestMachine) -> tuple[int, ...]:
     )
 
 
-def shape_of(size_bytes: float, line_bytes: int) -> tuple[int, int]:
-    """(sets, ways) of a cache: the most sets, a power of two, that leave eight ways or more.
+def shape_of(size_bytes: float, line_bytes: int, ways_min: int = WAYS_MIN) -> tuple[int, int]:
+    """(sets, ways) of a cache: the most sets, a power of two, that leave so many ways or more.
 
-    Machine files do not tell how many ways a cache has. The size is kept to a part in sixteen.
+    Machine files do not tell how many ways a cache has. The size is kept to half a way: to a part
+    in sixteen of a private cache, in 32 of a last-level one.
     """
-    lines = max(WAYS_MIN, round(size_bytes / line_bytes))
-    sets = 1 << ((lines // WAYS_MIN).bit_length() - 1)
+    lines = max(ways_min, round(size_bytes / line_bytes))
+    sets = 1 << ((lines // ways_min).bit_length() - 1)
     return sets, max(1, round(lines / sets))
 
 
@@ -91,10 +94,13 @@ def played_caches(guest: GuestMachine) -> PlayedCaches:
             "the last-level cache is smaller than those above it together, and cannot include "
             "them: it is simulated with the size of all levels, and evicts nothing from the others"
         )
-    notes.append("ways are not known: 8 to 15, so that sets are a power of two; LRU")
+    notes.append(
+        "ways are not known: 8 to 15, of the last level 16 to 31, so that sets are a power of two; LRU"
+    )
+    ways_min = [WAYS_MIN] * (len(caches) - 1) + [LAST_WAYS_MIN]
     levels = tuple(
-        _level(cpu_nodes, topology(guest).threads, cache, shape_of(size, line_bytes))
-        for cache, size in zip(caches, size_bytes, strict=True)
+        _level(cpu_nodes, topology(guest).threads, cache, shape_of(size, line_bytes, ways))
+        for cache, size, ways in zip(caches, size_bytes, ways_min, strict=True)
     )
     return PlayedCaches(levels, cpu_nodes, line_bytes, tuple(notes), node.exclusive)
 
