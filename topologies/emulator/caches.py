@@ -9,8 +9,8 @@ from .command_line import topology
 from .guest_machine import GuestMachine
 
 ASSUMED_FIRST = CacheLevel(1, 32 * 1024, 1, 64.0, None)
-# Of a private cache, and of a last-level one: those of servers have 16 to 64 (the software
-# optimization guides of AMD's families 10h and 15h; Intel's Xeon E5 and E7 datasheets: 20 and 24).
+# Of a private cache, and of a last-level one: servers have more ways there (20 in those of a Xeon
+# E5-4640: hwloc test data, 192em64t-24n8c2t).
 WAYS_MIN, LAST_WAYS_MIN = 8, 16
 
 
@@ -95,7 +95,7 @@ def played_caches(guest: GuestMachine) -> PlayedCaches:
             "them: it is simulated with the size of all levels, and evicts nothing from the others"
         )
     notes.append(
-        "ways are not known: 8 to 15, of the last level 16 to 31, so that sets are a power of two; LRU"
+        "ways are not known: 8 to 15, in the last level 16 to 31: sets are a power of two; LRU"
     )
     ways_min = [WAYS_MIN] * (len(caches) - 1) + [LAST_WAYS_MIN]
     levels = tuple(

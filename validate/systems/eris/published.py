@@ -236,7 +236,7 @@ SHARED_SCANS = (
 )
 ERIS_LOOKUPS_NOTE = (
     "Lookups are too fast: at the lower end of the die's range of instructions per cycle (0.7), "
-    "memory is at 85 GB/s. Instructions are counted on our own loops."
+    "memory is at 80 GB/s. Instructions are counted on our own loops."
 )
 ERIS_LINKS_NOTE = (
     "Lookups are too fast, and so are commands. Each line of commands crosses links twice, "
