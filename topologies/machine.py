@@ -89,6 +89,29 @@ class Node:
         """Hardware threads of the node."""
         return len(self.cpus)
 
+    @property
+    def bytes_above_last_cache(self) -> float:
+        """Of the caches between the first level, which counts as part of its core, and a last-level
+        cache: of as many as one of these has above it.
+        """
+        last = max(self.caches, key=lambda cache: cache.level, default=None)
+        if last is None:
+            return 0.0
+        cores = max(1, min(self.cores, last.shared_by_cores))
+        return sum(
+            cache.size_bytes * -(-cores // cache.shared_by_cores)
+            for cache in self.caches
+            if 1 < cache.level < last.level
+        )
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether a last-level cache is too small to include those above it: then it holds what
+        these have dropped.
+        """
+        last = max(self.caches, key=lambda cache: cache.level, default=None)
+        return last is not None and self.bytes_above_last_cache > last.size_bytes
+
     def cache(self, level: int) -> CacheLevel | None:
         """The cache of that level, None where the description has none."""
         return next((cache for cache in self.caches if cache.level == level), None)

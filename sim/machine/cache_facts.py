@@ -18,12 +18,14 @@ Floats = npt.NDArray[np.float64]
 class CacheFacts:
     """Caches of one level, arrays (n,): cores that share one, lines of one, latency of a hit.
 
-    0 lines where there is no such cache, 0 s where the latency is unknown.
+    0 lines where there is no such cache, 0 s where the latency is unknown. ``exclusive`` (n,): of
+    the last level, whether it holds only what those above it have dropped.
     """
 
     sharers: Floats
     lines: Floats
     latency_s: Floats
+    exclusive: npt.NDArray[np.bool_]
 
     def instances(self, cores: Floats) -> Floats:
         """(n,) how many of them so many ``cores`` (n,) of each node use, at least one."""
@@ -36,7 +38,8 @@ def cache_facts(nodes: Sequence[Node], below: int) -> CacheFacts:
     sharers = np.array([float(cache.shared_by_cores) if cache else 1.0 for cache in caches])
     lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
     latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
-    return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9)
+    exclusive = np.array([node.exclusive and below == 0 for node in nodes])
+    return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9, exclusive)
 
 
 def _cache_below(node: Node, below: int) -> CacheLevel | None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ...inputs.shared_work import KEPT_MAX, once, sharing
 
+Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 # Answers of this many numbers at most are kept while work is shared: of 32 nodes, not of 1,024.
@@ -35,6 +36,21 @@ def hit_rates(lines: Floats, rate: Floats, capacity_lines: Floats) -> Floats:
     return once(
         "hit rates", key, lambda: _hit_rates(lines, rate, capacity_lines), lambda made: 4 * KEPT_MAX
     )
+
+
+def last_level_hits(
+    lines: Floats, rate: Floats, in_private: Floats, room_lines: Floats, exclusive: Bools
+) -> Floats:
+    """(n, R) hit probability in last-level caches, of accesses that miss the private ones above.
+
+    ``in_private`` (n, R): the part of all accesses that hit there. ``room_lines`` (n,): of the last
+    level; of an ``exclusive`` one (n,), which holds what the private ones drop, of all together:
+    what they drop was used last of what it holds, so that all are one cache.
+    """
+    together, missed = exclusive[:, None], 1.0 - in_private
+    found = hit_rates(lines, np.where(together, rate, rate * missed), room_lines)
+    beyond = np.maximum(found - in_private, 0.0) / np.where(missed > 0.0, missed, 1.0)
+    return np.where(together, beyond, found)
 
 
 def _hit_rates(lines: Floats, rate: Floats, capacity_lines: Floats) -> Floats:

@@ -59,6 +59,34 @@ def mesif_hits(line: Ints, user: Ints, caches: int, capacity: int) -> Ints:
     return found
 
 
+def victim_hits(line: Ints, user: Ints, caches: int, capacity: int, below: int) -> Ints:
+    """What each read by private cache ``user`` of ``capacity`` lines finds: 0 nothing, 1 its line
+    in that cache, 2 in another one or in the cache ``below``, of so many lines.
+
+    What a private cache drops goes there unless another one has it; who finds it there takes it.
+    """
+    held: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(caches)]
+    dropped: OrderedDict[int, None] = OrderedDict()
+    found = np.zeros(len(line), dtype=np.int64)
+    for at, (used, by) in enumerate(zip(line.tolist(), user.tolist(), strict=True)):
+        own = held[by]
+        if used in own:
+            found[at] = 1
+            own.move_to_end(used)
+            continue
+        if used in dropped or any(used in cache for cache in held):
+            found[at] = 2
+            dropped.pop(used, None)
+        own[used] = None
+        if len(own) > capacity:
+            victim, _ = own.popitem(last=False)
+            if not any(victim in cache for cache in held):
+                dropped[victim] = None
+                if len(dropped) > below:
+                    dropped.popitem(last=False)
+    return found
+
+
 def mean_interval(
     happened: npt.NDArray[np.bool_], of: npt.NDArray[np.bool_]
 ) -> tuple[float, float]:

@@ -5,10 +5,10 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lru_caches import lru_hits, mean_interval, mesif_hits, uses
+from lru_caches import lru_hits, mean_interval, mesif_hits, uses, victim_hits
 
 from numatwin.inputs.shared_work import SharedWork, shared
-from numatwin.sim.machine.caches import hit_rates, shared_state
+from numatwin.sim.machine.caches import hit_rates, last_level_hits, shared_state
 
 Floats = npt.NDArray[np.float64]
 
@@ -72,6 +72,33 @@ def test_states_of_simulated_caches(case: tuple[Floats, Floats], part: float, ca
         mean, half = mean_interval(found == 2, (found > 0) & (region == r))
         assert half < 0.05, "the simulation is too short to tell"
         assert abs(mean - predicted[r]) <= half + 3 * CHE_ERROR, (r, mean, predicted[r], half)
+
+
+@pytest.mark.parametrize("common", [False, True])
+@pytest.mark.parametrize("case", [ZIPF_LIKE, TREE_LIKE, HOT_AND_COLD])
+def test_hit_rates_of_a_simulated_victim_cache(case: tuple[Floats, Floats], common: bool) -> None:
+    """Four private caches, which drop their lines into one of the size of three: each reads lines
+    of its own, or all read the same ones."""
+    users, lines, rate = 4, *case
+    part = 0.12 if common else 0.4
+    capacity, below = int(part * lines.sum()), 3 * int(part * lines.sum())
+    random = np.random.Generator(np.random.Philox(SEED))
+    line, region = uses(lines, rate, 600_000, random)
+    user = random.integers(0, users, len(line))
+    if not common:
+        line = line + user * int(lines.sum())
+    found = victim_hits(line, user, users, capacity, below)[200_000:]
+    region = region[200_000:]
+    in_private = one_cache(case, capacity)
+    copies, times = (users, 1) if common else (1, users)
+    above = float((times * lines * (1.0 - (1.0 - in_private) ** copies)).sum())
+    room, all_lines = np.array([below + above]), times * lines[None]
+    in_last = last_level_hits(all_lines, rate[None], in_private[None], room, np.array([True]))[0]
+    predicted = (1.0 - in_private) * in_last
+    for r in range(len(lines)):
+        mean, half = mean_interval(found == 2, region == r)
+        assert half < 0.02, "the simulation is too short to tell"
+        assert abs(mean - predicted[r]) <= half + CHE_ERROR, (r, mean, predicted[r], half)
 
 
 def test_one_cache_alone_shares_nothing() -> None:

@@ -280,3 +280,15 @@ def test_answers_of_all_rows_are_those_of_each() -> None:
         link_rows(*routes.uses, 8, links - 1, factor.ravel(), value.ravel())
     with pytest.raises(ValueError, match="a row for each node"):
         link_rows(*routes.uses, 8, links, factor.ravel(), value.ravel()[1:])
+
+
+def test_an_exclusive_last_level_adds_its_lines_to_those_above() -> None:
+    """Four caches of 2 MiB above one of 6 MiB hold what neither level holds alone."""
+    missed = []
+    for keys in (3_000_000, 8_000_000):
+        index = run_scenario(
+            load_scenario("eris-fig8-amd", settings=[f"workload.objects.index.keys={keys}"])
+        ).model["index"]
+        MiB_a_node = index["bytes_per_key"] * keys / 8 / (1 << 20)
+        missed.append((round(MiB_a_node), index["lines_missed_per_operation"]))
+    assert missed == [(9, 0.0), (23, pytest.approx(0.94, abs=0.1))]

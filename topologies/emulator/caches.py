@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..machine import CacheLevel, Node
+from ..machine import CacheLevel
 from .command_line import topology
 from .guest_machine import GuestMachine
 
 ASSUMED_FIRST = CacheLevel(1, 32 * 1024, 1, 64.0, None)
-WAYS_MIN = 8
+# Of a private cache, and of a last-level one: servers have more ways there (20 in those of a Xeon
+# E5-4640: hwloc test data, 192em64t-24n8c2t).
+WAYS_MIN, LAST_WAYS_MIN = 8, 16
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,14 @@ def processor_nodes(guest: GuestMachine) -> tuple[int, ...]:
     )
 
 
-def shape_of(size_bytes: float, line_bytes: int) -> tuple[int, int]:
-    """(sets, ways) of a cache: the most sets, a power of two, that leave eight ways or more.
+def shape_of(size_bytes: float, line_bytes: int, ways_min: int = WAYS_MIN) -> tuple[int, int]:
+    """(sets, ways) of a cache: the most sets, a power of two, that leave so many ways or more.
 
-    Machine files do not tell how many ways a cache has. The size is kept to a part in sixteen.
+    Machine files do not tell how many ways a cache has. The size is kept to half a way: to a part
+    in sixteen of a private cache, in 32 of a last-level one.
     """
-    lines = max(WAYS_MIN, round(size_bytes / line_bytes))
-    sets = 1 << ((lines // WAYS_MIN).bit_length() - 1)
+    lines = max(ways_min, round(size_bytes / line_bytes))
+    sets = 1 << ((lines // ways_min).bit_length() - 1)
     return sets, max(1, round(lines / sets))
 
 
@@ -85,28 +88,21 @@ def played_caches(guest: GuestMachine) -> PlayedCaches:
         caches.insert(0, ASSUMED_FIRST)
         notes.append("a first-level cache of 32 KiB is assumed")
     size_bytes = [cache.size_bytes for cache in caches]
-    combined = _combined_bytes(node, caches)
-    exclusive = combined > size_bytes[-1]
-    if exclusive:
-        size_bytes[-1] = combined
+    if node.exclusive:
+        size_bytes[-1] += node.bytes_above_last_cache
         notes.append(
             "the last-level cache is smaller than those above it together, and cannot include "
             "them: it is simulated with the size of all levels, and evicts nothing from the others"
         )
-    notes.append("ways are not known: 8 to 15, so that sets are a power of two; LRU")
-    levels = tuple(
-        _level(cpu_nodes, topology(guest).threads, cache, shape_of(size, line_bytes))
-        for cache, size in zip(caches, size_bytes, strict=True)
+    notes.append(
+        "ways are not known: 8 to 15, in the last level 16 to 31: sets are a power of two; LRU"
     )
-    return PlayedCaches(levels, cpu_nodes, line_bytes, tuple(notes), exclusive)
-
-
-def _combined_bytes(node: Node, caches: list[CacheLevel]) -> float:
-    """Bytes of a last-level cache and all above it, if those are more; else of it alone."""
-    last = caches[-1]
-    cores = max(1, min(node.cores, last.shared_by_cores))
-    above = sum(cache.size_bytes * -(-cores // cache.shared_by_cores) for cache in caches[1:-1])
-    return last.size_bytes + (above if above > last.size_bytes else 0.0)
+    ways_min = [WAYS_MIN] * (len(caches) - 1) + [LAST_WAYS_MIN]
+    levels = tuple(
+        _level(cpu_nodes, topology(guest).threads, cache, shape_of(size, line_bytes, ways))
+        for cache, size, ways in zip(caches, size_bytes, ways_min, strict=True)
+    )
+    return PlayedCaches(levels, cpu_nodes, line_bytes, tuple(notes), node.exclusive)
 
 
 def _level(

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....topologies.machine import Machine
-from ...machine.caches import hit_rates
+from ...machine.caches import hit_rates, last_level_hits
 from ...machine.costs import LINE_BYTES
 from .costs import ErisCosts
 from .index import placed_regions, with_page_walks
@@ -155,6 +155,7 @@ def _misses(costs: ErisCosts, node: int, keys: int, page_bytes: float) -> tuple[
         float(costs.tlb_pages(page_bytes)[node]),
         float(private.lines[node]),
         float(last.lines[node]),
+        bool(last.exclusive[node]),
     )
     held_s = in_private * private.latency_s[node]
     held_s += in_last * last.latency_s[node]
@@ -169,6 +170,7 @@ def _found(
     reach: float,
     private: float,
     last: float,
+    exclusive: bool,
 ) -> tuple[float, float, float]:
     """Lines that a lookup by the only core at work finds in its private caches, in the last one,
     and in memory. ``reach``: pages that the TLB knows; of each cache: lines that it has room for.
@@ -184,7 +186,8 @@ def _found(
     lines, rate = regions.lines.reshape(1, -1), regions.rate.reshape(1, -1)
     hits = hit_rates(lines, rate, np.array([private]))
     missed = rate * (1.0 - hits)
-    met = hit_rates(lines, missed, np.array([last]))
+    room = last + exclusive * float((lines * hits).sum())
+    met = last_level_hits(lines, rate, hits, np.array([room]), np.array([exclusive]))
     return (
         float((rate * hits).sum()),
         float((missed * met).sum()),

@@ -442,10 +442,13 @@ class PartitionedDemands(ErisDemands):
         All or nothing, as scans go round: what is scanned on a node stays in the caches of its
         cores, or in the last one, or in none.
         """
-        scanned = self._scanned(phase, partitions)
+        scanned, costs = self._scanned(phase, partitions), self.costs
         private, last = (
-            scanned <= cache.lines * cache.instances(self.cores_on_nodes)
-            for cache in (self.costs.private_cache, self.costs.last_cache)
+            scanned <= lines * cache.instances(self.cores_on_nodes)
+            for cache, lines in (
+                (costs.private_cache, costs.private_cache.lines),
+                (costs.last_cache, self._scan_room),
+            )
         )
         found = np.where(private, 0.0, ~last), np.where(private, 0.0, last)
         missed, met = (np.asarray(part[self.workers.node], dtype=np.float64) for part in found)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ....workloads.schema import DataObject
 from ....workloads.workload import PhaseState, ResolvedOperation
-from ...machine.caches import hit_rates, shared_state
+from ...machine.caches import hit_rates, last_level_hits, shared_state
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Demand, Reads
 from ...machine.threads import Workers
@@ -139,8 +139,8 @@ class ErisDemands(ABC):
         ``scanned`` (n,): lines of columns that are scanned again and again. Where these stay in the
         last-level cache they leave the index what is over; else they pass through. ``shared``:
         every cache sees whole regions; else they are divided among a node's caches. The last-level
-        cache sees what the private ones miss. ``buffers``: lines (n,) that routing uses, and how
-        often (n,): they take room.
+        cache sees what the private ones miss; to an exclusive one their lines are added.
+        ``buffers``: lines (n,) that routing uses, and how often (n,): they take room.
         """
         if not regions:
             return []
@@ -158,9 +158,12 @@ class ErisDemands(ABC):
             for part, facts in zip(among, (private, last), strict=True):
                 part[:, 0] = facts.instances(self.cores_on_nodes)
         in_private = hit_rates(lines / among[0], rate, private.lines)
+        copies = self._private_per_last[:, None] if shared else 1.0
+        above = (lines / among[1] * (1.0 - (1.0 - in_private) ** copies)).sum(axis=1)
+        size = last.lines + np.where(last.exclusive, above, 0.0)
         taken = scanned / among[1, :, 0]
-        room = np.where(taken <= last.lines, last.lines - taken, last.lines)
-        in_last = hit_rates(lines / among[1], rate * (1.0 - in_private), room)
+        room = np.where(taken <= size, size - taken, size)
+        in_last = last_level_hits(lines / among[1], rate, in_private, room, last.exclusive)
         if buffers is not None:
             in_private, in_last = in_private[:, :-1], in_last[:, :-1]
         widths = np.cumsum([r.lines[0].size for r in regions])[:-1]
@@ -173,6 +176,22 @@ class ErisDemands(ABC):
                 strict=True,
             )
         ]
+
+    @property
+    def _private_per_last(self) -> Floats:
+        """(n,) private caches in use above each last-level cache."""
+        costs, cores = self.costs, self.cores_on_nodes
+        private, last = costs.private_cache.instances(cores), costs.last_cache.instances(cores)
+        return np.asarray(private / last)
+
+    @property
+    def _scan_room(self) -> Floats:
+        """(n,) lines that a last-level cache keeps of what is scanned again and again; an exclusive
+        one with those above it, each of which has others.
+        """
+        private, last = self.costs.private_cache, self.costs.last_cache
+        above = private.lines * self._private_per_last
+        return np.asarray(last.lines + np.where(last.exclusive, above, 0.0))
 
     def _note(self, found: Sequence[tuple[str, Regions, Hits]], *, sharers: int) -> None:
         """Keeps what the caches hold of each index, as averages over all nodes in use."""

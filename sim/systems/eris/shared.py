@@ -133,7 +133,7 @@ class SharedDemands(ErisDemands):
 
     def _scans_fit(self, phase: PhaseState) -> npt.NDArray[np.bool_]:
         """(n,) whether all that is scanned stays in each of a node's last-level caches."""
-        return np.asarray(self._scanned(phase) <= self.costs.last_cache.lines)
+        return np.asarray(self._scanned(phase) <= self._scan_room)
 
     def _shared_index(self, phase: PhaseState, time_s: float) -> tuple[Floats, ...]:
         """(n,) instructions, misses, hits in last and private caches, lines that are written back,

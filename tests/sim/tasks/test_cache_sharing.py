@@ -13,7 +13,8 @@ FIRST = np.array([1.0, 0.0]), np.array([1.0, 0.0])
 
 
 def survey() -> CacheSurvey:
-    facts = CacheFacts(np.full(2, 2.0), np.full(2, 10 * MIB / 64), np.zeros(2))
+    lines = np.full(2, 10 * MIB / 64)
+    facts = CacheFacts(np.full(2, 2.0), lines, np.zeros(2), np.full(2, fill_value=False))
     return CacheSurvey(facts, np.full(2, 2.0))
 
 

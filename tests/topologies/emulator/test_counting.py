@@ -19,18 +19,31 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 @pytest.mark.parametrize(
-    ("size_bytes", "shape"),
+    ("size_bytes", "ways_min", "shape"),
     [
-        (32 * KIB, (64, 8)),
-        (48 * KIB, (64, 12)),
-        (6 * MIB, (8192, 12)),
-        (1.25 * MIB, (2048, 10)),
-        (30 * MIB, (32768, 15)),
-        (512, (1, 8)),
+        (32 * KIB, 8, (64, 8)),
+        (48 * KIB, 8, (64, 12)),
+        (6 * MIB, 16, (4096, 24)),
+        (1.25 * MIB, 16, (1024, 20)),
+        (30 * MIB, 16, (16384, 30)),
+        (1_258_304, 16, (1024, 19)),
+        (512, 8, (1, 8)),
     ],
 )
-def test_ways_make_sets_a_power_of_two(size_bytes: float, shape: tuple[int, int]) -> None:
-    assert shape_of(size_bytes, 64) == shape
+def test_ways_make_sets_a_power_of_two(
+    size_bytes: float, ways_min: int, shape: tuple[int, int]
+) -> None:
+    assert shape_of(size_bytes, 64, ways_min) == shape
+
+
+def test_a_last_level_too_small_for_those_above_is_played_with_the_size_of_all() -> None:
+    node = load_machine("amd-8n-ht").nodes[0]
+    assert node.exclusive
+    assert node.bytes_above_last_cache == 8 * MIB
+    exclusive, inclusive = (played_caches(guest_of(name)) for name in ("amd-8n-ht", "intel-4s-qpi"))
+    assert (exclusive.exclusive, inclusive.exclusive) == (True, False)
+    assert exclusive.levels[-1].lines * 64 == 14 * MIB
+    assert inclusive.levels[-1].lines * 64 == 24 * MIB
 
 
 def guest_of(name: str, scale: float | None = None) -> GuestMachine:

@@ -169,16 +169,21 @@ def _fig12_scan(runs: Runs) -> Prediction:
 INTERLEAVED = "system.placement=interleaved"
 # Of both engines: what is known to make them too fast.
 PACE_NOTE = (
-    "Bytes on links per byte of memory are {model:.2f} here and {source:.2f} in the source; "
-    "with completions of reads and probes of a directory that replaces entries (completion and "
-    "replacement_probes of `coherence`) they would be 2.22, and memory at 64 GB/s. The machine "
-    "file states neither, as no source says what this processor does. A link's bandwidth is "
-    "that of its best measured pair. But its other end has buffers for three lines (AMD's own "
-    "firmware). Lines that continue over a second link hold them longer, and lines behind them "
-    "wait. benchmarks/link_buffers.py simulates that, calibrated on pairs one hop apart, and "
-    "finds {buffers:.0f} GB/s of memory in place of 78. It is a part of the reason at best: for "
-    "pairs two hops apart it finds 3.74 to 4.2 of 3.7 GB/s over undivided links, but 2.57 to 2.9 "
-    "of 1.8 GB/s over divided ones, for a reason not known; the planes do not model it. {more}"
+    "Bytes on links per byte of memory are {model:.2f} here and {source:.2f} in the source. With "
+    "completions of reads (`coherence.completion`) they would be 1.78, memory at 68 GB/s, and "
+    "eris-fig8-amd 20% too high; with probes of a directory that replaces entries, too "
+    "(`coherence.replacement_probes`), 2.22, at 64 GB/s. The machine file states neither: no "
+    "source of AMD's that could be read says what this processor does. gem5's model of the "
+    "protocol, MOESI_hammer, which does not vouch for its likeness, ends each read with a message "
+    "to the home; in it, and among the commands that a chip for this bus counts (VicBlkClean of "
+    "Numascale's NumaChip2), caches tell the home when they drop a line that no other one has: as "
+    "many messages as those probes, the other way. A link's bandwidth is that of its best measured "
+    "pair. But its other end has buffers for three lines (AMD's own firmware). Lines that continue "
+    "over a second link hold them longer, and lines behind them wait. benchmarks/link_buffers.py "
+    "simulates that, calibrated on pairs one hop apart, and finds {buffers:.0f} GB/s of memory in "
+    "place of 78. It is a part of the reason at best: for pairs two hops apart it finds 3.74 to "
+    "4.2 of 3.7 GB/s over undivided links, but 2.57 to 2.9 of 1.8 GB/s over divided ones, for a "
+    "reason not known; the planes do not model it. {more}"
 )
 
 
@@ -231,7 +236,7 @@ SHARED_SCANS = (
 )
 ERIS_LOOKUPS_NOTE = (
     "Lookups are too fast: at the lower end of the die's range of instructions per cycle (0.7), "
-    "memory is at 85 GB/s. Instructions are counted on our own loops."
+    "memory is at 80 GB/s. Instructions are counted on our own loops."
 )
 ERIS_LINKS_NOTE = (
     "Lookups are too fast, and so are commands. Each line of commands crosses links twice, "
