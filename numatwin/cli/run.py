@@ -174,7 +174,8 @@ def _run_and_keep(
     if settings and interrupted is None:
         from ..sim.run.setting_effects import idle_settings
 
-        idle = idle_settings(record, settings, lambda chosen: load(settings=chosen))
+        with progress_bars("leaving out settings") as (leaving,):
+            idle = idle_settings(record, settings, lambda chosen: load(settings=chosen), leaving)
         record = replace(record, idle_settings=idle)
     # On a large machine a prediction takes a while, and this is two for each assumption.
     predicts = loaded.plane != "emulator" and interrupted is None
