@@ -56,9 +56,7 @@ def test_what_is_so_already_and_what_is_only_a_name(tmp_path: Path, plane: str) 
     assert set(told(path, *settings, plane=plane)) == set(settings[:2])
 
 
-def test_another_horizon_is_not_simulated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_horizon_is_not_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the setting the run may be a hundred times as long."""
     monkeypatch.setattr("numatwin.sim.run.setting_effects.outcome_of_flows", None)
     assert told(small_file(tmp_path, LOOKUP), "horizon=1 ms") == {}
