@@ -91,7 +91,7 @@ def test_facts_and_replications_together(record: Record) -> None:
     ends = {"low": {"lookup": 70.0}, "high": {"lookup": 90.0}}
     other = replace(other, fact_range={**other.fact_range, "corners": ends})
     first = replace(
-        first, fact_range={**first.fact_range, "corners": dict.fromkeys(ends, {"lookup": 100.0})}
+        first, fact_range={**first.fact_range, "corners": {key: {"lookup": 100.0} for key in ends}}
     )
     (row,) = decisions([first, other])
     low, high = row["interval"]
