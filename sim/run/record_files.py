@@ -206,7 +206,8 @@ def _series(content: bytes, path: Path) -> Series:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.ParquetFile(pa.BufferReader(content)).read()
+        # Its threads may still be starting when a short command ends, which then aborts (134).
+        table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
     except (OSError, pa.ArrowException) as failure:
         raise InputError(f"not a time series: {failure}", str(path)) from None
     series = {name: _numbers(table[name]) for name in table.column_names}
