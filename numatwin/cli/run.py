@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .failures import after_interrupt
+from .failures import Ended, after_interrupt
 from .files import alone_in
 from .long_work import announce_run, forecast
 from .options import (
@@ -28,6 +29,7 @@ from .options import (
     fraction,
 )
 from .output import console, print_json, progress_bar
+from .status import INTERRUPTED
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
@@ -180,7 +182,7 @@ def _run_and_keep(
     # On a large machine a prediction takes a while, and this is two for each assumption.
     predicts = loaded.plane != "emulator" and interrupted is None
     effects = predicts and (assumptions or len(loaded.machine.nodes) <= EFFECTS_NODES_MAX)
-    shown = assumptions or json
+    shown = assumptions or json or bool(record.fact_range)
     if effects and shown:
         record = _with_effects(record, loaded)
     if uncertainty and interrupted is None:
@@ -190,15 +192,11 @@ def _run_and_keep(
             again = partial(_loaded_with, load, settings)
             record = with_uncertainty(record, loaded, again, drawing)
     try:
-        _print(record, json, assumptions)
+        _print(record, json, assumptions, loaded.machine.doubtful)
     # The result is printed before a disk can be full, and kept even if the reader closed the pipe.
     finally:
         if out is not None:
-            try:
-                if effects and not shown:  # nobody waits for these
-                    record = _with_effects(record, loaded)
-            finally:
-                _keep(record, out)
+            _keep(record, out, loaded if effects and not shown else None)
     if out is not None and not json:
         console().print(f"\nRecord: {out}\nReport: {out}/{REPORT_FILE}", soft_wrap=True)
     if interrupted is not None and interrupted.lost is not None:
@@ -262,7 +260,7 @@ def _short(name: str) -> str:
     return Path(name).stem if name.endswith((".yaml", ".yml")) else Path(name).name
 
 
-def _print(record: Record, json: bool, assumptions: bool) -> None:
+def _print(record: Record, json: bool, assumptions: bool, doubtful: Sequence[str]) -> None:
     from .record_facts import idle_setting, print_record
 
     if json:
@@ -271,7 +269,7 @@ def _print(record: Record, json: bool, assumptions: bool) -> None:
         print_json(record.as_json())
         return
 
-    print_record(record, console())
+    print_record(record, console(), doubtful)
     if assumptions:
         from .assumptions import print_assumptions
 
@@ -279,17 +277,30 @@ def _print(record: Record, json: bool, assumptions: bool) -> None:
     sys.stdout.flush()  # what else is written may take a moment
 
 
-def _keep(record: Record, out: Path) -> None:
-    """Writes record and report into ``out``; a report that cannot be written costs no record."""
+def _keep(record: Record, out: Path, assumed: Scenario | None) -> None:
+    """Writes record and report into ``out``, of the scenario ``assumed`` with the effects of what
+    was assumed, as nobody waits for them; a report that cannot be written costs no record.
+    """
     from ..inputs import InputError
     from ..reports import write_report
 
-    record.save(out)
+    report, kept = out / REPORT_FILE, f"the record is kept in {out}"
     try:
-        write_report([record], out / REPORT_FILE)
-    except InputError as failure:
-        failure.message += f"; the record is kept in {out}"
-        raise
+        if assumed is not None:
+            record = _with_effects(record, assumed)
+    except KeyboardInterrupt:
+        raise Ended(INTERRUPTED, f"interrupted; {kept}, its report in {report}") from None
+    finally:
+        record.save(out)
+        try:
+            write_report([record], report)
+        except InputError as failure:
+            failure.message += f"; {kept}"
+            raise
+        except KeyboardInterrupt:
+            command = shlex.join(["numatwin", "report", str(out), "--out", str(report)])
+            text = f"interrupted; {kept}; for its report: {command}"
+            raise Ended(INTERRUPTED, text) from None
 
 
 Progress = Callable[[float], None]

@@ -9,7 +9,7 @@ import pytest
 from command_line import CommandLine
 
 from numatwin.cli.decisions import decision_lines, decisions
-from numatwin.sim.run.record import Record
+from numatwin.sim.run.record import Record, load_record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 
@@ -17,6 +17,17 @@ from numatwin.sim.run.scenario import load_scenario
 @pytest.fixture(scope="module")
 def record() -> Record:
     return run_scenario(load_scenario("eris-fig8-intel"))
+
+
+def most_decisive(record: Record) -> str:
+    """The fact of the machine file whose tenth changes throughput most."""
+    facts = [
+        (abs(row[end]["throughput"] or 0.0), row["name"])
+        for row in record.assumptions
+        for end in ("low", "high")
+        if row["name"].startswith(("node_types.", "distance_classes.")) and row[end] is not None
+    ]
+    return str(max(facts)[1])
 
 
 def with_corners(record: Record, value: float, *corners: float) -> Record:
@@ -133,7 +144,10 @@ def test_first_hour(numatwin: CommandLine) -> None:
     for scenario, out in (("eris-fig8-intel", "a"), ("eris-fig8-intel-shared", "b")):
         done = numatwin("run", scenario, "--machine", "mine.yaml", "--out", out)
         assert "uncertain " in done.out.split("policy")[0]
-        assert "facts of the machine may be off" in done.out
+        assert "facts of the machine may be off; it depends most on " in " ".join(done.out.split())
+        assert "values used: --assumptions lists them by their effect" in done.out
+        most = " ".join(done.out.split()).partition("depends most on ")[2].split()[0]
+        assert most == most_decisive(load_record(out))
     shown = numatwin("compare", "a", "b").out
     assert "lookup, B to A: ×" in shown
     (row,) = numatwin("compare", "a", "b", "--json").json()["decisions"]

@@ -1,6 +1,7 @@
 """``numatwin run``: what is printed, what is written where, what is refused."""
 
 import json
+import shlex
 import os
 import pty
 import subprocess
@@ -339,3 +340,33 @@ def test_a_folder_that_another_run_writes_to(numatwin: CommandLine, refused: Ref
     assert not Path("here").exists()
     numatwin("run", SCAN, "--out", "here")
     numatwin("run", SCAN, "--out", "here")
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_interrupted_between_record_and_report(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that is told writes the report."""
+    with monkeypatch.context() as patched:
+        patched.setattr("numatwin.reports.write_report", interrupted)
+        done = numatwin("run", "eris-fig8-amd", "--out", "some where")
+    command = "numatwin report 'some where' --out 'some where/report.html'"
+    assert (done.status, done.err) == (
+        130,
+        f"numatwin: interrupted; the record is kept in some where; for its report: {command}\n",
+    )
+    assert numatwin(*shlex.split(command)[1:]).status == 0
+    assert Path("some where/report.html").exists()
+
+
+def test_interrupted_in_the_effects_of_assumptions(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("numatwin.sim.run.runner.with_effects", interrupted)
+    done = numatwin("run", "eris-fig8-amd", "--out", "out")
+    kept = "the record is kept in out, its report in out/report.html"
+    assert (done.status, done.err) == (130, f"numatwin: interrupted; {kept}\n")
+    assert Path("out/report.html").exists()
