@@ -1,9 +1,9 @@
 """``numatwin run``: what is printed, what is written where, what is refused."""
 
 import json
-import shlex
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
