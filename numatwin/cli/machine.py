@@ -11,6 +11,8 @@ from .files import check_ending
 from .options import Json, bundled_machines
 from .output import binary_size, console, print_json, table
 
+SERVERS_MAX = 1_024  # NODES_MAX of the machine files' schema, which help does not wait for
+
 MachineArgument = Annotated[
     str,
     typer.Argument(
@@ -202,7 +204,9 @@ def build(
             show_default=False,
         ),
     ],
-    servers: Annotated[int, typer.Option(metavar="N", help="How many servers.")] = 2,
+    servers: Annotated[
+        int, typer.Option(metavar="N", min=2, max=SERVERS_MAX, help="How many servers.")
+    ] = 2,
     sockets: Annotated[
         int, typer.Option(metavar="N", min=1, max=64, help="Processors of a server.")
     ] = 1,
