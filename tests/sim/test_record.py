@@ -393,6 +393,13 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert refused(path) == told + "'numatwin run' wrote"
 
 
+def test_a_folder_or_file_of_something_else(tmp_path: Path) -> None:
+    wrote = "expected a folder that 'numatwin run' wrote"
+    assert refused(tmp_path) == f"{tmp_path}: not a record: no record.json in it: {wrote}"
+    (tmp_path / "m.yaml").write_text("name: mine\n")
+    assert refused(tmp_path / "m.yaml").endswith(f"m.yaml:1:1: not a record: not JSON: {wrote}")
+
+
 def test_a_pipe_is_no_record(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     told = f"{tmp_path / 'pipe'}: cannot be read: a pipe: expected a file"
