@@ -217,6 +217,7 @@ def build(
 ) -> None:
     """Describe a cluster of equal servers on one switch."""
     from ..inputs import InputError, write_text_atomically
+    from ..inputs.file_names import without_endings
     from ..inputs.quantities import read_quantity
     from ..topologies.export import machine_yaml
     from ..topologies.facts.clusters import Cluster, build_cluster
@@ -227,7 +228,9 @@ def build(
         size = read_quantity(memory, "size")
     except ValueError as failure:
         raise InputError(f"not a size of memory: {failure}", token=memory) from None
-    wanted = Cluster(machine_name(out.stem), servers, processor, adapter, size, sockets, ports)
+    wanted = Cluster(
+        machine_name(without_endings(out.name)), servers, processor, adapter, size, sockets, ports
+    )
     description = build_cluster(wanted)
     write_text_atomically(out, machine_yaml(description))
     print(f"{out}: {description.title}")

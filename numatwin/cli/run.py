@@ -248,16 +248,18 @@ def default_folder(names: Iterable[str], values: Mapping[str, object], digest: s
 
 
 def _short(name: str) -> str:
-    """``mine`` of ``files/mine.yaml``, ``mine-Balancer`` of ``mine.py:Balancer``,
-    ``balancing-ma-8`` of ``balancing=ma-8``; else the name.
+    """``mine`` of ``files/mine.yaml`` or ``mine.tar.gz.yaml``, ``mine-Balancer`` of
+    ``mine.py:Balancer``, ``balancing-ma-8`` of ``balancing=ma-8``; else the name.
     """
+    from ..inputs.file_names import without_endings
+
     family, of_family, policy = name.partition("=")
     if of_family and family.isidentifier():
         return f"{family}-{_short(policy)}"
     file, of_file, class_name = name.rpartition(".py:")
     if of_file:
         return f"{Path(file).name}-{class_name}"
-    return Path(name).stem if name.endswith((".yaml", ".yml")) else Path(name).name
+    return without_endings(Path(name).name)
 
 
 def _print(record: Record, json: bool, assumptions: bool, doubtful: Sequence[str]) -> None:

@@ -96,10 +96,13 @@ def test_what_is_asked_for_names_the_folder(numatwin: CommandLine) -> None:
     """So that no run replaces another one of the scenario."""
     Path("files").mkdir()
     Path("files/mine.yaml").write_text(numatwin("scenario", "show", SCAN).out)
-    Path("files/my-machine.yaml").write_text(numatwin("machine", "show", MACHINE, "--yaml").out)
+    for name in ("my-machine", "saved.tar.bz2"):
+        text = numatwin("machine", "show", MACHINE, "--yaml").out
+        Path(f"files/{name}.yaml").write_text(text)
     for words, folder in (
         ([SCAN, "--machine", MACHINE], f"{SCAN}-{MACHINE}"),
         ([SCAN, "--machine", "files/my-machine.yaml"], f"{SCAN}-my-machine"),
+        ([SCAN, "--machine", "files/saved.tar.bz2.yaml"], f"{SCAN}-saved"),
         ([SCAN, "--workload", "eris-scan-8e9"], f"{SCAN}-eris-scan-8e9"),
         ([SCAN, "--seed", "7", "--on", "flow", "--policy", "none"], f"{SCAN}-none-on-flow-seed-7"),
         (["files/mine.yaml"], "mine"),
