@@ -48,7 +48,7 @@ def print_settings(found: Sequence[Mapping[str, Any]], letters: Sequence[str], t
     to.print()
     shown = rows[:SHOWN_MAX]
     cells = [[row["name"], *map(_written, row["values"])] for row in shown]
-    to.print(table(("setting", *letters), cells))
+    to.print(table(("setting", *letters), cells, long_names=True))
     if len(rows) > len(shown):
         to.print(f"and {len(rows) - len(shown)} more: --json has all")
 

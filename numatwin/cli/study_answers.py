@@ -291,7 +291,7 @@ def study_sensitivity(
         ]
         for i in found.indices
     ]
-    print_whole(to, table(["factor", "alone", "with others"], rows))
+    print_whole(to, table(["factor", "alone", "with others"], rows, long_names=True))
     undecided.print_to(to)
 
 
@@ -320,7 +320,8 @@ def _print_screening(found: Screening, points: int, json: bool) -> None:
         ]
         for one in found.effects
     ]
-    print_whole(to, table(["factor", "size", "with its sign", "varies by"], rows))
+    columns = ["factor", "size", "with its sign", "varies by"]
+    print_whole(to, table(columns, rows, long_names=True))
     undecided.print_to(to)
 
 

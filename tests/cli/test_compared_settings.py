@@ -1,6 +1,11 @@
 """``compare`` says by which settings two runs of one scenario differ."""
 
+from io import StringIO
+
 from command_line import CommandLine
+from rich.console import Console
+
+from numatwin.cli.compared_settings import print_settings
 
 CLOCK = "machine.node_types.opteron-6274-die.clock"
 
@@ -36,3 +41,11 @@ def test_nothing_is_said_twice(numatwin: CommandLine) -> None:
     for other in "bc":
         assert "setting " not in numatwin("compare", "a", other).out
     assert numatwin("compare", "a", "c", "--json").json()["settings"]
+
+
+def test_values_stay_on_a_narrow_terminal() -> None:
+    text = StringIO()
+    row = {"name": CLOCK, "values": ["2.2 GHz", "2 GHz"]}
+    print_settings([row], "AB", Console(file=text, width=40))
+    assert "2.2 GHz  2 GHz" in text.getvalue()
+    assert max(map(len, text.getvalue().splitlines())) <= 40
