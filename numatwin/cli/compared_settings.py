@@ -42,7 +42,15 @@ def different_settings(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 def print_settings(found: Sequence[Mapping[str, Any]], letters: Sequence[str], to: Console) -> None:
     """A table of them, without what the table above has: machine, policies, plane."""
-    rows = [row for row in found if row["name"] not in ABOVE and not POLICY.fullmatch(row["name"])]
+    # Another policy has other settings of its own.
+    policies = [
+        row["name"].removesuffix("policy") for row in found if POLICY.fullmatch(row["name"])
+    ]
+    rows = [
+        row
+        for row in found
+        if row["name"] not in ABOVE and not row["name"].startswith(tuple(policies))
+    ]
     if not rows:
         return
     to.print()

@@ -49,3 +49,16 @@ def test_values_stay_on_a_narrow_terminal() -> None:
     print_settings([row], "AB", Console(file=text, width=40))
     assert "2.2 GHz  2 GHz" in text.getvalue()
     assert max(map(len, text.getvalue().splitlines())) <= 40
+
+
+def test_settings_of_another_policy_are_its_own() -> None:
+    text = StringIO()
+    rows = [
+        {"name": "policies.balancing.policy", "values": ["none", "ma-8"]},
+        {"name": "policies.balancing.threshold", "values": [None, 0.1]},
+        {"name": "policies.stealing.period", "values": ["1000000 ns", "2000000 ns"]},
+    ]
+    print_settings(rows, "AB", Console(file=text, width=80))
+    assert [line.split() for line in text.getvalue().split("\n") if line][1:] == [
+        ["policies.stealing.period", "1", "ms", "2", "ms"]
+    ]
