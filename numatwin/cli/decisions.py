@@ -38,7 +38,12 @@ def _decision(k: int, operation: str, first: Record, other: Record) -> dict[str,
     ratio = against / own
     seen = [ratio, *_ratios(operation, first, other)]
     low, high = min(seen), max(seen)
-    row = {"record": k, "operation": operation, "ratio": ratio, "range": [low, high]}
+    row: dict[str, Any] = {
+        "record": k,
+        "operation": operation,
+        "ratio": ratio,
+        "range": [low, high],
+    }
     row |= _with_chance(row, (first, other), (own, against))
     low, high = row["interval"] or row["range"]
     return {**row, "holds": low > 1.0 + EQUAL or high < 1.0 - EQUAL}

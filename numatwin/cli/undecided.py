@@ -41,7 +41,7 @@ class Undecided:
             for _, value, half in rows
             if half > self._wanted(value)
         ]
-        return 2 ** math.ceil(math.log2(self.points * max(ratios, default=1.0) ** 2))
+        return 1 << math.ceil(math.log2(self.points * max(ratios, default=1.0) ** 2))
 
     def as_json(self) -> dict[str, Any] | None:
         """None where all are told."""
