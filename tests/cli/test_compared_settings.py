@@ -1,6 +1,7 @@
 """``compare`` says by which settings two runs of one scenario differ."""
 
 from io import StringIO
+from typing import Any
 
 from command_line import CommandLine
 from rich.console import Console
@@ -53,7 +54,7 @@ def test_values_stay_on_a_narrow_terminal() -> None:
 
 def test_settings_of_another_policy_are_its_own() -> None:
     text = StringIO()
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": "policies.balancing.policy", "values": ["none", "ma-8"]},
         {"name": "policies.balancing.threshold", "values": [None, 0.1]},
         {"name": "policies.stealing.period", "values": ["1000000 ns", "2000000 ns"]},
