@@ -27,8 +27,9 @@ py::tuple parts_of(std::int64_t trials, std::int64_t size, const Doubles& chance
 }
 
 void register_binomial(py::module_& module) {
-    module.def("binomial_parts", &parts_of, py::arg("trials"), py::arg("size"), py::arg("chances"),
-               R"(Means of a binomially distributed number in parts: (parts[N], squares[N], begun[N]).
+    module.def(
+        "binomial_parts", &parts_of, py::arg("trials"), py::arg("size"), py::arg("chances"),
+        R"(Means of a binomially distributed number in parts: (parts[N], squares[N], begun[N]).
 
 Of the successes in so many trials of each chance, put into parts of the size one after another: how
 many parts there are on average, the mean sum of the squares of what they hold, and how likely the
