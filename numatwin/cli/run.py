@@ -182,7 +182,7 @@ def _run_and_keep(
     # On a large machine a prediction takes a while, and this is two for each assumption.
     predicts = loaded.plane != "emulator" and interrupted is None
     effects = predicts and (assumptions or len(loaded.machine.nodes) <= EFFECTS_NODES_MAX)
-    shown = assumptions or json or bool(record.fact_range)
+    shown = assumptions or json
     if effects and shown:
         record = _with_effects(record, loaded)
     if uncertainty and interrupted is None:

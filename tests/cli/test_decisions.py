@@ -142,7 +142,7 @@ def test_first_hour(numatwin: CommandLine) -> None:
     done = numatwin("machine", "import", "server.txt", "--out", "mine.yaml")
     assert "Still unknown: which processor it is (set --processor)" in done.out
     for scenario, out in (("eris-fig8-intel", "a"), ("eris-fig8-intel-shared", "b")):
-        done = numatwin("run", scenario, "--machine", "mine.yaml", "--out", out)
+        done = numatwin("run", scenario, "--machine", "mine.yaml", "--out", out, "--assumptions")
         assert "uncertain " in done.out.split("policy")[0]
         assert "facts of the machine may be off; it depends most on " in " ".join(done.out.split())
         assert "values used: --assumptions lists them by their effect" in done.out
