@@ -76,6 +76,7 @@ $(BYTECODE): $(MODULES) $(TEMPLATES) | $(KERNEL)
 BALANCERS := out/balancers
 POLICIES := none one-shot ma-1 ma-8
 run: setup
+	@$(eval BEGAN := $(shell date +%s))
 	@echo "ERIS on the 8-node HyperTransport machine: from 10 s on, clients look up only half"
 	@echo "of the keys, and this range moves four times; without balancing, then under three balancers."
 	@for policy in $(POLICIES); do \
@@ -83,8 +84,9 @@ run: setup
 	done
 	@$(NUMATWIN) compare $(addprefix $(BALANCERS)/,$(POLICIES))
 	@$(NUMATWIN) report $(addprefix $(BALANCERS)/,$(POLICIES)) --out $(BALANCERS)/report.html >/dev/null
-	@echo "The report, for any browser: $(BALANCERS)/report.html"
 	@$(MAKE) -s --no-print-directory run-here
+	@echo; echo "make run: eris-fig13 under $(POLICIES), then this host, in $$(($$(date +%s) - $(BEGAN))) s."; \
+	echo "The report, for any browser: $(BALANCERS)/report.html"
 
 # The same engine for real: what this host does, beside what its measured facts predict.
 HERE := out/this-host

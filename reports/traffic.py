@@ -95,12 +95,12 @@ def traffic_tiles(record: Record) -> list[tuple[str, str, str]]:
                 si(float(misses.sum()), ""),
                 f"{percent(share)} of accesses",
             ),
-            ("of other nodes' memory", percent(remote, 1), _of_user(traffic, "of these misses")),
+            ("to other nodes' memory", percent(remote, 1), _of_user(traffic, "of these misses")),
             ("handed over by caches", si(_sum(record, "transfers"), " lines"), "modified lines"),
         ]
     else:
         tiles.append(
-            ("of other nodes' memory", percent(remote, 1), _of_user(traffic, "of accesses"))
+            ("to other nodes' memory", percent(remote, 1), _of_user(traffic, "of accesses"))
         )
     links = traffic.get("links", ())
     if links and traffic.get("levels"):
@@ -111,7 +111,7 @@ def traffic_tiles(record: Record) -> list[tuple[str, str, str]]:
 
 def _of_user(traffic: Mapping[str, Any], of: str) -> str:
     user = traffic.get("user_remote_share")
-    return of if user is None else f"{of}; without the kernel's {percent(user, 1)}"
+    return of if user is None else f"{of}; of the program's own, {percent(user, 1)}"
 
 
 def traffic_answer(record: Record) -> Markup:

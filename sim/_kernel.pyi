@@ -13,6 +13,16 @@ _Indices: TypeAlias = NDArray[np.int64]
 _AnyFloats: TypeAlias = NDArray[np.floating[Any]] | Sequence[float]
 _AnyIndices: TypeAlias = _Indices | Sequence[int]
 
+def binomial_parts(trials: int, size: int, chances: _AnyFloats | float) -> tuple[Any, ...]:
+    """Means of a binomially distributed number in parts: (parts[N], squares[N], begun[N]).
+
+    Of the successes in so many trials of each chance, put into parts of the size one after another: how
+    many parts there are on average, the mean sum of the squares of what they hold, and how likely the
+    last one is not full.
+
+    Raises ValueError for trials or a size below 1, and for a chance that is not 0 to 1.
+    """
+
 class RecordWork:
     """Thread time of a server on records."""
 

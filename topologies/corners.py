@@ -70,11 +70,11 @@ def doubtful_corners(description: MachineDescription) -> dict[str, MachineDescri
     """Machines whose uncertain facts are at the ends of their ranges, by what they are called.
 
     Facts of nodes and of the ways between them are off together, and against each other: what is
-    near and what is far then change places, on which the placement of data depends. {} where no
-    uncertain fact has a range.
+    near and what is far then change places, on which the placement of data depends. Each machine
+    comes once; {} where no uncertain fact has a range.
     """
     whole = description.model_dump(mode="json", exclude_none=True, exclude={"measurements"})
-    found: dict[str, MachineDescription] = {}
+    found: dict[str, dict[str, Any]] = {}
     for nodes, ways in (
         ("worse", "worse"),
         ("better", "better"),
@@ -89,10 +89,9 @@ def doubtful_corners(description: MachineDescription) -> dict[str, MachineDescri
             **whole,
             **{part: _at(whole[part], end, True) for part, end in ends.items() if part in whole},
         }
-        if made != whole:
-            name = f"nodes {nodes}, ways {ways}"
-            found[name] = MachineDescription.model_validate(made)
-    return found
+        if made not in (whole, *found.values()):
+            found[f"nodes {nodes}, ways {ways}"] = made
+    return {name: MachineDescription.model_validate(made) for name, made in found.items()}
 
 
 def ranged_doubts(description: MachineDescription) -> int:

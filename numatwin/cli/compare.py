@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .compared_settings import different_settings, print_settings
 from .decisions import beaten, beaten_lines, decision_lines, decisions
 from .files import Records, record_folders
 from .options import Json
@@ -60,6 +61,7 @@ def compare(
         print_json(
             {
                 "records": [_identity(*pair) for pair in zip(paths, loaded, strict=True)],
+                "settings": different_settings(loaded),
                 "rows": rows,
                 "decisions": decisions(loaded),
                 "beats": beaten(loaded),
@@ -78,6 +80,10 @@ def compare(
             left=6,
         )
     )
+    if (
+        len({one.scenario for one in loaded}) == 1
+    ):  # those of two scenarios hardly have a line in common
+        print_settings(different_settings(loaded), columns, to)
     to.print()
     known = [row for row in rows if any(value is not None for value in row["values"])]
     to.print(table(("", *columns), (_cells(row) for row in known)))

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
     from ..sim.run.record import Record
 
+PLACEMENTS = (
+    "Data all local: each node's misses go to its own memory; interleaved: evenly to all memory; "
+    "where used\nmost: each node's pages move to the node that misses there most. "
+    "Over 100% is slower."
+)
 NODES_SHOWN, LINKS_SHOWN, HELD_SHOWN = 8, 8, 4
 
 
@@ -82,9 +87,11 @@ def print_predicted(predicted: dict[str, Any], to: Console) -> None:
             ("would take there", f"{seconds(time_s)}, {seconds(least)} to {seconds(most)}"),
             ("held by", held),
             *(
-                (f"data {name}", f"{seconds(found)} ({percent(found / time_s)})")
+                (f"data {name}", f"{seconds(found)}, {percent(found / time_s)} of that")
                 for name, found in predicted["placements_s"].items()
                 if time_s
             ),
         ),
     )
+    if predicted["placements_s"] and time_s:
+        to.print(f"\n{PLACEMENTS}", soft_wrap=True)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
 
 EQUAL = 0.005  # relative; what differs by less decides nothing
+MEASURED_BY = "('numatwin machine measure', Intel MLC)"
 
 
 def decisions(records: Sequence[Record]) -> list[dict[str, Any]]:
     """For each operation and each record but the first: ``record`` (its position), ``operation``,
-    ``ratio`` to the first, its ``range`` over the uncertain facts, ``holds``: whether the same one
-    is faster all over it. Nothing where no record has uncertain facts.
+    ``ratio`` to the first, its ``range`` over the uncertain facts; ``interval``: over these and
+    the replications, at ``level`` (None where neither is random), None where nobody knows how far
+    replications differ; ``holds``: whether the same one is faster all over it. Nothing where no
+    record has uncertain facts.
 
     Records on the same machine are compared with the same facts at the same ends.
     """
@@ -35,14 +38,32 @@ def _decision(k: int, operation: str, first: Record, other: Record) -> dict[str,
     ratio = against / own
     seen = [ratio, *_ratios(operation, first, other)]
     low, high = min(seen), max(seen)
-    holds = low > 1.0 + EQUAL or high < 1.0 - EQUAL
-    return {
+    row: dict[str, Any] = {
         "record": k,
         "operation": operation,
         "ratio": ratio,
         "range": [low, high],
-        "holds": holds,
     }
+    row |= _with_chance(row, (first, other), (own, against))
+    low, high = row["interval"] or row["range"]
+    return {**row, "holds": low > 1.0 + EQUAL or high < 1.0 - EQUAL}
+
+
+def _with_chance(
+    row: dict[str, Any], records: tuple[Record, Record], values: tuple[float, float]
+) -> dict[str, Any]:
+    """``interval`` and ``level``: chance moves the ratio as far at each end of its range."""
+    from ..sim.run.comparison import difference, level_of
+
+    if not any(record.replications for record in records):
+        return {"interval": row["range"], "level": None}
+    level = level_of(records)
+    found = difference(("throughput", row["operation"]), values, records, level)
+    by_chance = None if found is None else found["ratio_interval"]
+    if by_chance is None or not row["ratio"]:
+        return {"interval": None, "level": level}
+    pairs = zip(row["range"], by_chance, strict=True)
+    return {"interval": [end * bound / row["ratio"] for end, bound in pairs], "level": level}
 
 
 def _ratios(operation: str, first: Record, other: Record) -> Iterator[float]:
@@ -60,25 +81,42 @@ def _ratios(operation: str, first: Record, other: Record) -> Iterator[float]:
 
 def decision_lines(found: Sequence[dict[str, Any]], letters: Sequence[str]) -> list[str]:
     """A line for each decision."""
-    lines = []
-    for row in found:
-        low, high = row["range"]
-        letter, first = letters[row["record"]], letters[0]
-        if row["holds"]:
-            faster = letter if row["ratio"] > 1.0 else first
-            verdict = f"{faster} is faster wherever in their ranges the uncertain facts lie"
-        elif low >= 1.0 - EQUAL and high <= 1.0 + EQUAL:
-            verdict = "no difference, wherever in their ranges the uncertain facts lie"
-        else:
-            verdict = (
-                "which is faster depends on uncertain facts: measure them "
-                "('numatwin machine measure', Intel MLC)"
-            )
-        lines.append(
-            f"{row['operation']}, {letter} to {first}: ×{row['ratio']:.2f} "
-            f"[×{low:.2f}, ×{high:.2f}]: {verdict}."
-        )
-    return lines
+    return [
+        f"{row['operation']}, {letters[row['record']]} to {letters[0]}: ×{row['ratio']:.2f}"
+        f"{_causes(row)}: {_verdict(row, letters)}."
+        for row in found
+    ]
+
+
+def _causes(row: Mapping[str, Any]) -> str:
+    """The interval of the ratio, and what it comes from."""
+    matters = _facts_matter(row)
+    causes = ["the ranges of uncertain facts"] if matters else []
+    if row["level"] is not None and row["interval"] is not None:
+        causes.insert(0, f"replications ({100 * row['level']:g}%)")
+    low, high = row["interval"] or row["range"]
+    text = f" [×{low:.2f}, ×{high:.2f}], given {' and '.join(causes)}" if causes else ""
+    if not matters:
+        text += f"{';' if causes else ','} uncertain facts change that by less than {EQUAL:.1%}"
+    if row["interval"] is None:
+        text += "; how far replications differ is unknown"
+    return text
+
+
+def _verdict(row: Mapping[str, Any], letters: Sequence[str]) -> str:
+    low, high = row["interval"] or row["range"]
+    if row["holds"]:
+        return f"{letters[row['record']] if row['ratio'] > 1.0 else letters[0]} is faster"
+    if low >= 1.0 - EQUAL and high <= 1.0 + EQUAL:
+        return "no difference"
+    if _facts_matter(row):
+        return "which is faster depends on uncertain facts: measure them " + MEASURED_BY
+    return "which is faster is open: run more replications"
+
+
+def _facts_matter(row: Mapping[str, Any]) -> bool:
+    low, high = row["range"]
+    return bool(high - low > EQUAL * row["ratio"])
 
 
 def beaten(records: Sequence[Record]) -> list[dict[str, Any]]:

@@ -25,6 +25,14 @@ DEBUG_VARIABLE = "NUMATWIN_DEBUG"
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
+# What pydantic calls a value that is no such number, or out of its range.
+NUMBERS = {
+    **dict.fromkeys(("int_parsing", "int_from_float", "int_parsing_size"), "a whole number"),
+    **dict.fromkeys(("float_parsing", "finite_number"), "a number"),
+    **dict.fromkeys(("greater_than_equal", "less_than_equal"), ""),
+}
+
+
 class Ended(Exception):
     """Ends a command with ``status``, and a last line where there is one to say."""
 
@@ -148,9 +156,27 @@ def _output_is_full() -> bool:
 
 def _usage_text(failure: Any) -> str:
     """The message in one line, in this project's manner, with the way to the command's help."""
-    message = str(failure.format_message()).strip().rstrip(".").replace("Value error, ", "")
     path = failure.ctx.command_path if failure.ctx is not None else "numatwin"
+    message = _wrong_number(failure)
+    if message is None:
+        message = str(failure.format_message()).strip().rstrip(".").replace("Value error, ", "")
     return f"{message[:1].lower()}{message[1:]} ('{path} --help' tells more)"
+
+
+def _wrong_number(failure: Any) -> str | None:
+    """Of an option that takes a number: what was found, and what was expected; else None."""
+    errors = getattr(failure.__cause__, "errors", None)  # of pydantic, by which typer reads values
+    option = getattr(failure, "param", None)
+    if errors is None or option is None:
+        return None
+    wrong = errors()[0]
+    kind = NUMBERS.get(wrong["type"])
+    if kind is None:
+        return None
+    low, high = getattr(option, "min", None), getattr(option, "max", None)
+    bounds = "" if low is None else f"{low:,} or more" if high is None else f"{low:,} to {high:,}"
+    expected = ", ".join(part for part in (kind, bounds) if part)
+    return f"{option.opts[0]}: found '{wrong['input']}', expected {expected}"
 
 
 def _print_line(text: str) -> None:

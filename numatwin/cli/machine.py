@@ -11,6 +11,8 @@ from .files import check_ending
 from .options import Json, bundled_machines
 from .output import binary_size, console, print_json, table
 
+SERVERS_MAX = 1_024  # NODES_MAX of the machine files' schema, which help does not wait for
+
 MachineArgument = Annotated[
     str,
     typer.Argument(
@@ -202,7 +204,9 @@ def build(
             show_default=False,
         ),
     ],
-    servers: Annotated[int, typer.Option(metavar="N", help="How many servers.")] = 2,
+    servers: Annotated[
+        int, typer.Option(metavar="N", min=2, max=SERVERS_MAX, help="How many servers.")
+    ] = 2,
     sockets: Annotated[
         int, typer.Option(metavar="N", min=1, max=64, help="Processors of a server.")
     ] = 1,
@@ -213,6 +217,7 @@ def build(
 ) -> None:
     """Describe a cluster of equal servers on one switch."""
     from ..inputs import InputError, write_text_atomically
+    from ..inputs.file_names import without_endings
     from ..inputs.quantities import read_quantity
     from ..topologies.export import machine_yaml
     from ..topologies.facts.clusters import Cluster, build_cluster
@@ -223,7 +228,9 @@ def build(
         size = read_quantity(memory, "size")
     except ValueError as failure:
         raise InputError(f"not a size of memory: {failure}", token=memory) from None
-    wanted = Cluster(machine_name(out.stem), servers, processor, adapter, size, sockets, ports)
+    wanted = Cluster(
+        machine_name(without_endings(out.name)), servers, processor, adapter, size, sockets, ports
+    )
     description = build_cluster(wanted)
     write_text_atomically(out, machine_yaml(description))
     print(f"{out}: {description.title}")

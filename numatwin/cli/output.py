@@ -51,10 +51,17 @@ def progress_bar(what: str) -> Iterator[Progress]:
         yield tell
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: int = 1,
+    long_names: bool = False,
+) -> Table:
     """A plain table; the first ``left`` columns are text, the others numbers.
 
-    The first one names the rows: it is never cut where others can be wrapped.
+    The first one names the rows: it is never cut where others can be wrapped; ``long_names``, such
+    as paths of fields, are broken first.
     """
     from rich.table import Table
     from rich.text import Text
@@ -64,8 +71,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 
         made.add_column(
             Text(column),
             justify="left" if k < left else "right",
-            no_wrap=k == 0,
-            overflow="fold" if k else "ellipsis",  # a path is broken, not cut
+            no_wrap=k == 0 and not long_names,
+            overflow="fold" if k or long_names else "ellipsis",  # a path is broken, not cut
         )
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))

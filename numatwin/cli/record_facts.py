@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..sim.run.record import Record
 
 RESOURCES_SHOWN, GAINS_SHOWN = 8, 4
+FACTS_NAMED = 2
 NARROW = 0.005  # a range of less than this is none
 LATENCIES = {"mean": "mean latency", "p50": "p50", "p99": "p99", "p999": "p99.9"}
 
@@ -26,9 +27,11 @@ WAYS = {"network traffic": "network", "memory traffic": "memory", "link traffic"
 Written = Callable[[float | None], str]
 
 
-def print_record(record: Record, to: Console) -> None:
-    """Prints what ran, how fast, the busiest resources, and why it is no faster."""
-    _print_head(record, to)
+def print_record(record: Record, to: Console, doubtful: Sequence[str] = ()) -> None:
+    """Prints what ran, how fast, the busiest resources, and why it is no faster; of uncertain facts
+    at paths ``doubtful``, those that matter most, if the record has their effects.
+    """
+    _print_head(record, to, doubtful)
     if record.traffic:
         print_traffic(record, to)
         return
@@ -59,7 +62,7 @@ def idle_setting(idle: Mapping[str, Any]) -> str:
     return f"{said}: {found}" + (f"; limited by {idle['instead']}" if idle["instead"] else "")
 
 
-def _print_head(record: Record, to: Console) -> None:
+def _print_head(record: Record, to: Console, doubtful: Sequence[str]) -> None:
     wall_s = record.provenance.get("wall_s")
     kinds = Counter(event.kind for event in record.control_events)
     print_facts(
@@ -67,7 +70,7 @@ def _print_head(record: Record, to: Console) -> None:
         (
             ("scenario", f"{record.scenario}: {record.title}" if record.title else record.scenario),
             ("machine", str(record.machine["name"])),
-            ("uncertain", _doubtful(record)),
+            ("uncertain", _doubtful(record, doubtful)),
             ("uncertainty", _uncertainty(record)),
             ("policy", None if record.traffic else record.policy),
             ("operator", _operators(record)),
@@ -123,8 +126,10 @@ def _uncertainty(record: Record) -> str | None:
     return f"{bounds} with {percent(found['level'])}, as {' and '.join(causes)}"
 
 
-def _doubtful(record: Record) -> str | None:
+def _doubtful(record: Record, paths: Sequence[str]) -> str | None:
     """The range of the answer over its machine's uncertain facts; None: no change."""
+    from ..reports.assumptions import NOTHING, assumption_rows
+
     found = record.fact_range
     wide = {
         operation: (low, high)
@@ -138,7 +143,15 @@ def _doubtful(record: Record) -> str | None:
         for operation, (low, high) in wide.items()
     )
     facts = found["facts"]
-    return f"{ranges}, as {facts} fact{'s' if facts > 1 else ''} of the machine may be off"
+    most = [
+        f"{row.name} (a tenth of it: {percent(row.effect)})"
+        for row in assumption_rows(record.assumptions)
+        if row.name in paths and row.effect >= NOTHING
+    ]
+    text = f"{ranges}, as {facts} fact{'s' if facts > 1 else ''} of the machine may be off"
+    if facts < 2 or not most:
+        return text
+    return f"{text}; it depends most on {' and '.join(most[:FACTS_NAMED])}"
 
 
 def _replications(record: Record) -> str | None:

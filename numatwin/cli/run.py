@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .failures import after_interrupt
+from .failures import Ended, after_interrupt
 from .files import alone_in
 from .long_work import announce_run, forecast
 from .options import (
@@ -28,6 +29,7 @@ from .options import (
     fraction,
 )
 from .output import console, print_json, progress_bar
+from .status import INTERRUPTED
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
@@ -174,7 +176,8 @@ def _run_and_keep(
     if settings and interrupted is None:
         from ..sim.run.setting_effects import idle_settings
 
-        idle = idle_settings(record, settings, lambda chosen: load(settings=chosen))
+        with progress_bars("leaving out settings") as (leaving,):
+            idle = idle_settings(record, settings, lambda chosen: load(settings=chosen), leaving)
         record = replace(record, idle_settings=idle)
     # On a large machine a prediction takes a while, and this is two for each assumption.
     predicts = loaded.plane != "emulator" and interrupted is None
@@ -189,15 +192,11 @@ def _run_and_keep(
             again = partial(_loaded_with, load, settings)
             record = with_uncertainty(record, loaded, again, drawing)
     try:
-        _print(record, json, assumptions)
+        _print(record, json, assumptions, loaded.machine.doubtful)
     # The result is printed before a disk can be full, and kept even if the reader closed the pipe.
     finally:
         if out is not None:
-            try:
-                if effects and not shown:  # nobody waits for these
-                    record = _with_effects(record, loaded)
-            finally:
-                _keep(record, out)
+            _keep(record, out, loaded if effects and not shown else None)
     if out is not None and not json:
         console().print(f"\nRecord: {out}\nReport: {out}/{REPORT_FILE}", soft_wrap=True)
     if interrupted is not None and interrupted.lost is not None:
@@ -249,19 +248,21 @@ def default_folder(names: Iterable[str], values: Mapping[str, object], digest: s
 
 
 def _short(name: str) -> str:
-    """``mine`` of ``files/mine.yaml``, ``mine-Balancer`` of ``mine.py:Balancer``,
-    ``balancing-ma-8`` of ``balancing=ma-8``; else the name.
+    """``mine`` of ``files/mine.yaml`` or ``mine.tar.gz.yaml``, ``mine-Balancer`` of
+    ``mine.py:Balancer``, ``balancing-ma-8`` of ``balancing=ma-8``; else the name.
     """
+    from ..inputs.file_names import without_endings
+
     family, of_family, policy = name.partition("=")
     if of_family and family.isidentifier():
         return f"{family}-{_short(policy)}"
     file, of_file, class_name = name.rpartition(".py:")
     if of_file:
         return f"{Path(file).name}-{class_name}"
-    return Path(name).stem if name.endswith((".yaml", ".yml")) else Path(name).name
+    return without_endings(Path(name).name)
 
 
-def _print(record: Record, json: bool, assumptions: bool) -> None:
+def _print(record: Record, json: bool, assumptions: bool, doubtful: Sequence[str]) -> None:
     from .record_facts import idle_setting, print_record
 
     if json:
@@ -270,7 +271,7 @@ def _print(record: Record, json: bool, assumptions: bool) -> None:
         print_json(record.as_json())
         return
 
-    print_record(record, console())
+    print_record(record, console(), doubtful)
     if assumptions:
         from .assumptions import print_assumptions
 
@@ -278,17 +279,30 @@ def _print(record: Record, json: bool, assumptions: bool) -> None:
     sys.stdout.flush()  # what else is written may take a moment
 
 
-def _keep(record: Record, out: Path) -> None:
-    """Writes record and report into ``out``; a report that cannot be written costs no record."""
+def _keep(record: Record, out: Path, assumed: Scenario | None) -> None:
+    """Writes record and report into ``out``, of the scenario ``assumed`` with the effects of what
+    was assumed, as nobody waits for them; a report that cannot be written costs no record.
+    """
     from ..inputs import InputError
     from ..reports import write_report
 
-    record.save(out)
+    report, kept = out / REPORT_FILE, f"the record is kept in {out}"
     try:
-        write_report([record], out / REPORT_FILE)
-    except InputError as failure:
-        failure.message += f"; the record is kept in {out}"
-        raise
+        if assumed is not None:
+            record = _with_effects(record, assumed)
+    except KeyboardInterrupt:
+        raise Ended(INTERRUPTED, f"interrupted; {kept}, its report in {report}") from None
+    finally:
+        record.save(out)
+        try:
+            write_report([record], report)
+        except InputError as failure:
+            failure.message += f"; {kept}"
+            raise
+        except KeyboardInterrupt:
+            command = shlex.join(["numatwin", "report", str(out), "--out", str(report)])
+            text = f"interrupted; {kept}; for its report: {command}"
+            raise Ended(INTERRUPTED, text) from None
 
 
 Progress = Callable[[float], None]

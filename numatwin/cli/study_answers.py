@@ -12,6 +12,7 @@ from .long_work import announce_points
 from .options import Jobs, Json
 from .output import console, percent, print_json, print_whole, progress_bar, table
 from .study import File, Out
+from .undecided import NEGLIGIBLE, Undecided
 
 if TYPE_CHECKING:
     from ..sim.studies.results import Results
@@ -251,7 +252,7 @@ def study_sensitivity(
                 leave_out_failed=leave_out_failed,
                 progress=progress,
             )
-        _print_screening(screened, json)
+        _print_screening(screened, points, json)
         return
     with progress_bar("simulating") as progress:
         found = sensitivity(
@@ -263,11 +264,20 @@ def study_sensitivity(
             leave_out_failed=leave_out_failed,
             progress=progress,
         )
+    undecided = Undecided(
+        points,
+        NEGLIGIBLE,
+        {
+            "alone": [(i.path, i.first, i.first_half) for i in found.indices],
+            "with others": [(i.path, i.total, i.total_half) for i in found.indices],
+        },
+    )
     if json:
         print_json(
             {"metric": name, "runs": found.runs, "left_out": found.left_out, "mean": found.mean}
             | {"interval_90": [found.low, found.high]}
             | {"rows": [vars(index) for index in found.indices]}
+            | {"undecided": undecided.as_json()}
         )
         return
     to = console()
@@ -281,15 +291,19 @@ def study_sensitivity(
         ]
         for i in found.indices
     ]
-    print_whole(to, table(["factor", "alone", "with others"], rows))
+    print_whole(to, table(["factor", "alone", "with others"], rows, long_names=True))
+    undecided.print_to(to)
 
 
-def _print_screening(found: Screening, json: bool) -> None:
+def _print_screening(found: Screening, points: int, json: bool) -> None:
+    largest = max((one.size for one in found.effects), default=0.0)
+    sizes = [(one.path, one.size, one.size_half) for one in found.effects]
+    undecided = Undecided(points, NEGLIGIBLE * largest, {"size": sizes})
     if json:
         effects = [vars(effect) for effect in found.effects]
         about = {"metric": found.metric, "runs": found.runs, "left_out": found.left_out}
         about["mean"] = found.mean
-        print_json(about | {"rows": effects})
+        print_json(about | {"rows": effects, "undecided": undecided.as_json()})
         return
     to, name = console(), found.metric
     mean = written_figure(name, found.mean)
@@ -306,7 +320,9 @@ def _print_screening(found: Screening, json: bool) -> None:
         ]
         for one in found.effects
     ]
-    print_whole(to, table(["factor", "size", "with its sign", "varies by"], rows))
+    columns = ["factor", "size", "with its sign", "varies by"]
+    print_whole(to, table(columns, rows, long_names=True))
+    undecided.print_to(to)
 
 
 def _tell_left_out(count: int, groups: str) -> None:

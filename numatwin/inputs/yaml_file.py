@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -307,19 +308,16 @@ class _Builder:
         if node.tag != "tag:yaml.org,2002:map":
             raise self._refused(node, f"tag {node.tag} is not allowed")
         value: dict[Any, Any] = {}
+        first_line: dict[Any, int] = {}
         for key_node, item in node.value:
-            if (
-                not isinstance(key_node, yaml.ScalarNode)
-                or key_node.tag == "tag:yaml.org,2002:merge"
-            ):
-                raise self._refused(key_node, "expected a plain key")
-            key = self._scalar(key_node)
-            if key in value:
-                twice = self._refused(key_node, f"'{key}' appears twice in one mapping")
+            try:
+                key = self._key(key_node, first_line)
+            except InputError as failure:
                 if self.refused is None:
-                    raise twice
-                self.refused.append(twice)
+                    raise
+                self.refused.append(failure)
                 continue
+            first_line[key] = key_node.start_mark.line + 1
             value[key] = self.build(item, (*place, key))
             self.marks[(*place, key)] = (
                 (item.start_mark.line + 1, item.start_mark.column + 1)
@@ -327,6 +325,15 @@ class _Builder:
                 else (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
             )
         return value
+
+    def _key(self, node: yaml.Node, first_line: Mapping[Any, int]) -> Any:
+        """A key that is plain and not there yet: ``first_line`` has those that are."""
+        if not isinstance(node, yaml.ScalarNode) or node.tag == "tag:yaml.org,2002:merge":
+            raise self._refused(node, "expected a plain key")
+        key = self._scalar(node)
+        if key in first_line:
+            raise self._refused(node, f"duplicate key '{key}' (first at line {first_line[key]})")
+        return key
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if found := _UNSEEN.search(node.value):

@@ -7,7 +7,9 @@ import logging
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +40,9 @@ class ExploreServer:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)  # not a line for each move
         app = explore_app(explorer, f"/{self._token}/")
         try:
-            self._server = make_server(LOOPBACK, port, app.server, threaded=True)
-        except (OSError, SystemExit):  # werkzeug exits where a port is in use
+            with redirect_stderr(StringIO()):
+                self._server = make_server(LOOPBACK, port, app.server, threaded=True)
+        except (OSError, SystemExit):  # werkzeug prints and exits where a port is in use
             raise InputError(
                 "cannot listen", token=f"port {port}", expected="a free port, or 0 for any"
             ) from None

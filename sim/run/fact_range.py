@@ -12,30 +12,37 @@ from .scenario import Scenario
 from .what_if import Predictor
 
 Throughput = Mapping[str, float]
+Corners = Mapping[str, Scenario]
+
+
+def corners_of(scenario: Scenario) -> Corners:
+    """The scenario on its machine at the corners of the uncertain facts' ranges, by name; {} where
+    no uncertain fact has a range.
+    """
+    machines = doubtful_corners(scenario.machine.description)
+    return {
+        name: replace(scenario, machine=build_machine(machine))
+        for name, machine in machines.items()
+    }
 
 
 def fact_range(
     scenario: Scenario,
     throughput: Throughput,
+    corners: Corners,
     play: Callable[[Scenario], Throughput] | None = None,
 ) -> dict[str, Any]:
-    """``Record.fact_range`` of a scenario that was simulated at ``throughput``.
+    """``Record.fact_range`` of a scenario that was simulated at ``throughput``; ``corners`` of it.
 
-    ``play`` simulates it once more for each corner of the uncertain facts' ranges. Without it, what
-    differs is predicted for the first moments (see ``what_if``), as a part of ``throughput``. {}
-    where no uncertain fact has a range.
+    ``play`` simulates each of them. Without it, what differs is predicted for the first moments
+    (see ``what_if``), as a part of ``throughput``.
     """
-    machines = doubtful_corners(scenario.machine.description)
-    if not machines:
+    if not corners:
         return {}
-    scenarios = {
-        name: replace(scenario, machine=build_machine(machine))
-        for name, machine in machines.items()
-    }
     if play is None:
         play = _predicted(scenario, throughput)
-    corners = {name: dict(play(scenario)) for name, scenario in scenarios.items()}
-    seen = [throughput, *corners.values()]
+    found = {name: dict(play(corner)) for name, corner in corners.items()}
+    seen = [throughput, *found.values()]
     return {
         "facts": ranged_doubts(scenario.machine.description),
         "throughput": {
@@ -45,7 +52,7 @@ def fact_range(
             ]
             for operation in throughput
         },
-        "corners": corners,
+        "corners": found,
     }
 
 

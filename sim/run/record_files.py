@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 HEAD_FILE, SERIES_FILE = "record.json", "series.parquet"
+RECORD = "a folder that 'numatwin run' wrote"
 WIDE = 10_000  # resources, and columns of series: such as links of 100 nodes all to all
 TIMES = ("time_s", "duration_s")
 """Columns of every series that is not empty."""
@@ -73,6 +74,8 @@ def read_head(path: str | Path) -> tuple[dict[str, Any], Path]:
     head_path = Path(path)
     if head_path.is_dir():
         head_path = head_path / HEAD_FILE
+        if not head_path.exists():
+            raise InputError(f"not a record: no {HEAD_FILE} in it", str(path), expected=RECORD)
     try:
         check_regular(head_path)
         head = json.loads(
@@ -85,14 +88,17 @@ def read_head(path: str | Path) -> tuple[dict[str, Any], Path]:
         raise InputError(
             f"cannot be read: {failure.strerror}",
             str(path),
-            expected="a folder that 'numatwin run' wrote",
+            expected=RECORD,
         ) from None
     except InputError as failure:
         failure.file = str(head_path)
         raise
     except (ValueError, RecursionError) as failure:  # too long a number, too deep a nest
         line, column = getattr(failure, "lineno", None), getattr(failure, "colno", None)
-        raise InputError("not a record: not JSON", str(head_path), line, column) from None
+        expected = None if head_path != Path(path) else RECORD
+        raise InputError(
+            "not a record: not JSON", str(head_path), line, column, expected=expected
+        ) from None
     if not isinstance(head, dict) or head.get("schema") != SCHEMA:
         found = str(head.get("schema")) if isinstance(head, dict) else type(head).__name__
         raise InputError(
@@ -206,7 +212,8 @@ def _series(content: bytes, path: Path) -> Series:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.ParquetFile(pa.BufferReader(content)).read()
+        # Its threads may still be starting when a short command ends, which then aborts (134).
+        table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
     except (OSError, pa.ArrowException) as failure:
         raise InputError(f"not a time series: {failure}", str(path)) from None
     series = {name: _numbers(table[name]) for name in table.column_names}

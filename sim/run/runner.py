@@ -25,7 +25,7 @@ from ..planes.outcome import Outcome
 from ..planes.plane import Maker
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, described_assumptions
-from .fact_range import fact_range
+from .fact_range import Corners, corners_of, fact_range
 from .plane_names import EMULATOR, NATIVE, REAL
 from .record import Record
 from .scenario import Scenario
@@ -133,8 +133,10 @@ def _run(
 def _flow_record(
     scenario: Scenario, progress: Progress | None, *, whole: bool = True, gains: bool = True
 ) -> Record:
-    began = time.perf_counter()
-    control, plane = _flows(scenario, progress)
+    corners = corners_of(scenario) if whole else {}
+    began, runs = time.perf_counter(), 1 + len(corners)  # each takes about as long
+    each = (_part(progress, k / runs, (k + 1) / runs) for k in range(runs))
+    control, plane = _flows(scenario, next(each))
     outcome = plane.outcome(with_gains=gains)
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
     return Record(
@@ -151,7 +153,17 @@ def _flow_record(
         model=outcome.model,
         warnings=(*ignored_parts(scenario.machine.description), *outcome.warnings),
         provenance=provenance(time.perf_counter() - began, outcome.steps),
-        **(_doubts(scenario, outcome.throughput, plane.costs, _throughput) if whole else {}),
+        **(
+            _doubts(
+                scenario,
+                outcome.throughput,
+                plane.costs,
+                corners,
+                lambda corner: _throughput(corner, next(each)),
+            )
+            if whole
+            else {}
+        ),
         series=outcome.series,
     )
 
@@ -160,12 +172,12 @@ def _doubts(
     scenario: Scenario,
     throughput: Mapping[str, float],
     costs: CostModel | None,
+    corners: Corners,
     play: Callable[[Scenario], Mapping[str, float]] | None = None,
 ) -> dict[str, Any]:
     """The fields of a Record that say what its prediction leans on."""
     return {
-        # What was measured is no prediction that the facts could be off for.
-        "fact_range": {} if scenario.plane == NATIVE else fact_range(scenario, throughput, play),
+        "fact_range": fact_range(scenario, throughput, corners, play),
         "assumptions": described_assumptions(scenario, assumptions_in(scenario, costs), None),
     }
 
@@ -183,8 +195,8 @@ def outcome_of_flows(scenario: Scenario) -> Outcome:
     return _flows(scenario, None)[1].outcome()
 
 
-def _throughput(scenario: Scenario) -> Mapping[str, float]:
-    return _flows(scenario, None)[1].outcome(with_gains=False).throughput
+def _throughput(scenario: Scenario, progress: Progress | None) -> Mapping[str, float]:
+    return _flows(scenario, progress)[1].outcome(with_gains=False).throughput
 
 
 def _costs(scenario: Scenario) -> CostModel | None:
@@ -280,7 +292,10 @@ def _random_record(
     steps = warm_up.steps + sum(replication.outcome.steps for replication in done)
     played_s = warm_up.wall_s + sum(replication.wall_s for replication in done)
     # Where time is real, what is done in a second is what was measured: no speed of a simulator.
-    rate = {} if scenario.plane == NATIVE else {"events_per_s": steps / max(played_s, 1e-9)}
+    native = scenario.plane == NATIVE
+    rate = {} if native else {"events_per_s": steps / max(played_s, 1e-9)}
+    # What was measured is no prediction that the facts could be off for.
+    corners = {} if native or not whole else corners_of(scenario)
     return Record(
         **identity(scenario, whole),
         throughput=together.throughput,
@@ -303,7 +318,7 @@ def _random_record(
         replications=len(done),
         warm_up_s=warm_up.warm_up_s,
         replicates=together.replicates,
-        **(_doubts(scenario, together.throughput, _costs(scenario)) if whole else {}),
+        **(_doubts(scenario, together.throughput, _costs(scenario), corners) if whole else {}),
         series=together.series,
     )
 

@@ -20,11 +20,13 @@ from ...inputs import (
     InputError,
     Setting,
     Strict,
+    changed,
     load_yaml,
     part_of,
     with_setting,
 )
 from ...inputs.regular import check_regular
+from ...inputs.settings import place_of
 from ...inputs.shared_work import KEPT_MAX, once
 from ...inputs.yaml_file import Place
 from ...topologies import Machine, MachineDescription, load_machine, machine_from_document
@@ -74,8 +76,7 @@ def _machine_with_engine(document: Document, settings: Sequence[Setting]) -> Mac
     engine = load_engine(folder_of(document, place) / named)
     check_kind(document, engine, described_system(document).name)
     part = with_engine(part, engine, machine_from_document(part))
-    for setting in of_engines:
-        part = with_setting(part, MachineDescription, setting)
+    part = _as_set(part, MachineDescription, of_engines)
     machine = machine_from_document(part)
     check_engines(machine)
     return machine
@@ -145,9 +146,25 @@ def _named_or_inline(
         part, folder = once("file", path, lambda: load_yaml(path)), path.parent
     else:
         part = part_of(document, place)
+    return _as_set(part, model, settings), folder
+
+
+def _as_set(part: Document, model: type[Strict], settings: Sequence[Setting]) -> Document:
+    """``part`` with the settings. A fact whose value is set is certain: it keeps no range, nor a
+    mark of doubt, unless these are set as well.
+    """
     for setting in settings:
         part = with_setting(part, model, setting)
-    return part, folder
+    paths = {setting.path for setting in settings}
+    for setting in settings:
+        *fact, field = setting.path
+        drop = {name for name in ("range", "doubtful") if (*fact, name) not in paths}
+        place = place_of(part, model, setting)[:-1]
+        stated = part.part(place)
+        if field in ("value", "protocol") and place and not drop.isdisjoint(stated):
+            rest = {name: value for name, value in stated.items() if name not in drop}
+            part = changed(part, place, rest, setting.source)
+    return part
 
 
 def named_or_inline(document: Document, part: str) -> tuple[Document, Path]:

@@ -37,7 +37,10 @@ Figures = Mapping[str, float | None]
 
 
 def idle_settings(
-    record: Record, settings: Sequence[str], load: Load
+    record: Record,
+    settings: Sequence[str],
+    load: Load,
+    progress: Callable[[float], None] | None = None,
 ) -> tuple[dict[str, Any], ...]:
     """``Record.idle_settings``: of the settings with which ``load`` gave what ``record`` is of,
     those that change throughput and latency little or not at all.
@@ -56,6 +59,8 @@ def idle_settings(
         if effect is not None:
             bound = instead if setting.partition(".")[0] in PARTS else ""
             found.append({"setting": shown, **effect, "instead": bound or None})
+        if progress is not None:
+            progress((index + 1) / len(settings))
     return tuple(found)
 
 
@@ -79,6 +84,8 @@ def _effect(
         operations = without.workload.operations
         if without.plane != record.plane or set(operations) != set(record.throughput):
             return None
+        if without.horizon_s != record.horizon_s:
+            return None  # of another length: it may take long, and its totals differ
         if record.plane == FLOW:
             return _of_flows(record, without, played)
         return _of_draws(record, without)

@@ -59,7 +59,7 @@ def test_all_errors_of_a_machine(numatwin: CommandLine) -> None:
         "as '26.7 GB/s': found '10 GBs'",
         "m.yaml:13:6: unknown end 7: expected a node or hub",
         "m.yaml:14:39: unknown field 'lenth' in links.2: expected one of ends, ports, type",
-        "m.yaml:15:1: 'name' appears twice in one mapping",
+        "m.yaml:15:1: duplicate key 'name' (first at line 1)",
     ]
 
 
@@ -196,3 +196,15 @@ def test_bundled_ones_have_none(numatwin: CommandLine) -> None:
         assert numatwin("machine", "check", name) == (0, f"{name}: no errors\n", "")
     assert numatwin("scenario", "check", "eris-fig11-shared").status == 0
     assert numatwin("workload", "check", "checkout").status == 0
+
+
+@pytest.mark.parametrize("key", ["<<: {a: 1}", "? [a]\n: 1", "seed: 1\nseed: 2"])
+def test_a_key_that_is_refused_leaves_the_others(numatwin: CommandLine, key: str) -> None:
+    """The rest of the mapping is read on: it is not said to be none."""
+    parts = "machine: amd-8n-ht\nworkload: eris-lookup-1e9\nhorizon: 1 s\n"
+    Path("s.yaml").write_text(f"name: mine\n{parts}{key}\n")
+    done = numatwin("scenario", "check", "s.yaml")
+    assert done.status == 2
+    first, count = done.out.splitlines()
+    assert ("duplicate key 'seed'" in first) == key.startswith("seed")
+    assert count == "s.yaml: 1 error"

@@ -9,7 +9,7 @@ import pytest
 from command_line import CommandLine
 
 from numatwin.cli.decisions import decision_lines, decisions
-from numatwin.sim.run.record import Record
+from numatwin.sim.run.record import Record, load_record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 
@@ -17,6 +17,17 @@ from numatwin.sim.run.scenario import load_scenario
 @pytest.fixture(scope="module")
 def record() -> Record:
     return run_scenario(load_scenario("eris-fig8-intel"))
+
+
+def most_decisive(record: Record) -> str:
+    """The fact of the machine file whose tenth changes throughput most."""
+    facts = [
+        (abs(row[end]["throughput"] or 0.0), row["name"])
+        for row in record.assumptions
+        for end in ("low", "high")
+        if row["name"].startswith(("node_types.", "distance_classes.")) and row[end] is not None
+    ]
+    return str(max(facts)[1])
 
 
 def with_corners(record: Record, value: float, *corners: float) -> Record:
@@ -38,7 +49,8 @@ def test_with_the_same_facts_at_the_same_ends(record: Record) -> None:
     assert row["holds"]
     assert row["range"] == pytest.approx([110 / 150, 0.9])
     (line,) = decision_lines([row], ["A", "B"])
-    assert line.startswith("lookup, B to A: ×0.80 [×0.73, ×0.90]: A is faster wherever")
+    given = "given the ranges of uncertain facts"
+    assert line == f"lookup, B to A: ×0.80 [×0.73, ×0.90], {given}: A is faster."
 
 
 def test_a_decision_that_hangs_on_doubtful_facts(record: Record) -> None:
@@ -52,7 +64,58 @@ def test_what_differs_by_next_to_nothing_decides_nothing(record: Record) -> None
     first, other = with_corners(record, 100, 50, 150), with_corners(record, 100.1, 50.1, 150)
     (row,) = decisions([first, other])
     assert not row["holds"]
-    assert "[×1.00, ×1.00]: no difference, wherever" in decision_lines([row], ["A", "B"])[0]
+    assert decision_lines([row], ["A", "B"]) == [
+        "lookup, B to A: ×1.00, uncertain facts change that by less than 0.5%: no difference."
+    ]
+
+
+def replicated(record: Record, *values: float) -> Record:
+    """With uncertain facts that decide nothing."""
+    mean = sum(values) / len(values)
+    return replace(
+        with_corners(record, mean, mean),
+        replications=len(values),
+        replicates={"throughput": {"lookup": list(values)}},
+        confidence={"level": 0.95},
+    )
+
+
+def test_replications_count_too(record: Record) -> None:
+    first, other = replicated(record, 100, 101, 99), replicated(record, 350, 340, 354)
+    (row,) = decisions([first, other])
+    low, high = row["interval"]
+    assert low < 3.40 < row["ratio"] < 3.54 < high
+    assert row["range"] == [row["ratio"]] * 2
+    (line,) = decision_lines([row], ["A", "B"])
+    assert line == (
+        f"lookup, B to A: ×3.48 [×{low:.2f}, ×{high:.2f}], given replications (95%); "
+        "uncertain facts change that by less than 0.5%: B is faster."
+    )
+    (row,) = decisions([first, replicated(record, 90, 130, 95)])
+    assert not row["holds"]
+    assert decision_lines([row], ["A", "B"])[0].endswith("is open: run more replications.")
+
+
+def test_facts_and_replications_together(record: Record) -> None:
+    """Facts move the ratio from 0.7 to 0.9; what chance does comes on top at both ends."""
+    first, other = replicated(record, 100, 101, 99), replicated(record, 80, 81, 79)
+    ends = {"low": {"lookup": 70.0}, "high": {"lookup": 90.0}}
+    other = replace(other, fact_range={**other.fact_range, "corners": ends})
+    first = replace(
+        first, fact_range={**first.fact_range, "corners": {key: {"lookup": 100.0} for key in ends}}
+    )
+    (row,) = decisions([first, other])
+    low, high = row["interval"]
+    assert row["range"] == pytest.approx([0.7, 0.9])
+    assert (0.6 < low < 0.7, 0.9 < high < 1.0) == (True, True)
+    (line,) = decision_lines([row], ["A", "B"])
+    assert "given replications (95%) and the ranges of uncertain facts: A is faster" in line
+
+
+def test_one_replication_says_nothing_of_chance(record: Record) -> None:
+    (row,) = decisions([replicated(record, 100), replicated(record, 80)])
+    assert row["interval"] is None
+    assert "; how far replications differ is unknown: A is faster" in decision_lines([row], "AB")[0]
 
 
 def test_two_machines_are_each_off_by_themselves(record: Record) -> None:
@@ -79,9 +142,12 @@ def test_first_hour(numatwin: CommandLine) -> None:
     done = numatwin("machine", "import", "server.txt", "--out", "mine.yaml")
     assert "Still unknown: which processor it is (set --processor)" in done.out
     for scenario, out in (("eris-fig8-intel", "a"), ("eris-fig8-intel-shared", "b")):
-        done = numatwin("run", scenario, "--machine", "mine.yaml", "--out", out)
+        done = numatwin("run", scenario, "--machine", "mine.yaml", "--out", out, "--assumptions")
         assert "uncertain " in done.out.split("policy")[0]
-        assert "facts of the machine may be off" in done.out
+        assert "facts of the machine may be off; it depends most on " in " ".join(done.out.split())
+        assert "values used: --assumptions lists them by their effect" in done.out
+        most = " ".join(done.out.split()).partition("depends most on ")[2].split()[0]
+        assert most == most_decisive(load_record(out))
     shown = numatwin("compare", "a", "b").out
     assert "lookup, B to A: ×" in shown
     (row,) = numatwin("compare", "a", "b", "--json").json()["decisions"]

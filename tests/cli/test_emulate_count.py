@@ -93,7 +93,7 @@ def test_counts_are_printed_though_their_record_cannot_be_written(
     monkeypatch.setattr(sys, "stdin", None)
     done = numatwin(*SMALL, "--out", "counted", "--", "true")
     assert done.status == 2
-    assert "of other nodes' memory" in done.err
+    assert "to other nodes' memory" in done.err
     assert done.err.endswith("error: counted: cannot be written: No space left on device\n")
 
 

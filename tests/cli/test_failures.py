@@ -10,11 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import Refused
+from command_line import CommandLine, Refused
 
 from numatwin.cli import failures
+from numatwin.cli.machine import SERVERS_MAX
 from numatwin.inputs import InputError
+from numatwin.topologies.schema_types import NODES_MAX
 
+BUILD = ("machine", "build", "--processor", "EPYC 7763", "--adapter", "roce-100", "--out", "c.yaml")
 COMMAND = [sys.executable, "-m", "numatwin"]
 
 
@@ -26,8 +29,14 @@ COMMAND = [sys.executable, "-m", "numatwin"]
         (["run", "x", "--onn", "flow"], "no such option: --onn"),
         (["run", "x", "--on", "paper"], "'paper' is not one of"),
         (["schema", "paper"], "invalid value for 'KIND': 'paper' is not one of"),
-        (["run", "x", "--seed", "first"], "--seed"),
-        (["run", "x", "--replications", "0"], "--replications"),
+        (
+            ["run", "x", "--seed", "first"],
+            "--seed: found 'first', expected a whole number, 0 or more",
+        ),
+        (["run", "x", "--replications", "0"], "--replications: found '0', expected 1 or more"),
+        ([*BUILD, "--sockets", "0"], "error: --sockets: found '0', expected 1 to 64 ("),
+        ([*BUILD, "--servers", "1"], "error: --servers: found '1', expected 2 to 1,024 ("),
+        ([*BUILD, "--ports", "1.5"], "found '1.5', expected a whole number, 1 to 64"),
         (["machine", "sing"], "no such command 'sing'"),
         (["machine", "draw", "amd-8n-ht"], "missing option '--out'"),
         (["machine", "show", "amd-8n-ht", "--yaml", "--json"], "at most one of"),
@@ -44,6 +53,18 @@ def test_usage(refused: Refused, words: list[str], text: str) -> None:
     line = refused(*words)
     assert text in line
     assert "--help' tells more" in line
+
+
+def test_too_little_memory(refused: Refused) -> None:
+    line = refused(*BUILD, "--sockets", "2", "--memory", "1 B")
+    assert line.endswith(
+        "too little memory for a server of 128 cores: found '1 B', expected 128 MiB or more\n"
+    )
+
+
+def test_help_says_how_many_servers(numatwin: CommandLine) -> None:
+    assert SERVERS_MAX == NODES_MAX
+    assert "2<=x<=1024" in numatwin("machine", "build", "--help").out
 
 
 def test_input_error(refused: Refused) -> None:

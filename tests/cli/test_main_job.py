@@ -1,6 +1,7 @@
 """``make run``: the main job on bundled inputs, exactly as a newcomer types it."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,11 +35,15 @@ def test_make_run(tmp_path: Path) -> None:
         env={key: value for key, value in os.environ.items() if key not in MAKE_VARIABLES},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"{balancers}/report.html\n" in done.stdout
+    *before, took, report = done.stdout.splitlines()
+    assert re.fullmatch(
+        rf"make run: eris-fig13 under {' '.join(POLICIES)}, then this host, in \d+ s\.", took
+    )
+    assert report == f"The report, for any browser: {balancers}/report.html"
     if find_spec("numatwin.engine_native._engine") is None:
-        assert done.stdout.endswith("nothing was run on this host.\n")
+        assert before[-2].endswith("nothing was run on this host.")
     else:
-        assert done.stdout.endswith(f"The report: {here}/report.html\n")
+        assert before[-2] == f"The report: {here}/report.html"
         assert [load_record(here / plane).plane for plane in ("flow", "native")] == [
             "flow",
             "native",

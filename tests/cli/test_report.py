@@ -33,4 +33,4 @@ def test_only_html_is_written(refused: Refused, record: str, name: str) -> None:
 
 def test_what_is_no_record(refused: Refused, record: str) -> None:
     Path("empty").mkdir()
-    assert "empty: cannot be read: No such file" in refused("report", record, "empty")
+    assert "empty: not a record: no record.json in it" in refused("report", record, "empty")

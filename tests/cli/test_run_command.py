@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -95,10 +96,13 @@ def test_what_is_asked_for_names_the_folder(numatwin: CommandLine) -> None:
     """So that no run replaces another one of the scenario."""
     Path("files").mkdir()
     Path("files/mine.yaml").write_text(numatwin("scenario", "show", SCAN).out)
-    Path("files/my-machine.yaml").write_text(numatwin("machine", "show", MACHINE, "--yaml").out)
+    for name in ("my-machine", "saved.tar.bz2"):
+        text = numatwin("machine", "show", MACHINE, "--yaml").out
+        Path(f"files/{name}.yaml").write_text(text)
     for words, folder in (
         ([SCAN, "--machine", MACHINE], f"{SCAN}-{MACHINE}"),
         ([SCAN, "--machine", "files/my-machine.yaml"], f"{SCAN}-my-machine"),
+        ([SCAN, "--machine", "files/saved.tar.bz2.yaml"], f"{SCAN}-saved"),
         ([SCAN, "--workload", "eris-scan-8e9"], f"{SCAN}-eris-scan-8e9"),
         ([SCAN, "--seed", "7", "--on", "flow", "--policy", "none"], f"{SCAN}-none-on-flow-seed-7"),
         (["files/mine.yaml"], "mine"),
@@ -339,3 +343,33 @@ def test_a_folder_that_another_run_writes_to(numatwin: CommandLine, refused: Ref
     assert not Path("here").exists()
     numatwin("run", SCAN, "--out", "here")
     numatwin("run", SCAN, "--out", "here")
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_interrupted_between_record_and_report(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that is told writes the report."""
+    with monkeypatch.context() as patched:
+        patched.setattr("numatwin.reports.write_report", interrupted)
+        done = numatwin("run", "eris-fig8-amd", "--out", "some where")
+    command = "numatwin report 'some where' --out 'some where/report.html'"
+    assert (done.status, done.err) == (
+        130,
+        f"numatwin: interrupted; the record is kept in some where; for its report: {command}\n",
+    )
+    assert numatwin(*shlex.split(command)[1:]).status == 0
+    assert Path("some where/report.html").exists()
+
+
+def test_interrupted_in_the_effects_of_assumptions(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("numatwin.sim.run.runner.with_effects", interrupted)
+    done = numatwin("run", "eris-fig8-amd", "--out", "out")
+    kept = "the record is kept in out, its report in out/report.html"
+    assert (done.status, done.err) == (130, f"numatwin: interrupted; {kept}\n")
+    assert Path("out/report.html").exists()

@@ -41,7 +41,7 @@ def test_plain_values() -> None:
         ("", "empty file", 1, 1),
         ("a: [1\n", "not YAML", 2, 1),
         ("a: 1\n\tb: 2", "not YAML", 2, 1),
-        ("a: 1\na: 2\n", "'a' appears twice in one mapping", 2, 1),
+        ("a: 1\na: 2\n", "duplicate key 'a' (first at line 1)", 2, 1),
         ("a: &x [*x]\n", "an alias inside its own anchor", 1, 4),
         ("a: !!python/name:os.system x\n", "os.system is not allowed", 1, 4),
         ("a: !!binary aGk=\n", "binary is not allowed", 1, 4),

@@ -4,6 +4,8 @@ import dataclasses
 import json
 import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +161,21 @@ def test_a_single_flipped_bit(folder: Path, bit: int, of_series: bool) -> None:
     except InputError:
         refused(folder)
     (folder / name).write_bytes(whole[name])
+
+
+def test_reading_starts_no_threads(folder: Path) -> None:
+    """Threads that were still starting as a short command ended aborted it."""
+    script = (
+        "import os, sys, pyarrow.parquet\n"
+        "from numatwin.sim.run.record import load_record\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "load_record(sys.argv[1])\n"
+        "print(len(os.listdir('/proc/self/task')) - before)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True
+    )
+    assert told.stdout == "0\n"
 
 
 def test_a_layout_of_ones_own(folder: Path) -> None:
@@ -374,6 +391,13 @@ def test_nothing_there(tmp_path: Path) -> None:
     path = tmp_path / "run"
     told = f"{path}: cannot be read: No such file or directory: expected a folder that "
     assert refused(path) == told + "'numatwin run' wrote"
+
+
+def test_a_folder_or_file_of_something_else(tmp_path: Path) -> None:
+    wrote = "expected a folder that 'numatwin run' wrote"
+    assert refused(tmp_path) == f"{tmp_path}: not a record: no record.json in it: {wrote}"
+    (tmp_path / "m.yaml").write_text("name: mine\n")
+    assert refused(tmp_path / "m.yaml").endswith(f"m.yaml:1:1: not a record: not JSON: {wrote}")
 
 
 def test_a_pipe_is_no_record(tmp_path: Path) -> None:

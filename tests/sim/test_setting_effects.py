@@ -56,6 +56,12 @@ def test_what_is_so_already_and_what_is_only_a_name(tmp_path: Path, plane: str) 
     assert set(told(path, *settings, plane=plane)) == set(settings[:2])
 
 
+def test_another_horizon_is_not_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the setting the run may be a hundred times as long."""
+    monkeypatch.setattr("numatwin.sim.run.setting_effects.outcome_of_flows", None)
+    assert told(small_file(tmp_path, LOOKUP), "horizon=1 ms") == {}
+
+
 def test_settings_that_need_each_other_are_not_taken_apart(tmp_path: Path) -> None:
     path = small_file(tmp_path, LOOKUP, nodes=2)
     found = told(path, "system.placement=single-ram", "system.home=1")

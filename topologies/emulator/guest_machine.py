@@ -240,6 +240,8 @@ def _size(size_bytes: float) -> str:
     for unit_bytes, unit in ((1 << 40, "TiB"), (1 << 30, "GiB")):
         if size_bytes >= unit_bytes:
             return f"{size_bytes / unit_bytes:.4g} {unit}"
+    if abs(size_bytes) < _MIB:
+        return f"{size_bytes:.4g} B"
     return f"{size_bytes / _MIB:.4g} MiB"
 
 

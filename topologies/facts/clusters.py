@@ -25,6 +25,7 @@ from .schema import Adapter
 from .taking import Origin, bounds
 
 LINE_BYTES = 64.0
+CORE_MEMORY_MIN_BYTES = 2**20  # a thread's stack, heap and buffers; a kernel starts in no less
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,13 @@ def build_cluster(wanted: Cluster) -> MachineDescription:
             "wrong number of servers", token=str(wanted.servers), expected=f"2 to {NODES_MAX:,}"
         )
     cores = (entry.model.cores or entry.processor.cores) * wanted.sockets
+    least = cores * CORE_MEMORY_MIN_BYTES
+    if wanted.memory.value < least:
+        raise InputError(
+            f"too little memory for a server of {cores} cores",
+            token=f"{wanted.memory.value:,.0f} B",
+            expected=f"{least // 2**20:,} MiB or more",
+        )
     last = wanted.servers - 1
     kind = NodeType(processor=identity, cores=cores, memory=Memory(size=wanted.memory))
     description = MachineDescription(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...inputs import InputError
+from ...inputs.file_names import without_endings
 from .archive import BUFFER_BYTES, damage_reported, is_tar, plain_stream, read_exactly
 from .tree import Tree, archive_tree, folder_tree, this_host
 
@@ -21,9 +22,6 @@ _LINES_MAX = 100_000
 _XML_BYTES_MAX = 64 << 20
 _LINE_END = re.compile(r"\r\n|\n|\r")  # not str.splitlines, which also cuts at form feeds
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
-_ENDINGS = re.compile(
-    r"(\.(tar|tgz|tbz2?|txz|tzst|gz|bz2|xz|lzma|zst|xml|txt|out|output|log))+$", re.IGNORECASE
-)
 
 
 @dataclass
@@ -135,7 +133,7 @@ def _opened(path: str | Path | None, closing: contextlib.ExitStack) -> Source:
     except (OSError, ValueError) as failure:  # ValueError: a name with a NUL byte
         reason = failure.strerror if isinstance(failure, OSError) else None
         raise InputError(f"cannot be read: {reason or failure}", name) from None
-    machine = machine_name(_ENDINGS.sub("", path.name))
+    machine = machine_name(without_endings(path.name))
     with damage_reported(name):
         start = stream.peek(1024)
     if is_tar(start):

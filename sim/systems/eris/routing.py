@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ....workloads.keys import KeyDistribution
 from ....workloads.workload import PhaseState
 from ....workloads.zipf import Zipf
-from ...kernel.binomial import binomial
+from ..._kernel import binomial_parts
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Exchange
 from .costs import ErisCosts
@@ -237,14 +237,16 @@ def part_headers(together: int, buffer_commands: int, shares: Floats) -> Floats:
 def _part_headers(
     together: int, buffer_commands: int, shares: tuple[float, ...]
 ) -> tuple[float, ...]:
-    return tuple(_part_shown(together, buffer_commands, share) / together for share in shares)
+    """Part of what was made together is neither nothing, nor full buffers, nor all."""
+    part = binomial_parts(together, buffer_commands, _chances(shares))[2]
+    if together % buffer_commands:
+        part = part - np.array(shares) ** together
+    return tuple((part / together).tolist())
 
 
-def _part_shown(together: int, buffer_commands: int, share: float) -> float:
-    """How likely a part of what was made together is neither nothing, nor full buffers, nor all."""
-    number, likely = binomial(together, share)
-    part = (number % buffer_commands > 0) & (number < together)
-    return float(likely[part].sum())
+def _chances(shares: tuple[float, ...]) -> Floats:
+    """Rounded shares may add up to a little more than 1."""
+    return np.minimum(shares, 1.0)
 
 
 def extra_groups(commands: int, shares: Floats) -> float:
@@ -302,13 +304,8 @@ def _flushes(
     """Flushes and the squares of their commands, per command; so many ``targets`` get each of the
     ``shares``.
     """
-    flushes = squares = 0.0
-    for share, times in zip(shares, targets, strict=True):
-        number, likely = binomial(commands, share)
-        full, rest = number // buffer_commands, number % buffer_commands
-        flushes += times * float(likely @ -(-number // buffer_commands))
-        squares += times * float(likely @ (full * float(buffer_commands) ** 2 + rest**2))
-    return flushes / commands, squares / commands
+    flushes, squares, _ = binomial_parts(commands, buffer_commands, _chances(shares))
+    return float(flushes @ targets) / commands, float(squares @ targets) / commands
 
 
 def table_levels(partitions: int) -> int:

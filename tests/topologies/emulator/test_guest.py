@@ -176,6 +176,8 @@ def test_what_cannot_be_emulated_is_refused_in_a_line() -> None:
         guest_machine(large)
     with pytest.raises(InputError, match=r"1 MiB of memory is too little for 4 nodes.*128 MiB"):
         guest_machine(small, memory_bytes=1 << 20)
+    with pytest.raises(InputError, match=r"^1 B of memory is too little"):
+        guest_machine(small, memory_bytes=1)
     with pytest.raises(InputError, match="too little for 1 node: expected at least 128 MiB"):
         guest_machine(small, nodes=1, memory_bytes=64 << 20)
     with pytest.raises(InputError, match="300 GiB of memory: expected 256 GiB"):
