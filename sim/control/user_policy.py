@@ -108,8 +108,10 @@ def _module(path: Path) -> ModuleType:
         raise InputError(
             f"not Python: {failure.msg}", file, failure.lineno or None, failure.offset or None
         ) from None
-    except (ValueError, RecursionError, MemoryError) as failure:  # NUL bytes; the parser's limits
-        raise InputError(f"not Python: {str(failure) or 'nested too deeply'}", file) from None
+    except (RecursionError, MemoryError):  # the parser's limits
+        raise InputError("not Python: nested too deeply", file) from None
+    except ValueError as failure:  # NUL bytes, in older versions
+        raise InputError(f"not Python: {failure}", file) from None
     # Under a name of its own: two files may be called alike, and dataclasses look the module up.
     digest = hashlib.sha256(file.encode(errors="surrogateescape") + b"\0" + source).hexdigest()
     module = ModuleType(f"numatwin_user_policy_{digest[:16]}")
