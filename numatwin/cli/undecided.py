@@ -1,4 +1,4 @@
-"""Which estimates of a study are not yet told from zero, and how many points would tell them."""
+"""Which estimates of a study cannot yet be distinguished from zero, and how many points would do."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Undecided:
         return 1 << math.ceil(math.log2(self.points * max(ratios, default=1.0) ** 2))
 
     def as_json(self) -> dict[str, Any] | None:
-        """None where all are told."""
+        """None where all can be distinguished from 0."""
         return {**self.names, "points": self.enough} if self.names else None
 
     def print_to(self, to: Console) -> None:
@@ -53,8 +53,8 @@ class Undecided:
             return
         which = "; ".join(f"{title}: {', '.join(names)}" for title, names in self.names.items())
         to.print(
-            f"\nNot yet told from 0 ({which}): errors fall with the root of --points, "
-            f"{self.enough:,} would do.",
+            f"\nNot distinguishable from 0 yet ({which}). "
+            f"Errors fall with the square root of --points; {self.enough:,} would do.",
             soft_wrap=True,
         )
 

@@ -1,4 +1,4 @@
-"""Estimates that are not yet told from zero, and how many points would tell them."""
+"""Estimates that cannot yet be distinguished from zero, and how many points would do."""
 
 import pytest
 

