@@ -1,4 +1,4 @@
-"""Which estimates of a study cannot yet be distinguished from zero, and how many points would do."""
+"""Estimates of a study that may still be zero, and how many points would tell."""
 
 from __future__ import annotations
 
