@@ -9,9 +9,10 @@ from .command_line import topology
 from .guest_machine import GuestMachine
 
 ASSUMED_FIRST = CacheLevel(1, 32 * 1024, 1, 64.0, None)
-# Of a private cache, and of a last-level one: servers have more ways there (20 in those of a Xeon
-# E5-4640: hwloc test data, 192em64t-24n8c2t).
-WAYS_MIN, LAST_WAYS_MIN = 8, 16
+WAYS_MIN = 8
+# Servers have more ways in the last level (20 in that of a Xeon E5-4640: hwloc test data,
+# 192em64t-24n8c2t). Its sets are as many times so many as there are hashed groups (cache_sets.hpp).
+LAST_WAYS, GROUP_SETS = 16, 64
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,19 @@ def shape_of(size_bytes: float, line_bytes: int, ways_min: int = WAYS_MIN) -> tu
     """(sets, ways) of a cache: the most sets, a power of two, that leave so many ways or more.
 
     Machine files do not tell how many ways a cache has. The size is kept to half a way: to a part
-    in sixteen of a private cache, in 32 of a last-level one.
+    in sixteen, where there are eight.
     """
     lines = max(ways_min, round(size_bytes / line_bytes))
     sets = 1 << ((lines // ways_min).bit_length() - 1)
     return sets, max(1, round(lines / sets))
+
+
+def last_shape_of(size_bytes: float, line_bytes: int) -> tuple[int, int]:
+    """(sets, ways) of a last-level cache, whose size is kept to a part in 32."""
+    groups = round(size_bytes / line_bytes / (LAST_WAYS * GROUP_SETS))
+    if groups < LAST_WAYS:
+        return shape_of(size_bytes, line_bytes, LAST_WAYS)
+    return groups * GROUP_SETS, LAST_WAYS
 
 
 def played_caches(guest: GuestMachine) -> PlayedCaches:
@@ -94,13 +103,12 @@ def played_caches(guest: GuestMachine) -> PlayedCaches:
             "the last-level cache is smaller than those above it together, and cannot include "
             "them: it is simulated with the size of all levels, and evicts nothing from the others"
         )
-    notes.append(
-        "ways are not known: 8 to 15, in the last level 16 to 31: sets are a power of two; LRU"
-    )
-    ways_min = [WAYS_MIN] * (len(caches) - 1) + [LAST_WAYS_MIN]
+    notes.append("ways are not known: 8 to 15, in the last level 16, in a small one to 31; LRU")
+    shapes = [shape_of(size, line_bytes) for size in size_bytes[:-1]]
+    shapes.append(last_shape_of(size_bytes[-1], line_bytes))
     levels = tuple(
-        _level(cpu_nodes, topology(guest).threads, cache, shape_of(size, line_bytes, ways))
-        for cache, size, ways in zip(caches, size_bytes, ways_min, strict=True)
+        _level(cpu_nodes, topology(guest).threads, cache, shape)
+        for cache, shape in zip(caches, shapes, strict=True)
     )
     return PlayedCaches(levels, cpu_nodes, line_bytes, tuple(notes), node.exclusive)
 

@@ -263,16 +263,7 @@ class Reference:
             victim = found.pop(0)
             if level == len(self.shape.levels) - 1:
                 self._evicted(cpu, victim)
-            elif self.shape.exclusive and level == len(self.shape.levels) - 2:
-                self._enters_last(cpu, victim)
         found.append(line)
-
-    def _enters_last(self, cpu: int, line: int) -> None:
-        """What the last private level drops counts as used now in the last level."""
-        last = len(self.shape.levels) - 1
-        found = self._set(last, self._instance(last, cpu), line)
-        if line in found:
-            found.append(found.pop(found.index(line)))
 
     def _spare_held(self, domain: int, found: list[int]) -> None:
         """Puts what no private cache holds first; what one holds counts as used now."""

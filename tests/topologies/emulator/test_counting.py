@@ -9,7 +9,12 @@ import pytest
 from numatwin.emulator import BEGIN, END, counted_region, mark_code
 from numatwin.inputs import InputError
 from numatwin.topologies import load_machine, machine_names
-from numatwin.topologies.emulator.caches import played_caches, processor_nodes, shape_of
+from numatwin.topologies.emulator.caches import (
+    last_shape_of,
+    played_caches,
+    processor_nodes,
+    shape_of,
+)
 from numatwin.topologies.emulator.counting import plugin_settings, reported_memory, run_counted
 from numatwin.topologies.emulator.guest_machine import NODES_MAX, GuestMachine, guest_machine
 from numatwin.topologies.emulator.plugin_build import SOURCES, plugin_interface
@@ -19,21 +24,34 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 @pytest.mark.parametrize(
-    ("size_bytes", "ways_min", "shape"),
+    ("size_bytes", "shape"),
     [
-        (32 * KIB, 8, (64, 8)),
-        (48 * KIB, 8, (64, 12)),
-        (6 * MIB, 16, (4096, 24)),
-        (1.25 * MIB, 16, (1024, 20)),
-        (30 * MIB, 16, (16384, 30)),
-        (1_258_304, 16, (1024, 19)),
-        (512, 8, (1, 8)),
+        (32 * KIB, (64, 8)),
+        (48 * KIB, (64, 12)),
+        (1.25 * MIB, (2048, 10)),
+        (512, (1, 8)),
     ],
 )
-def test_ways_make_sets_a_power_of_two(
-    size_bytes: float, ways_min: int, shape: tuple[int, int]
-) -> None:
-    assert shape_of(size_bytes, 64, ways_min) == shape
+def test_ways_make_sets_a_power_of_two(size_bytes: float, shape: tuple[int, int]) -> None:
+    assert shape_of(size_bytes, 64) == shape
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "shape"),
+    [
+        (6 * MIB, (96 * 64, 16)),
+        (14 * MIB, (224 * 64, 16)),
+        (1_258_304, (19 * 64, 16)),
+        (0.75 * MIB, (512, 24)),
+        (30 * KIB, (16, 30)),
+        (512, (1, 16)),
+    ],
+)
+def test_a_last_level_has_sixteen_ways(size_bytes: float, shape: tuple[int, int]) -> None:
+    sets, ways = last_shape_of(size_bytes, 64)
+    assert (sets, ways) == shape
+    if size_bytes > 512:
+        assert sets * ways * 64 == pytest.approx(size_bytes, rel=1 / 32)
 
 
 def test_a_last_level_too_small_for_those_above_is_played_with_the_size_of_all() -> None:

@@ -234,20 +234,19 @@ def test_what_private_caches_hold_stays_only_where_the_last_level_is_exclusive(
     assert played.counts()["read_misses_user"] == {(0, 0): 7 if exclusive else 8}
 
 
-def test_an_exclusive_last_level_keeps_what_the_private_caches_dropped_last() -> None:
-    """One set of two ways above one of four, which all lines share.
-
-        read        0     4     0     8        12         16           0
-        above       0    0 4   4 0   0 8      8 12       12 16
-        dropped                       4         0          8
-        order      0    0 4   0 4   0 8 4   8 4 12 0   12 0 16 8       found
-
-    For 16, line 8 is held above, so line 4 goes; by the order of fetching it would be line 0.
+@pytest.mark.parametrize("rows", [1, 2, 3, 36, 224])
+def test_each_line_of_a_block_has_a_set_of_its_own(rows: int) -> None:
+    """As many lines in a row as a last level holds, from any block on: all are found again, and
+    one more is found in no place of its own.
     """
-    played = Played(Shape(1, 1, SMALL, exclusive=True))
-    for line in (0, 4, 0, 8, 12, 16, 0):
-        played.read(0, at(0, line))
-    assert played.counts()["read_misses_user"] == {(0, 0): 5}
+    sets, ways = 64 * rows, 3
+    played, begin = Played(Shape(1, 1, ((1, 2, 2), (1, sets, ways)), node_mib=64)), 7 * sets
+    for _ in range(2):
+        played.stream(0, at(0, begin), sets * ways, LINE)
+    assert played.counts()["read_misses_user"] == {(0, 0): sets * ways}
+    played.stream(0, at(0, begin + sets * ways), 1, LINE)
+    played.stream(0, at(0, begin), sets * ways, LINE)
+    assert played.counts()["read_misses_user"][0, 0] > sets * ways + 1
 
 
 def test_cores_of_one_domain_share_without_traffic() -> None:

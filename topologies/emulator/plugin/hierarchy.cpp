@@ -355,32 +355,18 @@ void Hierarchy::evict(unsigned cpu, Domain& domain, std::size_t slot) {
     if (modified) cpus_[cpu].lines[home(line)].write_backs.add();
 }
 
-// The slot of a private cache to put a line into. What the last of them drops enters an exclusive
-// last level, and counts as used now there.
-std::size_t Hierarchy::make_room(unsigned cpu, std::size_t level, Line line) {
-    CacheSets& cache = private_cache(level, cpu);
-    const std::size_t slot = cache.victim(line);
-    const std::uint64_t dropped = cache.value(slot);
-    if (shape_.exclusive && level + 1 == last_ && dropped != 0) {
-        CacheSets& last = domains_[domain_of(cpu)].cache;
-        const std::size_t entered = last.find(CacheSets::line_of(dropped));
-        if (entered != CacheSets::NONE) last.touch(entered);
-    }
-    return slot;
-}
-
 // Puts a line into all private caches of `cpu`, of which the first does not hold it, and none if it
 // was fetched; returns its slot in the first.
 std::size_t Hierarchy::put(unsigned cpu, Line line, bool writable, bool fetched) {
     for (std::size_t level = last_ - 1; level > 0; --level) {
         CacheSets& cache = private_cache(level, cpu);
         std::size_t slot = fetched ? CacheSets::NONE : cache.find(line);
-        if (slot == CacheSets::NONE) slot = make_room(cpu, level, line);
+        if (slot == CacheSets::NONE) slot = cache.victim(line);
         cache.set(slot, CacheSets::tag(line));
         cache.touch(slot);
     }
     CacheSets& first = *first_[cpu];
-    const std::size_t slot = make_room(cpu, 0, line);
+    const std::size_t slot = first.victim(line);
     first.set(slot, CacheSets::tag(line) | (writable ? WRITABLE : 0));
     first.touch(slot);
     return slot;

@@ -2,9 +2,9 @@
 // of its processor's domain, and the directory at its home.
 //
 // A domain is a last-level cache and the private caches above it, which it includes. An `exclusive`
-// one, of the size of them all, gives up what no private cache holds first, and of that what they
-// dropped longest ago: its last level would have nothing else. Domains follow MESI, and the
-// directory knows exactly who holds what (evictions of clean lines need no message):
+// one, of the size of them all, gives up what no private cache holds first: its last level would
+// have nothing else to give up. Domains follow
+// MESI, and the directory knows exactly who holds what (evictions of clean lines need no message):
 //
 //   read that misses   nobody, or others have it unmodified: home's memory sends it
 //                      (new state: Exclusive if nobody else has it, else Shared)
@@ -180,7 +180,6 @@ class Hierarchy {
     void downgrade_cores(Domain& domain, std::size_t slot, Line line);
     void take_from_cores(Domain& domain, Line line, std::uint64_t cores, unsigned keeper);
     void evict(unsigned cpu, Domain& domain, std::size_t slot);
-    std::size_t make_room(unsigned cpu, std::size_t level, Line line);
     std::size_t put(unsigned cpu, Line line, bool writable, bool fetched);
 
     // Calls `see` with a processor of each of the `cores` of a domain.
