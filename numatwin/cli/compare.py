@@ -80,9 +80,8 @@ def compare(
             left=6,
         )
     )
-    if (
-        len({one.scenario for one in loaded}) == 1
-    ):  # those of two scenarios hardly have a line in common
+    # Those of two scenarios hardly have a line in common.
+    if len({one.scenario for one in loaded}) == 1:
         print_settings(different_settings(loaded), columns, to)
     to.print()
     known = [row for row in rows if any(value is not None for value in row["values"])]
