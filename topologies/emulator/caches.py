@@ -10,9 +10,9 @@ from .guest_machine import GuestMachine
 
 ASSUMED_FIRST = CacheLevel(1, 32 * 1024, 1, 64.0, None)
 WAYS_MIN = 8
-# Servers have more ways in the last level (20 in that of a Xeon E5-4640: hwloc test data,
-# 192em64t-24n8c2t). Its sets are as many times so many as there are hashed groups (cache_sets.hpp).
-LAST_WAYS, GROUP_SETS = 16, 64
+# Of the last level, as of a Xeon E5-4640 (hwloc test data, 192em64t-24n8c2t). Its sets are rows of
+# so many (cache_sets.hpp), of which so many keep its size to a part in 32.
+LAST_WAYS, ROW_SETS, ROWS_MIN = 20, 64, 16
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ def shape_of(size_bytes: float, line_bytes: int, ways_min: int = WAYS_MIN) -> tu
 
 def last_shape_of(size_bytes: float, line_bytes: int) -> tuple[int, int]:
     """(sets, ways) of a last-level cache, whose size is kept to a part in 32."""
-    groups = round(size_bytes / line_bytes / (LAST_WAYS * GROUP_SETS))
-    if groups < LAST_WAYS:
+    rows = round(size_bytes / line_bytes / (LAST_WAYS * ROW_SETS))
+    if rows < ROWS_MIN:
         return shape_of(size_bytes, line_bytes, LAST_WAYS)
-    return groups * GROUP_SETS, LAST_WAYS
+    return rows * ROW_SETS, LAST_WAYS
 
 
 def played_caches(guest: GuestMachine) -> PlayedCaches:
@@ -103,7 +103,7 @@ def played_caches(guest: GuestMachine) -> PlayedCaches:
             "the last-level cache is smaller than those above it together, and cannot include "
             "them: it is simulated with the size of all levels, and evicts nothing from the others"
         )
-    notes.append("ways are not known: 8 to 15, in the last level 16, in a small one to 31; LRU")
+    notes.append("ways are not known: 8 to 15, in the last level 20, in a small one up to 39; LRU")
     shapes = [shape_of(size, line_bytes) for size in size_bytes[:-1]]
     shapes.append(last_shape_of(size_bytes[-1], line_bytes))
     levels = tuple(
