@@ -110,7 +110,7 @@ def check_horizon(document: Document, description: ScenarioDescription) -> None:
             (field,),
             f"{field}: too long for plane {description.plane}",
             token=time_text(played_s),
-            expected=f"at most {time_text(most_s)}",
+            expected=f"at most {most_s:,.0f} s" if counted else f"at most {most_s:g} s",
         )
 
 
