@@ -40,7 +40,13 @@ def show_scenario(
     from ..sim.run.scenario import CATALOGUE, load_scenario
 
     load_scenario(scenario)
-    print(CATALOGUE.path(scenario).read_text("utf-8"), end="")
+    print(_as_start(CATALOGUE.path(scenario)), end="")
+
+
+def _as_start(file: Path) -> str:
+    """The file without the comment that tells editors where its schema is: elsewhere it is not."""
+    text = file.read_text("utf-8")
+    return text.partition("\n")[2] if text.startswith("# yaml-language-server:") else text
 
 
 def list_workloads(json: Json = False) -> None:
@@ -68,7 +74,7 @@ def show_workload(
     from ..workloads.catalogue import CATALOGUE
 
     load_workload(workload)
-    print(CATALOGUE.path(workload).read_text("utf-8"), end="")
+    print(_as_start(CATALOGUE.path(workload)), end="")
 
 
 def list_policies(json: Json = False) -> None:

@@ -37,6 +37,7 @@ from .workers import local_workers, stop_without, without_interrupts
 Progress = Callable[[float], None]
 
 PILOT = 0
+UNSETTLED = "warm-up: "  # so warnings begin of runs that were too short to settle
 SETTLED_TIMES = 2  # what the pilot took to settle
 # Below this much work left, starting workers takes longer than they save.
 PARALLEL_MIN_S = 3.0
@@ -105,7 +106,7 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     if not settled or any(trends(column[first:]) for column in columns):
         first = max(first, len(pilot.series["time_s"]) // 2)
         notes = (
-            f"warm-up: a pilot run of {time_text(until_s)} does not settle; half of it is "
+            f"{UNSETTLED}a pilot run of {time_text(until_s)} does not settle; half of it is "
             "discarded: a longer horizon, or a warm_up of your own, is safer",
         )
     settled_s = float(pilot.series["time_s"][first]) if columns else 0.0

@@ -11,6 +11,7 @@ from scipy import stats
 
 from numatwin.sim.planes.outcome import ControlEvent, ResourceUse
 from numatwin.sim.run.record import Record
+from numatwin.sim.run.replications import UNSETTLED
 
 
 def saved(name: str, **changes: Any) -> str:
@@ -306,3 +307,12 @@ def test_how_records_were_compared_is_told(numatwin: CommandLine) -> None:
     told = numatwin("compare", *drawn, exact).out
     assert "B: compared with A as independent samples (Welch)." in told
     assert "C: exact, as its plane draws nothing at random, and compared with the mean" in told
+
+
+def test_runs_that_did_not_settle_are_named(numatwin: CommandLine) -> None:
+    """What beats what may change in longer runs."""
+    settled = saved("a", plane="event", replications=2)
+    random = {"plane": "event", "replications": 2, "warnings": (f"{UNSETTLED}too short", "other")}
+    told = numatwin("compare", settled, saved("b", **random), saved("c", **random)).out
+    assert told.endswith("\nNote (B, C): warm-up: too short\n")
+    assert "other" not in told

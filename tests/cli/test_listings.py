@@ -2,8 +2,10 @@
 
 from command_line import CommandLine
 
+from numatwin.sim.run.scenario import CATALOGUE as SCENARIOS
 from numatwin.sim.run.scenario import load_scenario, scenario_names
 from numatwin.workloads import workload_names
+from numatwin.workloads.catalogue import CATALOGUE as WORKLOADS
 
 
 def test_scenarios_with_their_machines(numatwin: CommandLine) -> None:
@@ -48,3 +50,13 @@ def test_policies_by_what_they_control(numatwin: CommandLine) -> None:
     head, *lines = numatwin("policy", "list").out.splitlines()
     assert head.split() == ["policy", "what", "family", "system"]
     assert [line.split()[0] for line in lines if line[0] != " "] == names
+
+
+def test_a_start_of_your_own_names_no_schema_that_is_not_there(numatwin: CommandLine) -> None:
+    for kind, name, catalogue in (
+        ("scenario", "eris-fig13", SCENARIOS),
+        ("workload", "lookup-zipf", WORKLOADS),
+    ):
+        bundled = catalogue.path(name).read_text("utf-8")
+        assert bundled.startswith("# yaml-language-server: ")
+        assert numatwin(kind, "show", name).out == bundled.partition("\n")[2]
