@@ -74,6 +74,26 @@ def test_no_more_sockets_than_there_are_servers_of(processor: str, most: int) ->
         build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY, sockets=most + 1))
 
 
+@pytest.mark.parametrize(
+    ("processor", "mebibytes", "cores"),
+    [
+        ("EPYC 7763", 32, 8),
+        ("EPYC 7773X", 96, 8),
+        ("EPYC 7543", 32, 4),
+        ("EPYC 7502", 16, 4),
+        ("EPYC 9224", 16, 6),
+        ("EPYC 9754", 16, 8),
+        ("EPYC 9965", 32, 16),
+    ],
+)
+def test_cores_of_a_complex_share_a_last_level(processor: str, mebibytes: int, cores: int) -> None:
+    """By data sheets: what a socket has is divided among its core complexes."""
+    made = build_machine(build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY)))
+    last = made.nodes[0].caches[-1]
+    assert (last.level, last.shared_by_cores) == (3, cores)
+    assert last.size_bytes == pytest.approx(mebibytes << 20, rel=1e-3)
+
+
 def test_like_the_bundled_one() -> None:
     """The cluster of the NAM study, but for its second port and what was measured of it."""
     made = build_machine(build_cluster(Cluster("c", 8, "E5-2660 v2", "infiniband-fdr", MEMORY)))

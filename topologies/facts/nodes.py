@@ -138,16 +138,18 @@ def _unseen_caches(kind: NodeType, entry: Entry | Guess, core: Core, place: Plac
     ]
     last = entry.processor.last_level
     if last is not None:
-        size = entry.model.cache or last.size
-        # Less where firmware splits the socket.
-        part = 1 / place.nodes_per_package
-        origin = origin_of(entry)
+        size, origin = entry.model.cache or last.size, origin_of(entry)
+        if last.cores is None:
+            # Less where firmware splits the socket.
+            part, sharers = 1 / place.nodes_per_package, kind.cores
+        else:
+            cores = entry.model.cores or entry.processor.cores
+            part = 1 / (entry.model.caches or -(-cores // last.cores))
+            sharers = min(kind.cores, round(cores * part))
         own = origin.quantity(
             size.value * part, size.low * part, size.high * part, entry.processor.source
         )
-        made.append(
-            Cache(level=3, size=own, shared_by_cores=min(kind.cores, 4_096), line=core.line)
-        )
+        made.append(Cache(level=3, size=own, shared_by_cores=min(sharers, 4_096), line=core.line))
     return made
 
 

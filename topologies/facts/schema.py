@@ -117,10 +117,13 @@ class Midr(Strict):
 
 
 class LastLevel(Strict):
-    """The last cache of a whole socket."""
+    """The last-level caches of a socket: together ``size``. ``cores``: that share one; all of the
+    socket where it is left out.
+    """
 
     size: Size
     latency: Duration
+    cores: Count | None = None
 
 
 class MemoryOfSocket(Strict):
@@ -161,12 +164,15 @@ class Links(Strict):
 
 
 class Model(Strict):
-    """What differs for one model; anything left out is that of its family."""
+    """What differs for one model; anything left out is that of its family. ``cache``: of all
+    last-level caches of a socket; ``caches``: how many these are, where fewer cores share one.
+    """
 
     clock: Frequency | None = None
     turbo: Frequency | None = None
     cores: Count | None = None
     cache: Size | None = None
+    caches: Count | None = None
     memory: Name | None = None
     links: Count | None = None
     link_rate: Rate | None = None
