@@ -50,19 +50,21 @@ class alignas(64) CacheSets {
     std::uint64_t value(std::size_t slot) const { return words_[slot].load(relaxed); }
     void set(std::size_t slot, std::uint64_t word) { words_[slot].store(word, relaxed); }
 
+    // The first slot of the line's set.
+    std::size_t set_at(Line line) const { return set_of(line) * ways_; }
+
     // The slot that holds `line`, NONE where none does. Without branches on what is found, here and
     // in victim(), which no processor could predict.
-    std::size_t find(Line line) const {
-        const std::size_t first = set_of(line) * ways_;
+    std::size_t find(Line line) const { return find(line, set_at(line)); }
+    std::size_t find(Line line, std::size_t first) const {
         std::size_t found = NONE;
         for (std::size_t slot = first; slot < first + ways_; ++slot)
             found = (value(slot) & ~FLAGS) == tag(line) ? slot : found;
         return found;
     }
 
-    // An empty slot of the line's set, else the one that was used least recently.
-    std::size_t victim(Line line) const {
-        const std::size_t first = set_of(line) * ways_;
+    // An empty slot of a set, else the one that was used least recently.
+    std::size_t victim(std::size_t first) const {
         std::uint64_t oldest = ~std::uint64_t{0};
         for (std::size_t way = 0; way < ways_; ++way)
             oldest = std::min(oldest, age(first + way) << WAY_BITS | way);

@@ -122,11 +122,12 @@ std::size_t Hierarchy::attempt(unsigned cpu, Line line, bool write, Mode mode,
         first.touch(in_first);
         return in_first;
     }
-    std::size_t slot = last.find(line);
+    const std::size_t set_at = last.set_at(line);
+    std::size_t slot = last.find(line, set_at);
     const bool fetches = slot == CacheSets::NONE;
     if (fetches) {
         if (shape_.coherent) directory_.prefetch(line);
-        slot = victim(domain, line);
+        slot = victim(domain, set_at);
         evict(cpu, domain, slot);
     }
     std::optional<Row> row;
@@ -206,9 +207,9 @@ void Hierarchy::fetch(unsigned cpu, Line line, bool write, std::size_t slot, Row
 
 // The slot of a last level to make room in. Of an exclusive one, what a private cache holds counts
 // as used now; where one holds each line of the set, the one that came first goes.
-std::size_t Hierarchy::victim(Domain& domain, Line line) {
+std::size_t Hierarchy::victim(Domain& domain, std::size_t set_at) {
     CacheSets& cache = domain.cache;
-    std::size_t slot = cache.victim(line);
+    std::size_t slot = cache.victim(set_at);
     if (!shape_.exclusive) return slot;
     for (std::size_t way = 0; way < shape_.levels.back().ways; ++way) {
         if (cache.value(slot) == 0) return slot;
@@ -218,7 +219,7 @@ std::size_t Hierarchy::victim(Domain& domain, Line line) {
             return slot;
         }
         cache.touch(slot);
-        slot = cache.victim(line);
+        slot = cache.victim(set_at);
     }
     return slot;
 }
@@ -361,12 +362,12 @@ std::size_t Hierarchy::put(unsigned cpu, Line line, bool writable, bool fetched)
     for (std::size_t level = last_ - 1; level > 0; --level) {
         CacheSets& cache = private_cache(level, cpu);
         std::size_t slot = fetched ? CacheSets::NONE : cache.find(line);
-        if (slot == CacheSets::NONE) slot = cache.victim(line);
+        if (slot == CacheSets::NONE) slot = cache.victim(cache.set_at(line));
         cache.set(slot, CacheSets::tag(line));
         cache.touch(slot);
     }
     CacheSets& first = *first_[cpu];
-    const std::size_t slot = first.victim(line);
+    const std::size_t slot = first.victim(first.set_at(line));
     first.set(slot, CacheSets::tag(line) | (writable ? WRITABLE : 0));
     first.touch(slot);
     return slot;

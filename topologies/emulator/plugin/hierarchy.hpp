@@ -172,7 +172,7 @@ class Hierarchy {
     void fetch(unsigned cpu, Line line, bool write, std::size_t slot, Row* row);
     bool sent_by_cache(unsigned cpu, Line line, bool write, Row& row);
     void take_from_others(unsigned cpu, Line line, bool data, Row& row);
-    std::size_t victim(Domain& domain, Line line);
+    std::size_t victim(Domain& domain, std::size_t set_at);
     bool held_above(const Domain& domain, std::size_t slot);
     bool owns(unsigned holder, Line line);
     void make_own(unsigned cpu, Line line, std::size_t slot, Row* row);
