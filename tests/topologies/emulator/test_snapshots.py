@@ -10,7 +10,7 @@ from emulator_needed import needs_emulator
 
 from numatwin.topologies import load_machine
 from numatwin.topologies.emulator import guest as guests
-from numatwin.topologies.emulator import guest_machine, run_in_guest, snapshots
+from numatwin.topologies.emulator import GuestMachine, guest_machine, run_in_guest, snapshots
 from numatwin.topologies.emulator.counting import run_counted
 
 MIB = 1 << 20
@@ -20,6 +20,12 @@ MIB = 1 << 20
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(snapshots, "cache_folder", lambda: tmp_path)
     return tmp_path / "ready"
+
+
+def small_guest() -> GuestMachine:
+    """One node, of 65,536 pages."""
+    machine = load_machine("opteron-4n")
+    return guest_machine(machine, nodes=1, scale=1 / 128, memory_bytes=256 * MIB)
 
 
 @needs_emulator
@@ -52,9 +58,7 @@ def test_room_is_made_while_a_guest_begins(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another session removes what was kept before QEMU reads it; and a file may hold nothing."""
-    guest = guest_machine(
-        load_machine("opteron-4n"), nodes=1, scale=1 / 128, memory_bytes=256 * MIB
-    )
+    guest = small_guest()
     run_in_guest(guest, ["true"], time_limit_s=300)
     (kept,) = own_cache.glob("*.guest")
     begin = subprocess.Popen
@@ -78,9 +82,7 @@ def test_a_guest_that_would_take_all_the_room_is_not_kept(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 64 bytes for each of 65,536 pages.
-    guest = guest_machine(
-        load_machine("opteron-4n"), nodes=1, scale=1 / 128, memory_bytes=256 * MIB
-    )
+    guest = small_guest()
     monkeypatch.setattr(guests, "KEPT_BYTES", 65_535 * 64)
     assert run_in_guest(guest, ["true"], time_limit_s=300).status == 0
     assert not list(own_cache.iterdir())
