@@ -9,8 +9,8 @@ import pytest
 from emulator_needed import needs_emulator
 
 from numatwin.topologies import load_machine
-from numatwin.topologies.emulator import guest as guests
 from numatwin.topologies.emulator import GuestMachine, guest_machine, run_in_guest, snapshots
+from numatwin.topologies.emulator import guest as guests
 from numatwin.topologies.emulator.counting import run_counted
 
 MIB = 1 << 20
