@@ -214,15 +214,28 @@ class Qemu:
                 self._snapshot.unlink(missing_ok=True)
                 self.__exit__()
                 self._launch(self._machine)
+        if not self._started():
+            # Now and then a guest's kernel hangs in QEMU as it boots; another one does not.
+            self.__exit__()
+            self._launch(self._machine)
+            if not self._started():
+                waited_s = time.monotonic() - began
+                raise GuestFailure(
+                    f"the guest did not start within {waited_s:.0f} s, nor did another one before"
+                    f"{self._last_words()}"
+                )
+        self._keep()
+        return time.monotonic() - began
+
+    def _started(self) -> bool:
+        """Whether the guest has booted, as far as it can be seen within the time limit."""
+        began = time.monotonic()
         limit_s = BOOT_LIMIT_S + BOOT_LIMIT_PER_PROCESSOR_S * self._guest.processors
         while self._next_line(time.monotonic() + _LOOK_S) is None:
             waited_s = time.monotonic() - began
             if waited_s > BUSY_HOST * limit_s or min(waited_s, self._used_s()) > limit_s:
-                raise GuestFailure(
-                    f"the guest did not start within {waited_s:.0f} s{self._last_words()}"
-                )
-        self._keep()
-        return time.monotonic() - began
+                return False
+        return True
 
     def _used_s(self) -> float:
         """Processor time that QEMU has used so far."""

@@ -18,7 +18,7 @@ from numatwin.topologies.emulator.traffic import Counts, Traffic
 
 PROGRAMS = Path(__file__).parents[3] / "benchmarks" / "emulator_traffic" / "programs.c"
 MIB = 1 << 20
-
+OTHERS = 2000  # accesses
 
 pytestmark = needs_emulator
 
@@ -51,8 +51,10 @@ def counted(guest: GuestMachine, programs: Path, *steps: str) -> Traffic:
 
 
 def check(counts: Counts, name: str, cpu_node: int, home: int, expected: int) -> None:
-    """Within a thousandth of what the program does; its own stack and code may lie there too."""
-    assert counts.pairs[name][cpu_node, home] == pytest.approx(expected, rel=1e-3), name
+    """Within a thousandth of what the program does, and of what else may lie there: its own stack
+    and code, and the guest's other programs that run meanwhile."""
+    found = counts.pairs[name][cpu_node, home]
+    assert 0.999 * expected <= found <= 1.001 * expected + OTHERS, name
 
 
 def test_known_programs_on_eight_nodes(programs: Path) -> None:

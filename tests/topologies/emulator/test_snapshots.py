@@ -78,6 +78,29 @@ def test_room_is_made_while_a_guest_begins(
 
 
 @needs_emulator
+@pytest.mark.parametrize("hang", [1, 2])
+def test_a_guest_that_hangs_as_it_boots_is_started_once_more(
+    monkeypatch: pytest.MonkeyPatch, hang: int
+) -> None:
+    begin, begun = subprocess.Popen, 0
+
+    def stopped_at_first(words: list[str], **options: Any) -> Any:
+        nonlocal begun
+        begun += 1
+        monkeypatch.setattr(guests, "BOOT_LIMIT_S", 0.1 if begun <= hang else 60.0)
+        return begin([*words, *(["-S"] if begun <= hang else [])], **options)
+
+    monkeypatch.setattr(subprocess, "Popen", stopped_at_first)
+    monkeypatch.setattr(guests, "BOOT_LIMIT_PER_PROCESSOR_S", 0.0)
+    if hang == 1:
+        assert run_in_guest(small_guest(), ["true"], time_limit_s=300).status == 0
+    else:
+        with pytest.raises(guests.GuestFailure, match=r"did not start within \d+ s"):
+            run_in_guest(small_guest(), ["true"], time_limit_s=300)
+    assert begun == 2
+
+
+@needs_emulator
 def test_a_guest_that_would_take_all_the_room_is_not_kept(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
