@@ -105,7 +105,8 @@ class NodeType(Strict):
     ``streaming_misses``: the same when it streams, with what its prefetchers ask for;
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
     lookups overlap. Measured, all of these are rates of lines times latency under the load that
-    these lines make (Little's law), which planes divide them by. ``system_call``: a system call that does nothing, into the kernel and back.
+    these lines make (Little's law), which planes divide them by. ``system_call``: a system call
+    that does nothing, into the kernel and back.
     ``processor``: what its processors say of themselves; no plane reads it.
     """
 
