@@ -74,7 +74,8 @@ class Parameters(Strict):
 
     ``size``: of the working set, the message, the copy; ``node``: whose CPUs work; ``home``: whose
     memory they use; ``cpu`` and ``peer``: the CPUs of a pair; ``traffic``: what streams do;
-    ``delay``: additions between two pieces of 4 KiB; ``batch``: operations at a time; ``buffer``:
+    ``delay``: additions between two pieces of 4 KiB, instructions from one load to the next;
+    ``batch``: operations at a time; ``buffer``:
     bytes of an outgoing buffer; ``keys``: of the index; ``place``: where the data are; ``region``:
     bytes of the memory that they lie in at random; ``operation`` and ``step``: what the engine did,
     and the step of its loop that took so long; ``share``: of the time.

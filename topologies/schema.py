@@ -70,7 +70,8 @@ class Memory(Strict):
 
     ``write_turnaround``: what a written line costs the controller beyond its transfer, in times of
     a line, as the memory's bus turns from reads to writes and back; negative, from -0.9 on, where
-    reads and writes have paths of their own and ``bandwidth`` is that of reads.
+    reads have a path of their own that holds them at ``bandwidth``, while memory delivers more:
+    reads and writes together, each in 1 + t/2 of a line's time.
     ``home_agent_entries``: lines that all readers may have under way at its home agents (entries of
     their trackers); a line that waits for a link holds one, others wait in one queue. Left out,
     there is no limit.
@@ -101,10 +102,11 @@ class NodeType(Strict):
     ``ipc``: instructions per cycle of index code whose data lie in the first caches;
     ``outstanding_misses``: cache lines that one core can have under way (its line-fill buffers);
     ``outstanding_misses_together``: the same of each core while all cores of the node do so;
-    ``streaming_misses``: the same when it streams, with what its prefetchers ask for: bandwidth
-    times latency under the load that the stream makes (Little's law), which planes divide it by;
+    ``streaming_misses``: the same when it streams, with what its prefetchers ask for;
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
-    lookups overlap. ``system_call``: a system call that does nothing, into the kernel and back.
+    lookups overlap. Measured, all of these are rates of lines times latency under the load that
+    these lines make (Little's law), which planes divide them by. ``system_call``: a system call
+    that does nothing, into the kernel and back.
     ``processor``: what its processors say of themselves; no plane reads it.
     """
 

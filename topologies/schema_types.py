@@ -85,7 +85,7 @@ class Fact(Strict):
 
 
 class WriteTurnaround(Fact):
-    """The same; negative where reads and writes have paths of their own."""
+    """The same; negative where reads have a path of their own."""
 
     value: Turnaround
     range: tuple[Turnaround, Turnaround] | None = None

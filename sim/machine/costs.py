@@ -368,9 +368,21 @@ class CostModel(LinkTraffic):
 
         It turns its bus round for each batch of writes: with t = ``write_turnaround`` a written
         line takes 1 + t. Who writes a line has read it before, so that reads are never so few that
-        they, and not the writes, say how often the bus turns.
+        they, and not the writes, say how often the bus turns. Where t is negative, reads have a
+        path of their own, which holds them alone, and memory delivers more than that path:
+        reads and writes together hold it for 1 + t/2 each, so that both definitions agree where
+        as many lines are written as are read.
         """
-        return np.asarray(read + (1.0 + self.write_turnaround) * written)
+        turn = self.write_turnaround
+        shared = (1.0 + turn / 2.0) * (read + written)
+        return np.where(turn < 0, np.maximum(read, shared), read + (1.0 + turn) * written)
+
+    @property
+    def written_line_times(self) -> Floats:
+        """(n,) the same of a written line where a controller serves one line after another: what
+        it adds to the one that was read before it.
+        """
+        return 1.0 + self.write_turnaround
 
     def mixed_memory_Bps(self, written: float) -> Floats:
         """(n,) what each controller delivers at most where this share of its lines are writes."""

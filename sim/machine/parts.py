@@ -48,7 +48,7 @@ def parts_setup(
         core_node=workers.core_node,
         core=workers.core,
         read_ps=line_ps,
-        write_ps=line_ps * costs.line_times(0.0, 1.0),
+        write_ps=line_ps * costs.written_line_times,
         latency_ps=costs.idle_s * PS_PER_S,
         handed_ps=costs.hand_overs.line_s * PS_PER_S,
         load=load,

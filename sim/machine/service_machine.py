@@ -35,7 +35,7 @@ def service_machine(costs: CostModel, core_node: Ints, core_threads: Ints) -> Se
         }
     return ServiceMachine(
         read_ps=line_ps,
-        write_ps=line_ps * costs.line_times(0.0, 1.0),
+        write_ps=line_ps * costs.written_line_times,
         latency_ps=costs.idle_s * PS_PER_S,
         load=load,
         load_ratio=load_ratio,

@@ -50,7 +50,7 @@ BRANCH_CYCLES = {
     ONE: MISPREDICTION_CYCLES_MOST,
 }
 CALL_NS = {COUNTED: SYSTEM_CALL_NS, MOST: SYSTEM_CALL_NS_LEAST, ONE: SYSTEM_CALL_NS_MOST}
-CALLS = "calls"
+INSTRUCTIONS, CALLS = "instructions", "calls"
 PLACEMENTS = {
     "all local": "each node's misses go to its own memory: no placement does better",
     "interleaved": "misses spread over all memory",
@@ -63,7 +63,7 @@ class CountedTime:
     """``time_s`` of the command there, between ``least_s`` (as many misses overlap as a core holds,
     and as many instructions as it dispatches, on the machine with the better ends of its facts'
     ranges) and ``most_s`` (one at a time, but for misses that a prefetcher fetches, each after a
-    walk of the page table, on the machine with the worse ends).
+    walk of the page table, while nothing is executed, on the machine with the worse ends).
 
     ``binding``: what holds the busiest node, by its part of the time; ``placements``: the time
     with data placed otherwise, by the names of ``PLACEMENTS``.
@@ -302,8 +302,10 @@ class _Played:
             # Each after a walk of the page table, whose entry the last level has.
             walks_s = (others + serial).sum(axis=1) * self.latency_s[:, -1]
             waits_s = hits_s + share * walks_s[self.core_node]
+            # Nor does a core look so far ahead that it executes while it waits.
             steps = (
-                Step(MOST, core_s, none, (flowing,)),
+                Step(INSTRUCTIONS, core_s, none, ()),
+                Step(MOST, none, none, (flowing,)),
                 Step(ONE, none, waits_s, (Reads(share, others + serial),), slots),
             )
         else:

@@ -172,6 +172,21 @@ def test_the_interval_reaches_to_the_ends_of_facts() -> None:
     assert found.most_s == pytest.approx(64e7 / 10e9, rel=0.02)
 
 
+def test_instructions_and_streamed_lines_overlap_or_do_not() -> None:
+    """10 ms of instructions, of which a line is streamed from time to time: the longer of both, or
+    one after the other.
+    """
+    lines = {(0, 0): 1_000_000}
+    alone = counted_time(traffic(counts({0: 22}, memory_reads=lines, streamed_misses=lines)))
+    assert 0.003 < alone.time_s < 0.009
+    one = counts({0: 22_000_000}, memory_reads=lines, streamed_misses=lines)
+    found = counted_time(traffic(one))
+    assert found.time_s == pytest.approx(0.01, rel=1e-3)
+    # With fewer lines a second the controller takes a little less for each.
+    assert found.most_s == pytest.approx(0.01 + alone.time_s, rel=0.05)
+    assert found.least_s == pytest.approx(max(0.01 / 8, alone.least_s), rel=1e-3)
+
+
 def test_a_chain_waits_for_each_line() -> None:
     lines = {(0, 1): 1_000_000}
     one = counts({0: 3_000_000}, memory_reads=lines, serial_misses=lines)

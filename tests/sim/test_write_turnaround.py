@@ -33,20 +33,45 @@ def test_lines_by_hand(tmp_path: Path) -> None:
     assert costs.mixed_memory_Bps(0.0) == pytest.approx([40e9] * 2)
 
 
+def test_reads_have_a_path_of_their_own_by_hand(tmp_path: Path) -> None:
+    """t = -0.8: memory delivers 40 / 0.6 GB/s, of reads 40. Two lines read and two written take it
+    4 · 0.6; of three and two, 3, either way; of three and one, the reads take 3. A copy reads two
+    lines for each that it writes: 40 GB/s of reads, 60 in all.
+    """
+    costs = costs_of(tmp_path, f"{TURNAROUND}=-0.8")
+    for read, written, expected in ((2, 2, 2.4), (3, 2, 3.0), (3, 1, 3.0), (1, 0, 1.0)):
+        assert costs.line_times(read, written) == pytest.approx([expected] * 2)
+    assert costs.mixed_memory_Bps(1 / 3) == pytest.approx([60e9] * 2)
+    # What the event plane adds for a written line: the same where as many are written as read.
+    assert costs.line_times(1.0, 0.0) + costs.written_line_times == pytest.approx([1.2] * 2)
+    assert costs.line_times(1.0, 1.0) == pytest.approx([1.2] * 2)
+
+
 def test_it_is_assumed_where_a_machine_file_has_none(tmp_path: Path) -> None:
     expected = 1.0 + ASSUMED_WRITE_TURNAROUND
-    assert costs_of(tmp_path).line_times(0.0, 1.0) == pytest.approx([expected] * 2)
+    assert costs_of(tmp_path).written_line_times == pytest.approx([expected] * 2)
 
 
-@pytest.mark.parametrize("placement", ["partitioned", "interleaved"])
-def test_the_event_plane_by_hand(tmp_path: Path, placement: str) -> None:
-    """Upserts held by 4 GB/s of memory: five lines are read, one is written for two, so 7 lines of
-    64 B each; six of them are traffic.
+@pytest.mark.parametrize(
+    ("placement", "turnaround", "lines"),
+    [
+        ("partitioned", 1.0, 7.0),
+        ("interleaved", 1.0, 7.0),
+        ("partitioned", -0.5, 5.5),
+        ("interleaved", -0.5, 5.0),
+    ],
+)
+def test_the_event_plane_by_hand(
+    tmp_path: Path, placement: str, turnaround: float, lines: float
+) -> None:
+    """Upserts held by 4 GB/s of memory: five lines are read, one is written for 1 + t, so 7 or 5.5
+    lines of 64 B each; six of them are traffic. All lines of an operation on a shared index go to
+    a controller at once: where reads have a path of their own, these five hold it.
     """
     settings = (
         f"{NODE}memory.bandwidth=4 GB/s",
         f"{NODE}outstanding_misses=100",
-        f"{TURNAROUND}=1",
+        f"{TURNAROUND}={turnaround}",
         "horizon=2 ms",
         "plane=event",
         "statistics.replications=1",
@@ -54,8 +79,8 @@ def test_the_event_plane_by_hand(tmp_path: Path, placement: str) -> None:
     path = small_file(tmp_path, UPSERT, placement)
     record = run_scenario(load_scenario(path, settings=settings))
     (found,) = record.throughput.values()
-    assert found == pytest.approx(4e9 / (7 * 64), rel=0.01)
-    assert record.bandwidth_Bps["memory"] == pytest.approx(4e9 * 6 / 7, rel=0.01)
+    assert found == pytest.approx(4e9 / (lines * 64), rel=0.01)
+    assert record.bandwidth_Bps["memory"] == pytest.approx(4e9 * 6 / lines, rel=0.01)
 
 
 def test_a_copy_writes_what_it_fetches(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Lines under way of a stream, at the latency under its own load: what is measured comes back.
+"""Lines under way of reads, at the latency under their own load: what is measured comes back.
 
 A host of eight cores and 40 GB/s, whose latency rises evenly with the load of its memory, from 100
 to 200 ns.
@@ -20,7 +20,7 @@ from numatwin.topologies.emulator.traffic import BY_PROCESSOR, MATRICES, Counts,
 from numatwin.topologies.measurements import Measurement
 from numatwin.topologies.schema_types import Fact
 from numatwin.validate.calibrate.candidate import Candidate
-from numatwin.validate.calibrate.observation import READ, Observation, Origin
+from numatwin.validate.calibrate.observation import RANDOM, READ, Observation, Origin
 from numatwin.validate.calibrate.predictions import predict
 from numatwin.validate.crossvalidate.primitives import primitive_rows
 from numatwin.validate.measure import measured_description
@@ -52,8 +52,22 @@ def host(read_Bps: float, *more: Measurement, latency: bool = True, spread: floa
     return build_machine(measured_description(measured(figures, cores=CORES)))
 
 
-def fact(machine: Machine) -> Fact | None:
-    return machine.description.node_types["node"].streaming_misses
+def fact(machine: Machine, name: str = "streaming_misses") -> Fact | None:
+    found: Fact | None = getattr(machine.description.node_types["node"], name)
+    return found
+
+
+# Rates of random lines: of one core, with 40 and 70 instructions to each, and of all cores.
+SPACED = (
+    figure("spaced_reads", 10e9 / 64, "rate", delay=40),
+    figure("spaced_reads", 8e9 / 64, "rate", delay=70),
+)
+TOGETHER = figure("random_reads_together", 30e9 / 64, "rate", threads=CORES)
+
+
+def random_host(read_Bps: float, *more: Measurement) -> Machine:
+    """On which one core reads random lines at this rate."""
+    return host(20e9, figure("random_reads", read_Bps / 64, "rate"), *more)
 
 
 def test_by_hand() -> None:
@@ -79,26 +93,46 @@ def test_not_known_without_the_latency() -> None:
     assert fact(host(20e9, latency=False)) is None
 
 
-def flow_Bps(machine: Machine, cores: int) -> float:
-    """What so many cores draw on the flow plane that do nothing else."""
+def test_random_reads_by_hand() -> None:
+    """One core: 20 GB/s is half of what the memory has, 150 ns. All of them: 30 GB/s, 175 ns, an
+    eighth each. Of the window, 70 instructions to each of 8 · 120 ÷ 64 lines are the most.
+    """
+    machine = random_host(20e9, *SPACED, TOGETHER)
+    for name, expected in (
+        ("outstanding_misses", 20 * 150 / 64),
+        ("outstanding_misses_together", 30 * 175 / 64 / CORES),
+        ("reorder_window", 70 * 8 * 120 / 64),
+    ):
+        found = fact(machine, name)
+        assert found is not None
+        assert found.value == pytest.approx(expected, rel=ROUNDING)
+        assert "latency under that load" in (found.source or "")
+
+
+def flow_Bps(
+    machine: Machine, cores: int, *, stream: bool = True, instructions: float = 1.0
+) -> float:
+    """What so many cores draw on the flow plane that do nothing else; at random, a line every so
+    many ``instructions``.
+    """
     nodes = np.zeros(cores, dtype=np.int64)
     none, one = np.zeros(len(nodes)), np.ones(len(nodes))
-    line = Reads(one, np.ones((1, 1)), stream=True)
+    line = Reads(one, np.ones((1, 1)), stream=stream)
     demand = Demand(
         flow_of=np.zeros(1, dtype=np.int64),
-        steps=(Step("streaming", none, none, (line,)),),
+        steps=(Step("reading", none, none, (line,)),),
         writes=(),
         batch=1e9,
-        miss_instructions=1.0,
+        miss_instructions=instructions,
     )
     rates = RateSolver(CostModel(machine), nodes, one).solve(demand, tolerance=1e-9)
     return float(rates.memory_Bps.sum())
 
 
-def counted_s(machine: Machine, lines: int) -> float:
-    """The predicted time of a command that streams so many lines."""
+def counted_s(machine: Machine, lines: int, *, streamed: bool = True) -> float:
+    """The predicted time of a command that streams so many lines, or reads them at random."""
     pairs = {name: np.zeros((1, 1), dtype=np.int64) for name in MATRICES}
-    for name in ("memory_reads", "streamed_misses"):
+    for name in ("memory_reads", *(["streamed_misses"] if streamed else [])):
         pairs[name][0, 0] = lines
     executed = {name: np.zeros(CORES, dtype=np.int64) for name in BY_PROCESSOR}
     executed["instructions"][0] = 1
@@ -117,6 +151,26 @@ def test_what_was_measured_is_predicted(read_Bps: float) -> None:
     at = {"node": 0, "home": 0, "threads": 1}
     observation = Observation(READ, "", read_Bps, "B/s", Origin("", "", ""), at=at)
     assert predict(Candidate(machine, (), {}), observation) == pytest.approx(read_Bps, rel=ROUNDING)
+
+
+@pytest.mark.parametrize("read_Bps", [3e9, 20e9])
+def test_random_reads_that_were_measured_are_predicted(read_Bps: float) -> None:
+    """By all of these."""
+    machine = random_host(read_Bps)
+    assert flow_Bps(machine, 1, stream=False) == pytest.approx(read_Bps, rel=ROUNDING)
+    counted = counted_s(machine, 1_000_000, streamed=False)
+    assert 64e6 / counted == pytest.approx(read_Bps, rel=ROUNDING)
+    at = {"node": 0, "home": 0}
+    observation = Observation(RANDOM, "", read_Bps / 64, "/s", Origin("", "", ""), at=at)
+    predicted = predict(Candidate(machine, (), {}), observation)
+    assert predicted == pytest.approx(read_Bps / 64, rel=ROUNDING)
+
+
+def test_random_reads_of_all_cores_and_with_instructions_in_between() -> None:
+    together, spaced = random_host(20e9, TOGETHER), random_host(20e9, *SPACED)
+    assert flow_Bps(together, CORES, stream=False) == pytest.approx(30e9, rel=ROUNDING)
+    found = flow_Bps(spaced, 1, stream=False, instructions=70)
+    assert found == pytest.approx(8e9, rel=ROUNDING)
 
 
 def test_two_threads_by_hand() -> None:

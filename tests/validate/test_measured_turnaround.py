@@ -3,23 +3,31 @@
 import pytest
 from measured_hosts import figure, measured
 
+from numatwin.topologies import build_machine
+from numatwin.topologies.measurements import Measurement
 from numatwin.topologies.schema import Memory
+from numatwin.validate.crossvalidate.primitives import primitive_rows
 from numatwin.validate.measure import measured_description
 
 
-def memory_of(mixes_Bps: dict[str, float], spread: float = 0.0) -> Memory:
-    """The memory of a host that reads 40 GB/s, and this of each mix."""
-    figures = [figure("memory.bandwidth", 40e9, "bandwidth", spread=spread)]
-    figures += [
+def figures(mixes_Bps: dict[str, float], spread: float = 0.0) -> list[Measurement]:
+    """Of a host that reads 40 GB/s, and this of each mix."""
+    mixes = [
         figure("mix-bandwidth", rate, "bandwidth", spread=spread, traffic=name)
         for name, rate in mixes_Bps.items()
     ]
-    return measured_description(measured(figures)).node_types["node"].memory
+    return [figure("memory.bandwidth", 40e9, "bandwidth", spread=spread), *mixes]
+
+
+def memory_of(mixes_Bps: dict[str, float], spread: float = 0.0) -> Memory:
+    """The memory of that host."""
+    found = measured_description(measured(figures(mixes_Bps, spread)))
+    return found.node_types["node"].memory
 
 
 def test_by_hand() -> None:
-    """t = 0.5: a half of writes leaves 40 / 1.25 = 32 GB/s, a third 40 / (1 + 1/6) = 34.3."""
-    found = memory_of({"update": 32e9, "copy": 40e9 / (1 + 1 / 6)}).write_turnaround
+    """t = 0.5: a half of writes leaves 40 / 1.25 = 32 GB/s. Copies are predicted from it."""
+    found = memory_of({"update": 32e9, "copy": 20e9}).write_turnaround
     assert found is not None
     assert found.value == pytest.approx(0.5, rel=1e-3)
     assert found.range == (found.value, found.value)
@@ -35,10 +43,27 @@ def test_a_range_from_the_quartiles() -> None:
 
 
 def test_writes_have_a_path_of_their_own() -> None:
-    """A half of writes, which cost a quarter of reads: 40 / (1 - 0.75 / 2) = 64 GB/s."""
+    """A half of writes beside 32 GB/s of reads: 40 / (1 - 0.75 / 2) = 64 GB/s."""
     found = memory_of({"update": 64e9}).write_turnaround
     assert found is not None
     assert found.value == pytest.approx(-0.75, rel=1e-3)
+
+
+def test_other_mixes_are_predicted_from_it() -> None:
+    """Rows of the cross-validation, of copies and triads, a third and a quarter of whose lines are
+    written: memory that turns round (t = 0.5), or that reads hold at 40 GB/s (t = -0.75).
+    """
+    for update_Bps, expected in (
+        (32e9, (40e9 / (1 + 0.5 / 3), 40e9 / (1 + 0.5 / 4))),
+        (64e9, (40e9 * 3 / 2, 40e9 * 4 / 3)),
+    ):
+        rates = {"update": update_Bps, "copy": 50e9, "triad": 51e9, "nt-copy": 52e9}
+        rows = primitive_rows(build_machine(measured_description(measured(figures(rates)))))
+        found = {row.scenario: row for row in rows if row.metric == "mix-bandwidth"}
+        assert list(found) == ["mix-bandwidth: traffic copy", "mix-bandwidth: traffic triad"]
+        assert [row.measured.value for row in found.values()] == [50e9, 51e9]
+        predicted = [row.predicted.value for row in found.values()]
+        assert predicted == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_written_line_takes_a_tenth_of_a_read_one_at_least() -> None:

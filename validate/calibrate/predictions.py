@@ -8,7 +8,8 @@ from functools import cache
 
 import numpy as np
 
-from ...sim.machine.streams import streamed_Bps
+from ...sim.machine.costs import LINE_BYTES
+from ...sim.machine.streams import random_Bps, streamed_Bps
 from ...topologies.machine import Machine
 from .candidate import Candidate, peak_Bps
 from .engine_calibration import engine_calibrations
@@ -81,9 +82,7 @@ def _mix(candidate: Candidate, observation: Observation) -> float:
 
 def _random(candidate: Candidate, observation: Observation) -> float:
     """Independent loads of one core: as many under way as it can have (Little's law)."""
-    i, j = _ends(candidate, observation)
-    costs = candidate.costs
-    return float(costs.misses[i] / costs.cores[i] / costs.idle_s[i, j])
+    return random_Bps(candidate.costs, *_ends(candidate, observation)) / LINE_BYTES
 
 
 def _ends(candidate: Candidate, observation: Observation) -> tuple[int, int]:

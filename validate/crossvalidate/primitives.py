@@ -18,6 +18,7 @@ from ...sim.run.statistics import Interval
 from ...topologies import Machine
 from ...topologies.measurements import Measurement, Parameters
 from ..calibrate.words_between_cores import contended_s
+from ..measure.bandwidth import TRAFFICS
 from ..measure.copying_ahead import double_buffered_s
 from ..systems.registry import validations
 from .rows import Kind, Row
@@ -71,7 +72,7 @@ def _row(measurement: Measurement, value: float) -> Row:
 
 def _parameter_texts(parameters: Parameters) -> Iterator[str]:
     for name, value in parameters.model_dump(mode="json", exclude_none=True).items():
-        if name not in ("node", "home", "traffic"):
+        if name not in ("node", "home") and value != "read":
             yield f"{name} {value}"
 
 
@@ -100,6 +101,13 @@ class _Model:
             return None
         node = self._node(given)
         return streamed_Bps(self.costs, node, node, given.threads)
+
+    def mix_Bps(self, given: Parameters) -> float | None:
+        """Reads and writes of plain stores, in other parts than those that the turnaround is of."""
+        mix = TRAFFICS.get(given.traffic or "")
+        if mix is None or mix.kind not in ("COPY", "TRIAD") or given.node != given.home:
+            return None
+        return float(self.costs.mixed_memory_Bps(mix.written)[self._node(given)])
 
     def add_s(self, given: Parameters) -> float | None:
         """Additions to a word: of one core, or of several that take the line from one another."""
@@ -152,6 +160,7 @@ class _Model:
 PREDICTED: Mapping[str, Known] = {
     "latency": _Model.latency_s,
     "read-bandwidth": _Model.read_Bps,
+    "mix-bandwidth": _Model.mix_Bps,
     "copy": _Model.copy_s,
     "copied-scan": _Model.copied_scan_s,
     "fetch-add": _Model.add_s,

@@ -1,10 +1,10 @@
-"""Latency of dependent loads by size of the working set, by node pair, and in small pages."""
+"""Latency of dependent loads by size of the working set, by node pair, and in small pages; rates of
+independent ones."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 from .bench import LINE_BYTES, Bench
 from .layout import NodeLayout
@@ -12,11 +12,7 @@ from .samples import Samples
 
 CHASE = "dependent loads along a random cycle of lines, in huge pages"
 SMALL_CHASE = "dependent loads along a random cycle of lines, in small pages"
-AHEAD = (
-    "independent loads of random lines with additions in between (rate), times the latency of "
-    "dependent ones and the instructions from one to the next; the most of {} and {} additions"
-)
-RANDOM = "independent loads of random lines (rate), times the latency of dependent ones"
+RANDOM = "independent loads of random lines, in huge pages"
 SMALL_PAGE_BYTES = 4096
 ADDITIONS = (32, 64)  # that the engine has loops for
 # Others may use a cache or the memory in the middle of a round: that is no fact of the machine.
@@ -29,7 +25,7 @@ OWN_PART_MIN = 0.7
 
 
 def measure(bench: Bench) -> Iterator[float]:
-    """Sizes, cache levels, pairs of nodes, small pages, outstanding misses."""
+    """Sizes, cache levels, pairs of nodes, small pages, random reads."""
     start = bench.layout.starts[0]
     home = start if start.memory_bytes else bench.layout.homes[0]
     arena = bench.arena(home)
@@ -47,7 +43,7 @@ def measure(bench: Bench) -> Iterator[float]:
     yield from _pairs(bench)
     if not bench.effort.quick:
         yield from _small_pages(bench, start, home)
-    _outstanding(bench, start, home)
+    _random_reads(bench, start, home)
     _check_levels(bench)
     yield 1.0
 
@@ -140,49 +136,27 @@ def _small_pages(bench: Bench, start: NodeLayout, home: NodeLayout) -> Iterator[
     yield 0.95
 
 
-def _outstanding(bench: Bench, start: NodeLayout, home: NodeLayout) -> None:
-    """Lines that a core has under way, by Little's law: rate times latency."""
-    from ...engine_native._engine import random_reads
+def _random_reads(bench: Bench, start: NodeLayout, home: NodeLayout) -> None:
+    """Rates of independent loads: of one core, of one with additions in between, of all cores."""
+    from ...engine_native._engine import AROUND_ADDITIONS, random_reads, spaced_reads
 
     arena = bench.arena(home)
     lines = 1 << ((arena.size_bytes // LINE_BYTES).bit_length() - 1)
-    latency = _best(bench, start, home, lines * LINE_BYTES)
-    reads = bench.run([(start.cores[0], random_reads(arena, lines))], limit_s=0.5)
-    rates = reads.rates()
-    size = lines * LINE_BYTES
-    under_way = rates.scaled(latency.median * 1e-9)
-    lines_under_way = replace(under_way, noisy=rates.noisy or latency.noisy)
-    bench.add("random_reads", rates, "rate", "independent loads of random lines, in huge pages",
-              size=size, **_at(start, home))  # fmt: skip
-    bench.add("outstanding_misses", lines_under_way, "count", RANDOM,
-              size=size, **_at(start, home))  # fmt: skip
-    _window(bench, start, home, lines, latency)
+    at = {"size": lines * LINE_BYTES, **_at(start, home)}
+    rates = bench.run([(start.cores[0], random_reads(arena, lines))], limit_s=0.5).rates()
+    bench.add("random_reads", rates, "rate", RANDOM, **at)
+    for additions in ADDITIONS:
+        work = spaced_reads(arena, lines, additions)
+        rates = bench.run([(start.cores[0], work)], limit_s=0.3).rates()
+        bench.add("spaced_reads", rates, "rate", f"{RANDOM}, with additions in between",
+                  delay=additions + AROUND_ADDITIONS, **at)  # fmt: skip
     if len(start.cores) > 1:
         members = [(cpu, random_reads(arena, lines)) for cpu in start.cores]
-        each = bench.run(members, limit_s=0.5).rates().scaled(1.0 / len(members))
-        shared = each.scaled(latency.median * 1e-9)
-        bench.add("outstanding_misses_together", replace(shared, noisy=each.noisy or latency.noisy),
-                  "count", f"{RANDOM}; all cores of the node at once, each", size=size,
-                  **_at(start, home))  # fmt: skip
-
-
-def _window(
-    bench: Bench, start: NodeLayout, home: NodeLayout, lines: int, latency: Samples
-) -> None:
-    """Instructions that a core has under way behind a load, by Little's law. Where so few lie
-    between two loads that its miss slots end first, it seems to look less far ahead.
-    """
-    from ...engine_native._engine import AROUND_ADDITIONS, spaced_reads
-
-    found = []
-    for additions in ADDITIONS:
-        work = spaced_reads(bench.arena(home), lines, additions)
-        rates = bench.run([(start.cores[0], work)], limit_s=0.3).rates()
-        ahead = rates.scaled(latency.median * 1e-9 * (additions + AROUND_ADDITIONS))
-        found.append(replace(ahead, noisy=rates.noisy or latency.noisy))
-    farthest = max(found, key=lambda samples: samples.median)
-    bench.add("reorder_window", farthest, "count", AHEAD.format(*ADDITIONS),
-              size=lines * LINE_BYTES, **_at(start, home))  # fmt: skip
+        rates = bench.run(members, limit_s=0.5).rates()
+        bench.add(
+            "random_reads_together", rates, "rate", f"{RANDOM}; all cores of the node at once",
+            threads=len(members), **at,
+        )  # fmt: skip
 
 
 def _check_levels(bench: Bench) -> None:

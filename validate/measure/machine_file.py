@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs import Quantity
-from ...sim.machine.costs import CostModel
+from ...sim.machine.costs import LINE_BYTES, CostModel
 from ...sim.machine.streams import lines_under_way
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement
@@ -24,9 +24,13 @@ from .session import Result
 
 # A loaded-latency curve that ends below this share of the memory's bandwidth does not show the end.
 LOAD_REACHED_MIN = 0.8
-_NODE_FACTS = ("outstanding_misses", "outstanding_misses_together", "reorder_window")
-STREAMING = (
-    "bandwidth of one thread that reads in sequence, times latency under that load, over 64 bytes"
+LITTLE = "latency under that load"
+STREAMING = f"bandwidth of one thread that reads in sequence, times {LITTLE}, over 64 bytes"
+RANDOM = f"independent loads of random lines (rate), times {LITTLE}"
+TOGETHER = f"{RANDOM}; all cores of the node at once, each"
+AHEAD = (
+    f"independent loads of random lines with additions in between (rate), times {LITTLE} and the "
+    "instructions from one to the next; the most of {}"
 )
 
 
@@ -64,14 +68,14 @@ class _Writer:
             ):
                 changes[field] = self._matrix(name, getattr(base, field))
         changes["warnings"] = tuple(self.warnings)
-        description = self._with_streaming_misses(base.model_copy(update=changes))
+        description = self._with_lines_under_way(base.model_copy(update=changes))
         for of in validations():
             if of.described is not None:
                 description = of.described(description, result.measurements, self.day)
         build_machine(description)
         return description
 
-    def _found(self, name: str, **parameters: int | None) -> list[Measurement]:
+    def _found(self, name: str, **parameters: int | str | None) -> list[Measurement]:
         return [
             m
             for m in self.result.measurements
@@ -94,9 +98,6 @@ class _Writer:
         starts = [node.id for node in self.result.layout.starts]
         if starts and starts[0] in ids:  # cores were measured on the first node
             changes["caches"] = tuple(self._cache(cache) for cache in kind.caches)
-            for fact in _NODE_FACTS:
-                if found := self._found(fact):
-                    changes[fact] = self._fact(found[-1])
             if found := self._found("system_call"):
                 changes["system_call"] = self._quantity(found)
             if self.result.clock_Hz is not None:
@@ -115,66 +116,90 @@ class _Writer:
         changes["memory"] = kind.memory.model_copy(update=memory)
         return kind.model_copy(update=changes)
 
-    def _with_streaming_misses(self, description: MachineDescription) -> MachineDescription:
-        """Lines under way of a core that streams, by Little's law: at the latency under that load
+    def _with_lines_under_way(self, description: MachineDescription) -> MachineDescription:
+        """Lines under way of a core that reads, by Little's law: at the latency under that load
         that the cost model makes of all other facts, as it will divide them by it.
         """
-        streams = self._found("read-bandwidth", threads=1)
-        if not streams:
-            return description
-        found = streams[0]
-        node, home = found.parameters.node, found.parameters.home
-        latency = self._found("memory.latency", node=node, home=home)
-        if not latency:
-            return description
         costs = CostModel(build_machine(description))
-        ids: dict[int | None, int] = {one.id: k for k, one in enumerate(costs.machine.nodes)}
-        value, low, high = (
-            float(f"{lines_under_way(costs, ids[node], ids[home], read_Bps):.4g}")
-            for read_Bps in (found.value.value, *_range(streams))
-        )
-        fact = Fact(
-            value=value,
-            range=(low, high),
-            source=self._source(found, STREAMING),
-            doubtful=found.noisy or _doubtful(latency),
-        )
+        together = self._found("random_reads_together")
+        spaced = self._found("spaced_reads")
+        ahead = AHEAD.format(" and ".join(str(found.parameters.delay) for found in spaced))
+        facts = {
+            "streaming_misses": [
+                self._under_way(costs, found, STREAMING)
+                for found in self._found("read-bandwidth", threads=1)[:1]
+            ],
+            "outstanding_misses": [
+                self._under_way(costs, found, RANDOM) for found in self._found("random_reads")
+            ],
+            "outstanding_misses_together": [
+                self._under_way(costs, found, TOGETHER, 1.0 / (found.parameters.threads or 1))
+                for found in together
+            ],
+            "reorder_window": [
+                self._under_way(costs, found, ahead, found.parameters.delay or 0)
+                for found in spaced
+            ],
+        }
+        # Where so few instructions lie between two loads that a core's miss slots end first, it
+        # seems to look less far ahead: the most of all.
+        known = {
+            name: max(all_of, key=lambda fact: fact.value)
+            for name, found in facts.items()
+            if (all_of := [fact for fact in found if fact is not None])
+        }
+        starts = [node.id for node in self.result.layout.starts]
         types = {
-            name: kind.model_copy(update={"streaming_misses": fact})
-            if node in self._ids(name)
-            else kind
+            name: kind.model_copy(update=known) if starts and starts[0] in self._ids(name) else kind
             for name, kind in description.node_types.items()
         }
         return description.model_copy(update={"node_types": types})
 
+    def _under_way(
+        self, costs: CostModel, found: Measurement, method: str, times: float = 1.0
+    ) -> Fact | None:
+        """So many ``times`` the lines under way of what was read; None without the latency."""
+        node, home = found.parameters.node, found.parameters.home
+        latency = self._found("memory.latency", node=node, home=home)
+        if not latency:
+            return None
+        ids: dict[int | None, int] = {one.id: k for k, one in enumerate(costs.machine.nodes)}
+        unit_bytes = LINE_BYTES if found.value.kind == "rate" else 1.0
+        value, low, high = (
+            float(f"{times * lines_under_way(costs, ids[node], ids[home], unit_bytes * rate):.4g}")
+            for rate in (found.value.value, *_range([found]))
+        )
+        return Fact(
+            value=value,
+            range=(low, high),
+            source=self._source(found, method),
+            doubtful=found.noisy or _doubtful(latency),
+        )
+
     def _write_turnaround(self, ids: set[int]) -> WriteTurnaround | None:
         """What a written line costs the memory of nodes ``ids`` beyond a line that is read.
 
-        With a share w of writes B ÷ (1 + w·t) come through of B (see docs/model.md): t by least
-        squares over the mixes. Where a mix brings more than reads alone, reads and writes have
-        paths of their own, or cores that cannot read all that the memory has write beside it: t is
-        negative. Writes alone turn nothing round.
+        Of B, B ÷ (1 + t/2) comes through where each line that is read is written back (see
+        docs/model.md): the mean over nodes. Other mixes are predicted from it.
         """
         found = []
         for i in sorted(ids):
             reads = self._found("memory.bandwidth", node=i, home=i)
-            for mix in self._found("mix-bandwidth", node=i, home=i):
-                written = TRAFFICS[str(mix.parameters.traffic)].written
-                if reads and written <= 0.5:
+            for mix in self._found("mix-bandwidth", node=i, home=i, traffic="update"):
+                if reads:
                     ends = product(_range(reads), _range([mix]))
                     lost = [b / m - 1.0 for b, m in ends]
                     best = reads[-1].value.value / mix.value.value - 1.0
-                    found.append((written, best, min(lost), max(lost), mix))
+                    found.append((best, min(lost), max(lost), mix))
         if not found:
             return None
-        rows = np.array([row[:4] for row in found], dtype=float)
-        fitted = rows[:, 0] @ rows[:, 1:] / (rows[:, 0] @ rows[:, 0])
-        value, low, high = (max(float(f"{t:.3g}"), WRITE_TURNAROUND_MIN) for t in fitted)
+        turns = 2.0 * np.array([row[:3] for row in found]).mean(axis=0)
+        value, low, high = (max(float(f"{t:.3g}"), WRITE_TURNAROUND_MIN) for t in turns)
         return WriteTurnaround(
             value=value,
             range=(min(low, value), max(high, value)),
-            source=f"measured {self.day}, from {len(found)} mixes of reads and writes",
-            doubtful=any(row[4].noisy for row in found),
+            source=f"measured {self.day}, from streams that write back each line that they read",
+            doubtful=any(row[3].noisy for row in found),
         )
 
     def _cache(self, cache: Cache) -> Cache:
@@ -187,14 +212,6 @@ class _Writer:
         if len(found) % 2 == 0:
             value = float(f"{value:.4g}")
         return Quantity(value, *_range(found), self._source(found[-1]), _doubtful(found))
-
-    def _fact(self, found: Measurement) -> Fact:
-        return Fact(
-            value=found.value.value,
-            range=_range([found]),
-            source=self._source(found),
-            doubtful=found.noisy,
-        )
 
     def _source(self, found: Measurement, method: str = "") -> str:
         how = method or found.method

@@ -69,7 +69,7 @@ def machine_of(
         handed_ps=handed_ps,
         memory_idle_ps=costs.idle_s[own, demands.home] * PS_PER_S,
         memory_line_ps=line_ps,
-        memory_write_ps=line_ps * costs.line_times(0.0, 1.0),
+        memory_write_ps=line_ps * costs.written_line_times,
         load=load,
         load_ratio=load_ratio,
         lines_per_command=routing.lines,

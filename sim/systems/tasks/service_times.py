@@ -146,7 +146,7 @@ class ServiceTimes:
             "newton_rounds": ROUNDS_OF_NEWTON,
         }
         if costs.directory_in_memory:
-            self._of_machine["update_lines"] = costs.line_times(0.0, np.ones(self.n))
+            self._of_machine["update_lines"] = costs.written_line_times
         if entries.any() and self.links:
             self._of_machine |= {
                 "entries": entries,
