@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .compared_settings import different_settings, print_settings
-from .decisions import beaten, beaten_lines, decision_lines, decisions
+from .decisions import beaten, decision_lines, decisions, ratio_texts
 from .files import Records, record_folders
 from .options import Json
 from .output import console, latency, number, percent, print_json, table
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PATH_MAX = 36  # characters that fit beside the other columns of a terminal
 ROUNDING = 1e-12  # relative; what differs by less is equal
+SAME = 0.01  # relative; an interval around 0 within it is no difference, as 'regress' has it
 
 # How a figure of each unit is put before people.
 _WRITTEN: dict[str, Callable[[float | None], str]] = {
@@ -90,9 +91,7 @@ def compare(
         to.print(f"\n{DIRECTIONS}", soft_wrap=True)
     for level in dict.fromkeys(row["level"] for row in known if "level" in row):
         to.print(f"\n{_LEVELS[level]}", soft_wrap=True)
-    for line in decision_lines(decisions(loaded), columns):
-        to.print(f"\n{line}", soft_wrap=True)
-    for line in beaten_lines(beaten(loaded), columns):
+    for line in decision_lines(decisions(loaded), columns, beaten(loaded)):
         to.print(f"\n{line}", soft_wrap=True)
     for note in _notes(loaded, columns, known):
         to.print(f"\n{note}", soft_wrap=True)
@@ -175,22 +174,22 @@ def _identity(path: Path, record: Record) -> dict[str, Any]:
 
 
 def _differences(found: Mapping[str, Any], first: float | None) -> str:
-    """``×1.02 [1.01, 1.03]``; ``no difference within ±1.6%`` where the interval holds 0; ``no
-    difference`` where both do the same.
+    """``×1.02 [1.01, 1.03]``; where the interval holds 0 ``cannot tell: ±25%``, or, if it is
+    within ±1%, ``no difference within ±0.6%``; ``no difference`` where both do the same.
     """
     low, high = found["interval"]
     most, size = max(abs(low), abs(high)), abs(first or 0.0)
     if most <= ROUNDING * size:
         return "no difference"
     if low <= 0 <= high:
-        return f"no difference within ±{100 * most / size:.2g}%" if size else "no difference seen"
+        if not size:
+            return "cannot tell"
+        said = "no difference within" if most <= SAME * size else "cannot tell:"
+        return f"{said} ±{100 * most / size:.2g}%"
     if found["ratio_interval"] is None or not first:
         return ""
-    # As many digits as it takes to distinguish the bounds.
-    values = [1 + found["value"] / first, *found["ratio_interval"]]
-    written = [[f"{value:.{digits}g}" for value in values] for digits in range(3, 7)]
-    ratio, *bounds = next((texts for texts in written if texts[1] != texts[2]), written[0])
-    return f"×{ratio} [{', '.join(bounds)}]"
+    ratio, *bounds = ratio_texts(1 + found["value"] / first, *found["ratio_interval"])
+    return f"{ratio} [{', '.join(bounds).replace('×', '')}]"
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -138,7 +138,7 @@ def test_no_ratio_is_below_nothing(numatwin: CommandLine) -> None:
 
 @pytest.mark.parametrize("change", [{"seed": 2}, {}])
 def test_other_draws_are_independent_samples(numatwin: CommandLine, change: dict[str, Any]) -> None:
-    """Welch: another seed, or another number of replications; here nothing can be told apart."""
+    """Welch: another seed, or another number of replications; too few to tell anything."""
     rates = [102.0, 123.0, 144.0] if change else [102.0, 123.0, 144.0, 123.0]
     names = drawn("a", 100.0, 120.0, 140.0), drawn("b", *rates, **change)
     found = rows(numatwin, *names)["throughput.lookup"]["differences"][1]
@@ -147,7 +147,7 @@ def test_other_draws_are_independent_samples(numatwin: CommandLine, change: dict
     assert found["paired"] is False
     assert found["interval"] == pytest.approx([expected.low, expected.high])
     out = numatwin("compare", *names).out
-    assert f"no difference within ±{100 * max(-expected.low, expected.high) / 120:.2g}%" in out
+    assert f"cannot tell: ±{100 * max(-expected.low, expected.high) / 120:.2g}%" in out
     assert "B: compared with A as independent samples (Welch)." in out
 
 
@@ -165,6 +165,13 @@ def test_one_trace_on_two_planes(numatwin: CommandLine, rates: tuple[float, ...]
     again = tuple(rate * (1 + 2e-16) for rate in rates)
     lines = numatwin("compare", drawn("a", *rates), drawn("b", *again, plane="reference")).out
     assert "no difference\n" in re.sub(" +", " ", lines)
+
+
+def test_no_difference_is_a_narrow_interval(numatwin: CommandLine) -> None:
+    names = drawn("a", 100.0, 120.0, 140.0), drawn("b", 100.1, 119.8, 140.2)
+    out = numatwin("compare", *names).out
+    assert "no difference within ±0.4" in out
+    assert "cannot tell" not in out
 
 
 def test_one_replication_tells_no_difference(numatwin: CommandLine) -> None:

@@ -80,6 +80,51 @@ def replicated(record: Record, *values: float) -> Record:
     )
 
 
+def test_an_extreme_between_the_corners(record: Record) -> None:
+    """The draws of --uncertainty reach further than the corners; one range holds both."""
+    first, other = with_corners(record, 100, 50, 150), with_corners(record, 98, 49, 147)
+    first, other = (
+        replace(one, uncertainty={"facts": ["a"], "shifts": {"lookup": shifts}})
+        for one, shifts in ((first, [1.0, 0.9]), (other, [1.0, 0.85]))
+    )
+    (row,) = decisions([first, other])
+    assert row["range"] == pytest.approx([98 * 0.85 / 90, 0.98])
+    beat = {"record": 1, "operation": "lookup", "level": 0.9, "interval": [0.93, 0.979]}
+    assert decision_lines([row], "AB", [{**beat, "ratio": 0.98, "share": 0.0}]) == [
+        "lookup, B to A: ×0.980, with 90% between ×0.930 and ×0.979, at the extremes "
+        "[×0.926, ×0.980], given the ranges of uncertain facts: A is faster."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "interval", "verdict"),
+    [
+        (0.02, [0.8, 0.99], "A is faster with 90%"),
+        (0.3, [0.8, 1.1], "undecided: B does more in 30% of what may be"),
+    ],
+)
+def test_what_is_likely_where_the_extremes_disagree(
+    record: Record, share: float, interval: list[float], verdict: str
+) -> None:
+    (row,) = decisions([with_corners(record, 100, 50, 150), with_corners(record, 90, 60, 120)])
+    beat = {"record": 1, "operation": "lookup", "ratio": 0.9, "level": 0.9}
+    (line,) = decision_lines([row], "AB", [{**beat, "interval": interval, "share": share}])
+    assert line.endswith(f": {verdict}.")
+    (line,) = decision_lines([], "AB", [{**beat, "interval": interval, "share": share}])
+    assert line.startswith("lookup, B to A: ×0.90, with 90% between ×0.80 and ")
+    assert line.endswith(f", given replications: {verdict}.")
+
+
+def test_a_range_that_ends_next_to_nothing(record: Record) -> None:
+    """Its end is not shown as ×1.00."""
+    first, other = with_corners(record, 100, 50, 150), with_corners(record, 96, 46, 149.93)
+    (row,) = decisions([first, other])
+    assert not row["holds"]
+    (line,) = decision_lines([row], "AB")
+    assert "[×0.9200, ×0.9995]" in line
+    assert line.endswith("A is faster, or they hardly differ (by less than 0.5%).")
+
+
 def test_replications_count_too(record: Record) -> None:
     first, other = replicated(record, 100, 101, 99), replicated(record, 350, 340, 354)
     (row,) = decisions([first, other])
