@@ -176,22 +176,35 @@ def _changes(operation: str, found: Sequence[Recovery]) -> Markup:
     if not found:
         return Markup("")
     depth = max((one.depth or 0.0) for one in found)
+    unsettled = sum(not one.settled for one in found)
     text = Markup("The workload changes {}: ").format(
         "once" if len(found) == 1 else f"{len(found)} times"
     )
-    if depth < 0.005:
+    if depth < 0.005 and not unsettled:
         return text + Markup("{} never fall below the rate they then settle at.").format(
             plural(operation)
         )
     known = [one.recovery_s for one in found if one.recovery_s is not None]
-    text += Markup("{} fall by up to {} below the rate they then settle at").format(
-        plural(operation), percent(depth)
+    text += Markup("{} fall by up to {} below the rate they then {} at").format(
+        plural(operation), percent(depth), "end" if unsettled else "settle"
     )
-    if not known:
-        return text + ", and are not within 5% of it again before the next change."
-    text += Markup(", and are within 5% of it after {} at most").format(seconds(max(known)))
-    missed = len(found) - len(known)
-    return text + (f"; after {missed} of the changes they are not." if missed else ".")
+    missed = len(found) - len(known) - unsettled
+    if known:
+        text += Markup(", and are within 5% of it after {} at most").format(seconds(max(known)))
+        text += f"; after {missed} of the changes they are not" if missed else ""
+    elif missed:
+        text += ", and are not within 5% of it again before the next change"
+    return text + "." + (f" {_unsettled(unsettled, len(found))}" if unsettled else "")
+
+
+def _unsettled(changes: int, of: int) -> str:
+    """That so many of the changes are not recovered from when the time looked at ends."""
+    if of == 1:
+        return "Not recovered by the end, as throughput still changes then."
+    return (
+        f"Not recovered after {changes} of the {of} changes, as throughput still changes when the "
+        "next one comes or the run ends."
+    )
 
 
 def _balances(record: Record) -> bool:
@@ -235,7 +248,10 @@ def _drops(found: Mapping[str, Sequence[Recovery]], balanced: Sequence[str]) -> 
         soonest = [name for name, mean_s in whole.items() if seconds(mean_s) == time]
         text = "Soonest back: <strong>{}</strong>, after {} on average."
         sentences.append(Markup(text).format(listing(soonest), time))
-    if never:
+    unsettled = max(sum(not one.settled for one in ones) for ones in found.values())
+    if unsettled:
+        sentences.append(Markup(_unsettled(unsettled, max(map(len, found.values())))))
+    elif never:
         text = "Never back to the best level before the next change: {}."
         sentences.append(Markup(text).format(listing(never)))
     return sentences

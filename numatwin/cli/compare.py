@@ -85,16 +85,41 @@ def compare(
     if len({one.scenario for one in loaded}) == 1:
         print_settings(different_settings(loaded), columns, to)
     to.print()
-    known = [row for row in rows if any(value is not None for value in row["values"])]
+    known = [row for row in rows if _tells(row)]
     to.print(table(("", *columns), (_cells(row) for row in known)))
     if any(row["better"] for row in known):
         to.print(f"\n{DIRECTIONS}", soft_wrap=True)
     for level in dict.fromkeys(row["level"] for row in known if "level" in row):
         to.print(f"\n{_LEVELS[level]}", soft_wrap=True)
+    for note in _not_recovered(known, columns):
+        to.print(f"\n{note}", soft_wrap=True)
     for line in decision_lines(decisions(loaded), columns, beaten(loaded)):
         to.print(f"\n{line}", soft_wrap=True)
     for note in _notes(loaded, columns, known):
         to.print(f"\n{note}", soft_wrap=True)
+
+
+def _tells(row: Mapping[str, Any]) -> bool:
+    """Whether a row is worth a line: use that is nowhere above 0% is not."""
+    if row["metric"].startswith("utilisation."):
+        return any(value is not None and percent(value) != percent(0.0) for value in row["values"])
+    return any(value is not None for value in [*row["values"], *row.get("notes", ())])
+
+
+def _not_recovered(rows: list[dict[str, Any]], letters: list[str]) -> list[str]:
+    """Which records end before it is known what they recover to."""
+    from ..reports.comparison import NOT_BY_THE_END
+
+    found = []
+    for row in rows:
+        of = [
+            letter
+            for letter, note in zip(letters, row.get("notes", ()), strict=False)
+            if note == NOT_BY_THE_END
+        ]
+        if of:
+            found.append(f"{', '.join(of)}: {row['metric'].split('.')[1]}: {NOT_BY_THE_END}.")
+    return found
 
 
 def _notes(records: list[Record], letters: list[str], rows: list[dict[str, Any]]) -> list[str]:
@@ -197,8 +222,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
     written = _WRITTEN[row["unit"]]
     cells = [re.sub(r"_(Bps|ns|s|J|W)\b", "", row["metric"]).replace(".", " ") + arrow(row)]
+    notes = row.get("notes") or [None] * len(row["values"])
     for k, value in enumerate(row["values"]):
-        cell = written(value)
+        cell = "not recovered" if notes[k] else written(value)
         if row["intervals"][k] is not None:
             low, high = row["intervals"][k]
             cell += f"\n[{written(low)}, {written(high)}]"

@@ -9,6 +9,7 @@ import pytest
 from command_line import CommandLine, Refused
 from scipy import stats
 
+from numatwin.reports.comparison import NOT_BY_THE_END
 from numatwin.sim.planes.outcome import ControlEvent, ResourceUse
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.replications import UNSETTLED
@@ -208,6 +209,8 @@ def test_drop_and_recovery_are_to_the_best_level(numatwin: CommandLine) -> None:
     found = rows(numatwin, first, shifting("b", 10, 10, 4, 4, 4, 4))
     assert found["recovery.lookup.depth"]["values"] == pytest.approx([0.8, 0.6])
     assert found["recovery.lookup.time_s"]["values"] == [2.0, None]
+    notes = [None, "not recovered before the next change"]
+    assert found["recovery.lookup.time_s"]["notes"] == notes
     assert found["recovery.lookup.depth"]["level"] == "best"
     lines = numatwin("compare", "a", "b").out.splitlines()
     at = next(k for k, line in enumerate(lines) if line.startswith("recovery"))
@@ -217,6 +220,28 @@ def test_drop_and_recovery_are_to_the_best_level(numatwin: CommandLine) -> None:
     ]
     assert "↑ more is better, ↓ less is better" in lines
     assert "to the best level that any of these records settles at" in lines[-2]
+
+
+def test_not_recovered_by_the_end(numatwin: CommandLine) -> None:
+    """Null, with a note: the level that the first one would be back at still rises."""
+    rising = shifting("a", *[10.0] * 2, *(4 + 0.25 * k for k in range(20)))
+    flat = shifting("b", *[5.0] * 22)
+    found = rows(numatwin, rising, flat)["recovery.lookup.time_s"]
+    assert found["values"] == [None, None]
+    assert found["notes"] == [NOT_BY_THE_END] * 2
+    out = numatwin("compare", "a", "b").out
+    assert out.count("not recovered") == 3
+    assert f"A, B: lookup: {NOT_BY_THE_END}." in out
+
+
+def test_use_of_nothing_has_no_line(numatwin: CommandLine) -> None:
+    idle, used = (
+        ResourceUse(name="link", kind=kind, utilisation=use, Bps=None, capacity_Bps=None)
+        for kind, use in (("link", 2e-4), ("memory", 0.3))
+    )
+    out = numatwin("compare", *(saved(name, resources=(idle, used)) for name in "ab")).out
+    assert "utilisation memory busiest" in out
+    assert "utilisation link" not in out
 
 
 def test_drop_and_recovery_are_to_their_own_level_where_changes_differ(

@@ -129,6 +129,13 @@ def test_balancers_side_by_side() -> None:
     assert list(never.y) == pytest.approx([20.0] * 5)
     assert set(never.marker.pattern.shape) == {"/"}
     assert "not back before the next change" in never.customdata[0]
+    open_ended = {
+        name: [dataclasses.replace(one, recovery_s=None, settled=False) for one in ones]
+        for name, ones in found.items()
+    }
+    still = recovery_times(runs, open_ended)
+    assert still is not None
+    assert "not recovered by the end, 20 s later" in still.plotly().data[0].customdata[0]
     assert depths(runs, {}) is None
 
 
