@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check -q
+PIP := tools/alive packages $(PY) -m pip --disable-pip-version-check -q
 NUMATWIN := $(VENV)/bin/numatwin
 PACKAGES := $(VENV)/.packages
 # Where warnings are errors (.ci/run), what was compiled with warnings does not count; a folder that was
@@ -53,6 +53,7 @@ $(PACKAGES): setup.cfg pyproject.toml
 	@$(COMPILE) & compiled=$$!; \
 	PYTHONWARNINGS='ignore:Editable installation' \
 	    $(PIP) install --no-build-isolation -e '.[test,lint]'; installed=$$?; \
+	echo "setup: packages are there; what is left to compile"; \
 	wait $$compiled && exit $$installed
 	@touch $(KERNEL) $@
 

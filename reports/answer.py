@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from ..sim.control import NO_POLICY
 from ..sim.planes.outcome import ResourceUse, Why
+from ..sim.run.comparison import noise_of
 from ..sim.run.limit import limit_in_words, limits
 from ..sim.run.plane_names import NATIVE
 from ..sim.run.record import Record
@@ -69,6 +70,10 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
         rates = rate(predicted_rate, operation), rate(real_rate, operation)
         times = plain(real_rate / predicted_rate) if predicted_rate else "∞"
         sentences.append(Markup(text).format(predicted.label, *rates, times))
+        noise = noise_of([predicted.record])
+        if noise:
+            text = "The facts that it is predicted from were measured on a {}."
+            sentences.append(Markup(text).format("; ".join(noise)))
     else:
         text = "Of {}, <strong>{}</strong> does most: <strong>{}</strong> on average"
         sentences.append(

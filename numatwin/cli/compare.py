@@ -51,6 +51,7 @@ def compare(
 ) -> None:
     """Compare records; ratios are to the first one."""
     from ..reports.comparison import DIRECTIONS, compare_records
+    from ..sim.run.comparison import noise_of
     from ..sim.run.record import load_record
 
     paths = list(record_folders(records))
@@ -95,6 +96,9 @@ def compare(
         to.print(f"\n{note}", soft_wrap=True)
     for line in decision_lines(decisions(loaded), columns, beaten(loaded)):
         to.print(f"\n{line}", soft_wrap=True)
+    if any(one["prediction"] is not None for one in decisions(loaded)):
+        for text in noise_of(loaded):
+            to.print(f"\nNote: facts that the prediction is from: {text}", soft_wrap=True)
     for note in _notes(loaded, columns, known):
         to.print(f"\n{note}", soft_wrap=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -28,22 +29,28 @@ def decisions(records: Sequence[Record]) -> list[dict[str, Any]]:
     ``ratio`` to the first, its ``range`` over all that was predicted for uncertain facts: the
     corners of their ranges, and what ``--uncertainty`` drew; ``interval``: over these and the
     replications, at ``level`` (None where neither is random), None where nobody knows how far
-    replications differ; ``holds``: whether the same one is faster all over it. Nothing where no
-    record has uncertain facts.
+    replications differ; ``holds``: whether the same one is faster all over it; ``prediction``: the
+    position of the one that predicts what the other measured, or None; ``facts``: how many are
+    uncertain. Nothing where none are, but of predictions.
 
     Records on the same machine are compared with the same facts at the same ends.
     """
+    from ..sim.run.comparison import predicts
+
     first = records[0]
     return [
         row
         for k, other in enumerate(records[1:], 1)
-        if first.fact_range or other.fact_range
+        if first.fact_range or other.fact_range or predicts(first, other)
         for operation in first.throughput
         if (row := _decision(k, operation, first, other)) is not None
     ]
 
 
 def _decision(k: int, operation: str, first: Record, other: Record) -> dict[str, Any] | None:
+    from ..sim.run.comparison import predicts
+    from ..sim.run.plane_names import NATIVE
+
     own, against = first.throughput[operation], other.throughput.get(operation)
     if not own or against is None:
         return None
@@ -55,6 +62,8 @@ def _decision(k: int, operation: str, first: Record, other: Record) -> dict[str,
         "operation": operation,
         "ratio": ratio,
         "range": [low, high],
+        "prediction": (k if first.plane == NATIVE else 0) if predicts(first, other) else None,
+        "facts": max(one.fact_range.get("facts", 0) for one in (first, other)),
     }
     row |= _with_chance(row, (first, other), (own, against))
     low, high = row["interval"] or row["range"]
@@ -81,16 +90,14 @@ def _with_chance(
 def _ratios(operation: str, first: Record, other: Record) -> Iterator[float]:
     corners, others = _corners(first, operation), _corners(other, operation)
     draws, drawn = _drawn(first, operation), _drawn(other, operation)
-    if first.machine != other.machine:  # each may be off by itself
-        mine = [*corners.values(), *draws] or [first.throughput[operation]]
-        its = [*others.values(), *drawn] or [other.throughput[operation]]
-        pairs = list(product((min(mine), max(mine)), (min(its), max(its))))
-    elif corners.keys() == others.keys():
+    if first.machine == other.machine and corners.keys() == others.keys():
         pairs = [(corners[name], others[name]) for name in corners]
         if first.uncertainty.get("facts") == other.uncertainty.get("facts"):
             pairs += zip(draws, drawn, strict=False)
-    else:
-        pairs = list(product(corners.values(), others.values()))
+    else:  # each may be off by itself
+        mine = [*corners.values(), *draws] or [first.throughput[operation]]
+        its = [*others.values(), *drawn] or [other.throughput[operation]]
+        pairs = list(product((min(mine), max(mine)), (min(its), max(its))))
     for one, another in pairs:
         if one:
             yield another / one
@@ -133,7 +140,10 @@ def _line(
     likely = [] if beat is None else beat["interval"]
     causes = ["replications"] if row is None else _causes(row)
     extreme = (row["interval"] or row["range"]) if row is not None and causes else []
-    ratio, *bounds = ratio_texts((row or beat or {})["ratio"], *likely, *extreme)
+    values = [(row or beat or {})["ratio"], *likely, *extreme]
+    if row is not None and row["prediction"] is not None:
+        return _prediction_line(row, values, causes, letters)
+    ratio, *bounds = ratio_texts(*values)
     said = f"{operation}, {names[0]} to {names[1]}: {ratio}"
     if beat is not None:
         said += f", with {beat['level']:.0%} between {bounds[0]} and {bounds[1]}"
@@ -143,11 +153,36 @@ def _line(
         said += f", given {' and '.join(causes)}"
     if row is None:
         return f"{said}: {_likely_verdict(beat or {}, names)}."
-    if not _facts_matter(row):
+    return f"{said}{_known(row, causes)}: {_verdict(row, beat, names)}."
+
+
+def _prediction_line(
+    row: Mapping[str, Any], values: Sequence[float], causes: Sequence[str], letters: Sequence[str]
+) -> str:
+    """Of what was measured, and what was predicted of it: no rivals."""
+    predicted, measured = letters[row["prediction"]], letters[row["record"]]
+    if row["prediction"] == 0:  # the ratio is that of what was measured
+        values = [1.0 / value if value else math.inf for value in values]
+        values[1:] = reversed(values[1:])
+    else:
+        measured = letters[0]
+    ratio, *bounds = ratio_texts(*values)
+    said = f"{row['operation']}: the prediction ({predicted}) is {ratio}"
+    said += f" [{', '.join(bounds[-2:])}]" if bounds else ""
+    said += f" of what was measured ({measured})"
+    if causes:
+        said += f", given {' and '.join(causes)}"
+    return f"{said}{_known(row, causes)}."
+
+
+def _known(row: Mapping[str, Any], causes: Sequence[str]) -> str:
+    """What does not matter, and what is unknown, of the causes."""
+    said = ""
+    if row["facts"] and not _facts_matter(row):
         said += f"{';' if causes else ','} uncertain facts change that by less than {EQUAL:.1%}"
     if row["interval"] is None:
         said += "; how far replications differ is unknown"
-    return f"{said}: {_verdict(row, beat, names)}."
+    return said
 
 
 def _causes(row: Mapping[str, Any]) -> list[str]:
