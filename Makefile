@@ -53,7 +53,7 @@ $(PACKAGES): setup.cfg pyproject.toml
 	@$(COMPILE) & compiled=$$!; \
 	PYTHONWARNINGS='ignore:Editable installation' \
 	    $(PIP) install --no-build-isolation -e '.[test,lint]'; installed=$$?; \
-	echo "setup: packages are there; what is left to compile"; \
+	echo "setup: packages are there; the compiled modules follow"; \
 	wait $$compiled && exit $$installed
 	@touch $(KERNEL) $@
 

@@ -70,10 +70,9 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
         rates = rate(predicted_rate, operation), rate(real_rate, operation)
         times = plain(real_rate / predicted_rate) if predicted_rate else "∞"
         sentences.append(Markup(text).format(predicted.label, *rates, times))
-        noise = noise_of([predicted.record])
-        if noise:
+        if noise := noise_of([predicted.record]):
             text = "The facts that it is predicted from were measured on a {}."
-            sentences.append(Markup(text).format("; ".join(noise)))
+            sentences.append(Markup(text).format(noise))
     else:
         text = "Of {}, <strong>{}</strong> does most: <strong>{}</strong> on average"
         sentences.append(

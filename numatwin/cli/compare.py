@@ -94,11 +94,12 @@ def compare(
         to.print(f"\n{_LEVELS[level]}", soft_wrap=True)
     for note in _not_recovered(known, columns):
         to.print(f"\n{note}", soft_wrap=True)
-    for line in decision_lines(decisions(loaded), columns, beaten(loaded)):
+    decided = decisions(loaded)
+    for line in decision_lines(decided, columns, beaten(loaded)):
         to.print(f"\n{line}", soft_wrap=True)
-    if any(one["prediction"] is not None for one in decisions(loaded)):
-        for text in noise_of(loaded):
-            to.print(f"\nNote: facts that the prediction is from: {text}", soft_wrap=True)
+    predictions = [loaded[one["prediction"]] for one in decided if one["prediction"] is not None]
+    if noise := noise_of(predictions):
+        to.print(f"\nNote: the prediction's facts were measured on a {noise}", soft_wrap=True)
     for note in _notes(loaded, columns, known):
         to.print(f"\n{note}", soft_wrap=True)
 
@@ -206,6 +207,8 @@ def _differences(found: Mapping[str, Any], first: float | None) -> str:
     """``×1.02 [1.01, 1.03]``; where the interval holds 0 ``cannot tell: ±25%``, or, if it is
     within ±1%, ``no difference within ±0.6%``; ``no difference`` where both do the same.
     """
+    from ..reports.words import plain
+
     low, high = found["interval"]
     most, size = max(abs(low), abs(high)), abs(first or 0.0)
     if most <= ROUNDING * size:
@@ -214,7 +217,7 @@ def _differences(found: Mapping[str, Any], first: float | None) -> str:
         if not size:
             return "cannot tell"
         said = "no difference within" if most <= SAME * size else "cannot tell:"
-        return f"{said} ±{100 * most / size:.2g}%"
+        return f"{said} ±{plain(100 * most / size, 2)}%"
     if found["ratio_interval"] is None or not first:
         return ""
     ratio, *bounds = ratio_texts(1 + found["value"] / first, *found["ratio_interval"])

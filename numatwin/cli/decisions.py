@@ -18,7 +18,8 @@ def ratio_texts(ratio: float, *bounds: float) -> list[str]:
     """``×0.96 ×0.93 ×0.9995``: as many digits as distinguish the bounds, from each other and 1."""
     different = len({1.0, *bounds})
     for digits in range(2, 6):
-        one, *texts = (f"×{value:.{digits}f}" for value in (1.0, ratio, *bounds))
+        written = (f"×{value:.{digits}f}" for value in (1.0, ratio, *bounds))
+        one, *texts = (text.replace("inf", "∞") for text in written)
         if len({one, *texts[1:]}) == different:
             break
     return texts

@@ -35,11 +35,13 @@ def predicts(first: Record, other: Record) -> bool:
     return same and (first.plane == NATIVE) != (other.plane == NATIVE)
 
 
-def noise_of(records: Sequence[Record]) -> list[str]:
-    """What the measurement of their machines' facts said of a noisy host."""
+def noise_of(records: Sequence[Record]) -> str:
+    """``noisy host: …; …``: what was said of it as the facts of their machines were measured."""
     machines = [record.settings.get("machine") for record in records]
     told = [one.get("warnings") or () for one in machines if isinstance(one, Mapping)]
-    return list(dict.fromkeys(text for texts in told for text in texts if text.startswith(NOISY)))
+    found = {text.removeprefix(NOISY): None for texts in told for text in texts}
+    noise = [text for text in found if text.startswith(": ")]
+    return NOISY + "; ".join(noise).replace("; : ", "; ") if noise else ""
 
 
 def has_intervals(record: Record) -> bool:

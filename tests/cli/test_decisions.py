@@ -9,6 +9,7 @@ import pytest
 from command_line import CommandLine
 
 from numatwin.cli.decisions import decision_lines, decisions
+from numatwin.reports.report import report_html
 from numatwin.sim.run.record import Record, load_record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
@@ -155,6 +156,49 @@ def test_facts_and_replications_together(record: Record) -> None:
     assert (0.6 < low < 0.7, 0.9 < high < 1.0) == (True, True)
     (line,) = decision_lines([row], ["A", "B"])
     assert "given replications (95%) and the ranges of uncertain facts: A is faster" in line
+
+
+@pytest.mark.parametrize("prediction", [0, 1])
+def test_a_prediction_and_a_measurement_are_no_rivals(record: Record, prediction: int) -> None:
+    """Either way round: by what part the prediction is of what was measured."""
+    predicted = with_corners(record, 100, 90, 120)
+    measured = replace(
+        replicated(record, 398, 400, 402), plane="native", fact_range={}, scenario=record.scenario
+    )
+    pair = [measured, measured]
+    pair[prediction] = predicted
+    (row,) = decisions(pair)
+    assert row["prediction"] == prediction
+    (line,) = decision_lines([row], "AB")
+    start, _, rest = line.partition(" [×0.2")
+    letters = "AB"[prediction], "AB"[1 - prediction]
+    assert start == f"lookup: the prediction ({letters[0]}) is ×0.25"
+    assert rest.partition("] ")[2] == (
+        f"of what was measured ({letters[1]}), given replications (95%) and the ranges of "
+        "uncertain facts."
+    )
+    (row,) = decisions([replace(record, fact_range={}), replace(measured, machine=record.machine)])
+    assert "uncertain facts" not in decision_lines([row], "AB")[0]
+    assert decisions([record, replace(measured, scenario="another")]) == []
+
+
+def test_the_noise_of_the_host_is_told_of_a_prediction(
+    record: Record, numatwin: CommandLine
+) -> None:
+    noisy = "noisy host: the quartiles of 2 of 10 figures lie more than 20% of the median apart"
+    machine = {"name": "mine", "warnings": [noisy, "something else", "noisy host: others used it"]}
+    predicted = replace(record, settings={**record.settings, "machine": machine})
+    predicted.save(Path("a"))
+    replace(predicted, plane="native").save(Path("b"))
+    predicted.save(Path("c"))
+    out = numatwin("compare", "a", "b").out
+    assert f"Note: the prediction's facts were measured on a {noisy}; others used it\n" in out
+    assert "something else" not in out
+    assert noisy not in numatwin("compare", "a", "c").out
+    page = report_html([predicted, replace(predicted, plane="native", throughput={"lookup": 9e9})])
+    assert (
+        f"The facts that it is predicted from were measured on a {noisy}; others used it." in page
+    )
 
 
 def test_one_replication_says_nothing_of_chance(record: Record) -> None:
