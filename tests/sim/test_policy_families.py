@@ -145,6 +145,7 @@ def test_users_classes_by_family(toy: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
+        ("nosuch", "--policy nosuch: a system of kind toy has no policy 'nosuch': expected "),
         (
             "once",
             "--policy once: a system of kind toy has policies of several kinds: expected "
