@@ -31,7 +31,7 @@ def print_assumptions(record: Record, to: Console) -> None:
     )
     decisive = sum(row.effect >= NOTHING for row in rows)
     what = "the predicted throughput of the first moments"
-    changing = f"{decisive or 'none'} of them change{'s' * (decisive == 1)} {what}"
+    changing = f"{decisive or 'none'} of them change{'s' * (decisive < 2)} {what}"
     if len(rows) == 1:
         changing = f"it {'changes' if decisive else 'does not change'} {what}"
     to.print(f"\n{count(len(rows), 'assumption')}; {changing}.", soft_wrap=True)
