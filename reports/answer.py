@@ -54,25 +54,27 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
     worst = min(able, key=lambda run: run.record.throughput[operation])
     high, low = best.record.throughput[operation], worst.record.throughput[operation]
     sentences = []
-    if best is not worst and differs_by_chance(worst.record, best.record, operation):
+    by_chance = best is not worst and differs_by_chance(worst.record, best.record, operation)
+    if len(able) == 2 and (best.record.plane == NATIVE) != (worst.record.plane == NATIVE):
+        # A prediction, and what it is of: no rivals.
+        real, predicted = (best, worst) if best.record.plane == NATIVE else (worst, best)
+        predicted_rate, real_rate = (run.record.throughput[operation] for run in (predicted, real))
+        text = "{} predicts <strong>{}</strong> on average, and the real engine does "
+        text += "<strong>{}</strong>, {} times as many{}."
+        rates = rate(predicted_rate, operation), rate(real_rate, operation)
+        times = plain(real_rate / predicted_rate) if predicted_rate else "∞"
+        chance = ", which does not exceed chance" if by_chance else ""
+        sentences.append(Markup(text).format(predicted.label, *rates, times, chance))
+        if noise := noise_of([predicted.record]):
+            text = "The facts that it is predicted from were measured on a {}."
+            sentences.append(Markup(text).format(noise))
+    elif by_chance:
         text = "No difference between the {} exceeds chance: {} at least, {} at most."
         rates = rate(low, operation), rate(high, operation)
         sentences.append(Markup(text).format(count(len(able), "run"), *rates))
     elif high < 1.005 * low:
         text = "{} do about the same: {} on average."
         sentences.append(Markup(text).format(all_of(len(able), "run"), rate(high, operation)))
-    elif len(able) == 2 and (best.record.plane == NATIVE) != (worst.record.plane == NATIVE):
-        # A prediction, and what it is of: no rivals.
-        real, predicted = (best, worst) if best.record.plane == NATIVE else (worst, best)
-        predicted_rate, real_rate = (run.record.throughput[operation] for run in (predicted, real))
-        text = "{} predicts <strong>{}</strong> on average, and the real engine does "
-        text += "<strong>{}</strong>, {} times as many."
-        rates = rate(predicted_rate, operation), rate(real_rate, operation)
-        times = plain(real_rate / predicted_rate) if predicted_rate else "∞"
-        sentences.append(Markup(text).format(predicted.label, *rates, times))
-        if noise := noise_of([predicted.record]):
-            text = "The facts that it is predicted from were measured on a {}."
-            sentences.append(Markup(text).format(noise))
     else:
         text = "Of {}, <strong>{}</strong> does most: <strong>{}</strong> on average"
         sentences.append(
@@ -256,7 +258,9 @@ def _drops(found: Mapping[str, Sequence[Recovery]], balanced: Sequence[str]) -> 
     if unsettled:
         sentences.append(Markup(_unsettled(unsettled, max(map(len, found.values())))))
     elif never:
+        once = all(len(ones) == 1 for ones in found.values())
         text = "Never back to the best level before the next change: {}."
+        text = "Not back at the best level by the end: {}." if once else text
         sentences.append(Markup(text).format(listing(never)))
     return sentences
 

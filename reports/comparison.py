@@ -237,8 +237,10 @@ def _not_back(found: Sequence[Recovery]) -> str | None:
     """Why there is no time of recovery; None where there is one, or nothing changes."""
     if found and not found[-1].settled:
         return NOT_BY_THE_END
-    missed = any(one.recovery_s is None for one in found)
-    return "not recovered before the next change" if missed else None
+    missed = [one.recovery_s is None for one in found]
+    if any(missed[:-1]):
+        return "not recovered before the next change"
+    return "not recovered by the end" if any(missed) else None
 
 
 def _mean(values: list[float | None]) -> float | None:

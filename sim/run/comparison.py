@@ -38,8 +38,8 @@ def predicts(first: Record, other: Record) -> bool:
 def noise_of(records: Sequence[Record]) -> str:
     """``noisy host: …; …``: what was said of it as the facts of their machines were measured."""
     machines = [record.settings.get("machine") for record in records]
-    told = [one.get("warnings") or () for one in machines if isinstance(one, Mapping)]
-    found = {text.removeprefix(NOISY): None for texts in told for text in texts}
+    texts_of = [one.get("warnings") or () for one in machines if isinstance(one, Mapping)]
+    found = {text.removeprefix(NOISY): None for texts in texts_of for text in texts}
     noise = [text for text in found if text.startswith(": ")]
     return NOISY + "; ".join(noise).replace("; : ", "; ") if noise else ""
 

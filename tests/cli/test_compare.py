@@ -209,7 +209,7 @@ def test_drop_and_recovery_are_to_the_best_level(numatwin: CommandLine) -> None:
     found = rows(numatwin, first, shifting("b", 10, 10, 4, 4, 4, 4))
     assert found["recovery.lookup.depth"]["values"] == pytest.approx([0.8, 0.6])
     assert found["recovery.lookup.time_s"]["values"] == [2.0, None]
-    notes = [None, "not recovered before the next change"]
+    notes = [None, "not recovered by the end"]
     assert found["recovery.lookup.time_s"]["notes"] == notes
     assert found["recovery.lookup.depth"]["level"] == "best"
     lines = numatwin("compare", "a", "b").out.splitlines()

@@ -160,6 +160,12 @@ def test_runs_that_have_not_recovered_by_the_end() -> None:
     assert "settle" not in text.partition("Level: ")[0]
     moved = [event for event in runs[0].control_events if event.time_s <= 10.0]
     once = dataclasses.replace(runs[0], control_events=tuple(moved))
+    steady = dataclasses.replace(
+        once, policy="ma-8", series={**once.series, "throughput/lookup": 9e9 + 0 * rising}
+    )
+    text = visible(report_html([once, steady]))
+    assert "Not back at the best level by the end: one-shot." in text
+    assert text.count("not by the end") == 1
     text = visible(report_html([once]))
     assert "below the rate they then end at. Not recovered by the end, as " in text
 
