@@ -118,7 +118,9 @@ def print_whole(to: Console, made: Table) -> None:
 
 
 def print_facts(to: Console, facts: Iterable[tuple[str, str | None]]) -> None:
-    """Names and values in two columns; a None value leaves its row out."""
+    """Names and values in two columns; a None value leaves its row out. Off a terminal each is one
+    line.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -128,7 +130,7 @@ def print_facts(to: Console, facts: Iterable[tuple[str, str | None]]) -> None:
     for name, value in facts:
         if value is not None:
             made.add_row(Text(name), Text(value))
-    to.print(made)
+    print_whole(to, made)
 
 
 def number(value: float | None, unit: str = "") -> str:
