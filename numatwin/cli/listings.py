@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .files import check_ending
+from .files import as_start, check_ending
 from .options import Json, bundled_scenarios, bundled_workloads
 from .output import console, print_json, print_whole, table
 
@@ -40,13 +40,7 @@ def show_scenario(
     from ..sim.run.scenario import CATALOGUE, load_scenario
 
     load_scenario(scenario)
-    print(_as_start(CATALOGUE.path(scenario)), end="")
-
-
-def _as_start(file: Path) -> str:
-    """The file without the comment that tells editors where its schema is: elsewhere it is not."""
-    text = file.read_text("utf-8")
-    return text.partition("\n")[2] if text.startswith("# yaml-language-server:") else text
+    print(as_start(CATALOGUE.path(scenario)), end="")
 
 
 def list_workloads(json: Json = False) -> None:
@@ -74,7 +68,7 @@ def show_workload(
     from ..workloads.catalogue import CATALOGUE
 
     load_workload(workload)
-    print(_as_start(CATALOGUE.path(workload)), end="")
+    print(as_start(CATALOGUE.path(workload)), end="")
 
 
 def list_policies(json: Json = False) -> None:
