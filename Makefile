@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check -q
+PIP := tools/alive packages $(PY) -m pip --disable-pip-version-check -q
 NUMATWIN := $(VENV)/bin/numatwin
 PACKAGES := $(VENV)/.packages
 # Where warnings are errors (.ci/run), what was compiled with warnings does not count; a folder that was
@@ -53,6 +53,7 @@ $(PACKAGES): setup.cfg pyproject.toml
 	@$(COMPILE) & compiled=$$!; \
 	PYTHONWARNINGS='ignore:Editable installation' \
 	    $(PIP) install --no-build-isolation -e '.[test,lint]'; installed=$$?; \
+	echo "setup: packages are there; the compiled modules follow"; \
 	wait $$compiled && exit $$installed
 	@touch $(KERNEL) $@
 
@@ -95,7 +96,6 @@ run-here:
 	    { echo "The native engine is not built (no libnuma): nothing was run on this host."; exit 0; }; \
 	echo; echo "Lookups on this host: measured facts, a prediction from them, and the real engine."; \
 	mkdir -p $(HERE) && $(NUMATWIN) machine measure --quick --out $(HERE)/machine.yaml >$(HERE)/measured.txt && \
-	sed -n '/^warning: noisy/p' $(HERE)/measured.txt && \
 	for plane in flow native; do \
 	    $(NUMATWIN) run host-lookup --machine $(HERE)/machine.yaml --on $$plane \
 	        --out $(HERE)/$$plane >/dev/null || exit; \

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from ..sim.control import NO_POLICY
 from ..sim.planes.outcome import ResourceUse, Why
+from ..sim.run.comparison import noise_of
 from ..sim.run.limit import limit_in_words, limits
 from ..sim.run.plane_names import NATIVE
 from ..sim.run.record import Record
@@ -53,22 +54,27 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
     worst = min(able, key=lambda run: run.record.throughput[operation])
     high, low = best.record.throughput[operation], worst.record.throughput[operation]
     sentences = []
-    if best is not worst and differs_by_chance(worst.record, best.record, operation):
+    by_chance = best is not worst and differs_by_chance(worst.record, best.record, operation)
+    if len(able) == 2 and (best.record.plane == NATIVE) != (worst.record.plane == NATIVE):
+        # A prediction, and what it is of: no rivals.
+        real, predicted = (best, worst) if best.record.plane == NATIVE else (worst, best)
+        predicted_rate, real_rate = (run.record.throughput[operation] for run in (predicted, real))
+        text = "{} predicts <strong>{}</strong> on average, and the real engine does "
+        text += "<strong>{}</strong>, {} times as many{}."
+        rates = rate(predicted_rate, operation), rate(real_rate, operation)
+        times = plain(real_rate / predicted_rate) if predicted_rate else "∞"
+        chance = ", which does not exceed chance" if by_chance else ""
+        sentences.append(Markup(text).format(predicted.label, *rates, times, chance))
+        if noise := noise_of([predicted.record]):
+            text = "The facts that it is predicted from were measured on a {}."
+            sentences.append(Markup(text).format(noise))
+    elif by_chance:
         text = "No difference between the {} exceeds chance: {} at least, {} at most."
         rates = rate(low, operation), rate(high, operation)
         sentences.append(Markup(text).format(count(len(able), "run"), *rates))
     elif high < 1.005 * low:
         text = "{} do about the same: {} on average."
         sentences.append(Markup(text).format(all_of(len(able), "run"), rate(high, operation)))
-    elif len(able) == 2 and (best.record.plane == NATIVE) != (worst.record.plane == NATIVE):
-        # A prediction, and what it is of: no rivals.
-        real, predicted = (best, worst) if best.record.plane == NATIVE else (worst, best)
-        predicted_rate, real_rate = (run.record.throughput[operation] for run in (predicted, real))
-        text = "{} predicts <strong>{}</strong> on average, and the real engine does "
-        text += "<strong>{}</strong>, {} times as many."
-        rates = rate(predicted_rate, operation), rate(real_rate, operation)
-        times = plain(real_rate / predicted_rate) if predicted_rate else "∞"
-        sentences.append(Markup(text).format(predicted.label, *rates, times))
     else:
         text = "Of {}, <strong>{}</strong> does most: <strong>{}</strong> on average"
         sentences.append(
@@ -176,22 +182,35 @@ def _changes(operation: str, found: Sequence[Recovery]) -> Markup:
     if not found:
         return Markup("")
     depth = max((one.depth or 0.0) for one in found)
+    unsettled = sum(not one.settled for one in found)
     text = Markup("The workload changes {}: ").format(
         "once" if len(found) == 1 else f"{len(found)} times"
     )
-    if depth < 0.005:
+    if depth < 0.005 and not unsettled:
         return text + Markup("{} never fall below the rate they then settle at.").format(
             plural(operation)
         )
     known = [one.recovery_s for one in found if one.recovery_s is not None]
-    text += Markup("{} fall by up to {} below the rate they then settle at").format(
-        plural(operation), percent(depth)
+    text += Markup("{} fall by up to {} below the rate they then {} at").format(
+        plural(operation), percent(depth), "end" if unsettled else "settle"
     )
-    if not known:
-        return text + ", and are not within 5% of it again before the next change."
-    text += Markup(", and are within 5% of it after {} at most").format(seconds(max(known)))
-    missed = len(found) - len(known)
-    return text + (f"; after {missed} of the changes they are not." if missed else ".")
+    missed = len(found) - len(known) - unsettled
+    if known:
+        text += Markup(", and are within 5% of it after {} at most").format(seconds(max(known)))
+        text += f"; after {missed} of the changes they are not" if missed else ""
+    elif missed:
+        text += ", and are not within 5% of it again before the next change"
+    return text + "." + (f" {_unsettled(unsettled, len(found))}" if unsettled else "")
+
+
+def _unsettled(changes: int, of: int) -> str:
+    """That so many of the changes are not recovered from when the time looked at ends."""
+    if of == 1:
+        return "Not recovered by the end, as throughput still changes then."
+    return (
+        f"Not recovered after {changes} of the {of} changes, as throughput still changes when the "
+        "next one comes or the run ends."
+    )
 
 
 def _balances(record: Record) -> bool:
@@ -235,8 +254,13 @@ def _drops(found: Mapping[str, Sequence[Recovery]], balanced: Sequence[str]) -> 
         soonest = [name for name, mean_s in whole.items() if seconds(mean_s) == time]
         text = "Soonest back: <strong>{}</strong>, after {} on average."
         sentences.append(Markup(text).format(listing(soonest), time))
-    if never:
+    unsettled = max(sum(not one.settled for one in ones) for ones in found.values())
+    if unsettled:
+        sentences.append(Markup(_unsettled(unsettled, max(map(len, found.values())))))
+    elif never:
+        once = all(len(ones) == 1 for ones in found.values())
         text = "Never back to the best level before the next change: {}."
+        text = "Not back at the best level by the end: {}." if once else text
         sentences.append(Markup(text).format(listing(never)))
     return sentences
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .words import plain, seconds
+
 NOTHING = 5e-4  # a smaller change is none
 
 
@@ -60,6 +62,8 @@ def _change(end: Mapping[str, Any] | None, what: str) -> float | None:
 def _with_unit(value: Any, unit: str) -> str:
     if not isinstance(value, (int, float)):
         return str(value)
+    if unit == "ns":
+        return seconds(value * 1e-9, 4)
     if unit in ("Hz", "B/s") and value >= 1e6:
         return f"{value / 1e9:.4g} G{unit}"
-    return f"{value:.4g} {unit}".strip()
+    return f"{plain(value, 4)} {unit}".strip()

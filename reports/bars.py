@@ -131,10 +131,14 @@ def recovery_times(runs: Sequence[Run], found: Found) -> Figure | None:
                 "pattern": {"shape": ["/" if missed else "" for missed in never]},
             },
             customdata=[
-                f"not back before the next change, {seconds(last_s)} later"
-                if missed
-                else f"back after {seconds(last_s)}"
-                for last_s, missed in zip(lasts_s, never, strict=True)
+                f"back after {seconds(last_s)}"
+                if not missed
+                else f"not back before the next change, {seconds(last_s)} later"
+                if one.settled and one is not ones[-1]
+                else f"not back by the end, {seconds(last_s)} later"
+                if one.settled
+                else f"not recovered by the end, {seconds(last_s)} later: still changing"
+                for one, last_s, missed in zip(ones, lasts_s, never, strict=True)
             ],
             hovertemplate="%{customdata}<extra>%{fullData.name}</extra>",
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..sim.run.record import Record
+    from ..sim.run.recovery import Recovery
 
 Path_ = tuple[str, ...]
 
@@ -51,7 +52,7 @@ class Comparison:
         """For each figure: ``metric``, ``unit``, which is ``better`` (``more``, ``less``, or None:
         it depends), and in the order of the records ``values``, ``ratios``, ``intervals`` and
         ``differences`` (see ``sim.run.comparison``); None where one is unknown. Times of recovery
-        name the ``level`` that they are held against.
+        name the ``level`` that they are held against, and have ``notes`` where they are unknown.
         """
         loaded = [_with_power(record) for record in self.records]
         return [_row(metric, loaded) for metric in _metrics(loaded)] + _recovery_rows(loaded)
@@ -87,6 +88,7 @@ class Comparison:
         return f"<table><caption>{DIRECTIONS}</caption><tr><th></th>{heads}</tr>{body}</table>"
 
 
+NOT_BY_THE_END = "not recovered by the end: the level that it is held against still changes then"
 DIRECTIONS = "↑ more is better, ↓ less is better"
 
 
@@ -209,8 +211,8 @@ def _ratio(value: float | None, first: float | None) -> float | None:
 def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
     """Where the workload changes: how far throughput drops at worst, when it is back on average.
 
-    A time is unknown where throughput is not back after one of the changes. ``level``: what it is
-    held against, a key of ``_LEVELS``.
+    A time is unknown where throughput is not back after one of the changes; ``notes`` says so of
+    each record. ``level``: what it is held against, a key of ``_LEVELS``.
     """
     from ..sim.run.recovery import recoveries_together, share_levels
 
@@ -227,7 +229,18 @@ def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
             for name, unit, values in (("depth", "1", depths), ("time_s", "s", times)):
                 metric = Metric(("recovery", operation, name), unit)
                 rows.append(_row_of(metric, values, nothing, nothing) | level)
+            rows[-1]["notes"] = [_not_back(found) for found in together]
     return rows
+
+
+def _not_back(found: Sequence[Recovery]) -> str | None:
+    """Why there is no time of recovery; None where there is one, or nothing changes."""
+    if found and not found[-1].settled:
+        return NOT_BY_THE_END
+    missed = [one.recovery_s is None for one in found]
+    if any(missed[:-1]):
+        return "not recovered before the next change"
+    return "not recovered by the end" if any(missed) else None
 
 
 def _mean(values: list[float | None]) -> float | None:

@@ -36,7 +36,7 @@ def machine_in_use(record: Record) -> tuple[Figure, str] | None:
     looks idle.
     """
     if record.traffic:
-        return _picture(record, *traffic_load(record), TRAFFIC_CAPTION)
+        return _picture(record, *traffic_load(record), TRAFFIC_CAPTION, relative=True)
     links, nodes = use_of_parts(record.resources)
     parts = {use.kind for use in record.resources} - {"cores"}
     if record.resources and not (links or parts & set(NODE_KINDS)):
@@ -92,9 +92,17 @@ def _picture(
     links: dict[tuple[int | str, int | str], float],
     nodes: dict[int | str, float],
     caption: str,
+    relative: bool = False,
 ) -> tuple[Figure, str] | None:
+    known = bool(links) or not nodes  # else the colours would seem to tell of links, too
     try:
-        figure = machine_figure(record.machine, link_use=links, node_use=nodes, title="")
+        figure = machine_figure(
+            record.machine,
+            link_use=links if known else None,
+            node_use=nodes,
+            title="",
+            relative=relative,
+        )
     except InputError:  # a record of a machine without nodes or links: the rest still tells
         return None
     return _with_legend_below(figure), caption

@@ -137,6 +137,8 @@ class ComparisonRow:
     recovery_mean_s: float | None
     """The mean over the changes that it recovers from."""
     recovered: int
+    settled: bool
+    """Whether the levels that it is held against no longer change."""
     moved_bytes: float | None
     limits: list[str]
 
@@ -292,6 +294,7 @@ def _rows(
             deepest=max(depths, default=None),
             recovery_mean_s=sum(times) / len(times) if times else None,
             recovered=len(times),
+            settled=all(one.settled for one in ones),
             moved_bytes=moved_bytes(run.record),
             limits=list(dict.fromkeys(why.resource for why in run.record.why.values())),
         )

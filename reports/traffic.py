@@ -15,8 +15,8 @@ from .charts import USE_SCALE, Floats, polished
 from .words import count, percent, seconds, si
 
 TRAFFIC_CAPTION = (
-    "Links by the time that their bytes would take at least, relative to the busiest; nodes by the "
-    "bytes that their memory read and wrote."
+    "Links by the time that their bytes would take at least, nodes by the bytes that their memory "
+    "read and wrote; each relative to the busiest of its kind."
 )
 WRITTEN_IN_CELLS_MAX = 8  # nodes; of more, the colours tell
 CELL_PX, MATRIX_PX_MIN, MATRIX_PX_MAX = 46, 300, 620
@@ -96,7 +96,7 @@ def traffic_tiles(record: Record) -> list[tuple[str, str, str]]:
                 f"{percent(share)} of accesses",
             ),
             ("to other nodes' memory", percent(remote, 1), _of_user(traffic, "of these misses")),
-            ("handed over by caches", si(_sum(record, "transfers"), " lines"), "modified lines"),
+            ("handed over by caches", si(_sum(record, "transfers"), "lines"), "modified"),
         ]
     else:
         tiles.append(

@@ -18,6 +18,7 @@ NodeUse = Mapping[VertexId, float]
 
 PICTURE_PX = (1_000.0, 800.0)  # what the drawing itself fills at most
 UNIT_PX_MAX = 96.0
+RELATIVE = "traffic, relative to the most"
 MARGIN = 0.85  # around the outermost vertices
 NODE_HALF, HUB_RADIUS = 0.4, 0.36
 
@@ -32,6 +33,7 @@ def compose(
     link_use: LinkUse | None = None,
     node_use: NodeUse | None = None,
     title: str | None = None,
+    relative: bool = False,
 ) -> Scene:
     """The scene of ``picture``; see ``draw_machine`` for the arguments."""
     layout = lay_out(picture)
@@ -45,7 +47,8 @@ def compose(
         low=(float(low[0]), float(low[1])),
         high=(float(high[0]), float(high[1])),
         unit_px=float(min(PICTURE_PX[0] / width, PICTURE_PX[1] / height, UNIT_PX_MAX)),
-        scale=f"use of {' and '.join(used)}" if used else None,
+        scale=(RELATIVE if relative else f"use of {' and '.join(used)}") if used else None,
+        measure="of the most" if relative else "in use",
     )
     drawn = links_to_draw(picture, link_use)
     _add_frames(scene, layout, names_above=not picture.links)
@@ -131,7 +134,12 @@ def _add_vertices(
         area.paths.append(centre + outline)
         _label_vertex(scene, vertex, centre, fill, is_node=k < picture.node_count)
         scene.spots.append(
-            Spot(float(centre[0]), float(centre[1]), NODE_HALF, _vertex_facts(vertex, use))
+            Spot(
+                float(centre[0]),
+                float(centre[1]),
+                NODE_HALF,
+                _vertex_facts(vertex, use, scene.measure),
+            )
         )
     scene.areas = list(areas.values())
     scene.keys.append(Key("node", "box", NODE_FILL))
@@ -158,7 +166,7 @@ def _label_vertex(
         scene.labels.append(Label(x, y, text, size, colour, bold=is_node))
 
 
-def _vertex_facts(vertex: Vertex, use: float | None) -> tuple[str, ...]:
+def _vertex_facts(vertex: Vertex, use: float | None, measure: str) -> tuple[str, ...]:
     is_node = vertex.kind == "node"
     facts = [f"node {vertex.id}" if is_node else f"{vertex.kind} {vertex.id}"]
     if vertex.group is not None:
@@ -167,7 +175,7 @@ def _vertex_facts(vertex: Vertex, use: float | None) -> tuple[str, ...]:
         facts.append("CPUs unknown" if vertex.cpus is None else _count(vertex.cpus, "CPU"))
         facts.append(f"{_size(vertex.memory_bytes) or 'unknown'} of memory")
     if use is not None:
-        facts.append(f"in use: {use:.1%}")
+        facts.append(f"{measure}: {use:.1%}")
     return tuple(facts)
 
 

@@ -7,7 +7,7 @@ with the better would: as far as it can be off because its facts are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
 from ..inputs.quantities import parse_quantity
@@ -94,19 +94,25 @@ def doubtful_corners(description: MachineDescription) -> dict[str, MachineDescri
     return {name: MachineDescription.model_validate(made) for name, made in found.items()}
 
 
-def ranged_doubts(description: MachineDescription) -> int:
-    """How many uncertain facts have a range that ``doubtful_corners`` goes through."""
+def ranged_doubts(
+    description: MachineDescription, reads: Callable[[str], bool] = lambda path: True
+) -> int:
+    """How many uncertain facts have a range that ``doubtful_corners`` goes through; of those at
+    the paths that ``reads`` tells.
+    """
 
-    def count(part: Any) -> int:
+    def count(part: Any, path: str) -> int:
         if isinstance(part, Mapping):
             chosen = "protocol" in part or isinstance(part.get("range"), list)
             if part.get("doubtful") is True and chosen:
-                return 1
-            return sum(count(inner) for inner in part.values())
-        return sum(count(inner) for inner in part) if isinstance(part, list) else 0
+                return reads(path)
+            return sum(count(inner, f"{path}.{name}") for name, inner in part.items())
+        if not isinstance(part, list):
+            return 0
+        return sum(count(inner, f"{path}.{k}") for k, inner in enumerate(part))
 
     whole = description.model_dump(mode="json", include={*OF_NODES, *OF_WAYS})
-    return count(whole)
+    return sum(count(part, name) for name, part in whole.items())
 
 
 def _at(part: Any, end: End, doubtful_only: bool = False) -> Any:

@@ -50,9 +50,12 @@ def machine_figure(
     link_use: LinkUse | None = None,
     node_use: NodeUse | None = None,
     title: str | None = None,
+    relative: bool = False,
 ) -> Figure:
-    """The picture as plain data; see ``draw_machine``."""
-    return _figure(_scene(machine, link_use, node_use, title))
+    """The picture as plain data; see ``draw_machine``. ``relative``: what is given as use is
+    traffic, as a share of the most that a link or a node has.
+    """
+    return _figure(_scene(machine, link_use, node_use, title, relative))
 
 
 def machine_svg(
@@ -102,9 +105,10 @@ def _scene(
     link_use: LinkUse | None,
     node_use: NodeUse | None,
     title: str | None,
+    relative: bool = False,
 ) -> Scene:
     picture = read_picture(picture_data(machine) if isinstance(machine, Machine) else machine)
-    return compose(picture, link_use=link_use, node_use=node_use, title=title)
+    return compose(picture, link_use=link_use, node_use=node_use, title=title, relative=relative)
 
 
 def _page(scene: Scene) -> str:

@@ -90,7 +90,7 @@ def add_links(
         ):
             add(half, OTHER_COLOUR if amount is None else use_colour(amount), look)
             use_text = f"{direction}: " + (
-                "use unknown" if amount is None else f"{amount:.1%} in use"
+                "use unknown" if amount is None else f"{amount:.1%} {scene.measure}"
             )
             middle_point = half[middle // 2] if bend else half.mean(axis=0)
             scene.spots.append(_spot(middle_point, (*facts, use_text)))

@@ -89,6 +89,8 @@ class Scene:
     keys: list[Key] = field(default_factory=list)
     scale: str | None = None
     """What the colours of use mean, None where nothing is coloured by use."""
+    measure: str = "in use"
+    """What a share of a link or a node is, in words."""
 
 
 def use_colour(use: float) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..inputs import Document, InputError
 
+PARTS = ("machine", "workload")
 File = Annotated[
     str,
     typer.Argument(metavar="FILE", help="The file (.yaml), or a bundled name.", show_default=False),
@@ -99,7 +100,7 @@ def scenario_errors(file: str) -> list[InputError]:
     own, repaired = every_error(document, read_alone)
     found += own
     parts: list[InputError] = []
-    for part in ("machine", "workload"):
+    for part in PARTS:
         if document.part((part,)) is None:
             continue
         try:
@@ -112,7 +113,7 @@ def scenario_errors(file: str) -> list[InputError]:
         read = _read_machine if part == "machine" else _reads_workload(folder)
         named = isinstance(document.part((part,)), str)
         parts += _errors(Path(held.file), read) if named else every_error(held, read)[0]
-    if not parts:
+    if not parts and all(document.part((part,)) is not None for part in PARTS):
         replaced = {one.place for one in found}
         joint = every_error(repaired, scenario_of_document)[0]
         found += [one for one in joint if one.place not in replaced]

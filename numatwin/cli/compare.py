@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .compared_settings import different_settings, print_settings
-from .decisions import beaten, beaten_lines, decision_lines, decisions
+from .decisions import beaten, decision_lines, decisions, ratio_texts
 from .files import Records, record_folders
 from .options import Json
 from .output import console, latency, number, percent, print_json, table
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PATH_MAX = 36  # characters that fit beside the other columns of a terminal
 ROUNDING = 1e-12  # relative; what differs by less is equal
+SAME = 0.01  # relative; an interval around 0 within it is no difference, as 'regress' has it
 
 # How a figure of each unit is put before people.
 _WRITTEN: dict[str, Callable[[float | None], str]] = {
@@ -50,6 +51,7 @@ def compare(
 ) -> None:
     """Compare records; ratios are to the first one."""
     from ..reports.comparison import DIRECTIONS, compare_records
+    from ..sim.run.comparison import noise_of
     from ..sim.run.record import load_record
 
     paths = list(record_folders(records))
@@ -84,18 +86,45 @@ def compare(
     if len({one.scenario for one in loaded}) == 1:
         print_settings(different_settings(loaded), columns, to)
     to.print()
-    known = [row for row in rows if any(value is not None for value in row["values"])]
+    known = [row for row in rows if _tells(row)]
     to.print(table(("", *columns), (_cells(row) for row in known)))
     if any(row["better"] for row in known):
         to.print(f"\n{DIRECTIONS}", soft_wrap=True)
     for level in dict.fromkeys(row["level"] for row in known if "level" in row):
         to.print(f"\n{_LEVELS[level]}", soft_wrap=True)
-    for line in decision_lines(decisions(loaded), columns):
+    for note in _not_recovered(known, columns):
+        to.print(f"\n{note}", soft_wrap=True)
+    decided = decisions(loaded)
+    for line in decision_lines(decided, columns, beaten(loaded)):
         to.print(f"\n{line}", soft_wrap=True)
-    for line in beaten_lines(beaten(loaded), columns):
-        to.print(f"\n{line}", soft_wrap=True)
+    predictions = [loaded[one["prediction"]] for one in decided if one["prediction"] is not None]
+    if noise := noise_of(predictions):
+        to.print(f"\nNote: the prediction's facts were measured on a {noise}", soft_wrap=True)
     for note in _notes(loaded, columns, known):
         to.print(f"\n{note}", soft_wrap=True)
+
+
+def _tells(row: Mapping[str, Any]) -> bool:
+    """Whether a row is worth a line: use that is nowhere above 0% is not."""
+    if row["metric"].startswith("utilisation."):
+        return any(value is not None and percent(value) != percent(0.0) for value in row["values"])
+    return any(value is not None for value in [*row["values"], *row.get("notes", ())])
+
+
+def _not_recovered(rows: list[dict[str, Any]], letters: list[str]) -> list[str]:
+    """Which records end before it is known what they recover to."""
+    from ..reports.comparison import NOT_BY_THE_END
+
+    found = []
+    for row in rows:
+        of = [
+            letter
+            for letter, note in zip(letters, row.get("notes", ()), strict=False)
+            if note == NOT_BY_THE_END
+        ]
+        if of:
+            found.append(f"{', '.join(of)}: {row['metric'].split('.')[1]}: {NOT_BY_THE_END}.")
+    return found
 
 
 def _notes(records: list[Record], letters: list[str], rows: list[dict[str, Any]]) -> list[str]:
@@ -175,22 +204,24 @@ def _identity(path: Path, record: Record) -> dict[str, Any]:
 
 
 def _differences(found: Mapping[str, Any], first: float | None) -> str:
-    """``×1.02 [1.01, 1.03]``; ``no difference within ±1.6%`` where the interval holds 0; ``no
-    difference`` where both do the same.
+    """``×1.02 [1.01, 1.03]``; where the interval holds 0 ``cannot tell: ±25%``, or, if it is
+    within ±1%, ``no difference within ±0.6%``; ``no difference`` where both do the same.
     """
+    from ..reports.words import plain
+
     low, high = found["interval"]
     most, size = max(abs(low), abs(high)), abs(first or 0.0)
     if most <= ROUNDING * size:
         return "no difference"
     if low <= 0 <= high:
-        return f"no difference within ±{100 * most / size:.2g}%" if size else "no difference seen"
+        if not size:
+            return "cannot tell"
+        said = "no difference within" if most <= SAME * size else "cannot tell:"
+        return f"{said} ±{plain(100 * most / size, 2)}%"
     if found["ratio_interval"] is None or not first:
         return ""
-    # As many digits as it takes to distinguish the bounds.
-    values = [1 + found["value"] / first, *found["ratio_interval"]]
-    written = [[f"{value:.{digits}g}" for value in values] for digits in range(3, 7)]
-    ratio, *bounds = next((texts for texts in written if texts[1] != texts[2]), written[0])
-    return f"×{ratio} [{', '.join(bounds)}]"
+    ratio, *bounds = ratio_texts(1 + found["value"] / first, *found["ratio_interval"])
+    return f"{ratio} [{', '.join(bounds).replace('×', '')}]"
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -198,8 +229,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
     written = _WRITTEN[row["unit"]]
     cells = [re.sub(r"_(Bps|ns|s|J|W)\b", "", row["metric"]).replace(".", " ") + arrow(row)]
+    notes = row.get("notes") or [None] * len(row["values"])
     for k, value in enumerate(row["values"]):
-        cell = written(value)
+        cell = "not recovered" if notes[k] else written(value)
         if row["intervals"][k] is not None:
             low, high = row["intervals"][k]
             cell += f"\n[{written(low)}, {written(high)}]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,8 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def _written(value: Any) -> str:
     text = MISSING if value is None else str(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
+        text = shlex.join(value)
     if time := TIME.fullmatch(text):
         text = latency(float(time[1]))
     return text if len(text) <= VALUE_MAX else text[: VALUE_MAX - 1] + "…"

@@ -136,6 +136,7 @@ def emulate(
     from ..inputs import check_folder
     from ..topologies import load_machine
     from ..topologies.emulator import GuestFailure, guest_machine, run_in_guest, run_shell
+    from ..topologies.emulator.counting import NotStarted
 
     count = count or predict or out is not None or detail is not None
     if predict and detail is Detail.accesses:
@@ -178,6 +179,10 @@ def emulate(
             done, record = run_and_count(guest, command, wanted, each, **options)
         else:
             done = run_in_guest(guest, command, **options)
+    except NotStarted as failure:  # which the guest's line said
+        if json:
+            print_json(as_json(guest, failure.run))
+        raise Ended(failure.status) from None
     except GuestFailure as failure:
         print(f"numatwin: error: {failure}", file=sys.stderr)
         raise Ended(failure.status) from None

@@ -1,4 +1,4 @@
-"""Paths of records to read, and of files to write."""
+"""Paths of records to read, of files to write, and files to begin with."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def record_folders(paths: Iterable[Path]) -> Iterator[Path]:
         if path.is_dir() and not (path / HEAD_FILE).exists():
             inner = sorted(head.parent for head in path.glob(f"*/{HEAD_FILE}"))
         yield from inner or [path]
+
+
+def as_start(file: Path) -> str:
+    """The file without the comment that tells editors where its schema is: elsewhere it is not."""
+    text = file.read_text("utf-8")
+    return text.partition("\n")[2] if text.startswith("# yaml-language-server:") else text
 
 
 def check_ending(out: Path, *endings: str, option: str = "--out") -> None:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .files import check_ending
+from .files import as_start, check_ending
 from .options import Json, bundled_scenarios, bundled_workloads
-from .output import console, print_json, table
+from .output import console, print_json, print_whole, table
 
 
 def list_scenarios(json: Json = False) -> None:
@@ -22,7 +22,7 @@ def list_scenarios(json: Json = False) -> None:
         keys = ("name", "title", "machine")
         print_json({"scenarios": [dict(zip(keys, row, strict=True)) for row in rows]})
         return
-    console().print(table(("scenario", "what", "machine"), rows, left=3))
+    print_whole(console(), table(("scenario", "what", "machine"), rows, left=3))
 
 
 def show_scenario(
@@ -40,13 +40,7 @@ def show_scenario(
     from ..sim.run.scenario import CATALOGUE, load_scenario
 
     load_scenario(scenario)
-    print(_as_start(CATALOGUE.path(scenario)), end="")
-
-
-def _as_start(file: Path) -> str:
-    """The file without the comment that tells editors where its schema is: elsewhere it is not."""
-    text = file.read_text("utf-8")
-    return text.partition("\n")[2] if text.startswith("# yaml-language-server:") else text
+    print(as_start(CATALOGUE.path(scenario)), end="")
 
 
 def list_workloads(json: Json = False) -> None:
@@ -74,7 +68,7 @@ def show_workload(
     from ..workloads.catalogue import CATALOGUE
 
     load_workload(workload)
-    print(_as_start(CATALOGUE.path(workload)), end="")
+    print(as_start(CATALOGUE.path(workload)), end="")
 
 
 def list_policies(json: Json = False) -> None:
@@ -92,7 +86,7 @@ def list_policies(json: Json = False) -> None:
         return
     columns = ("policy", "what", "family", "system")
     cells = ([row["name"], row["title"], row["family"], row["system"]] for row in rows)
-    console().print(table(columns, cells, left=4))
+    print_whole(console(), table(columns, cells, left=4))
 
 
 def draw_policy(
@@ -139,4 +133,4 @@ def _print_named(titles: dict[str, str], noun: str, json: bool) -> None:
     if json:
         print_json({f"{noun}s": [{"name": name, "title": title} for name, title in titles.items()]})
         return
-    console().print(table((noun, "what"), titles.items(), left=2))
+    print_whole(console(), table((noun, "what"), titles.items(), left=2))

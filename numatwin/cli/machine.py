@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .files import check_ending
+from .files import as_start, check_ending
 from .options import Json, bundled_machines
 from .output import binary_size, console, print_json, table
 
@@ -83,7 +83,7 @@ def show(
     elif yaml:
         from ..topologies.catalogue import CATALOGUE
 
-        print(CATALOGUE.path(machine).read_text("utf-8"), end="")
+        print(as_start(CATALOGUE.path(machine)), end="")
     else:
         from .machine_facts import print_machine
 

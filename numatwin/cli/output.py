@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from .long_work import Progress, forecast
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 WIDTH_WITHOUT_TERMINAL = 100
 WIDTH_MAX = 1_000
+_PADDING = re.compile(r" +$", re.MULTILINE)
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -26,12 +28,36 @@ def print_json(value: Any) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console; off a terminal its width is fixed, for scripts to read."""
+    """A rich console; off a terminal its width is fixed, and no line ends in blanks, for scripts to
+    read.
+    """
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else WIDTH_WITHOUT_TERMINAL
-    return Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
+    whole = stream.isatty()
+    made = Console(
+        file=stream if whole else cast("IO[str]", _WithoutPadding(stream)),
+        width=None if whole else WIDTH_WITHOUT_TERMINAL,
+        highlight=False,
+        emoji=False,
+        markup=False,
+    )
+    return made
+
+
+class _WithoutPadding:
+    """A stream that gets lines without the blanks by which tables fill their last column."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """What rich prints is whole lines."""
+        self._stream.write(_PADDING.sub("", text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 @contextmanager
@@ -57,11 +83,12 @@ def table(
     *,
     left: int = 1,
     long_names: bool = False,
+    whole: bool = False,
 ) -> Table:
     """A plain table; the first ``left`` columns are text, the others numbers.
 
     The first one names the rows: it is never cut where others can be wrapped; ``long_names``, such
-    as paths of fields, are broken first.
+    as paths of fields, are broken first, and alone where the others are to stay ``whole``.
     """
     from rich.table import Table
     from rich.text import Text
@@ -71,7 +98,7 @@ def table(
         made.add_column(
             Text(column),
             justify="left" if k < left else "right",
-            no_wrap=k == 0 and not long_names,
+            no_wrap=whole if k else not long_names,
             overflow="fold" if k or long_names else "ellipsis",  # a path is broken, not cut
         )
     for row in rows:
@@ -91,7 +118,9 @@ def print_whole(to: Console, made: Table) -> None:
 
 
 def print_facts(to: Console, facts: Iterable[tuple[str, str | None]]) -> None:
-    """Names and values in two columns; a None value leaves its row out."""
+    """Names and values in two columns; a None value leaves its row out. Off a terminal each is one
+    line.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -101,7 +130,7 @@ def print_facts(to: Console, facts: Iterable[tuple[str, str | None]]) -> None:
     for name, value in facts:
         if value is not None:
             made.add_row(Text(name), Text(value))
-    to.print(made)
+    print_whole(to, made)
 
 
 def number(value: float | None, unit: str = "") -> str:

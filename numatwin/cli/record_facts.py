@@ -71,7 +71,6 @@ def _print_head(record: Record, to: Console, doubtful: Sequence[str]) -> None:
             ("scenario", f"{record.scenario}: {record.title}" if record.title else record.scenario),
             ("machine", str(record.machine["name"])),
             ("uncertain", _doubtful(record, doubtful)),
-            ("uncertainty", _uncertainty(record)),
             ("policy", None if record.traffic else record.policy),
             ("operator", _operators(record)),
             (
@@ -109,49 +108,56 @@ def _operators(record: Record) -> str | None:
     return ", ".join(f"{name} {percent(share)}" for name, share in shares)
 
 
-def _uncertainty(record: Record) -> str | None:
-    """Between what throughput lies, given uncertain facts and replications; None if not asked."""
-    found = record.uncertainty
-    if not found:
-        return None
-    count, runs = len(found["facts"]), record.replications
-    causes = [f"{count} fact{'s' * (count != 1)} of the machine may be off"] if count else []
-    causes += [f"{runs} replications differ"] if runs > 1 else []
-    if not causes:
-        return "none: no fact of the machine has a range, and nothing is drawn at random"
-    bounds = ", ".join(
-        f"{operation} from {number(low, '/s')} to {number(high, '/s')}"
-        for operation, (low, high) in found["throughput"].items()
-    )
-    return f"{bounds} with {percent(found['level'])}, as {' and '.join(causes)}"
-
-
 def _doubtful(record: Record, paths: Sequence[str]) -> str | None:
-    """The range of the answer over its machine's uncertain facts; None: no change."""
+    """The range of the answer over its machine's uncertain facts, and, where it was asked for, that
+    of replications too; None: no change.
+    """
     from ..reports.assumptions import NOTHING, assumption_rows
 
-    found = record.fact_range
     wide = {
         operation: (low, high)
-        for operation, (low, high) in found.get("throughput", {}).items()
+        for operation, (low, high) in record.fact_range.get("throughput", {}).items()
         if high > (1.0 + NARROW) * low
     }
-    if not wide:
-        return None
-    ranges = ", ".join(
-        f"{operation} from {number(low, '/s')} to {number(high, '/s')}"
-        for operation, (low, high) in wide.items()
-    )
-    facts = found["facts"]
+    text = _likely(record, wide) if record.uncertainty else _ranges(wide)
+    if not text or not wide:
+        return text or None
+    facts = record.fact_range["facts"]
+    if not record.uncertainty:
+        text += f", as {_may_be_off(facts)}"
     most = [
         f"{row.name} (a tenth of it: {percent(row.effect)})"
         for row in assumption_rows(record.assumptions)
         if row.name in paths and row.effect >= NOTHING
     ]
-    text = f"{ranges}, as {facts} fact{'s' if facts > 1 else ''} of the machine may be off"
     if facts < 2 or not most:
         return text
     return f"{text}; it depends most on {' and '.join(most[:FACTS_NAMED])}"
+
+
+def _likely(record: Record, wide: Mapping[str, tuple[float, float]]) -> str:
+    """Between what throughput lies, given uncertain facts and replications; at the ``wide``
+    extremes of the facts.
+    """
+    found = record.uncertainty
+    count, runs = len(found["facts"]), record.replications
+    causes = [_may_be_off(count)] if count else []
+    causes += [f"{runs} replications differ"] if runs > 1 else []
+    if not causes:
+        return "none: no fact of the machine has a range, and nothing is drawn at random"
+    text = f"{_ranges(found['throughput'])} with {found['level']:.0%}, as {' and '.join(causes)}"
+    return text + (f"; at the extremes of the facts {_ranges(wide)}" if wide else "")
+
+
+def _ranges(bounds: Mapping[str, Sequence[float]]) -> str:
+    return ", ".join(
+        f"{operation} from {number(low, '/s')} to {number(high, '/s')}"
+        for operation, (low, high) in bounds.items()
+    )
+
+
+def _may_be_off(facts: int) -> str:
+    return f"{facts} fact{'s' * (facts != 1)} of the machine may be off"
 
 
 def _replications(record: Record) -> str | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from .changes import changed, moved
 from .errors import InputError, Place
 from .quantities import DIMENSIONS
-from .yaml_file import Document
+from .yaml_file import Document, key_mark
 
 READ_MAX = 400  # a file with more faults than this allows is reported with the first ones
 
@@ -87,7 +87,8 @@ class _Mending:
             known = failure.place
             while known and known not in marks:
                 known = known[:-1]
-            if marks.get(known) == mark or failure.line is None:
+            stands = marks.get(known)
+            if failure.line is None or (stands and mark in (stands, key_mark(stands))):
                 return failure.place
         if failure.file != self.document.file:
             return None

@@ -14,12 +14,13 @@ from .wording import expected_by
 
 
 class Fault(NamedTuple):
-    """One fault: the part at ``place``, or a field that is missing there."""
+    """One fault: of the part at ``place``, of its name, or of a field that is missing there."""
 
     place: Place
     message: str
     token: str | None = None
     expected: str | None = None
+    of_name: bool = False
 
 
 class Read(Protocol):
@@ -82,7 +83,17 @@ def schema_faults(
             faults.append(fault)
         if form is not None:
             seen.add(form)
-    return faults
+    # A field that is missing because it is misspelt is one fault: the misspelt one tells more.
+    meant = {
+        (*fault.place[:-1], fault.expected.strip("'"))
+        for fault in faults
+        if fault.of_name and fault.expected is not None
+    }
+    return [
+        fault
+        for fault in faults
+        if not (fault.message.startswith("missing field") and fault.place in meant)
+    ]
 
 
 def _place(value: Any, location: Place) -> Place:
@@ -124,6 +135,7 @@ def _fault(
             place,
             f"unknown field '{place[-1] if place else ''}'{_inside(document, place[:-1])}",
             expected=near(place[-1], names) if place else None,
+            of_name=True,
         )
     if kind == "missing":
         missing = problem["loc"][-1]

@@ -61,6 +61,17 @@ class Limits:
     aliases_max: int = 1_000
 
 
+class ValueMark(tuple[int, int]):
+    """Line and column of a plain value; ``key``: those of its name in a mapping."""
+
+    key: tuple[int, int]
+
+
+def key_mark(mark: tuple[int, int]) -> tuple[int, int]:
+    """Line and column of the name of a part."""
+    return mark.key if isinstance(mark, ValueMark) else mark
+
+
 @dataclass
 class Document:
     """A loaded file: its plain value, and where each of its parts stands.
@@ -94,10 +105,19 @@ class Document:
         return place
 
     def error(
-        self, place: Place, message: str, *, token: str | None = None, expected: str | None = None
+        self,
+        place: Place,
+        message: str,
+        *,
+        token: str | None = None,
+        expected: str | None = None,
+        of_name: bool = False,
     ) -> InputError:
-        """The InputError for the part at ``place``, or at its nearest enclosing part."""
-        line, column = self.marks.get(self._known(place), (None, None))
+        """The InputError for the part at ``place``, or at its nearest enclosing part; ``of_name``:
+        for the name that it has.
+        """
+        mark = self.marks.get(self._known(place))
+        line, column = (None, None) if mark is None else key_mark(mark) if of_name else mark
         source = self.source_of(place)
         return InputError(message, source, line, column, token, expected, place)
 
@@ -136,7 +156,13 @@ class Document:
         except ValidationError as failure:
             faults = schema_faults(self, failure, model, place)
             first, *others = (
-                self.error(fault.place, fault.message, token=fault.token, expected=fault.expected)
+                self.error(
+                    fault.place,
+                    fault.message,
+                    token=fault.token,
+                    expected=fault.expected,
+                    of_name=fault.of_name,
+                )
                 for fault in faults
             )
             first.others = tuple(others)
@@ -319,11 +345,12 @@ class _Builder:
                 continue
             first_line[key] = key_node.start_mark.line + 1
             value[key] = self.build(item, (*place, key))
-            self.marks[(*place, key)] = (
-                (item.start_mark.line + 1, item.start_mark.column + 1)
-                if isinstance(item, yaml.ScalarNode)
-                else (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
-            )
+            named = key_node.start_mark.line + 1, key_node.start_mark.column + 1
+            self.marks[(*place, key)] = named
+            if isinstance(item, yaml.ScalarNode):
+                mark = ValueMark((item.start_mark.line + 1, item.start_mark.column + 1))
+                mark.key = named
+                self.marks[(*place, key)] = mark
         return value
 
     def _key(self, node: yaml.Node, first_line: Mapping[Any, int]) -> Any:

@@ -105,9 +105,7 @@ class CostModel(LinkTraffic):
         self.misses: Floats = self._outstanding() * s.misses
         uncertain = [path for path in self.machine.doubtful if not path.startswith(USED_ELSEWHERE)]
         if len(uncertain) > UNCERTAIN_NAMED:
-            self.warnings.append(
-                f"{len(uncertain)} uncertain values used: --assumptions lists them by their effect"
-            )
+            self.warnings.append("uncertain values used: --assumptions lists them by their effect")
         else:
             self.warnings += [f"uncertain value used: {path}" for path in uncertain]
 

@@ -103,8 +103,11 @@ def _binding(plane: Explained, rates: Rates) -> str:
     }[kind]
     if len(full) <= 1 < len(machine.nodes):
         return f"{words} of node {machine.nodes[int(node_of[k])].id}"
-    which = "all" if len(full) == len(used) else f"{len(full)} of {len(used)}"
-    return f"{words} of {which} nodes"
+    if len(full) == len(used):
+        return f"{words} of all nodes"
+    if len(used) == len(np.unique(node_of)):
+        return f"{words} of {len(full)} of {len(used)} nodes"
+    return f"{words} of {len(full)} of the {len(used)} nodes in use"
 
 
 def _times_ns(rates: Rates) -> dict[str, float]:

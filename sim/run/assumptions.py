@@ -22,6 +22,7 @@ from ..machine.assumptions import (
 )
 from ..machine.costs import CostModel
 from ..machine.missing_facts import missing_facts
+from ..systems.descriptor import System
 from ..systems.registry import system_of
 from .scenario import Scenario
 from .what_if import Predictor
@@ -40,15 +41,15 @@ def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumpt
     if system.assumptions is not None:
         found += system.assumptions.load()(scenario)
     found += scenario.system.assumptions()
-    found += _doubtful(scenario.machine, costs is None)
+    found += _doubtful(scenario.machine, system)
     return tuple(found)
 
 
-def _doubtful(machine: Machine, all_used: bool) -> Iterator[Assumption]:
-    """Facts of the machine file that are marked as uncertain."""
+def _doubtful(machine: Machine, system: System) -> Iterator[Assumption]:
+    """Facts of the machine file that are marked as uncertain, of those that ``system`` reads."""
     for path in machine.doubtful:
         place, fact = _at(machine.plain, path)
-        if fact is None or (place[0] in ("nics", "processes") and not all_used):
+        if fact is None or not system.reads(path):
             continue
         number, unit = split_quantity(fact)
         if not isinstance(number, float):

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .plane_names import NATIVE
 from .record import part_at
 
 if TYPE_CHECKING:  # or a record of flows would wait for SciPy
@@ -19,12 +20,28 @@ if TYPE_CHECKING:  # or a record of flows would wait for SciPy
     from .statistics import Sample
 
 LEVEL = 0.95
+NOISY = "noisy host"  # so warnings of measured machines begin
 
 
 def level_of(records: Sequence[Record]) -> float:
     """The confidence of the first record that has one."""
     levels = [record.confidence.get("level") for record in records]
     return next((level for level in levels if isinstance(level, float) and 0 < level < 1), LEVEL)
+
+
+def predicts(first: Record, other: Record) -> bool:
+    """Whether one of them predicts what the other measured: the same scenario and machine."""
+    same = first.scenario == other.scenario and first.machine == other.machine
+    return same and (first.plane == NATIVE) != (other.plane == NATIVE)
+
+
+def noise_of(records: Sequence[Record]) -> str:
+    """``noisy host: …; …``: what was said of it as the facts of their machines were measured."""
+    machines = [record.settings.get("machine") for record in records]
+    texts_of = [one.get("warnings") or () for one in machines if isinstance(one, Mapping)]
+    found = {text.removeprefix(NOISY): None for texts in texts_of for text in texts}
+    noise = [text for text in found if text.startswith(": ")]
+    return NOISY + "; ".join(noise).replace("; : ", "; ") if noise else ""
 
 
 def has_intervals(record: Record) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...topologies import build_machine
 from ...topologies.corners import doubtful_corners, ranged_doubts
+from ..systems.registry import system_of
 from .scenario import Scenario
 from .what_if import Predictor
 
@@ -44,7 +45,7 @@ def fact_range(
     found = {name: dict(play(corner)) for name, corner in corners.items()}
     seen = [throughput, *found.values()]
     return {
-        "facts": ranged_doubts(scenario.machine.description),
+        "facts": ranged_doubts(scenario.machine.description, system_of(scenario.system).reads),
         "throughput": {
             operation: [
                 min(rates[operation] for rates in seen),

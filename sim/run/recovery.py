@@ -9,7 +9,10 @@ constant over each piece of time, or over each step that stands out of a real ru
   final level of several runs (else a run that never recovers looks recovered at once);
 - *depth*: ``1 - min x / level``, 0 where ``x`` never falls below the level;
 - *recovery time*: from the change to the end of the last piece in which ``x`` is more than 5% below
-  the level; unknown where that is still so at the end. Being above the level counts as recovered.
+  the level; unknown where that is still so at the end, or where the level is the final one of a run
+  that still changes. Being above the level counts as recovered;
+- *settled*: whether the mean of the last tenth is within a twentieth of these 5% of that of the
+  tenth before it; else, at this pace, ``x`` would leave the 5% within twice the time looked at.
 
 What a host does to a real run by itself, for a tenth of a second, say, looks like a drop, but does
 not come at the same time after each change: the *typical* recovery is that of the median, at each
@@ -20,18 +23,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from ...inputs.quantities import time_text
 from .record import Record
 from .steps import steps
 
 SAMPLES_MAX = 20_000
 FINAL_PART = 0.1
 TOLERANCE = 0.05
+STILL = TOLERANCE / 20
 SAMPLES = 20
 
 Floats = npt.NDArray[np.float64]
@@ -53,6 +58,8 @@ class Recovery:
     level: float
     recovery_s: float | None
     """None: not recovered before ``until_s``."""
+    settled: bool = True
+    """Whether the run that the level is of has settled on it by ``until_s``."""
 
     @property
     def depth(self) -> float | None:
@@ -94,11 +101,27 @@ def recoveries(
     return found
 
 
+def unsettled_notes(record: Record) -> tuple[str, ...]:
+    """A note on each operation that still changes at the end, after the workload last did."""
+    notes = []
+    for operation in record.throughput:
+        found = recoveries(record, operation, sample_s=sample_step_s(record))
+        if found and not found[-1].settled:
+            last = found[-1]
+            after = time_text(last.until_s - last.change_s)
+            notes.append(
+                f"{operation} has not recovered by the end: it still changes {after} after the "
+                "workload last did; a longer horizon shows where it settles"
+            )
+    return tuple(notes)
+
+
 def typical_recovery(record: Record, operation: str) -> Recovery | None:
     """That of the median throughput, over all changes, at each sample after a change.
 
-    For a workload whose changes are alike; told as if it were the first of them. None without a
-    series of ``operation``, or without changes.
+    For a workload whose changes are alike; told as if it were the first of them, and held against
+    its own final level, settled or not, as a host drifts. None without a series of ``operation``,
+    or without changes.
     """
     sample_s = sample_step_s(record)
     parts = [part for part in _between_changes(record, operation)[1:] if len(part.rate)]
@@ -108,7 +131,9 @@ def typical_recovery(record: Record, operation: str) -> Recovery | None:
     shared = min(len(series.rate) for series in sampled)
     rates = np.median([series.rate[:shared] for series in sampled], axis=0)
     first = sampled[0]
-    return _recovery(_Pieces(first.start_s[:shared], first.end_s[:shared], rates), None, None)
+    pieces = _Pieces(first.start_s[:shared], first.end_s[:shared], rates)
+    found = _recovery(pieces, None, None)
+    return found if found.settled else _recovery(pieces, None, found.final)
 
 
 def _between_changes(record: Record, operation: str) -> list[_Pieces]:
@@ -125,7 +150,10 @@ def _recovery(pieces: _Pieces, before: float | None, level: float | None) -> Rec
     """Of ``pieces``, at least one, from a change on; ``level``: None for their final one."""
     change_s, until_s = float(pieces.start_s[0]), float(pieces.end_s[-1])
     clear = pieces.without_noise()
-    final = clear.mean(until_s - FINAL_PART * (until_s - change_s), until_s)
+    tenth_s = FINAL_PART * (until_s - change_s)
+    final = clear.mean(until_s - tenth_s, until_s)
+    before_s = clear.mean(until_s - 2 * tenth_s, until_s - tenth_s)
+    settled = level is not None or abs(before_s - final) <= STILL * final
     level = final if level is None else level
     low = clear.rate < (1.0 - TOLERANCE) * level
     back_s = float(clear.end_s[low].max()) if low.any() else change_s
@@ -136,7 +164,8 @@ def _recovery(pieces: _Pieces, before: float | None, level: float | None) -> Rec
         lowest=float(clear.rate.min()),
         final=final,
         level=level,
-        recovery_s=back_s - change_s if back_s < until_s else None,
+        recovery_s=back_s - change_s if settled and back_s < until_s else None,
+        settled=settled,
     )
 
 
@@ -150,10 +179,15 @@ def recoveries_together(records: Sequence[Record], operation: str) -> list[list[
     found = [recoveries(r, operation, sample_s=sample_step_s(r)) for r in records]
     if share_levels(found):
         changing = [ones for ones in found if ones]
-        best = [max(recovery.final for recovery in ones) for ones in zip(*changing, strict=True)]
+        best = [max(ones, key=lambda one: one.final) for ones in zip(*changing, strict=True)]
+        levels = [one.final for one in best]
         for k, record in enumerate(records):
             if found[k] and len(change_times(record)) == len(best):
-                found[k] = recoveries(record, operation, best, sample_step_s(record))
+                again = recoveries(record, operation, levels, sample_step_s(record))
+                found[k] = [
+                    one if of.settled else replace(one, recovery_s=None, settled=False)
+                    for one, of in zip(again, best, strict=True)
+                ]
     return found
 
 

@@ -28,6 +28,7 @@ from .assumptions import assumptions_in, described_assumptions
 from .fact_range import Corners, corners_of, fact_range
 from .plane_names import EMULATOR, NATIVE, REAL
 from .record import Record
+from .recovery import unsettled_notes
 from .scenario import Scenario
 from .what_if import FLOW, Predictor, first_moment, flow_plane
 
@@ -139,7 +140,7 @@ def _flow_record(
     control, plane = _flows(scenario, next(each))
     outcome = plane.outcome(with_gains=gains)
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
-    return Record(
+    record = Record(
         **identity(scenario, whole),
         throughput=outcome.throughput,
         operations=outcome.operations,
@@ -166,6 +167,12 @@ def _flow_record(
         ),
         series=outcome.series,
     )
+    return _noted(record) if whole else record
+
+
+def _noted(record: Record) -> Record:
+    """With a note where it has not recovered from a change of the workload by its end."""
+    return replace(record, warnings=(*record.warnings, *unsettled_notes(record)))
 
 
 def _doubts(
@@ -296,7 +303,7 @@ def _random_record(
     rate = {} if native else {"events_per_s": steps / max(played_s, 1e-9)}
     # What was measured is no prediction that the facts could be off for.
     corners = {} if native or not whole else corners_of(scenario)
-    return Record(
+    record = Record(
         **identity(scenario, whole),
         throughput=together.throughput,
         operations=together.operations,
@@ -321,6 +328,7 @@ def _random_record(
         **(_doubts(scenario, together.throughput, _costs(scenario), corners) if whole else {}),
         series=together.series,
     )
+    return _noted(record) if whole else record
 
 
 def _notes(scenario: Scenario, done: list[Replication]) -> list[str]:

@@ -110,10 +110,14 @@ def _family(
     if len(names) == 1:
         return system.families[0]
     if names:
+        own, titles = ".py:" in text, [one for family in system.families for one in family.titles]
+        meant = text if own or text in titles else (near(text, titles) or "").strip("'")
+        forms = [f"{one.name}={meant}" for one in system.families if own or meant in one.titles]
         raise InputError(
-            f"a system of kind {system.name} has policies of several kinds",
+            f"a system of kind {system.name} has "
+            + ("policies of several kinds" if meant == text else f"no policy '{text}'"),
             source,
-            expected=" or ".join(f"{family}={text}" for family in names),
+            expected=" or ".join(forms) or "FAMILY=NAME, as 'numatwin policy list' has them",
         )
     if text != NO_POLICY:
         raise InputError(

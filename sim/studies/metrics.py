@@ -123,16 +123,14 @@ def check_metric(pattern: str, operations: Sequence[str] | None, source: str | N
         "machine": MACHINE,
         "bottleneck": ("resource", "gain_of", "gain_per_unit"),
     }
+    forms = [".".join([root, *rest[:-1], leaf]) for leaf in leaves.get(root, ())]
     if root in leaves and rest[-1] not in leaves[root] and "*" not in rest[-1]:
-        raise InputError(
-            "unknown metric", source, token=pattern, expected=near(rest[-1], leaves[root])
-        )
+        raise InputError("unknown metric", source, token=pattern, expected=near(pattern, forms))
     if operations is None or root not in ("throughput", "operations", "latency_ns"):
         return
     if "*" not in rest[0] and rest[0] not in operations:
-        raise InputError(
-            "unknown metric", source, token=pattern, expected=near(rest[0], operations)
-        )
+        forms = [".".join([root, name, *rest[1:]]) for name in operations]
+        raise InputError("unknown metric", source, token=pattern, expected=near(pattern, forms))
 
 
 def figures(record: Record, scenario: Scenario, roots: set[str]) -> Iterator[tuple[str, Any]]:

@@ -10,7 +10,7 @@ is wrong by is in none of it: ``numatwin crossvalidate`` says that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from ..run.comparison import difference
 from ..run.record import Record, part_at
 from ..run.scenario import Scenario
 from ..run.what_if import Predictor
+from ..systems.registry import system_of
 from .base import settings_of
 from .designs import latin_hypercube
 from .sensitivity import machine_facts
@@ -40,12 +41,14 @@ def with_uncertainty(
     load: Callable[[Sequence[str]], Scenario],
     progress: Callable[[float], None] | None = None,
 ) -> Record:
-    """The Record of a run of ``scenario`` with its ``uncertainty``. ``load`` makes the scenario
-    with further settings. Raises InputError of what was measured.
+    """The Record of a run of ``scenario`` with its ``uncertainty``, and a ``fact_range`` that holds
+    what was drawn. ``load`` makes the scenario with further settings. Raises InputError of what was
+    measured.
     """
     if scenario.plane == "native":
         raise InputError("--uncertainty", token="native", expected="a plane that predicts")
-    factors = machine_facts(scenario)
+    reads = system_of(scenario.system).reads
+    factors = [f for f in machine_facts(scenario) if reads(f.path.removeprefix("machine."))]
     shifts = {name: np.ones(DRAWS) for name in record.throughput}
     if factors:
         predictor = Predictor(scenario)
@@ -66,6 +69,7 @@ def with_uncertainty(
     }
     return replace(
         record,
+        fact_range=_widened(record, shifts),
         uncertainty={
             "level": LEVEL,
             "facts": [factor.path for factor in factors],
@@ -73,6 +77,19 @@ def with_uncertainty(
             "shifts": {name: shift.tolist() for name, shift in shifts.items()},
         },
     )
+
+
+def _widened(record: Record, shifts: Mapping[str, Floats]) -> dict[str, Any]:
+    """The range of facts over corners and draws: an extreme need not be at a corner."""
+    ranges = record.fact_range.get("throughput", {})
+    wide = {
+        name: [
+            min(low, record.throughput[name] * float(shifts[name].min())),
+            max(high, record.throughput[name] * float(shifts[name].max())),
+        ]
+        for name, (low, high) in ranges.items()
+    }
+    return {**record.fact_range, "throughput": wide} if wide else {}
 
 
 def beats(first: Record, other: Record, operation: str) -> dict[str, Any] | None:

@@ -22,6 +22,9 @@ from ..machine.assumptions import (
 )
 from .profile import EngineProfile
 
+# Parts of a machine file that only some systems read.
+OF_SOME = ("nics", "processes", "copy_engines")
+
 
 @dataclass(frozen=True)
 class Default:
@@ -121,6 +124,7 @@ class System:
     loaded (or None) a context, which gives a ``Maker`` and leaves nothing running; for
     ``emulator``, of the engine's process in a guest, when to begin counting and the same, a
     context, which gives what makes a ``Plane`` of an Experiment.
+    ``machine_parts``: those of ``OF_SOME`` of a machine file that it reads.
     ``facts``: what a machine file may say, in its ``engines`` under the system's name, of what such
     an engine was measured to take there; None where nothing.
     ``profile``: what a profile of an engine of this kind may say (see ``EngineProfile``); None
@@ -141,12 +145,20 @@ class System:
     operations: tuple[str, ...]
     planes: Mapping[str, Later]
     families: tuple[Family, ...] = ()
+    machine_parts: tuple[str, ...] = ()
     facts: type[Strict] | None = None
     profile: type[EngineProfile] | None = None
     assumptions: Later | None = None
     trainers: Mapping[str, Later] = dataclasses.field(default_factory=dict)
     threshold: Later | None = None
     pictures: Later | None = None
+
+    def reads(self, path: str) -> bool:
+        """Whether it reads the fact of a machine file at that dotted path."""
+        part, *rest = path.split(".")
+        if part == "engines":
+            return rest[:1] == [self.name]
+        return part not in OF_SOME or part in self.machine_parts
 
     def model(self, plane: str) -> Any:
         """What makes its model on that plane."""

@@ -51,14 +51,14 @@ def test_all_errors_of_a_machine(numatwin: CommandLine) -> None:
     Path("m.yaml").write_text(MACHINE)
     assert told(numatwin, "machine", "check", "m.yaml") == [
         "m.yaml:4:12: node_types.half.cores: found 'four', expected a whole number",
-        "m.yaml:5:37: unknown field 'bandwith' in node_types.half.memory: expected 'bandwidth'",
+        "m.yaml:5:27: unknown field 'bandwith' in node_types.half.memory: expected 'bandwidth'",
         "m.yaml:5:55: node_types.half.memory.latency: a bare number has no unit: expected a time "
         "such as '129 ns': found '90'",
         "m.yaml:8:22: unknown node type: expected one of half",
         "m.yaml:10:21: link_types.wire.bandwidth: unknown unit 'GBs': expected a bandwidth such "
         "as '26.7 GB/s': found '10 GBs'",
         "m.yaml:13:6: unknown end 7: expected a node or hub",
-        "m.yaml:14:39: unknown field 'lenth' in links.2: expected one of ends, ports, type",
+        "m.yaml:14:32: unknown field 'lenth' in links.2: expected one of ends, ports, type",
         "m.yaml:15:1: duplicate key 'name' (first at line 1)",
     ]
 
@@ -67,7 +67,7 @@ def test_the_same_as_json(numatwin: CommandLine) -> None:
     Path("m.yaml").write_text("name: mine\nnodes: []\ncores: 3\n")
     done = numatwin("machine", "check", "m.yaml", "--json")
     assert done.status == 2
-    assert '"line": 3, "column": 8, "message": "unknown field \'cores\'"' in done.out
+    assert '"line": 3, "column": 1, "message": "unknown field \'cores\'"' in done.out
 
 
 def test_a_scenario_with_its_machine_and_workload(numatwin: CommandLine) -> None:
@@ -82,7 +82,7 @@ def test_a_scenario_with_its_machine_and_workload(numatwin: CommandLine) -> None
     assert [place for place in places if place.startswith("s.yaml")] == [
         "s.yaml:4:10",
         "s.yaml:6:7",
-        "s.yaml:9:19",
+        "s.yaml:9:3",
     ]
     assert sum(place.startswith("m.yaml") for place in places) == 7
     assert sum(place.startswith("w.yaml") for place in places) >= 1
@@ -99,7 +99,7 @@ def test_errors_of_parts_that_a_scenario_holds_say_whose_they_are(numatwin: Comm
     assert "s.yaml:5:10: machine.nodes: found '3', expected a list" in lines
     assert "s.yaml:6:1: missing field 'name' in workload" in lines
     unknown = "unknown field 'size' in workload.objects.t: expected 'key_size'"
-    assert f"s.yaml:7:36: {unknown}" in lines
+    assert f"s.yaml:7:30: {unknown}" in lines
     assert "s.yaml:8:3: workload.operations: expected a mapping" in lines
 
 
@@ -168,12 +168,27 @@ def test_workloads_and_studies(numatwin: CommandLine) -> None:
     assert [int(line.split(":")[1]) for line in lines] == [4, 5, 6]
 
 
+def test_a_misspelt_field_that_is_needed(numatwin: CommandLine) -> None:
+    """The field that was meant is not missing as well; ``run`` tells the same."""
+    text = SCENARIO.format(machine="amd-8n-ht", workload="lookup-zipf").partition("horizon")[0]
+    Path("s.yaml").write_text(f"{text}seed: 1\nhorizont: 1 s\n")
+    told_once = "s.yaml:5:1: unknown field 'horizont': expected 'horizon'"
+    assert told(numatwin, "scenario", "check", "s.yaml") == [told_once]
+    assert told_once in numatwin("run", "s.yaml").err
+
+
+def test_a_scenario_without_workload(numatwin: CommandLine) -> None:
+    """Nothing is said of what a workload that is not there does not have."""
+    Path("s.yaml").write_text("name: s\nmachine: amd-8n-ht\nhorizon: 1 s\n")
+    assert told(numatwin, "scenario", "check", "s.yaml") == ["s.yaml:1:1: missing field 'workload'"]
+
+
 def test_a_misspelt_field_whose_value_does_not_suit_what_was_meant(numatwin: CommandLine) -> None:
     """One mistake, one line; a mistake inside the value is another."""
     text = SCENARIO.format(machine="amd-8n-ht", workload="lookup-zipf").partition("horizon")[0]
     Path("s.yaml").write_text(f"{text}horizon: 1 s\npolicy: one-shot\n")
     assert told(numatwin, "scenario", "check", "s.yaml") == [
-        "s.yaml:5:9: unknown field 'policy': expected 'policies'"
+        "s.yaml:5:1: unknown field 'policy': expected 'policies'"
     ]
     Path("s.yaml").write_text(f"{text}horizon: 1 s\npolicy: {{balancing: {{period: 1}}}}\n")
     assert told(numatwin, "scenario", "check", "s.yaml") == [

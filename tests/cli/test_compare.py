@@ -9,6 +9,7 @@ import pytest
 from command_line import CommandLine, Refused
 from scipy import stats
 
+from numatwin.reports.comparison import NOT_BY_THE_END
 from numatwin.sim.planes.outcome import ControlEvent, ResourceUse
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.replications import UNSETTLED
@@ -138,7 +139,7 @@ def test_no_ratio_is_below_nothing(numatwin: CommandLine) -> None:
 
 @pytest.mark.parametrize("change", [{"seed": 2}, {}])
 def test_other_draws_are_independent_samples(numatwin: CommandLine, change: dict[str, Any]) -> None:
-    """Welch: another seed, or another number of replications; here nothing can be told apart."""
+    """Welch: another seed, or another number of replications; too few to tell anything."""
     rates = [102.0, 123.0, 144.0] if change else [102.0, 123.0, 144.0, 123.0]
     names = drawn("a", 100.0, 120.0, 140.0), drawn("b", *rates, **change)
     found = rows(numatwin, *names)["throughput.lookup"]["differences"][1]
@@ -147,7 +148,7 @@ def test_other_draws_are_independent_samples(numatwin: CommandLine, change: dict
     assert found["paired"] is False
     assert found["interval"] == pytest.approx([expected.low, expected.high])
     out = numatwin("compare", *names).out
-    assert f"no difference within ±{100 * max(-expected.low, expected.high) / 120:.2g}%" in out
+    assert f"cannot tell: ±{100 * max(-expected.low, expected.high) / 120:.2g}%" in out
     assert "B: compared with A as independent samples (Welch)." in out
 
 
@@ -165,6 +166,13 @@ def test_one_trace_on_two_planes(numatwin: CommandLine, rates: tuple[float, ...]
     again = tuple(rate * (1 + 2e-16) for rate in rates)
     lines = numatwin("compare", drawn("a", *rates), drawn("b", *again, plane="reference")).out
     assert "no difference\n" in re.sub(" +", " ", lines)
+
+
+def test_no_difference_is_a_narrow_interval(numatwin: CommandLine) -> None:
+    names = drawn("a", 100.0, 120.0, 140.0), drawn("b", 100.1, 119.8, 140.2)
+    out = numatwin("compare", *names).out
+    assert "no difference within ±0.4" in out
+    assert "cannot tell" not in out
 
 
 def test_one_replication_tells_no_difference(numatwin: CommandLine) -> None:
@@ -201,6 +209,8 @@ def test_drop_and_recovery_are_to_the_best_level(numatwin: CommandLine) -> None:
     found = rows(numatwin, first, shifting("b", 10, 10, 4, 4, 4, 4))
     assert found["recovery.lookup.depth"]["values"] == pytest.approx([0.8, 0.6])
     assert found["recovery.lookup.time_s"]["values"] == [2.0, None]
+    notes = [None, "not recovered by the end"]
+    assert found["recovery.lookup.time_s"]["notes"] == notes
     assert found["recovery.lookup.depth"]["level"] == "best"
     lines = numatwin("compare", "a", "b").out.splitlines()
     at = next(k for k, line in enumerate(lines) if line.startswith("recovery"))
@@ -210,6 +220,28 @@ def test_drop_and_recovery_are_to_the_best_level(numatwin: CommandLine) -> None:
     ]
     assert "↑ more is better, ↓ less is better" in lines
     assert "to the best level that any of these records settles at" in lines[-2]
+
+
+def test_not_recovered_by_the_end(numatwin: CommandLine) -> None:
+    """Null, with a note: the level that the first one would be back at still rises."""
+    rising = shifting("a", *[10.0] * 2, *(4 + 0.25 * k for k in range(20)))
+    flat = shifting("b", *[5.0] * 22)
+    found = rows(numatwin, rising, flat)["recovery.lookup.time_s"]
+    assert found["values"] == [None, None]
+    assert found["notes"] == [NOT_BY_THE_END] * 2
+    out = numatwin("compare", "a", "b").out
+    assert out.count("not recovered") == 3
+    assert f"A, B: lookup: {NOT_BY_THE_END}." in out
+
+
+def test_use_of_nothing_has_no_line(numatwin: CommandLine) -> None:
+    idle, used = (
+        ResourceUse(name="link", kind=kind, utilisation=use, Bps=None, capacity_Bps=None)
+        for kind, use in (("link", 2e-4), ("memory", 0.3))
+    )
+    out = numatwin("compare", *(saved(name, resources=(idle, used)) for name in "ab")).out
+    assert "utilisation memory busiest" in out
+    assert "utilisation link" not in out
 
 
 def test_drop_and_recovery_are_to_their_own_level_where_changes_differ(

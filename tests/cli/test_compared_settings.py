@@ -52,6 +52,13 @@ def test_values_stay_on_a_narrow_terminal() -> None:
     assert max(map(len, text.getvalue().splitlines())) <= 40
 
 
+def test_a_command_is_written_as_it_was_typed() -> None:
+    text = StringIO()
+    row = {"name": "command", "values": [["./t"], ["sh", "-c", "exit 3"]]}
+    print_settings([row], "AB", Console(file=text, width=80))
+    assert text.getvalue().splitlines()[-1].rstrip().endswith("./t  sh -c 'exit 3'")
+
+
 def test_settings_of_another_policy_are_its_own() -> None:
     text = StringIO()
     rows: list[dict[str, Any]] = [

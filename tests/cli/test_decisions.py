@@ -9,6 +9,7 @@ import pytest
 from command_line import CommandLine
 
 from numatwin.cli.decisions import decision_lines, decisions
+from numatwin.reports.report import report_html
 from numatwin.sim.run.record import Record, load_record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
@@ -80,6 +81,51 @@ def replicated(record: Record, *values: float) -> Record:
     )
 
 
+def test_an_extreme_between_the_corners(record: Record) -> None:
+    """The draws of --uncertainty reach further than the corners; one range holds both."""
+    first, other = with_corners(record, 100, 50, 150), with_corners(record, 98, 49, 147)
+    first, other = (
+        replace(one, uncertainty={"facts": ["a"], "shifts": {"lookup": shifts}})
+        for one, shifts in ((first, [1.0, 0.9]), (other, [1.0, 0.85]))
+    )
+    (row,) = decisions([first, other])
+    assert row["range"] == pytest.approx([98 * 0.85 / 90, 0.98])
+    beat = {"record": 1, "operation": "lookup", "level": 0.9, "interval": [0.93, 0.979]}
+    assert decision_lines([row], "AB", [{**beat, "ratio": 0.98, "share": 0.0}]) == [
+        "lookup, B to A: ×0.980, with 90% between ×0.930 and ×0.979, at the extremes "
+        "[×0.926, ×0.980], given the ranges of uncertain facts: A is faster."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "interval", "verdict"),
+    [
+        (0.02, [0.8, 0.99], "A is faster with 90%"),
+        (0.3, [0.8, 1.1], "undecided: B does more in 30% of what may be"),
+    ],
+)
+def test_what_is_likely_where_the_extremes_disagree(
+    record: Record, share: float, interval: list[float], verdict: str
+) -> None:
+    (row,) = decisions([with_corners(record, 100, 50, 150), with_corners(record, 90, 60, 120)])
+    beat = {"record": 1, "operation": "lookup", "ratio": 0.9, "level": 0.9}
+    (line,) = decision_lines([row], "AB", [{**beat, "interval": interval, "share": share}])
+    assert line.endswith(f": {verdict}.")
+    (line,) = decision_lines([], "AB", [{**beat, "interval": interval, "share": share}])
+    assert line.startswith("lookup, B to A: ×0.90, with 90% between ×0.80 and ")
+    assert line.endswith(f", given replications: {verdict}.")
+
+
+def test_a_range_that_ends_next_to_nothing(record: Record) -> None:
+    """Its end is not shown as ×1.00."""
+    first, other = with_corners(record, 100, 50, 150), with_corners(record, 96, 46, 149.93)
+    (row,) = decisions([first, other])
+    assert not row["holds"]
+    (line,) = decision_lines([row], "AB")
+    assert "[×0.9200, ×0.9995]" in line
+    assert line.endswith("A is faster, or they hardly differ (by less than 0.5%).")
+
+
 def test_replications_count_too(record: Record) -> None:
     first, other = replicated(record, 100, 101, 99), replicated(record, 350, 340, 354)
     (row,) = decisions([first, other])
@@ -110,6 +156,49 @@ def test_facts_and_replications_together(record: Record) -> None:
     assert (0.6 < low < 0.7, 0.9 < high < 1.0) == (True, True)
     (line,) = decision_lines([row], ["A", "B"])
     assert "given replications (95%) and the ranges of uncertain facts: A is faster" in line
+
+
+@pytest.mark.parametrize("prediction", [0, 1])
+def test_a_prediction_and_a_measurement_are_no_rivals(record: Record, prediction: int) -> None:
+    """Either way round: by what part the prediction is of what was measured."""
+    predicted = with_corners(record, 100, 90, 120)
+    measured = replace(
+        replicated(record, 398, 400, 402), plane="native", fact_range={}, scenario=record.scenario
+    )
+    pair = [measured, measured]
+    pair[prediction] = predicted
+    (row,) = decisions(pair)
+    assert row["prediction"] == prediction
+    (line,) = decision_lines([row], "AB")
+    start, _, rest = line.partition(" [×0.2")
+    letters = "AB"[prediction], "AB"[1 - prediction]
+    assert start == f"lookup: the prediction ({letters[0]}) is ×0.25"
+    assert rest.partition("] ")[2] == (
+        f"of what was measured ({letters[1]}), given replications (95%) and the ranges of "
+        "uncertain facts."
+    )
+    (row,) = decisions([replace(record, fact_range={}), replace(measured, machine=record.machine)])
+    assert "uncertain facts" not in decision_lines([row], "AB")[0]
+    assert decisions([record, replace(measured, scenario="another")]) == []
+
+
+def test_the_noise_of_the_host_is_told_of_a_prediction(
+    record: Record, numatwin: CommandLine
+) -> None:
+    noisy = "noisy host: the quartiles of 2 of 10 figures lie more than 20% of the median apart"
+    machine = {"name": "mine", "warnings": [noisy, "something else", "noisy host: others used it"]}
+    predicted = replace(record, settings={**record.settings, "machine": machine})
+    predicted.save(Path("a"))
+    replace(predicted, plane="native").save(Path("b"))
+    predicted.save(Path("c"))
+    out = numatwin("compare", "a", "b").out
+    assert f"Note: the prediction's facts were measured on a {noisy}; others used it\n" in out
+    assert "something else" not in out
+    assert noisy not in numatwin("compare", "a", "c").out
+    page = report_html([predicted, replace(predicted, plane="native", throughput={"lookup": 9e9})])
+    assert (
+        f"The facts that it is predicted from were measured on a {noisy}; others used it." in page
+    )
 
 
 def test_one_replication_says_nothing_of_chance(record: Record) -> None:

@@ -83,6 +83,38 @@ def test_a_counted_command_is_a_record_to_report_and_to_compare(
 
 
 @needs_emulator
+@pytest.mark.parametrize(
+    ("command", "status", "error"),
+    [
+        ("./nope", 127, "numatwin: error: no such command: './nope'\n"),
+        ("/etc/passwd", 126, "numatwin: error: /etc/passwd: Permission denied\n"),
+    ],
+)
+def test_a_command_that_cannot_be_started_leaves_nothing(
+    numatwin: CommandLine,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    status: int,
+    error: str,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    told = numatwin(*SMALL, "--out", "counted", "--json", "--", command)
+    assert (told.status, "record" in json.loads(told.out)) == (status, False)
+    assert json.loads(told.out)["errors"] == error
+    assert not Path("counted").exists()
+
+
+@needs_emulator
+def test_a_command_that_ends_as_if_there_were_none_is_counted(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    done = numatwin(*SMALL, "--out", "counted", "--", "sh", "-c", "exit 127")
+    assert done.status == 127
+    assert load_record("counted").traffic["pairs"]
+
+
+@needs_emulator
 def test_counts_are_printed_though_their_record_cannot_be_written(
     numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

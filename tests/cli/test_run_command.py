@@ -14,10 +14,13 @@ import pytest
 from command_line import CommandLine, Refused
 from rich.console import Console
 
+from numatwin.cli.assumptions import print_assumptions
 from numatwin.cli.files import alone_in
+from numatwin.cli.output import console
 from numatwin.cli.record_facts import print_record
 from numatwin.sim.run.expected_work import expected_wall_s
 from numatwin.sim.run.record import load_record
+from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 
 SCAN, FIG13, MACHINE = "eris-fig12-scan", "eris-fig13", "intel-4s-qpi"
@@ -373,3 +376,35 @@ def test_interrupted_in_the_effects_of_assumptions(
     kept = "the record is kept in out, its report in out/report.html"
     assert (done.status, done.err) == (130, f"numatwin: interrupted; {kept}\n")
     assert Path("out/report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("effects", "told"),
+    [
+        ([0.1, 0.0], "2 assumptions; 1 of them changes the predicted throughput of the first"),
+        ([0.1, 0.2, 0.0], "3 assumptions; 2 of them change the predicted"),
+        ([0.0, 0.0], "2 assumptions; none of them changes the predicted"),
+        ([0.1], "1 assumption; it changes the predicted"),
+        ([0.0], "1 assumption; it does not change the predicted"),
+    ],
+)
+def test_how_many_assumptions_matter(
+    capsys: pytest.CaptureFixture[str], effects: list[float], told: str
+) -> None:
+    rows = [
+        {
+            "name": f"setup {k}",
+            "value": 1e5,
+            "unit": "ns",
+            "source": "a guess",
+            "low": {"value": 9e4, "throughput": effect, "power": None},
+            "high": None,
+        }
+        for k, effect in enumerate(effects)
+    ]
+    record = replace(run_scenario(load_scenario("eris-fig8-intel")), assumptions=tuple(rows))
+    print_assumptions(record, console())
+    out = capsys.readouterr().out
+    assert told in out
+    assert " 100 µs " in out
+    assert "e+05" not in out

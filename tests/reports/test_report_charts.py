@@ -129,6 +129,13 @@ def test_balancers_side_by_side() -> None:
     assert list(never.y) == pytest.approx([20.0] * 5)
     assert set(never.marker.pattern.shape) == {"/"}
     assert "not back before the next change" in never.customdata[0]
+    open_ended = {
+        name: [dataclasses.replace(one, recovery_s=None, settled=False) for one in ones]
+        for name, ones in found.items()
+    }
+    still = recovery_times(runs, open_ended)
+    assert still is not None
+    assert "not recovered by the end, 20 s later" in still.plotly().data[0].customdata[0]
     assert depths(runs, {}) is None
 
 
@@ -195,6 +202,23 @@ def test_nodes_are_coloured_by_their_adapters_where_transactions_ran() -> None:
 
     assert drawn(0.9, 0.1) == drawn(0.1, 0.9) != drawn(0.1, 0.1)
     assert drawn(0.9, 0.1)[1] == "Nodes by the mean use of their network adapter."
+    picture = drawn(0.9, 0.1)[0]
+    assert '"use of nodes"' in picture  # links, of which nothing is known, are not said to be idle
+    assert "use unknown" not in picture
+    assert '"use of links and nodes"' in str(machine_in_use(record)[0].to_json())  # type: ignore[index]
+
+
+def test_counted_traffic_is_relative_to_the_most() -> None:
+    link = {"ends": [0, 1], "data_bytes": 900, "message_bytes": 100, "bandwidth_Bps": 1e9}
+    memory = [{"node": k, "read_bytes": 100 * k, "written_bytes": 0} for k in range(3)]
+    traffic = {"links": [link, {**link, "ends": [1, 0], "data_bytes": 400}], "memory": memory}
+    found = machine_in_use(dataclasses.replace(steady_record(), traffic=traffic))
+    assert found is not None
+    picture = found[0].to_json()
+    assert '"traffic, relative to the most"' in picture
+    assert "0 \\u2192 1: 100.0% of the most" in picture or "0 → 1: 100.0% of the most" in picture
+    assert "of the most: 50.0%" in picture
+    assert "in use" not in picture
 
 
 def test_a_machine_whose_use_nobody_told_is_not_drawn() -> None:

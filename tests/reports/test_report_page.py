@@ -141,6 +141,35 @@ def test_the_balancers_in_words(four_runs: str) -> None:
     assert "Never back to the best level before the next change: none." in text
 
 
+def test_runs_that_have_not_recovered_by_the_end() -> None:
+    """Throughput rises by 1% each tenth of the time between two changes."""
+    runs = []
+    for policy in ("one-shot", "ma-8"):
+        record = phased_record(policy)
+        rising = 1e9 + 1e7 * record.series["time_s"]
+        series = {**record.series, "throughput/lookup": rising}
+        runs.append(dataclasses.replace(record, series=series))
+    text = visible(report_html(runs))
+    said = (
+        "Not recovered after 5 of the 5 changes, as throughput still changes when the next one "
+        "comes or the run ends."
+    )
+    assert text.count(said) == 3  # of both, and of each
+    assert "Soonest back" not in text
+    assert text.count("not by the end") == 2
+    assert "settle" not in text.partition("Level: ")[0]
+    moved = [event for event in runs[0].control_events if event.time_s <= 10.0]
+    once = dataclasses.replace(runs[0], control_events=tuple(moved))
+    steady = dataclasses.replace(
+        once, policy="ma-8", series={**once.series, "throughput/lookup": 9e9 + 0 * rising}
+    )
+    text = visible(report_html([once, steady]))
+    assert "Not back at the best level by the end: one-shot." in text
+    assert text.count("not by the end") == 1
+    text = visible(report_html([once]))
+    assert "below the rate they then end at. Not recovered by the end, as " in text
+
+
 def test_what_drops_are_held_against(four_runs: str) -> None:
     assert "Level: the best that any of these runs settles at before the next change" in (
         visible(four_runs)

@@ -86,6 +86,14 @@ def test_a_prediction_and_what_it_is_of_are_no_rivals() -> None:
         assert "does most" not in text
         assert re.search(r"predicts [\d.]+ \w lookups/s on average, and the real engine does", text)
         assert "0.8 times as many." in text
+    chance = dataclasses.replace(
+        real,
+        replications=3,
+        replicates={"throughput": {name: [0.1 * v, 1.5 * v, v] for name, v in rates.items()}},
+        confidence={"level": 0.95},
+    )
+    text = text_of(report_html([predicted, chance]))
+    assert "0.8 times as many, which does not exceed chance." in text
 
 
 def test_runs_of_flows_are_ranked_as_before() -> None:

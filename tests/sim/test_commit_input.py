@@ -66,8 +66,12 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
     [
         (CLIENTS, "clients: 0", "7:12: system.clients: found '0', expected at least 1"),
         (CLIENTS, "seed: 70", "4:1: missing field 'clients' in system"),
-        (STORAGE, "storage_node: 3", "4:1: missing field 'storage_nodes' in system"),
-        (STORAGE, "storage_nodes: 3\n  lock: 1", "9:9: unknown field 'lock' in system"),
+        (
+            STORAGE,
+            "storage_node: 3",
+            "8:3: unknown field 'storage_node' in system: expected 'storage_nodes'",
+        ),
+        (STORAGE, "storage_nodes: 3\n  lock: 1", "9:3: unknown field 'lock' in system"),
         (
             STORAGE,
             "storage_nodes: [0, 9]",
@@ -76,14 +80,15 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
         (
             STORAGE,
             "storage_nodes: 8",
-            "8:18: system.storage_nodes: machine 'ib-fdr-8n' has 8 nodes with cores, of which 1 "
-            "have another part: expected at most 7",
+            "8:18: system.storage_nodes: 8 wanted, and of the 8 nodes with cores of machine "
+            "'ib-fdr-8n' 1 is client_nodes: expected at most 7 or a machine with more nodes",
         ),
         (
             STORAGE,
             "client_nodes: 6\n  storage_nodes: 4",
-            "9:18: system.storage_nodes: machine 'ib-fdr-8n' has 8 nodes with cores, of which 6 "
-            "have another part: expected at most 2, or fewer client_nodes",
+            "9:18: system.storage_nodes: 4 wanted, and of the 8 nodes with cores of machine "
+            "'ib-fdr-8n' 6 are client_nodes: expected at most 2 or fewer client_nodes or a machine "
+            "with more nodes",
         ),
         (
             STORAGE,

@@ -116,7 +116,7 @@ BAD = [
     ("handed_line: 8 ns", "handed_line: 8", "a bare number has no unit", "8\n"),
     ("handed_line: 8 ns", "handed_line: 8 GB", "'GB' is not a unit of time", "8 GB"),
     ("handed_line: 8 ns", "handed_lime: 8 ns", "unknown field 'handed_lime' in engines.eris: "
-     "expected 'handed_line'", "8 ns\n    route"),
+     "expected 'handed_line'", "handed_lime: 8 ns\n    route"),
     ("time: 4 ns", "time: [4 ns]", "engines.eris.route.1.time", "time: [4"),
     ("targets: 8", "targets: 0", "engines.eris.route.1.targets: found '0'", "0, time: 4"),
     ("targets: 8", "targets: 1", "expected rising sizes", "route:"),

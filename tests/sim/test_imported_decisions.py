@@ -230,6 +230,26 @@ def cluster(path: Path) -> MachineDescription:
     return made
 
 
+def test_only_facts_that_the_system_reads_count(tmp_path: Path) -> None:
+    """ERIS knows links, but no adapters; transactions know both."""
+    path = tmp_path / "cluster.yaml"
+    cluster(path)
+    eris = load_scenario("eris-fig8-intel", machine=str(path), settings=["horizon=1 ms"])
+    adapters = [path for path in eris.machine.doubtful if path.startswith("nics.")]
+    assert adapters
+    settings = [*SHORT, "system.clients=16", "system.client_nodes=4", "system.storage_nodes=3"]
+    settings += ["system.timestamp_bits=64"]
+    commits = load_scenario("nam-fig6-rsi", machine=str(path), settings=settings)
+    facts = {}
+    for scenario in (eris, commits):
+        record = run_scenario(scenario)
+        facts[scenario.name] = record.fact_range["facts"]
+        assumed = {one["name"] for one in record.assumptions}
+        assert assumed.issuperset(adapters) == (scenario is commits)
+        assert assumed.isdisjoint(adapters) == (scenario is eris)
+    assert facts["nam-fig6-rsi"] - facts["eris-fig8-intel"] == len(adapters)
+
+
 def test_doubtful_adapters_have_a_range(tmp_path: Path) -> None:
     """Transactions run on event planes alone, and hardly meet anything but their adapters."""
     path = tmp_path / "cluster.yaml"

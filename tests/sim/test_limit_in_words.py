@@ -41,6 +41,13 @@ def test_other_limits_speak_for_themselves() -> None:
     assert limit_in_words(why, [use("memory of node 0", "memory", 1.0)]) == why.resource
 
 
+def test_nodes_that_are_full_are_a_part_of_those_in_use() -> None:
+    """Of 8 nodes, the memory of 5 has the keys of the hot range."""
+    record = run_scenario(load_scenario("eris-fig13", policy="none"))
+    resource = record.why["lookup"].resource
+    assert resource == "memory bandwidth of 3 of the 5 nodes in use"
+
+
 @pytest.mark.parametrize("plane", ["flow", "event"])
 @pytest.mark.parametrize("scenario", ["eris-fig8-intel", "eris-fig8-intel-shared"])
 def test_cores_that_are_the_limit_are_in_use(plane: str, scenario: str) -> None:

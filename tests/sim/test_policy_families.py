@@ -146,6 +146,15 @@ def test_users_classes_by_family(toy: Path) -> None:
     ("policy", "message"),
     [
         (
+            "nosuch",
+            "--policy nosuch: a system of kind toy has no policy 'nosuch': expected FAMILY=NAME, "
+            "as 'numatwin policy list' has them",
+        ),
+        (
+            "onse",
+            "--policy onse: a system of kind toy has no policy 'onse': expected clock=once or ",
+        ),
+        (
             "once",
             "--policy once: a system of kind toy has policies of several kinds: expected "
             "clock=once or mover=once",

@@ -1,6 +1,7 @@
 """Depth and recovery time on series made by hand."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,14 @@ import pytest
 
 from numatwin.sim.planes.outcome import ControlEvent
 from numatwin.sim.run.record import Record
-from numatwin.sim.run.recovery import Recovery, change_times, recoveries, typical_recovery
+from numatwin.sim.run.recovery import (
+    Recovery,
+    change_times,
+    recoveries,
+    recoveries_together,
+    typical_recovery,
+    unsettled_notes,
+)
 
 Noise = npt.NDArray[np.float64]
 
@@ -96,8 +104,42 @@ def test_final_level_is_weighted_by_time() -> None:
     # The last 10% of 20 s are 2 s: 0.5 s at 60 and 1.5 s at 100.
     found = one([(10, 100), (18.5, 60), (1.5, 100)])
     assert found.final == pytest.approx(90)
-    assert found.recovery_s == pytest.approx(18.5)
     assert found.depth == pytest.approx(1 / 3)
+
+
+def test_a_level_that_still_changes_is_not_recovered_to() -> None:
+    """Of 20 s, the last two tenths differ by 0.3% or by 0.2%; 0.25% is the most."""
+
+    def rising(step: float) -> list[tuple[float, float]]:
+        return [(10, 100), (4, 60), *((2, 100 + step * k) for k in range(8))]
+
+    slow, fast = one(rising(0.2)), one(rising(0.3))
+    assert (slow.settled, slow.recovery_s) == (True, 4)
+    assert (fast.settled, fast.recovery_s) == (False, None)
+    assert fast.depth == pytest.approx(1 - 60 / 102.1)
+    # Held against a level that is known, it is back.
+    (known,) = recoveries(record_of(rising(0.3)), "lookup", levels=[100])
+    assert (known.settled, known.recovery_s) == (True, 4)
+
+
+def test_a_best_level_that_still_changes_is_nobodys() -> None:
+    rising = record_of([(10, 100), (4, 60), *((1, 110.0 + 0.5 * k) for k in range(16))])
+    flat = record_of([(10, 100), (4, 60), (16, 105)])
+    for found in recoveries_together([rising, flat], "lookup"):
+        assert [(one.settled, one.recovery_s) for one in found] == [(False, None)]
+    (first,), (second,) = recoveries_together([rising, record_of([(10, 1), (20, 120)])], "lookup")
+    assert (first.settled, first.recovery_s, second.recovery_s) == (True, 12, 0)
+
+
+def test_a_run_says_that_it_has_not_recovered() -> None:
+    rising = [(10.0, 100.0), *((1.0, 50.0 + 2.5 * k) for k in range(20))]
+    record = replace(record_of(rising), throughput={"lookup": 1.0})
+    assert unsettled_notes(record) == (
+        "lookup has not recovered by the end: it still changes 20 s after the workload last did; "
+        "a longer horizon shows where it settles",
+    )
+    settled = replace(record_of([(10, 100), (20, 90)]), throughput={"lookup": 1.0})
+    assert unsettled_notes(settled) == ()
 
 
 def test_low_until_the_end_is_not_recovered() -> None:

@@ -381,7 +381,7 @@ def test_errors_name_the_file_that_says_so(here: Path) -> None:
     _file("b.yaml", "name: b\nextends: a.yaml\nsystem: {nodes: 4}\n")
     assert _refused("b.yaml").startswith("a.yaml:7:12: system.threads: found 'some', expected h")
     _file("b.yaml", "name: b\nextends: a.yaml\nsystem: {nodes: 4, threads: 3,\n  foo: 1}\n")
-    assert _refused("b.yaml").startswith("b.yaml:4:8: unknown field 'foo' in system")
+    assert _refused("b.yaml").startswith("b.yaml:4:3: unknown field 'foo' in system")
 
 
 @pytest.mark.parametrize(

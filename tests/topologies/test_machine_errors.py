@@ -63,7 +63,7 @@ BAD = [
         "{level: 1, size: 32",
     ),
     # Fields
-    ("clock", "clok", "unknown field 'clok'", "2.5 GHz"),
+    ("clock", "clok", "unknown field 'clok'", "clok"),
     ("name: small", "title: small", "missing field 'name'", "title: small"),
     (
         "name: small",

@@ -87,12 +87,12 @@ def test_each_reason_has_its_warning() -> None:
     ]
     unsteady = [figure(90, 100, 130), figure(90, 100, 150)]
     assert list(noise_warnings(0.0, 0.0, 0.0, quiet + unsteady)) == [
-        "noisy host: 2 of 10 figures have quartiles more than 20% of the median apart, "
-        "latency size 4 KiB 60%"
+        "noisy host: the quartiles of 2 of 10 figures lie more than 20% of the median apart, "
+        "at worst 60% (latency size 4 KiB)"
     ]
     nearly_none = figure(1, 3, 5_000)
     (told,) = noise_warnings(0.0, 0.0, 0.0, [*quiet, *unsteady, nearly_none])
-    assert told.endswith("latency size 4 KiB far more")
+    assert told.endswith("at worst over 1000% (latency size 4 KiB)")
     assert list(noise_warnings(0.0, 0.0, 0.0, quiet * 3 + unsteady)) == []
 
 

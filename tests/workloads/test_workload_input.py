@@ -54,9 +54,9 @@ def test_the_good_file_is_good() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "at", "message"),
     [
-        ("name: test", "name: test\nnmae: x", (2, "x"), "unknown field 'nmae'"),
-        ("share: 0.5", "shrae: 0.5", (9, "0.5"), "unknown field 'shrae' in operations.lookup"),
-        ("keys: 1000", "kyes: 1000", (3, "1000"), "unknown field 'kyes'"),
+        ("name: test", "name: test\nnmae: x", (2, "nmae"), "unknown field 'nmae'"),
+        ("share: 0.5", "shrae: 0.5", (9, "shrae"), "unknown field 'shrae' in operations.lookup"),
+        ("keys: 1000", "kyes: 1000", (3, "kyes"), "unknown field 'kyes'"),
         (
             "keys: 1000",
             "keys: 1e-3",
@@ -178,7 +178,7 @@ def test_the_good_file_is_good() -> None:
             "has no keys",
         ),
         ("object: column}", "object: column, share: [1]}", (15, "share"), "expected a number"),
-        ("{share: 2}", "{selectivity: 1}", (20, "1"), "unknown field 'selectivity'"),
+        ("{share: 2}", "{selectivity: 1}", (20, "selectivity"), "unknown field 'selectivity'"),
         ("      lookup: {share: 2}", "      {}", (19, "operations"), "expected at least 1 in it"),
         ("name: test", "name: a/b", (1, "a/b"), "name: found 'a/b', expected at most 64 letters"),
         ("name: test", "name: test\nnotes: one", (2, "one"), "found 'one', expected a list"),

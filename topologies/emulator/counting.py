@@ -13,7 +13,7 @@ from ...inputs import InputError
 from ..machine import Machine
 from .caches import PlayedCaches, played_caches
 from .command_line import Plugin, memory_ranges
-from .guest import GuestRun, run_in_guest
+from .guest import GuestFailure, GuestRun, run_in_guest
 from .guest_machine import GuestMachine, guest_machine
 from .host_files import qemu_version
 from .platforms import X86_64
@@ -44,6 +44,14 @@ class CountedRun:
     traffic: Traffic
 
 
+class NotStarted(GuestFailure):
+    """A command that the guest could not start: it said why. ``run``: its status, as of a shell."""
+
+    def __init__(self, message: str, run: GuestRun) -> None:
+        super().__init__(message)
+        self.run, self.status = run, run.status
+
+
 def run_counted(
     machine: Machine | GuestMachine,
     command: Sequence[str],
@@ -52,7 +60,8 @@ def run_counted(
 ) -> CountedRun:
     """Runs ``command`` as ``run_in_guest`` does (``options`` are its), and counts its traffic.
 
-    Raises InputError, and GuestFailure where the guest ended before the command did.
+    Raises InputError, NotStarted where the guest has no such command, and GuestFailure where the
+    guest ended before the command did.
     """
     if not command:
         raise InputError(
@@ -83,6 +92,8 @@ def run_counted(
         spans = read_counts(
             _path(counts), len(guest.machine.nodes), len(caches.levels), len(caches.cpu_node)
         )
+    if not spans:
+        raise NotStarted("the command could not be started, so nothing was counted", run)
     traffic = Traffic(
         guest.machine,
         caches.line_bytes,

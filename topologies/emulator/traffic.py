@@ -242,7 +242,8 @@ def snoop_domains(machine: Machine) -> tuple[int, ...]:
 
 
 def read_counts(path: Path, nodes: int, levels: int, processors: int) -> dict[str, Counts]:
-    """The spans in a file that the plugin wrote: ``command``, maybe ``regions``, ``interval 0`` …
+    """The spans in a file that the plugin wrote: ``command``, maybe ``regions``, ``interval 0`` …;
+    none where the command could not be started.
 
     Raises InputError where the file is not there, or is not whole.
     """

@@ -113,10 +113,11 @@ def _spread_warnings(measurements: Sequence[Measurement]) -> Iterator[str]:
     if len(unsteady) > UNSTEADY_MAX * len(measurements):
         worst = max(unsteady, key=lambda m: m.spread)
         # Differences may come out as nearly nothing, and their spread as nearly anything.
-        spread = f"{worst.spread:.0%}" if worst.spread < SPREAD_SHOWN_MAX else "far more"
+        shown = worst.spread < SPREAD_SHOWN_MAX
+        spread = f"{worst.spread:.0%}" if shown else f"over {SPREAD_SHOWN_MAX:.0%}"
         yield (
-            f"noisy host: {len(unsteady)} of {len(measurements)} figures have quartiles more than "
-            f"{SPREAD_MAX:.0%} of the median apart, {_named(worst)} {spread}"
+            f"noisy host: the quartiles of {len(unsteady)} of {len(measurements)} figures lie more "
+            f"than {SPREAD_MAX:.0%} of the median apart, at worst {spread} ({_named(worst)})"
         )
 
 

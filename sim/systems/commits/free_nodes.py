@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ....inputs import DescriptionError
 from ....topologies import Machine
 from ..fields import able_positions, listed_positions
@@ -38,17 +40,24 @@ class FreeNodes:
         self._role.update(dict.fromkeys(positions, field))
         return positions
 
-    def take(self, count: int, field: str) -> tuple[int, ...]:
-        """So many of the first nodes that are left."""
+    def take(self, count: int, field: str, role: str | None = None) -> tuple[int, ...]:
+        """So many of the first nodes that are left, for ``role``, by default that of ``field``,
+        which is at fault where they are too few.
+        """
         left = [position for position in self._able if position not in self._role]
         if count > len(left):
-            roles = list(self._role.values())
-            several = [role for role in dict.fromkeys(roles) if roles.count(role) > 1]
-            fewer = f", or fewer {' and '.join(several)}" if several else ""
+            roles = Counter(self._role.values())
+            taken = " and ".join(
+                f"{nodes} {'is' if nodes == 1 else 'are'} {one}" for one, nodes in roles.items()
+            )
+            expected = [f"at most {len(left)}"] if left else []
+            expected += [f"fewer {one}" for one, nodes in roles.items() if nodes > 1]
+            expected.append("a machine with more nodes")
             raise DescriptionError(
                 (field,),
-                f"machine '{self.machine.name}' has {len(self._able)} nodes with cores, of which "
-                f"{len(self._role)} have another part: expected at most {len(left)}{fewer}",
+                f"{count} wanted, and of the {len(self._able)} nodes with cores of machine "
+                f"'{self.machine.name}' {taken or 'all are free'}: "
+                f"expected {' or '.join(expected)}",
             )
-        self._role.update(dict.fromkeys(left[:count], field))
+        self._role.update(dict.fromkeys(left[:count], role or field))
         return tuple(left[:count])

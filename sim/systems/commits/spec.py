@@ -399,7 +399,7 @@ class CommitSystem(SystemSpec):
         elif self.client_nodes is None and not together:
             wanted = self.storage_nodes if isinstance(self.storage_nodes, int) else 0
             servers = wanted + (timestamps is None)
-            clients = free.take(max(free.left - servers, 1), "storage_nodes")
+            clients = free.take(max(free.left - servers, 1), "storage_nodes", "client_nodes")
         if isinstance(self.storage_nodes, int):
             storage = free.take(self.storage_nodes, "storage_nodes")
         if timestamps is None:

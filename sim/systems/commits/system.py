@@ -17,6 +17,7 @@ SYSTEM = System(
         "native": Later("numatwin.engine_native.systems.commits.plane", "native_commits"),
         "emulator": Later("numatwin.engine_native.systems.commits.emulated", "emulated_commits"),
     },
+    machine_parts=("nics", "processes"),
     facts=CommitFacts,
     assumptions=Later(f"{__package__}.assumptions", "adapters_assumed"),
 )

@@ -18,5 +18,6 @@ SYSTEM = System(
         "native": Later("numatwin.engine_native.systems.joins.plane", "native_joins"),
     },
     families=(OPERATOR,),
+    machine_parts=("nics",),
     facts=JoinFacts,
 )

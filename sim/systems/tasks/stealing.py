@@ -111,7 +111,7 @@ def _event(command: AllowStealing, policy: str, time_s: float) -> ControlEvent:
     text = f"{policy}: {', '.join(names) or 'no class'} may be stolen across nodes"
     return ControlEvent(
         time_s,
-        "stealing",
+        "stealing-rule",
         text,
         {"policy": policy, "classes": names, "within": command.within_node},
     )

@@ -21,6 +21,7 @@ SYSTEM = System(
     },
     families=(PLACER, STEALING, CORES, ACCESS_PATH),
     trainers={"access-path": Later(f"{__package__}.access_training", "train_on")},
+    machine_parts=("copy_engines",),
     facts=TasksFacts,
     threshold=Later(f"{__package__}.threshold", "search_threshold"),
     pictures=Later(f"{__package__}.pictures", "pictures"),

@@ -31,12 +31,18 @@ def test_facts_alone() -> None:
     load = partial(load_scenario, "eris-fig8-amd", machine="xeon-8s-ivb")
     scenario = load()
     record = run_scenario(scenario)
-    found = with_uncertainty(record, scenario, lambda more: load(settings=more)).uncertainty
+    drawn = with_uncertainty(record, scenario, lambda more: load(settings=more))
+    found = drawn.uncertainty
     low, high = found["throughput"]["lookup"]
     least, most = record.fact_range["throughput"]["lookup"]
     assert 0.99 * least < low < record.throughput["lookup"] < high < 1.01 * most
     assert len(found["facts"]) == record.fact_range["facts"]
     assert len(found["shifts"]["lookup"]) == DRAWS
+    assert drawn.fact_range == record.fact_range  # here corners are the extremes
+    narrow = replace(record, fact_range={**record.fact_range, "throughput": {"lookup": [2e9, 2e9]}})
+    wide = with_uncertainty(narrow, scenario, lambda more: load(settings=more))
+    least, most = wide.fact_range["throughput"]["lookup"]
+    assert least < low < high < most
 
 
 def test_draws_alone() -> None:

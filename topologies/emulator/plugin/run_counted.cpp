@@ -40,8 +40,10 @@ int main(int argc, char** argv) {
     if (failed == 0)
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
         }
-    NUMATWIN_COUNT_MARK(0x04);
-    if (failed != 0) {
+    if (failed == 0) {
+        NUMATWIN_COUNT_MARK(0x04);
+    } else {
+        NUMATWIN_COUNT_MARK(0x07);
         if (failed == ENOENT) {
             std::fprintf(stderr, "numatwin: error: no such command: '%s'\n", argv[1]);
             return 127;

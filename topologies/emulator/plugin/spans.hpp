@@ -22,7 +22,8 @@ enum class Mark : unsigned {
     COMMAND_END,
     TRY_BEGIN,
     TRY_END,
-    LAST = TRY_END
+    NOT_STARTED,  // in place of COMMAND_END: there is no such command
+    LAST = NOT_STARTED
 };
 
 // Caches are played, and counts run on, while the command runs; a span takes the counts at both of
@@ -47,6 +48,10 @@ class Spans {
                 if (!running()) begin();
                 break;
             case Mark::COMMAND_END:
+                end();
+                break;
+            case Mark::NOT_STARTED:
+                started_ = false;
                 end();
                 break;
             case Mark::REGION_BEGIN:
@@ -137,6 +142,12 @@ class Spans {
         }
         std::fprintf(file, "numatwin-traffic 1\nnodes %zu\nlevels %zu\n", shape_.nodes,
                      shape_.levels.size());
+        if (started_) write_spans(file);
+        const bool whole = std::fprintf(file, "end\n") > 0 && !std::ferror(file);
+        if (std::fclose(file) != 0 || !whole)
+            std::fprintf(stderr, "%s: cannot be written\n", out_.c_str());
+    }
+    void write_spans(std::FILE* file) const {
         std::fprintf(file, "span command 1\n");
         whole_.write(file);
         if (call_instructions_ != NOT_TRIED)
@@ -150,9 +161,6 @@ class Spans {
             std::fprintf(file, "span interval %zu\n", at);
             intervals_[at].write(file);
         }
-        const bool whole = std::fprintf(file, "end\n") > 0 && !std::ferror(file);
-        if (std::fclose(file) != 0 || !whole)
-            std::fprintf(stderr, "%s: cannot be written\n", out_.c_str());
     }
 
     static constexpr std::uint64_t NOT_TRIED = ~std::uint64_t{0};
@@ -167,6 +175,7 @@ class Spans {
     std::atomic<bool> running_{false}, trying_{false};
     std::uint64_t tried_ = 0, call_instructions_ = NOT_TRIED;
     unsigned depth_ = 0, region_count_ = 0;
+    bool started_ = true;
     std::optional<Totals> began_, region_began_, interval_began_;
     Totals whole_, regions_;
 };

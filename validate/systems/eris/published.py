@@ -301,7 +301,7 @@ PUBLISHED: Mapping[str, Published] = {
         _fig1,
         BUFFERS,
         BOTH,
-        about="lookups on 64 nodes over those on one (SGI, 10^9 keys)",
+        about="lookups on 64 nodes over those on one (SGI, a billion keys)",
     ),
     "eris-fig5": Published(
         "raw: doubles with the buffer until links are full; lookups: best at 128",
@@ -319,7 +319,12 @@ PUBLISHED: Mapping[str, Published] = {
         about="lookups, from small to large indexes (Intel)",
     ),
     "eris-fig8-amd": Published(
-        1.6, "ERIS / shared index", _fig8_amd, BUFFERS, BOTH, about="lookups of 10^9 keys (AMD)"
+        1.6,
+        "ERIS / shared index",
+        _fig8_amd,
+        BUFFERS,
+        BOTH,
+        about="lookups of a billion keys (AMD)",
     ),
     "eris-upserts": Published(
         "like lookups, at lower absolute throughput",
@@ -327,7 +332,7 @@ PUBLISHED: Mapping[str, Published] = {
         _upserts,
         BUFFERS,
         BOTH,
-        about="upserts of 10^9 keys (AMD)",
+        about="upserts of a billion keys (AMD)",
     ),
     "eris-fig9": Published(
         6.6, "ERIS / interleaved", _fig9, planes=BOTH, about="scans on 61 nodes (SGI)"
@@ -383,7 +388,7 @@ PUBLISHED: Mapping[str, Published] = {
         _traffic("memory", "eris-fig8-amd", note=ERIS_LOOKUPS_NOTE),
         BUFFERS,
         BOTH,
-        about="memory traffic of lookups of 10^9 keys (AMD)",
+        about="memory traffic of lookups of a billion keys (AMD)",
     ),
     "eris-fig12-lookup-links": Published(
         17.8e9,
@@ -391,21 +396,21 @@ PUBLISHED: Mapping[str, Published] = {
         _traffic("links", "eris-fig8-amd", note=ERIS_LINKS_NOTE),
         BUFFERS,
         BOTH,
-        about="traffic of all links in lookups of 10^9 keys (AMD)",
+        about="traffic of all links in lookups of a billion keys (AMD)",
     ),
     "eris-fig12-lookup-shared": Published(
         41.6e9,
         "B/s",
         _shared_traffic("memory", *SHARED_LOOKUPS),
         planes=BOTH,
-        about="memory traffic of lookups of 10^9 keys, shared index",
+        about="memory traffic of lookups of a billion keys, shared index",
     ),
     "eris-fig12-lookup-shared-links": Published(
         83.8e9,
         "B/s",
         _shared_traffic("links", *SHARED_LOOKUPS),
         planes=BOTH,
-        about="traffic of all links in lookups of 10^9 keys, shared index",
+        about="traffic of all links in lookups of a billion keys, shared index",
     ),
     "eris-fig13": Published(
         "drop: One-Shot > MA-8 > MA-1; time: One-Shot < MA-8 < MA-1; low without",
