@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy as np
 from ..sim.studies.effects import level_effects, main_effects
 from ..sim.studies.explanation import Explanation
 from ..sim.studies.levels import is_number, written
-from ..sim.studies.metrics import COST, unit_of
+from ..sim.studies.metrics import unit_of
 from ..sim.studies.responses import short
-from ..sim.studies.results import Results, pareto
+from ..sim.studies.results import Results
 from ..topologies.figure import Figure
 from .charts import SOFT, polished
 from .runs import COLOURS
@@ -111,7 +110,7 @@ def pareto_chart(results: Results, least: str, most: str) -> Figure | None:
     """All runs by two figures, and those that no other beats in both."""
     cost, gain = results.column(least), results.column(most)
     holds = results.feasible
-    front = pareto(np.where(holds, cost, np.nan), np.where(holds, gain, np.nan))
+    front = results.front(least, most)
     if not front:
         return None
     others = np.setdiff1d(np.flatnonzero(np.isfinite(cost) & np.isfinite(gain)), front)
@@ -235,12 +234,3 @@ def _named(results: Results, at: int) -> str:
 
 def _tidy(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
-
-
-def main_metric(results: Results) -> str | None:
-    """What the pictures show: the objective's figure, or the first throughput."""
-    objective = results.study.objective
-    if objective is not None and objective.metric != COST and objective.metric in results.numeric:
-        return objective.metric
-    names: Sequence[str] = results.numeric
-    return next((n for n in names if n.startswith("throughput.")), next(iter(names), None))

@@ -19,7 +19,16 @@ from .figures import (
 )
 from .long_work import announce_points
 from .options import Jobs, Json
-from .output import console, number, print_facts, print_json, print_whole, progress_bar, table
+from .output import (
+    console,
+    number,
+    print_facts,
+    print_json,
+    print_notes,
+    print_whole,
+    progress_bar,
+    table,
+)
 
 if TYPE_CHECKING:
     from ..sim.studies.results import Results
@@ -92,7 +101,8 @@ def run_study_file(
         )
     results = load_results(study, folder)
     if json:
-        print_json(_status(study, folder, done) | {"best": _best(results)})
+        found = {"best": _best(results), "unsettled": results.unsettled_points}
+        print_json(_status(study, folder, done) | found)
     else:
         _print_status(study, folder, done)
         _print_best(results)
@@ -173,10 +183,16 @@ def _show_point(study: Study, point: int, json: bool) -> None:
 
 def study_status(file: File, out: Out = None, json: Json = False) -> None:
     """Show the progress of a study."""
+    from ..inputs import InputError
     from ..sim.studies.run_study import progressed
+    from ..sim.studies.store import Store
     from ..sim.studies.study import load_study
 
     study = load_study(file)
+    if out is not None and Store(out).identity() is None:
+        raise InputError(
+            "no rows of a study", str(out), expected="the folder of '--out' in 'numatwin study run'"
+        )
     folder = out or study.default_folder
     done = progressed(study, folder)
     if json:
@@ -250,6 +266,7 @@ def _best(results: Results) -> list[dict[str, Any]]:
         one["settings"] = {path: row.get(path) for path in results.study.runs.paths}
         one["metrics"] = {name: row.get(name) for name in results.metrics}
         one["slack"] = {text: float(slack[at]) for text, slack in results.slacks.items()}
+        one["settled"] = at not in results.unsettled
         found.append(one)
     return found
 
@@ -257,9 +274,7 @@ def _best(results: Results) -> list[dict[str, Any]]:
 def _print_best(results: Results) -> None:
     study, to = results.study, console()
     best = results.best(BEST_SHOWN)
-    asked = list(dict.fromkeys(one.metric for one in study.constraints))
-    if study.objective is not None:
-        asked = list(dict.fromkeys([*study.objective.metrics, *asked]))
+    asked = results.asked
     if best:
         to.print(f"\n{study.objective.text if study.objective else ''}:")
     elif study.constraints and len(results.table):
@@ -274,9 +289,8 @@ def _print_best(results: Results) -> None:
     if rows:
         columns = ["point", *factor_names(study.factors), *figures]
         print_whole(to, table(columns, rows, left=1 + len(study.factors)))
-    for text in results.unknown:
-        to.print(text, soft_wrap=True)
-    metric = next((name for name in results.numeric if name.startswith("throughput.")), None)
+    print_notes(to, results.notes)
+    metric = results.throughput
     if study.objective or metric is None:
         return
     if study.design.kind in SAMPLES:

@@ -37,6 +37,7 @@ UNITS = {
     "energy_J": "J",
     "utilisation": "1",
 }
+LESS_IS_BETTER = ("latency_ns", "power_W", "energy_J", "cost")
 LATENCIES = ("mean", "p50", "p99", "p999")
 FORMS = (
     "throughput.OPERATION, latency_ns.OPERATION.p99, bandwidth_Bps.memory, "
@@ -124,15 +125,13 @@ def check_metric(pattern: str, operations: Sequence[str] | None, source: str | N
         "bottleneck": ("resource", "gain_of", "gain_per_unit"),
     }
     if root in leaves and rest[-1] not in leaves[root] and "*" not in rest[-1]:
-        raise InputError(
-            "unknown metric", source, token=pattern, expected=near(rest[-1], leaves[root])
-        )
+        paths = [".".join((root, *rest[:-1], leaf)) for leaf in leaves[root]]
+        raise InputError("unknown metric", source, token=pattern, expected=near(pattern, paths))
     if operations is None or root not in ("throughput", "operations", "latency_ns"):
         return
     if "*" not in rest[0] and rest[0] not in operations:
-        raise InputError(
-            "unknown metric", source, token=pattern, expected=near(rest[0], operations)
-        )
+        paths = [".".join((root, operation, *rest[1:])) for operation in operations]
+        raise InputError("unknown metric", source, token=pattern, expected=near(pattern, paths))
 
 
 def figures(record: Record, scenario: Scenario, roots: set[str]) -> Iterator[tuple[str, Any]]:
@@ -198,6 +197,11 @@ def unit_of(path: str) -> str:
     if root == "resources":
         return {"utilisation": "1", "Bps": "B/s"}.get(rest.rpartition(".")[2], "")
     return UNITS.get(root, "")
+
+
+def less_is_better(path: str) -> bool:
+    """Whether a figure is one that nobody wants more of."""
+    return path.partition(".")[0] in LESS_IS_BETTER
 
 
 def _uses(record: Record) -> Iterator[tuple[str, float]]:

@@ -24,7 +24,7 @@ from .goals import Constraint, Objective, Prices, read_constraint, read_objectiv
 from .levels import Levels, checked_range, in_unit, is_number, listed, read_levels, split_number
 from .metrics import COST, Metrics
 
-FORMAT = 1
+FORMAT = 2  # of rows: the second has what says that a run did not settle
 STEPS = 5  # of a range that a grid has and that does not say how many
 WITH_FILES = (*INNER, POLICY)
 
