@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..reports.assumptions import NOTHING, assumption_rows
-from .output import table
+from ..reports.words import count
+from .output import print_whole, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,16 +21,18 @@ def print_assumptions(record: Record, to: Console) -> None:
     if not rows:
         to.print("Nothing was assumed: machine file and scenario state all that it counts with.")
         return
-    to.print(
+    print_whole(
+        to,
         table(
             ("assumed", "value", "throughput if lower", "if higher"),
             ((row.name, row.value, row.low or "–", row.high or "–") for row in rows),
-        )
+        ),
     )
-    decisive = sum(row.effect >= NOTHING for row in rows)
+    decisive, ranged = (sum(row.effect >= NOTHING for row in rows), sum(row.ranged for row in rows))
+    ends = f"for {count(ranged, 'uncertain fact')} the ends of the range, else " if ranged else ""
     to.print(
-        f"\n{len(rows)} assumptions, {decisive} of which change the throughput of the first "
-        "moments, as predicted.",
+        f"\n{count(len(rows), 'assumption')}. Other values ({ends}mostly a tenth less and more) "
+        f"would change the predicted throughput for {decisive} of them.",
         soft_wrap=True,
     )
     for row in rows:

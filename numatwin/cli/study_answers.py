@@ -68,11 +68,11 @@ def study_frontier(
     main = metric or _main(results)
     saved = least or (COST if study.prices is not None else "power_W")
     if least is None and saved not in results.numeric:
+        such = next((f", such as {n}" for n in results.numeric if results.wants_less(n)), "")
         raise InputError(
-            "no expense to minimise: no run has a cost or power",
+            "no run has a cost or a power to minimise",
             study.file,
-            expected="'prices' in the study, 'power_W' among its metrics, or --least PATH, "
-            f"{_some(results)}",
+            expected=f"'prices' in the study, 'power_W' among its metrics, or --least PATH{such}",
         )
     for name in (main, saved):
         if name not in results.numeric:
@@ -344,8 +344,8 @@ def _print_screening(found: Screening, points: int, json: bool) -> None:
     unordered = ", ".join(one.path for one in found.effects if one.mean is None)
     if unordered:
         to.print(
-            f"\nValues without an order: {unordered}. Its size is what another value changes, on "
-            "average; a sign it has none.",
+            f"\nValues without an order have no sign ({unordered}): there, size is what a change "
+            "to another value brings on average.",
             soft_wrap=True,
         )
     undecided.print_to(to)

@@ -195,7 +195,7 @@ def _print(design: Design, rows: Sequence[Mapping[str, Any]]) -> None:
             for row in rows
             for name in row
             if name.startswith("throughput.") or name.endswith(".p99")
-            if name.count(".") < 3
+            if not name.endswith((".low", ".high"))
         )
     )
     columns = factor_names(design.factors)

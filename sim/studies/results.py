@@ -103,7 +103,7 @@ class Results:
             *(objective.metrics if objective else ()),
             *(constraint.metric for constraint in self.study.constraints),
         ]
-        if asked == [COST] and self.throughput is not None:
+        if objective is not None and objective.metric == COST and self.throughput is not None:
             asked.append(self.throughput)
         return list(dict.fromkeys(asked))
 
@@ -142,8 +142,8 @@ class Results:
         warnings.sort(key=lambda found: found[0] != chosen)  # what concerns the best comes first
 
         def named(points: list[int]) -> str:
-            best = f"; point {chosen}, the best, too" if chosen in points else ""
-            return spans(points, "point") + (best if len(points) > 1 else best and ", the best")
+            among = f"among them {chosen}, " if len(points) > 1 else ""
+            return spans(points, "point") + (f", {among}the best" if chosen in points else "")
 
         return self.unknown + unsettled_notes(warnings, named, NOTES_MAX)
 
@@ -224,7 +224,7 @@ def rounded(values: Floats) -> Floats:
     """To ``DIGITS`` digits: what differs by rounding is equal."""
     with np.errstate(divide="ignore", invalid="ignore"):
         size = 10.0 ** (DIGITS - 1 - np.floor(np.log10(np.abs(values))))
-        return np.where(np.isfinite(size), np.round(values * size) / size, values)
+        return np.where(np.isfinite(size * values), np.round(values * size) / size, values)
 
 
 def is_numeric(kind: pa.DataType) -> bool:

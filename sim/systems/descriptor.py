@@ -16,8 +16,8 @@ from ..machine.assumptions import (
     LESS,
     MORE,
     Assumption,
-    Variant,
     split_quantity,
+    stated,
     times_value,
 )
 from .profile import EngineProfile
@@ -86,14 +86,8 @@ def _of_field(place: tuple[str, ...], value: Any, mark: Default) -> Assumption:
         number,
         unit,
         mark.source,
-        *(Variant(_in_unit(bound, unit), {("system", *place): bound}) for bound in (low, high)),
+        *(stated(("system", *place), bound, unit) for bound in (low, high)),
     )
-
-
-def _in_unit(value: Any, unit: str) -> float | str:
-    """The number where it is in that unit, else the whole text."""
-    number, own = split_quantity(value)
-    return number if own == unit else str(value)
 
 
 @dataclass(frozen=True)
