@@ -46,6 +46,7 @@ class StudyPage:
     path: str
     answer: str
     notes: list[str]
+    starred: bool
     tornado: Plot | None
     waterfall: Plot | None
     front: Plot | None
@@ -84,15 +85,15 @@ def _page(results: Results) -> StudyPage:
     if metric is not None:
         made["tornado"] = plot(
             tornado(results, metric),
-            "Means over all runs with a factor's values of the least and the most mean.",
+            "From the lowest to the highest mean of runs that share a value of the factor.",
         )
         ends = _ends(results, metric)
         found = explained_by_rows(results, *ends, metric) if ends is not None else None
         if ends is not None and found is not None:
             made["waterfall"] = plot(
                 waterfall(results, *ends, metric, found),
-                "From the first run to the best: each factor's part, averaged over all orders in "
-                f"which they may change (Shapley). {_in_words(found, metric)}",
+                f"From the first run to {_end(results, metric)}: each factor's part, averaged over "
+                f"all orders in which they may change (Shapley). {_in_words(found, metric)}",
             )
         # Where all cost the same, what they take is left to save.
         varied = len(np.unique(results.column(COST))) > 1
@@ -103,17 +104,24 @@ def _page(results: Results) -> StudyPage:
             heat_map(results, metric), f"Mean {metric} by the two factors that matter most."
         )
         bands = [response_band(results, path, metric) for path in study.runs.paths[:RESPONSES_MAX]]
-        caption = "The line is the mean, 80% of the runs lie in the band."
+        caption = "The mean of the runs with each value, and between what 80% of them lie."
         responses = [made_ for band in bands if (made_ := plot(band, caption)) is not None]
     return StudyPage(
         title=study.title,
         path=study.file,
         answer=_answer(results),
         notes=notes,
+        starred=bool(results.best()),
         responses=responses,
         data=_data(results, shown, metric),
         **made,
     )
+
+
+def _end(results: Results, metric: str) -> str:
+    """Where the waterfall ends."""
+    most = "least" if results.wants_less(metric) else "most"
+    return f"the one with the {most} {metric}" if results.study.objective is None else "the best"
 
 
 def _in_words(found: Explanation, metric: str) -> str:
@@ -146,9 +154,11 @@ def _answer(results: Results) -> str:
         figure = si(float(objective[best[0]]), study.objective.unit)
         text += f". To {study.objective.text}: point {row['point']} ({values}), {figure}"
         text += ", of a run that did not settle" if best[0] in results.unsettled else ""
-        for constraint in study.constraints:
-            margin = constraint.margin(float(results.slacks[constraint.text][best[0]]))
-            text += f". There {margin}"
+        margins = [
+            constraint.margin(float(results.slacks[constraint.text][best[0]]))
+            for constraint in study.constraints
+        ]
+        text += f". There {'; '.join(margins)}" if margins else ""
     return f"{text}."
 
 
@@ -179,8 +189,8 @@ def _data(results: Results, shown: Sequence[int], metric: str | None) -> Markup:
     """What the page's script reads: columns, and the scenarios that rows are made from."""
     study = results.study
     units = {factor.path: factor.unit for factor in study.factors}
-    names = [*study.runs.paths, *results.metrics]
-    names += [name for name in (UNSETTLED, ERROR) if name in results.table.column_names]
+    names = [*study.runs.paths, UNSETTLED, *results.metrics, ERROR]
+    names = [name for name in names if name in results.table.column_names]
     columns = []
     for name in names:
         values = [results.rows[k].get(name) for k in shown]
@@ -200,7 +210,7 @@ def _data(results: Results, shown: Sequence[int], metric: str | None) -> Markup:
                 "values": [_short_number(v) if kind == "metric" else v for v in values],
             }
         )
-    best = {int(results.points[k]) for k in results.best(20)}
+    best = {int(results.points[k]) for k in results.best()}
     data = {
         "points": [int(results.points[k]) for k in shown],
         "holds": [bool(results.feasible[k]) for k in shown],

@@ -31,12 +31,14 @@ from .output import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ..sim.studies.results import Results
     from ..sim.studies.run_study import Progressed
     from ..sim.studies.study import Study
 
 REPORT_FILE = "report.html"
-BEST_SHOWN = 5
+BEST_SHOWN, POINTS_SHOWN = 5, 20
 SAMPLES = ("latin_hypercube", "sobol", "table")  # no curves: each point has values of its own
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="A study file (.yaml).", show_default=False)
@@ -297,8 +299,26 @@ def _print_best(results: Results) -> None:
         to.print()
         print_whole(to, table(["figure", "least", "median", "most"], _ranges(results)))
     else:
+        _print_points(results, to)
         for drawn in curve_of(study.design, results.rows, metric):
             to.print(drawn, soft_wrap=True)
+
+
+def _print_points(results: Results, to: Console) -> None:
+    """The first points of a study without an objective, with their throughputs and bounds."""
+    factors, rows = results.study.factors, results.rows
+    rates = [name for name in results.numeric if name.startswith("throughput.")]
+    figures = list(dict.fromkeys([*rates, *results.asked]))
+    cells = [
+        [str(row["point"]), *factor_values(factors, row)]
+        + [written_figure(name, row.get(name)) for name in figures]
+        for row in rows[:POINTS_SHOWN]
+    ]
+    to.print()
+    columns = ["point", *factor_names(factors), *figures]
+    print_whole(to, table(columns, cells, left=1 + len(factors)))
+    if len(rows) > POINTS_SHOWN:
+        to.print(f"… and {len(rows) - POINTS_SHOWN:,} more: 'numatwin study report' shows all")
 
 
 def _ranges(results: Results) -> list[list[str]]:

@@ -111,15 +111,14 @@ class Results:
     def unknown(self) -> list[str]:
         """What is asked for and not known of runs that were made, a sentence each."""
         made = np.array([row.get(ERROR) is None for row in self.rows], dtype=bool)
+        bounds = {constraint.metric for constraint in self.study.constraints}
         found = []
         for metric in self.asked:
             count = int((made & ~np.isfinite(self.column(metric))).sum())
             if count:
-                runs, they = ("run", "it holds") if count == 1 else ("runs", "they hold")
-                found.append(
-                    f"{metric} is not known of {count:,} {runs}: {they} no bound of it, and "
-                    f"{'is' if count == 1 else 'are'} never the best."
-                )
+                runs = "1 run" if count == 1 else f"{count:,} runs"
+                then = "cannot hold its bound" if metric in bounds else "cannot be the best"
+                found.append(f"{metric} is not known of {runs}, which {then}.")
         return found
 
     @cached_property

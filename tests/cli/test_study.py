@@ -79,7 +79,7 @@ def test_what_is_not_known_is_said(numatwin: CommandLine) -> None:
         "name: plain\nscenario: eris-fig5\nfactors: {plane: [flow], system.buffer_commands: [16]}\n"
         "constraints: ['latency_ns.lookup.p99 < 1 ms']\n"
     )
-    told = "latency_ns.lookup.p99 is not known of 1 run: it holds no bound of it"
+    told = "latency_ns.lookup.p99 is not known of 1 run, which cannot hold its bound."
     assert told in numatwin("study", "run", "plain.yaml").out
     numatwin("study", "report", "plain.yaml")
     (page,) = Path("out").glob("*/report.html")
@@ -99,6 +99,19 @@ def test_a_sample_has_ranges_and_no_curves(numatwin: CommandLine) -> None:
     (heading,) = (line for line in shown.splitlines() if line.startswith("figure"))
     assert heading.split() == ["figure", "least", "median", "most"]
     assert "┤" not in shown
+
+
+def test_points_of_a_study_without_an_objective(numatwin: CommandLine) -> None:
+    """Nothing is the best: all are listed, if they are few."""
+    Path("plain.yaml").write_text(
+        "name: plain\nscenario: nam-fig6-rsi\nset: {plane: flow}\n"
+        "factors: {system.clients: '1:24:24'}\n"
+    )
+    shown = numatwin("study", "run", "plain.yaml").out
+    lines = shown.partition("\npoint ")[2].splitlines()
+    assert lines[0].split()[-1] == "throughput.checkout"
+    assert [line.split()[0] for line in lines[1:21]] == [str(point) for point in range(20)]
+    assert lines[21] == "… and 4 more: 'numatwin study report' shows all"
 
 
 def test_of_equal_machines_the_faster_run_is_the_best(
