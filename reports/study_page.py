@@ -31,7 +31,7 @@ from .study_charts import (
     tornado,
     waterfall,
 )
-from .words import count, si, signed_percent
+from .words import count, figure_text, signed_percent
 
 ROWS_MAX = 20_000
 RESPONSES_MAX = 6
@@ -131,7 +131,8 @@ def _in_words(found: Explanation, metric: str) -> str:
         part = found.parts[step.path]
         sign = "+" if part >= 0 else "−"
         share = f" ({signed_percent(part / found.before)})" if found.before else ""
-        text = f"{short(step.path)} {step.old} → {step.new}: {sign}{si(abs(part), unit)}{share}"
+        brings = f"{sign}{figure_text(abs(part), unit)}{share}"
+        text = f"{short(step.path)} {step.old} → {step.new}: {brings}"
         words.append(text + (f", {step.words}" if step.then_bound_by is not None else ""))
     first = f"At first bound by: {found.bound_by}. " if found.bound_by else ""
     return " ".join([f"{first}{'; '.join(words)}.", *found.notes])
@@ -151,7 +152,7 @@ def _answer(results: Results) -> str:
         values = ", ".join(
             f"{short(f.path)} {written(row.get(f.path), f.unit)}" for f in study.factors
         )
-        figure = si(float(objective[best[0]]), study.objective.unit)
+        figure = figure_text(float(objective[best[0]]), study.objective.unit)
         text += f". To {study.objective.text}: point {row['point']} ({values}), {figure}"
         text += ", of a run that did not settle" if best[0] in results.unsettled else ""
         margins = [

@@ -62,6 +62,7 @@ def study_frontier(
 ) -> None:
     """Show the runs that no other beats in both cost and throughput."""
     from ..inputs import InputError
+    from ..inputs.fields import near
     from ..sim.studies.metrics import COST
 
     study, results = _loaded(file, out)
@@ -76,7 +77,11 @@ def study_frontier(
         )
     for name in (main, saved):
         if name not in results.numeric:
-            raise InputError("no run has such a figure", token=name, expected=_some(results))
+            expected = near(name, results.numeric) or "another --metric or --least"
+            raise InputError("no run has such a figure", token=name, expected=expected)
+    if main == saved:
+        expected = "--metric and --least of different figures"
+        raise InputError("a frontier of one figure", token=main, expected=expected)
     rows = []
     for at in results.front(saved, main):
         row = results.rows[at]
@@ -164,7 +169,7 @@ def explain_step(
     if one == other:
         what = f"points {first} and {ends[1]} have the same values"
         if first == ends[1]:
-            what = f"point {first} is " + ("the best one" if second is None else "both ends")
+            what = f"point {first} is " + ("itself the best" if second is None else "both ends")
         raise InputError(what, study.file, expected="two that differ: --from N and --to M")
     found = explained(study.runs, one, other, name)
     before, after = found.before, found.after
@@ -388,7 +393,3 @@ def _main(results: Results) -> str:
     if results.main is None:
         raise InputError("no run has a figure", expected="--metric PATH")
     return results.main
-
-
-def _some(results: Results) -> str:
-    return f"such as {results.numeric[0]}" if results.numeric else "a figure that is a number"

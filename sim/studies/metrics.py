@@ -60,6 +60,10 @@ class Metrics:
         """Whether any asks what more of a resource would bring."""
         return any(fnmatchcase(path, pattern) for path in GAINS for pattern in self.patterns)
 
+    def keep(self, path: str) -> bool:
+        """Whether any pattern stands for the path."""
+        return _kept(path, self.patterns)
+
     def of(self, record: Record, scenario: Scenario) -> dict[str, Any]:
         """The figures of a run by path, with the bounds of their intervals where there are any:
         ``PATH.low`` and ``PATH.high``.
@@ -67,7 +71,7 @@ class Metrics:
         found: dict[str, Any] = {}
         roots = {pattern.partition(".")[0] for pattern in self.patterns}
         for path, value in figures(record, scenario, roots):
-            if not _kept(path, self.patterns):
+            if not self.keep(path):
                 continue
             found[path] = value
             if not record.confidence:  # as of the flow plane

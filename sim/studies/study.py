@@ -93,7 +93,9 @@ def study_of(document: Document) -> Study:
     if COST in asked and described.prices is None:
         place: Place = ("objective",) if objective and COST in objective.metrics else ()
         raise document.error(place, "a cost needs 'prices'")
-    patterns = [*described.metrics, *(metric for metric in asked if metric != COST)]
+    # What is kept anyway is not named again: another objective needs no new runs.
+    patterns = [*described.metrics]
+    patterns += [m for m in asked if m != COST and not Metrics(described.metrics).keep(m)]
     patterns += ["machine.*"] if described.prices is not None else []
     metrics = Metrics(tuple(dict.fromkeys(patterns)))
     with _placed(document, ("metrics",)):

@@ -13,13 +13,15 @@ sys.path.append(str(Path(__file__).parents[1] / "sim" / "studies"))
 from study_files import SMALL, study_file
 
 
-def test_frontier_and_explanation(numatwin: CommandLine, tmp_path: Path) -> None:
+def test_frontier_and_explanation(numatwin: CommandLine, refused: Refused, tmp_path: Path) -> None:
     study_file(tmp_path)
     run = numatwin("study", "run", "study.yaml", "--json").json()
     front = numatwin("study", "frontier", "study.yaml", "--json").json()
     # All cost the same: the best one alone is at the front.
     assert [row["point"] for row in front["rows"]] == [run["best"][0]["point"]]
     assert front["rows"][0]["slack"]["utilisation.link.busiest < 80%"] > 0
+    told = refused("study", "frontier", "study.yaml", "--least", "throughput.lookup")
+    assert "a frontier of one figure: found 'throughput.lookup'" in told
     watts = numatwin("study", "frontier", "study.yaml", "--least", "power_W", "--json").json()
     rising = [(row["power_W"], row["throughput.lookup"]) for row in watts["rows"]]
     assert len(rising) > 1
@@ -132,6 +134,8 @@ def test_bad_input(refused: Refused, numatwin: CommandLine, tmp_path: Path) -> N
     numatwin("study", "run", "study.yaml", "--limit", "2")
     wrong = ("study", "frontier", "study.yaml", "--metric", "speed")
     assert "no run has such a figure: found 'speed'" in refused(*wrong)
+    wrong = ("study", "frontier", "study.yaml", "--metric", "throughput.nope")
+    assert "found 'throughput.nope', expected 'throughput.lookup'" in refused(*wrong)
     explain = ("study", "explain", "study.yaml", "--to")
     assert "no such point: found '18', expected 0 to 17" in refused(*explain, "18")
     told = "point 0 is both ends: expected two that differ: --from N and --to M"
