@@ -80,14 +80,10 @@ class SystemSpec(Strict):
 
 def _of_field(place: tuple[str, ...], value: Any, mark: Default) -> Assumption:
     number, unit = split_quantity(value)
-    low, high = mark.between or (times_value(value, LESS), times_value(value, MORE))
-    return Assumption(
-        " of ".join([place[0].replace("_", " "), *place[1:]]),
-        number,
-        unit,
-        mark.source,
-        *(stated(("system", *place), bound, unit) for bound in (low, high)),
-    )
+    between = mark.between or (times_value(value, LESS), times_value(value, MORE))
+    low, high = (stated(("system", *place), bound, unit) for bound in between)
+    name = " of ".join([place[0].replace("_", " "), *place[1:]])
+    return Assumption(name, number, unit, mark.source, low, high)
 
 
 @dataclass(frozen=True)
