@@ -14,7 +14,8 @@ NOTHING = 5e-4  # a smaller change is none
 @dataclass(frozen=True)
 class AssumptionRow:
     """``low`` and ``high``: another value and what throughput (else power) then does, empty where
-    nothing else can be stated. ``effect``: the larger of both changes of throughput.
+    nothing else can be stated. ``effect``: by how much throughput differs between both, or to what
+    it is; ``ranged``: whether they are the ends of a range.
     """
 
     name: str
@@ -23,6 +24,7 @@ class AssumptionRow:
     high: str
     source: str
     effect: float
+    ranged: bool
 
 
 def assumption_rows(assumptions: Sequence[Mapping[str, Any]]) -> list[AssumptionRow]:
@@ -34,11 +36,16 @@ def assumption_rows(assumptions: Sequence[Mapping[str, Any]]) -> list[Assumption
             _end(one.get("low"), one["unit"], one["value"]),
             _end(one.get("high"), one["unit"], one["value"]),
             str(one["source"]),
-            max(abs(_change(one.get(end), "throughput") or 0.0) for end in ("low", "high")),
+            _spread([_change(one.get(end), "throughput") or 0.0 for end in ("low", "high")]),
+            bool(one.get("ranged")),
         )
         for one in assumptions
     ]
     return sorted(rows, key=lambda row: -row.effect)
+
+
+def _spread(changes: Sequence[float]) -> float:
+    return max(0.0, *changes) - min(0.0, *changes)
 
 
 def _end(end: Mapping[str, Any] | None, unit: str, assumed: Any) -> str:

@@ -76,7 +76,7 @@
 
   // -- parallel coordinates -----------------------------------------------------------------------
 
-  const AXES_MAX = 12, TOP = 54, BOTTOM = 26, SIDE = 70;
+  const AXES_MAX = 12, TOP = 54, BOTTOM = 26, SIDE = 80;
   const canvas = document.getElementById("axes"), pen = canvas.getContext("2d");
   let width = 0, height = 0;
 
@@ -145,7 +145,7 @@
         pen.fillRect(x(at) - 6, y(range[1]), 12, Math.max(y(range[0]) - y(range[1]), 2));
       }
       pen.fillStyle = "#1b2733"; pen.font = "12px system-ui, sans-serif";
-      pen.fillText(short(axis.column.short), x(at), at % 2 ? 14 : 28);
+      pen.fillText(end(axis.column.short), x(at), at % 2 ? 14 : 28);
       pen.fillStyle = "#5b6875"; pen.font = "11px system-ui, sans-serif";
       pen.fillText(short(axis.ends.at(-1)), x(at), TOP - 5);
       pen.fillText(short(axis.ends[0]), x(at), height - 8);
@@ -153,6 +153,7 @@
     root.dataset.axesMs = (performance.now() - began).toFixed(1);
   }
 
+  const end = (name) => name.length > 22 ? `…${name.slice(-21)}` : name; // paths differ there
   const short = (name) => name.length > 22 ? `${name.slice(0, 21)}…` : name;
 
   let drag = null;

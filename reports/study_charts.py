@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,13 @@ import numpy as np
 from ..sim.studies.effects import level_effects, main_effects
 from ..sim.studies.explanation import Explanation
 from ..sim.studies.levels import is_number, written
-from ..sim.studies.metrics import COST, unit_of
+from ..sim.studies.metrics import unit_of
 from ..sim.studies.responses import short
-from ..sim.studies.results import Results, pareto
+from ..sim.studies.results import Results
 from ..topologies.figure import Figure
 from .charts import SOFT, polished
 from .runs import COLOURS
-from .words import label, si
+from .words import figure_text, label
 
 BEATEN_MAX = 1_500  # points that others beat, beside the front
 HEAT_MAX = 24
@@ -55,7 +54,10 @@ def response_band(results: Results, path: str, metric: str) -> Figure | None:
         error_y=bars,
         mode="lines+markers" if numeric else "markers",
         line={"color": COLOURS[0]},
-        customdata=[[e.runs, si(e.mean, unit), si(e.low, unit), si(e.high, unit)] for e in effects],
+        customdata=[
+            [e.runs, figure_text(e.mean, unit), figure_text(e.low, unit), figure_text(e.high, unit)]
+            for e in effects
+        ],
         hovertemplate="%{x}: %{customdata[1]}<br>80% of %{customdata[0]} runs: %{customdata[2]} to "
         "%{customdata[3]}<extra></extra>",
         showlegend=False,
@@ -97,7 +99,7 @@ def heat_map(results: Results, metric: str) -> Figure | None:
         x=names[1],
         y=names[0],
         z=[[float(one) if np.isfinite(one) else None for one in line] for line in means],
-        customdata=[[si(float(one), unit) for one in line] for line in means],
+        customdata=[[figure_text(float(one), unit) for one in line] for line in means],
         colorscale="Viridis",
         colorbar={"tickformat": "~s", "thickness": 14},
         hovertemplate="%{y}, %{x}: %{customdata}<extra></extra>",
@@ -111,7 +113,7 @@ def pareto_chart(results: Results, least: str, most: str) -> Figure | None:
     """All runs by two figures, and those that no other beats in both."""
     cost, gain = results.column(least), results.column(most)
     holds = results.feasible
-    front = pareto(np.where(holds, cost, np.nan), np.where(holds, gain, np.nan))
+    front = results.front(least, most)
     if not front:
         return None
     others = np.setdiff1d(np.flatnonzero(np.isfinite(cost) & np.isfinite(gain)), front)
@@ -171,7 +173,7 @@ def tornado(results: Results, metric: str) -> Figure | None:
             text=texts,
             textposition="outside",
             cliponaxis=False,
-            customdata=[si(end.mean, unit) for end in ends],
+            customdata=[figure_text(end.mean, unit) for end in ends],
             hovertemplate="%{y} %{text}: %{customdata} on average<extra></extra>",
             showlegend=False,
         )
@@ -204,7 +206,7 @@ def waterfall(results: Results, first: int, second: int, metric: str, found: Exp
         x=names,
         y=values,
         base=[0.0, *levels[:-1].tolist(), 0.0],
-        text=[si(value, unit) for value in values],
+        text=[figure_text(value, unit) for value in values],
         textposition="outside",
         cliponaxis=False,
         marker={"color": [COLOURS[0], *(rise if by >= 0 else fall for by in changes), COLOURS[0]]},
@@ -235,12 +237,3 @@ def _named(results: Results, at: int) -> str:
 
 def _tidy(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
-
-
-def main_metric(results: Results) -> str | None:
-    """What the pictures show: the objective's figure, or the first throughput."""
-    objective = results.study.objective
-    if objective is not None and objective.metric != COST and objective.metric in results.numeric:
-        return objective.metric
-    names: Sequence[str] = results.numeric
-    return next((n for n in names if n.startswith("throughput.")), next(iter(names), None))

@@ -15,24 +15,23 @@ from markupsafe import Markup
 from .._version import __version__
 from ..inputs import InputError, write_text_atomically
 from ..sim.studies.base import INNER
-from ..sim.studies.evaluate import ERROR, REPLAY, own_seed
+from ..sim.studies.evaluate import ERROR, REPLAY, UNSETTLED, own_seed
 from ..sim.studies.explanation import Explanation, explained_by_rows
 from ..sim.studies.levels import is_number, written
 from ..sim.studies.metrics import COST, unit_of
 from ..sim.studies.responses import short
-from ..sim.studies.results import Results, pareto
+from ..sim.studies.results import Results
 from ..topologies.figure import Figure
 from .page import Plot, Plots
 from .report import rendered
 from .study_charts import (
     heat_map,
-    main_metric,
     pareto_chart,
     response_band,
     tornado,
     waterfall,
 )
-from .words import count, si
+from .words import count, figure_text, signed_percent
 
 ROWS_MAX = 20_000
 RESPONSES_MAX = 6
@@ -46,7 +45,8 @@ class StudyPage:
     title: str
     path: str
     answer: str
-    note: str
+    notes: list[str]
+    starred: bool
     tornado: Plot | None
     waterfall: Plot | None
     front: Plot | None
@@ -69,11 +69,13 @@ def study_html(results: Results) -> str:
 
 def _page(results: Results) -> StudyPage:
     plots, study = Plots(), results.study
-    metric = main_metric(results)
+    metric = results.main
     shown = _shown(results)
-    note = ""
+    notes = list(results.notes)
     if len(shown) < len(results.rows):
-        note = f"{len(shown):,} of {len(results.rows):,} runs are on this page, evenly chosen."
+        notes.append(
+            f"{len(shown):,} of {len(results.rows):,} runs are on this page, evenly chosen."
+        )
 
     def plot(figure: Figure | None, caption: str) -> Plot | None:
         return plots.plot(figure, caption)
@@ -83,15 +85,15 @@ def _page(results: Results) -> StudyPage:
     if metric is not None:
         made["tornado"] = plot(
             tornado(results, metric),
-            "Means over all runs with a factor's values of the least and the most mean.",
+            "From the lowest to the highest mean of runs that share a value of the factor.",
         )
         ends = _ends(results, metric)
         found = explained_by_rows(results, *ends, metric) if ends is not None else None
         if ends is not None and found is not None:
             made["waterfall"] = plot(
                 waterfall(results, *ends, metric, found),
-                "From the first run to the best: each factor's part, averaged over all orders in "
-                f"which they may change (Shapley). {_in_words(found, metric)}",
+                f"From the first run to {_end(results, metric)}: each factor's part, averaged over "
+                f"all orders in which they may change (Shapley). {_in_words(found, metric)}",
             )
         # Where all cost the same, what they take is left to save.
         varied = len(np.unique(results.column(COST))) > 1
@@ -102,31 +104,38 @@ def _page(results: Results) -> StudyPage:
             heat_map(results, metric), f"Mean {metric} by the two factors that matter most."
         )
         bands = [response_band(results, path, metric) for path in study.runs.paths[:RESPONSES_MAX]]
-        caption = "The line is the mean, 80% of the runs lie in the band."
+        caption = "The mean of the runs with each value, and between what 80% of them lie."
         responses = [made_ for band in bands if (made_ := plot(band, caption)) is not None]
     return StudyPage(
         title=study.title,
         path=study.file,
         answer=_answer(results),
-        note=note,
+        notes=notes,
+        starred=bool(results.best()),
         responses=responses,
         data=_data(results, shown, metric),
         **made,
     )
 
 
+def _end(results: Results, metric: str) -> str:
+    """Where the waterfall ends."""
+    most = "least" if results.wants_less(metric) else "most"
+    return f"the one with the {most} {metric}" if results.study.objective is None else "the best"
+
+
 def _in_words(found: Explanation, metric: str) -> str:
     """What each factor brings, and what holds the run after each change."""
-    unit, change = unit_of(metric), found.after - found.before
-    words = []
+    unit, words = unit_of(metric), []
     for step in found.path:
         part = found.parts[step.path]
         sign = "+" if part >= 0 else "−"
-        share = f" ({round(100 * part / change)}% of all)" if change else ""
-        text = f"{short(step.path)} {step.old} → {step.new}: {sign}{si(abs(part), unit)}{share}"
+        share = f" ({signed_percent(part / found.before)})" if found.before else ""
+        brings = f"{sign}{figure_text(abs(part), unit)}{share}"
+        text = f"{short(step.path)} {step.old} → {step.new}: {brings}"
         words.append(text + (f", {step.words}" if step.then_bound_by is not None else ""))
     first = f"At first bound by: {found.bound_by}. " if found.bound_by else ""
-    return f"{first}{'; '.join(words)}."
+    return " ".join([f"{first}{'; '.join(words)}.", *found.notes])
 
 
 def _answer(results: Results) -> str:
@@ -143,13 +152,15 @@ def _answer(results: Results) -> str:
         values = ", ".join(
             f"{short(f.path)} {written(row.get(f.path), f.unit)}" for f in study.factors
         )
-        figure = si(float(objective[best[0]]), study.objective.unit)
+        figure = figure_text(float(objective[best[0]]), study.objective.unit)
         text += f". To {study.objective.text}: point {row['point']} ({values}), {figure}"
-        slacks = [
-            f"{100 * slack[best[0]]:.3g}% of {name}" for name, slack in results.slacks.items()
+        text += ", of a run that did not settle" if best[0] in results.unsettled else ""
+        margins = [
+            constraint.margin(float(results.slacks[constraint.text][best[0]]))
+            for constraint in study.constraints
         ]
-        text += f". It keeps a distance of {', '.join(slacks)}" if slacks else ""
-    return " ".join([text + ".", *results.unknown])
+        text += f". There {'; '.join(margins)}" if margins else ""
+    return f"{text}."
 
 
 def _shown(results: Results) -> list[int]:
@@ -158,27 +169,34 @@ def _shown(results: Results) -> list[int]:
     if size <= ROWS_MAX:
         return list(range(size))
     chosen = set(range(0, size, -(-size // ROWS_MAX))) | set(results.best(20))
-    metric = main_metric(results)
-    if metric is not None and COST in results.numeric:
-        chosen |= set(pareto(results.column(COST), results.column(metric)))
+    if results.main is not None and COST in results.numeric:
+        chosen |= set(results.front(COST, results.main))
     return sorted(chosen)
 
 
 def _ends(results: Results, metric: str) -> tuple[int, int] | None:
-    """The first run, and the best of those that differ in no more factors than can be explained."""
-    best = results.best() or [int(np.nanargmax(results.column(metric)))]
-    return (0, best[0]) if best[0] != 0 else None
+    """The first run that has the figure, and the best one; without an objective that of the most
+    (where less is better, the least). None where that is the same run.
+    """
+    first, figures = results.first(metric), results.column(metric)
+    if first is None:
+        return None
+    chosen = np.nanargmin(figures) if results.wants_less(metric) else np.nanargmax(figures)
+    best = next(iter(results.best()), int(chosen))
+    return None if best == first else (first, best)
 
 
 def _data(results: Results, shown: Sequence[int], metric: str | None) -> Markup:
     """What the page's script reads: columns, and the scenarios that rows are made from."""
     study = results.study
     units = {factor.path: factor.unit for factor in study.factors}
-    names = [*study.runs.paths, *results.metrics]
-    names += [name for name in (ERROR,) if name in results.table.column_names]
+    names = [*study.runs.paths, UNSETTLED, *results.metrics, ERROR]
+    names = [name for name in names if name in results.table.column_names]
     columns = []
     for name in names:
         values = [results.rows[k].get(name) for k in shown]
+        if name == UNSETTLED:  # the warning itself is a note
+            values = [None if value is None else "does not settle" for value in values]
         if all(value is None for value in values):
             continue
         numeric = all(value is None or is_number(value) for value in values)
@@ -193,7 +211,7 @@ def _data(results: Results, shown: Sequence[int], metric: str | None) -> Markup:
                 "values": [_short_number(v) if kind == "metric" else v for v in values],
             }
         )
-    best = {int(results.points[k]) for k in results.best(20)}
+    best = {int(results.points[k]) for k in results.best()}
     data = {
         "points": [int(results.points[k]) for k in shown],
         "holds": [bool(results.feasible[k]) for k in shown],

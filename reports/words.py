@@ -41,6 +41,13 @@ def nanoseconds(value_ns: float | None, digits: int = 3) -> str:
     return seconds(None if value_ns is None else value_ns * 1e-9, digits)
 
 
+def figure_text(value: float | None, unit: str) -> str:
+    """A figure of a study in its unit: times as people read them, shares as per cent."""
+    if unit == "ns":
+        return nanoseconds(value)
+    return percent(value) if unit == "1" else si(value, unit)
+
+
 def percent(value: float | None, digits: int = 0) -> str:
     """``94%``; small ones keep two digits, so that little is distinguishable from nothing."""
     if value is None or not math.isfinite(value):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..reports.assumptions import NOTHING, assumption_rows
 from ..reports.words import count
-from .output import table
+from .output import print_whole, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,19 +21,21 @@ def print_assumptions(record: Record, to: Console) -> None:
     if not rows:
         to.print("Nothing was assumed: machine file and scenario state all that it counts with.")
         return
-    to.print(
+    print_whole(
+        to,
         table(
             ("assumed", "value", "throughput if lower", "if higher"),
             ((row.name, row.value, row.low or "–", row.high or "–") for row in rows),
             long_names=True,
             whole=True,
-        )
+        ),
     )
-    decisive = sum(row.effect >= NOTHING for row in rows)
-    what = "the predicted throughput of the first moments"
-    changing = f"{decisive or 'none'} of them change{'s' * (decisive < 2)} {what}"
-    if len(rows) == 1:
-        changing = f"it {'changes' if decisive else 'does not change'} {what}"
-    to.print(f"\n{count(len(rows), 'assumption')}; {changing}.", soft_wrap=True)
+    decisive, ranged = (sum(row.effect >= NOTHING for row in rows), sum(row.ranged for row in rows))
+    ends = f"for {count(ranged, 'uncertain fact')} the ends of the range, else " if ranged else ""
+    to.print(
+        f"\n{count(len(rows), 'assumption')}. Other values ({ends}mostly a tenth less and more) "
+        f"would change the predicted throughput for {decisive} of them.",
+        soft_wrap=True,
+    )
     for row in rows:
         to.print(f"{row.name}: {row.source}", soft_wrap=True)

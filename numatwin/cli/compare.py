@@ -130,6 +130,7 @@ def _not_recovered(rows: list[dict[str, Any]], letters: list[str]) -> list[str]:
 def _notes(records: list[Record], letters: list[str], rows: list[dict[str, Any]]) -> list[str]:
     """What intervals mean, where there are any."""
     from ..sim.run.comparison import level_of
+    from ..sim.run.replications import unsettled, unsettled_notes
 
     random = [k for k, record in enumerate(records) if record.replications]
     if not random:
@@ -146,19 +147,8 @@ def _notes(records: list[Record], letters: list[str], rows: list[dict[str, Any]]
             method = _method(records[0], records[k], any(of)).format(letters[0])
             by_method.setdefault(method, []).append(letter)
     notes += [f"{', '.join(named)}: {method}." for method, named in by_method.items()]
-    return [*notes, *_unsettled(records, letters)]
-
-
-def _unsettled(records: list[Record], letters: list[str]) -> list[str]:
-    """Records of runs that were too short to settle: what beats what may change in longer ones."""
-    from ..sim.run.replications import UNSETTLED
-
-    named: dict[str, list[str]] = {}
-    for letter, record in zip(letters, records, strict=True):
-        for warning in record.warnings:
-            if warning.startswith(UNSETTLED):
-                named.setdefault(warning, []).append(letter)
-    return [f"Note ({', '.join(of)}): {warning}" for warning, of in named.items()]
+    warnings = [unsettled(record.warnings) for record in records]
+    return [*notes, *unsettled_notes(zip(letters, warnings, strict=True), ", ".join)]
 
 
 def _method(first: Record, other: Record, paired: bool) -> str:

@@ -117,6 +117,14 @@ def print_whole(to: Console, made: Table) -> None:
         to.width = kept
 
 
+def print_notes(to: Console, notes: Sequence[str]) -> None:
+    """Notes below a result, a line each."""
+    if notes:
+        to.print()
+    for note in notes:
+        to.print(note, soft_wrap=True)
+
+
 def print_facts(to: Console, facts: Iterable[tuple[str, str | None]]) -> None:
     """Names and values in two columns; a None value leaves its row out. Off a terminal each is one
     line.
@@ -142,6 +150,14 @@ def number(value: float | None, unit: str = "") -> str:
         if abs(rounded) >= scale:
             return f"{rounded / scale:.4g} {prefix}{unit}"
     return f"{rounded:.4g} {unit}".rstrip()
+
+
+def signed(value: float, size: str) -> str:
+    """Of a ``value`` whose ``size`` is written already, the same with its sign; none where no more
+    than zeros is left of it.
+    """
+    nothing = not any(digit in size for digit in "123456789")
+    return size if nothing else ("−" if value < 0 else "+") + size
 
 
 def binary_size(size_bytes: float) -> str:

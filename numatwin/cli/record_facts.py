@@ -126,7 +126,7 @@ def _doubtful(record: Record, paths: Sequence[str]) -> str | None:
     if not record.uncertainty:
         text += f", as {_may_be_off(facts)}"
     most = [
-        f"{row.name} (a tenth of it: {percent(row.effect)})"
+        f"{row.name} ({'over its range' if row.ranged else 'by a tenth'}: {percent(row.effect)})"
         for row in assumption_rows(record.assumptions)
         if row.name in paths and row.effect >= NOTHING
     ]

@@ -19,15 +19,26 @@ from .figures import (
 )
 from .long_work import announce_points
 from .options import Jobs, Json
-from .output import console, number, print_facts, print_json, print_whole, progress_bar, table
+from .output import (
+    console,
+    number,
+    print_facts,
+    print_json,
+    print_notes,
+    print_whole,
+    progress_bar,
+    table,
+)
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ..sim.studies.results import Results
     from ..sim.studies.run_study import Progressed
     from ..sim.studies.study import Study
 
 REPORT_FILE = "report.html"
-BEST_SHOWN = 5
+BEST_SHOWN, POINTS_SHOWN = 5, 20
 SAMPLES = ("latin_hypercube", "sobol", "table")  # no curves: each point has values of its own
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="A study file (.yaml).", show_default=False)
@@ -92,7 +103,8 @@ def run_study_file(
         )
     results = load_results(study, folder)
     if json:
-        print_json(_status(study, folder, done) | {"best": _best(results)})
+        found = {"best": _best(results), "unsettled": results.unsettled_points}
+        print_json(_status(study, folder, done) | found)
     else:
         _print_status(study, folder, done)
         _print_best(results)
@@ -173,10 +185,16 @@ def _show_point(study: Study, point: int, json: bool) -> None:
 
 def study_status(file: File, out: Out = None, json: Json = False) -> None:
     """Show the progress of a study."""
+    from ..inputs import InputError
     from ..sim.studies.run_study import progressed
+    from ..sim.studies.store import Store
     from ..sim.studies.study import load_study
 
     study = load_study(file)
+    if out is not None and Store(out).identity() is None:
+        raise InputError(
+            "no rows of a study", str(out), expected="the folder of '--out' in 'numatwin study run'"
+        )
     folder = out or study.default_folder
     done = progressed(study, folder)
     if json:
@@ -250,6 +268,7 @@ def _best(results: Results) -> list[dict[str, Any]]:
         one["settings"] = {path: row.get(path) for path in results.study.runs.paths}
         one["metrics"] = {name: row.get(name) for name in results.metrics}
         one["slack"] = {text: float(slack[at]) for text, slack in results.slacks.items()}
+        one["settled"] = at not in results.unsettled
         found.append(one)
     return found
 
@@ -257,9 +276,7 @@ def _best(results: Results) -> list[dict[str, Any]]:
 def _print_best(results: Results) -> None:
     study, to = results.study, console()
     best = results.best(BEST_SHOWN)
-    asked = list(dict.fromkeys(one.metric for one in study.constraints))
-    if study.objective is not None:
-        asked = list(dict.fromkeys([*study.objective.metrics, *asked]))
+    asked = results.asked
     if best:
         to.print(f"\n{study.objective.text if study.objective else ''}:")
     elif study.constraints and len(results.table):
@@ -274,17 +291,34 @@ def _print_best(results: Results) -> None:
     if rows:
         columns = ["point", *factor_names(study.factors), *figures]
         print_whole(to, table(columns, rows, left=1 + len(study.factors)))
-    for text in results.unknown:
-        to.print(text, soft_wrap=True)
-    metric = next((name for name in results.numeric if name.startswith("throughput.")), None)
+    print_notes(to, results.notes)
+    metric = results.throughput
     if study.objective or metric is None:
         return
     if study.design.kind in SAMPLES:
         to.print()
         print_whole(to, table(["figure", "least", "median", "most"], _ranges(results)))
     else:
+        _print_points(results, to)
         for drawn in curve_of(study.design, results.rows, metric):
             to.print(drawn, soft_wrap=True)
+
+
+def _print_points(results: Results, to: Console) -> None:
+    """The first points of a study without an objective, with their throughputs and bounds."""
+    factors, rows = results.study.factors, results.rows
+    rates = [name for name in results.numeric if name.startswith("throughput.")]
+    figures = list(dict.fromkeys([*rates, *results.asked]))
+    cells = [
+        [str(row["point"]), *factor_values(factors, row)]
+        + [written_figure(name, row.get(name)) for name in figures]
+        for row in rows[:POINTS_SHOWN]
+    ]
+    to.print()
+    columns = ["point", *factor_names(factors), *figures]
+    print_whole(to, table(columns, cells, left=1 + len(factors)))
+    if len(rows) > POINTS_SHOWN:
+        to.print(f"… and {len(rows) - POINTS_SHOWN:,} more: 'numatwin study report' shows all")
 
 
 def _ranges(results: Results) -> list[list[str]]:

@@ -10,13 +10,22 @@ import typer
 from .figures import factor_names, factor_values, written_figure
 from .long_work import announce_points
 from .options import Jobs, Json
-from .output import console, percent, print_json, print_whole, progress_bar, table
+from .output import (
+    console,
+    percent,
+    print_json,
+    print_notes,
+    print_whole,
+    progress_bar,
+    signed,
+    table,
+)
 from .study import File, Out
 from .undecided import NEGLIGIBLE, Undecided
 
 if TYPE_CHECKING:
     from ..sim.studies.results import Results
-    from ..sim.studies.sensitivity import Screening
+    from ..sim.studies.sensitivity import Screening, Sensitivity
     from ..sim.studies.study import Study
 
 
@@ -52,35 +61,40 @@ def study_frontier(
     json: Json = False,
 ) -> None:
     """Show the runs that no other beats in both cost and throughput."""
-    import numpy as np
-
     from ..inputs import InputError
+    from ..inputs.fields import near
     from ..sim.studies.metrics import COST
-    from ..sim.studies.results import pareto
 
     study, results = _loaded(file, out)
-    most = metric or _main(results)
+    main = metric or _main(results)
     saved = least or (COST if study.prices is not None else "power_W")
-    for name in (most, saved):
+    if least is None and saved not in results.numeric:
+        such = next((f", such as {n}" for n in results.numeric if results.wants_less(n)), "")
+        raise InputError(
+            "no run has a cost or a power to minimise",
+            study.file,
+            expected=f"'prices' in the study, 'power_W' among its metrics, or --least PATH{such}",
+        )
+    for name in (main, saved):
         if name not in results.numeric:
-            expected = _some(results)
-            if name == saved and least is None:
-                expected = f"--least and what is to be saved, or prices in the study ({expected})"
+            expected = near(name, results.numeric) or "another --metric or --least"
             raise InputError("no run has such a figure", token=name, expected=expected)
-    holds = results.feasible
-    cost = np.where(holds, results.column(saved), np.nan)
-    front = pareto(cost, np.where(holds, results.column(most), np.nan))
+    if main == saved:
+        expected = "--metric and --least of different figures"
+        raise InputError("a frontier of one figure", token=main, expected=expected)
     rows = []
-    for at in front:
+    for at in results.front(saved, main):
         row = results.rows[at]
         slack = {text: float(values[at]) for text, values in results.slacks.items()}
         settings = {path: row.get(path) for path in study.runs.paths}
         rows.append(
-            {"point": row["point"], "settings": settings, saved: row[saved], most: row[most]}
-            | {"slack": slack}
+            {"point": row["point"], "settings": settings, saved: row[saved], main: row[main]}
+            | {"slack": slack, "settled": at not in results.unsettled}
         )
     if json:
-        print_json({"study": study.name, "least": saved, "most": most, "rows": rows})
+        most = None if results.wants_less(main) else main
+        found = {"study": study.name, "least": saved, "most": most, "figure": main, "rows": rows}
+        print_json(found | {"unsettled": results.unsettled_points})
         return
     to = console()
     if not rows:
@@ -92,22 +106,24 @@ def study_frontier(
         return
     cells = [
         [str(row["point"]), *factor_values(study.factors, row["settings"])]
-        + [written_figure(name, row[name]) for name in (saved, most)]
+        + [written_figure(name, row[name]) for name in (saved, main)]
         for row in rows
     ]
     print_whole(
         to,
         table(
-            ["point", *factor_names(study.factors), saved, most], cells, left=1 + len(study.factors)
+            ["point", *factor_names(study.factors), saved, main], cells, left=1 + len(study.factors)
         ),
     )
     first = rows[0]
-    to.print(f"\nLeast {saved} that holds all constraints: point {first['point']}", soft_wrap=True)
-    for text, slack in first["slack"].items():
-        to.print(f"  {percent(slack)} of the bound away from breaking {text}", soft_wrap=True)
+    holds = " that holds all constraints" if study.constraints else ""
+    to.print(f"\nLeast {saved}{holds}: point {first['point']}", soft_wrap=True)
+    for constraint in study.constraints:
+        to.print(f"  {constraint.margin(first['slack'][constraint.text])}", soft_wrap=True)
     to.print(
         f"  {study.runs.command(first['point'], study.design.of(first['point']))}", soft_wrap=True
     )
+    print_notes(to, results.notes)
 
 
 def explain_step(
@@ -133,8 +149,6 @@ def explain_step(
     json: Json = False,
 ) -> None:
     """Explain why one run of a study beats another, factor by factor."""
-    import numpy as np
-
     from ..inputs import InputError
     from ..sim.studies.explanation import explained
 
@@ -144,14 +158,19 @@ def explain_step(
     if second is None and not best:
         raise InputError("no best run: expected --to N, or an objective")
     if first is None:
-        known = np.flatnonzero(np.isfinite(results.column(name)))
-        first = int(results.points[known[0]]) if len(known) else 0
+        known = results.first(name)
+        first = 0 if known is None else int(results.points[known])
     ends = (first, int(results.points[best[0]]) if second is None else second)
     for point in ends:
         if point >= study.design.count:
             expected = f"0 to {study.design.count - 1}"
             raise InputError("no such point", study.file, token=str(point), expected=expected)
     one, other = (study.design.of(point) for point in ends)
+    if one == other:
+        what = f"points {first} and {ends[1]} have the same values"
+        if first == ends[1]:
+            what = f"point {first} is " + ("itself the best" if second is None else "both ends")
+        raise InputError(what, study.file, expected="two that differ: --from N and --to M")
     found = explained(study.runs, one, other, name)
     before, after = found.before, found.after
     if json:
@@ -159,10 +178,12 @@ def explain_step(
             {"metric": name, "from": ends[0], "to": ends[1], "before": before, "after": after}
             | {"steps": [{"path": p, "part": part} for p, part in found.parts.items()]}
             | {"bound_by": found.bound_by, "way": [vars(step) for step in found.path]}
+            | {"runs": found.runs, "unsettled": len(found.unsettled)}
+            | dict(zip(("from_settled", "to_settled"), found.settled, strict=True))
         )
         return
     to = console()
-    ratio = f", {after / before:.3g} times" if before else ""
+    ratio = f", ×{after / before:.2f}" if before else ""
     to.print(
         f"{name}: {written_figure(name, before)} at point {ends[0]}, "
         f"{written_figure(name, after)} at point {ends[1]}{ratio}.",
@@ -171,17 +192,18 @@ def explain_step(
     rows = []
     for step in found.path:
         part = found.parts[step.path]
-        share = part / (after - before) if after != before else 0.0
-        sign = "+" if part >= 0 else "−"
+        share = [signed(part / before, percent(abs(part / before)))] if before else []
         change = f"{step.old} → {step.new}"
-        rows.append([step.path, change, sign + written_figure(name, abs(part)), percent(share)])
-    print_whole(to, table(["factor", "change", "brings", "of all"], rows, left=2))
+        rows.append([step.path, change, signed(part, written_figure(name, abs(part))), *share])
+    columns = ["factor", "change", "brings", *([f"relative to point {first}"] if before else [])]
+    print_whole(to, table(columns, rows, left=2))
     to.print(f"\nStep by step, from {written_figure(name, before)}", end="")
     to.print(f", bound by: {found.bound_by}" if found.bound_by else "", soft_wrap=True)
     for at, step in enumerate(found.path, 1):
         reached = written_figure(name, step.figure)
         text = f"{at}. {step.path} {step.old} → {step.new}: {reached}, {step.words}"
         to.print(text, soft_wrap=True)
+    print_notes(to, found.notes)
 
 
 def study_sensitivity(
@@ -277,7 +299,7 @@ def study_sensitivity(
             {"metric": name, "runs": found.runs, "left_out": found.left_out, "mean": found.mean}
             | {"interval_90": [found.low, found.high]}
             | {"rows": [vars(index) for index in found.indices]}
-            | {"undecided": undecided.as_json()}
+            | {"undecided": undecided.as_json(), "unsettled": len(found.unsettled)}
         )
         return
     to = console()
@@ -293,6 +315,7 @@ def study_sensitivity(
     ]
     print_whole(to, table(["factor", "alone", "with others"], rows, long_names=True))
     undecided.print_to(to)
+    _tell_unsettled(found)
 
 
 def _print_screening(found: Screening, points: int, json: bool) -> None:
@@ -303,7 +326,8 @@ def _print_screening(found: Screening, points: int, json: bool) -> None:
         effects = [vars(effect) for effect in found.effects]
         about = {"metric": found.metric, "runs": found.runs, "left_out": found.left_out}
         about["mean"] = found.mean
-        print_json(about | {"rows": effects, "undecided": undecided.as_json()})
+        about |= {"rows": effects, "undecided": undecided.as_json()}
+        print_json(about | {"unsettled": len(found.unsettled)})
         return
     to, name = console(), found.metric
     mean = written_figure(name, found.mean)
@@ -315,14 +339,32 @@ def _print_screening(found: Screening, points: int, json: bool) -> None:
         [
             one.path,
             f"{written_figure(name, one.size)} ±{written_figure(name, one.size_half)}",
-            ("−" if one.mean < 0 else "+") + written_figure(name, abs(one.mean)),
+            "–" if one.mean is None else signed(one.mean, written_figure(name, abs(one.mean))),
             written_figure(name, one.deviation),
         ]
         for one in found.effects
     ]
     columns = ["factor", "size", "with its sign", "varies by"]
     print_whole(to, table(columns, rows, long_names=True))
+    unordered = ", ".join(one.path for one in found.effects if one.mean is None)
+    if unordered:
+        to.print(
+            f"\nValues without an order have no sign ({unordered}): there, size is what a change "
+            "to another value brings on average.",
+            soft_wrap=True,
+        )
     undecided.print_to(to)
+    _tell_unsettled(found)
+
+
+def _tell_unsettled(found: Sensitivity | Screening) -> None:
+    from ..sim.run.replications import unsettled_notes
+    from ..sim.studies.results import NOTES_MAX
+
+    def counted(runs: list[int]) -> str:
+        return f"{len(runs):,} of {found.runs:,} runs"
+
+    print_notes(console(), unsettled_notes(found.unsettled.items(), counted, NOTES_MAX))
 
 
 def _tell_left_out(count: int, groups: str) -> None:
@@ -347,13 +389,7 @@ def _loaded(file: Any, out: Any) -> tuple[Study, Results]:
 
 def _main(results: Results) -> str:
     from ..inputs import InputError
-    from ..reports.study_charts import main_metric
 
-    name = main_metric(results)
-    if name is None:
+    if results.main is None:
         raise InputError("no run has a figure", expected="--metric PATH")
-    return name
-
-
-def _some(results: Results) -> str:
-    return f"such as {results.numeric[0]}" if results.numeric else "a figure that is a number"
+    return results.main

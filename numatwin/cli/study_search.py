@@ -10,7 +10,7 @@ from .failures import keeping
 from .figures import factor_names, factor_values, ratio, written_figure
 from .long_work import announce_points, announce_run
 from .options import Jobs, Json
-from .output import console, percent, print_json, print_whole, progress_bar, table
+from .output import console, print_json, print_notes, print_whole, progress_bar, table
 from .study import File, Out
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def _row(results: Results, at: int) -> dict[str, Any]:
         "settings": {path: row.get(path) for path in study.runs.paths},
         "objective": None if known is None or known[at] != known[at] else float(known[at]),
         "feasible": bool(results.feasible[at]),
+        "settled": at not in results.unsettled,
         "slack": {
             text: None if slack[at] != slack[at] else float(slack[at])
             for text, slack in results.slacks.items()
@@ -116,7 +117,7 @@ def _print(study: Study, found: Found, checked: list[tuple[int, Results]]) -> No
     if not found.best:
         to.print("\nNo run holds all constraints.")
         return
-    asked = dict.fromkeys([*study.objective.metrics, *(one.metric for one in study.constraints)])
+    asked = found.results.asked
     to.print(f"\n{study.objective.text}:")
     rows = []
     for at in found.best[:SHOWN]:
@@ -126,8 +127,9 @@ def _print(study: Study, found: Found, checked: list[tuple[int, Results]]) -> No
         rows.append([str(row["point"]), *values, *figures.values()])
     columns = ["run", *factor_names(study.factors), *figures]
     print_whole(to, table(columns, rows, left=1 + len(study.factors)))
+    print_notes(to, found.results.notes)
     for at, results in checked:
-        _print_checked(found.results.rows[at], results, list(asked))
+        _print_checked(found.results.rows[at], results, asked)
     best = next((at for at, results in checked if results.feasible[0]), found.best[0])
     row = found.results.rows[best]
     values_of = tuple(row.get(path) for path in study.runs.paths)
@@ -136,6 +138,8 @@ def _print(study: Study, found: Found, checked: list[tuple[int, Results]]) -> No
 
 
 def _print_checked(predicted: dict[str, Any], results: Results, asked: list[str]) -> None:
+    from ..sim.studies.evaluate import UNSETTLED
+
     to, row = console(), results.rows[0]
     if row.get("error"):
         to.print(f"\nRun {row['point']} on the event plane: {row['error']}", soft_wrap=True)
@@ -152,7 +156,9 @@ def _print_checked(predicted: dict[str, Any], results: Results, asked: list[str]
         if name in predicted and row.get(name) != predicted[name]:
             text += f", found as {written_figure(name, predicted[name])}"
         to.print(text, soft_wrap=True)
-    for text, slack in results.slacks.items():
-        if slack[0] == slack[0]:
-            side = "away from breaking" if slack[0] >= 0 else "beyond"
-            to.print(f"  {percent(abs(slack[0]))} of the bound {side} {text}", soft_wrap=True)
+    for constraint in results.study.constraints:
+        slack = float(results.slacks[constraint.text][0])
+        if slack == slack:
+            to.print(f"  {constraint.margin(slack)}", soft_wrap=True)
+    if UNSETTLED in row:
+        to.print(f"  Note: {row[UNSETTLED]}", soft_wrap=True)

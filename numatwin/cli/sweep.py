@@ -15,7 +15,7 @@ from .failures import after_interrupt
 from .figures import curve_of, factor_names, factor_values, heading, written_figure
 from .long_work import announce_points
 from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed
-from .output import console, print_json, print_whole, progress_bar, table
+from .output import console, print_json, print_notes, print_whole, progress_bar, table
 
 if TYPE_CHECKING:
     from ..sim.studies.designs import Design
@@ -184,7 +184,9 @@ def _as_csv(paths: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _print(design: Design, rows: Sequence[Mapping[str, Any]]) -> None:
-    from ..sim.studies.evaluate import ERROR
+    from ..sim.run.replications import unsettled_notes
+    from ..sim.studies.evaluate import ERROR, UNSETTLED
+    from ..sim.studies.results import NOTES_MAX, spans
 
     to = console()
     figures = list(
@@ -193,7 +195,7 @@ def _print(design: Design, rows: Sequence[Mapping[str, Any]]) -> None:
             for row in rows
             for name in row
             if name.startswith("throughput.") or name.endswith(".p99")
-            if name.count(".") < 3
+            if not name.endswith((".low", ".high"))
         )
     )
     columns = factor_names(design.factors)
@@ -209,6 +211,8 @@ def _print(design: Design, rows: Sequence[Mapping[str, Any]]) -> None:
     for name in figures[:1]:
         for drawn in curve_of(design, rows, name):
             to.print(drawn, soft_wrap=True)
+    warnings = [(number, row.get(UNSETTLED)) for number, row in enumerate(rows, 1)]
+    print_notes(to, unsettled_notes(warnings, lambda found: spans(found, "row"), NOTES_MAX))
 
 
 def _figure(metric: str, row: Mapping[str, Any]) -> str:

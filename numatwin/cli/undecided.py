@@ -51,9 +51,9 @@ class Undecided:
         """A line, where there is anything to tell."""
         if not self.names:
             return
-        which = "; ".join(f"{title}: {', '.join(names)}" for title, names in self.names.items())
+        which = "; ".join(f"'{title}' of {', '.join(names)}" for title, names in self.names.items())
         to.print(
-            f"\nNot distinguishable from 0 yet ({which}). "
+            f"\nNot distinguishable from 0 yet: {which}. "
             f"Errors fall with the square root of --points; {self.enough:,} would do.",
             soft_wrap=True,
         )

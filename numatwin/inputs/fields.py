@@ -31,7 +31,7 @@ def near(name: object, names: Iterable[str]) -> str | None:
     known = list(names)
     if name in known:  # of another form: it does not belong to this one
         return None
-    if close := difflib.get_close_matches(str(name), known, 1):
+    if close := known if len(known) == 1 else difflib.get_close_matches(str(name), known, 1):
         return f"'{close[0]}'"
     return f"one of {', '.join(known)}" if 0 < len(known) <= LISTED_MAX else None
 

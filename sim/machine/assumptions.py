@@ -44,8 +44,9 @@ class Variant:
 class Assumption:
     """A value that a run counts with though nobody stated it.
 
-    ``value``: a number in ``unit``, or words. ``low`` and ``high``: a tenth less and more, or what
-    else it may well be; None where no setting says so.
+    ``value``: a number in ``unit``, or words. ``low`` and ``high``: the ends of its range where the
+    machine file states one (``ranged``), else a tenth less and more, or what else it may well be;
+    None where no setting says so.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Assumption:
     source: str
     low: Variant | None = None
     high: Variant | None = None
+    ranged: bool = False
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -158,6 +160,14 @@ def split_quantity(value: Any) -> tuple[float | str, str]:
         return float(number), unit
     except ValueError:
         return str(value), ""
+
+
+def stated(place: Place, value: Any, unit: str) -> Variant:
+    """The variant in which ``value`` stands at ``place``: as a number where it is in that unit,
+    else as the whole text.
+    """
+    number, own = split_quantity(value)
+    return Variant(number if own == unit else str(value), {place: value})
 
 
 def times_value(value: Any, times: float) -> Any:

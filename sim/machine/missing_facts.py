@@ -178,6 +178,7 @@ def _coherence(machine: Machine) -> Iterator[Assumption]:
         unknown if known is None else known.source or "The machine file marks it as uncertain",
         Variant(none, {("machine", "coherence"): {"protocol": "directory"}}),
         Variant(all_probed, {("machine", "coherence"): snoop, **requests}),
+        ranged=known is not None,
     )
 
 

@@ -18,6 +18,7 @@ from ..machine.assumptions import (
     Variant,
     assumptions_of,
     split_quantity,
+    stated,
     times_value,
 )
 from ..machine.costs import CostModel
@@ -46,7 +47,9 @@ def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumpt
 
 
 def _doubtful(machine: Machine, system: System) -> Iterator[Assumption]:
-    """Facts of the machine file that are marked as uncertain, of those that ``system`` reads."""
+    """Facts of the machine file that are marked as uncertain, of those that ``system`` reads: over
+    their ranges, where these are stated, or by a tenth.
+    """
     for path in machine.doubtful:
         place, fact = _at(machine.plain, path)
         if fact is None or not system.reads(path):
@@ -54,12 +57,11 @@ def _doubtful(machine: Machine, system: System) -> Iterator[Assumption]:
         number, unit = split_quantity(fact)
         if not isinstance(number, float):
             continue
-        low, high = (
-            Variant(times * number, {("machine", *place): times_value(fact["value"], times)})
-            for times in (LESS, MORE)
-        )
+        bounds = fact.get("range")
+        between = bounds or [times_value(fact["value"], times) for times in (LESS, MORE)]
+        low, high = (stated(("machine", *place), end, unit) for end in between)
         source = fact.get("source") or "The machine file marks it as uncertain"
-        yield Assumption(path, number, unit, str(source), low, high)
+        yield Assumption(path, number, unit, str(source), low, high, bounds is not None)
 
 
 def _at(plain: Any, path: str) -> tuple[Place, Any]:
@@ -90,6 +92,7 @@ def described_assumptions(
             "unit": assumption.unit,
             "source": assumption.source,
             "settings": list(assumption.settings),
+            "ranged": assumption.ranged,
         }
         for end in ("low", "high"):
             variant = getattr(assumption, end)

@@ -101,10 +101,11 @@ class Record:
     binds). ``throughput`` is None where it was not looked at, as runs are long."""
     assumptions: tuple[Mapping[str, Any], ...] = ()
     """What the run counted with though nobody stated it: ``name``, ``value`` (a number in ``unit``,
-    or words), ``source``, ``settings`` (paths that would state it), ``low`` and ``high``: a tenth
-    less and more, or what else it may well be, as {``value``; ``throughput``, ``power``: relative
-    change that the flow plane predicts for the first moments}, None where nothing else can be
-    stated. Without effects where they were not asked for."""
+    or words), ``source``, ``settings`` (paths that would state it), ``low`` and ``high``: the ends
+    of its range where the machine file states one (``ranged``), else a tenth less and more, or what
+    else it may well be, as {``value``; ``throughput``, ``power``: relative change that the flow
+    plane predicts for the first moments}, None where nothing else can be stated. Without effects
+    where they were not asked for."""
     traffic: Mapping[str, Any] = field(default_factory=dict)
     """Bytes that were counted in the emulator, empty of other planes, which tell rates.
     ``span``: ``command``, or ``regions`` that it marked (so many); ``pairs`` {name: square list}

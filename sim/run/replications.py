@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -35,6 +35,7 @@ from .warm_up import mser5, trends
 from .workers import local_workers, stop_without, without_interrupts
 
 Progress = Callable[[float], None]
+Name = TypeVar("Name")
 
 PILOT = 0
 UNSETTLED = "warm-up: "  # so warnings begin of runs that were too short to settle
@@ -122,6 +123,29 @@ def _watched(series: Series) -> list[Any]:
         if columns:
             found.append(np.sum(columns, axis=0))
     return found
+
+
+def unsettled(warnings: Iterable[str]) -> str | None:
+    """The one of a run's ``warnings`` that says that it was too short to settle; None without."""
+    return next((warning for warning in warnings if warning.startswith(UNSETTLED)), None)
+
+
+def unsettled_notes(
+    warnings: Iterable[tuple[Name, str | None]],
+    written: Callable[[list[Name]], str],
+    most: int | None = None,
+) -> list[str]:
+    """A note for each warning of ``unsettled``, with the names of the runs that have it: what beats
+    what may change in longer runs. Of ``most`` at most, and how many more there are.
+    """
+    named: dict[str, list[Name]] = {}
+    for name, warning in warnings:
+        if warning is not None:
+            named.setdefault(warning, []).append(name)
+    notes = [f"Note ({written(names)}): {warning}" for warning, names in named.items()]
+    if most is None or len(notes) <= most:
+        return notes
+    return [*notes[:most], f"Note: {len(notes) - most:,} more such notes, of runs of other lengths"]
 
 
 # -- replications ---------------------------------------------------------------------------------

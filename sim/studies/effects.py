@@ -8,10 +8,10 @@ combinations of the two runs' values.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .evaluate import Row
 from .levels import is_number
 from .results import Results
 
+Part = TypeVar("Part")
 SHAPLEY_MAX = 8
 BAND = (0.1, 0.9)
 
@@ -78,17 +79,19 @@ def main_effects(results: Results, metric: str) -> dict[str, tuple[LevelEffect, 
     return dict(wide)
 
 
+def subsets(of: Sequence[Part]) -> Iterator[frozenset[Part]]:
+    """All of them, the empty one first and the whole last."""
+    for size in range(len(of) + 1):
+        yield from map(frozenset, combinations(of, size))
+
+
 def shapley(changed: Sequence[str], figure: Callable[[frozenset[str]], float]) -> dict[str, float]:
     """By factor of ``changed``, its part in figure(all) - figure(none); the parts add up to that.
 
     ``figure``: of the run in which these factors have the second run's values.
     """
     count = len(changed)
-    known = {
-        chosen: figure(chosen)
-        for size in range(count + 1)
-        for chosen in map(frozenset, combinations(changed, size))
-    }
+    known = {chosen: figure(chosen) for chosen in subsets(changed)}
     parts = dict.fromkeys(changed, 0.0)
     for chosen, value in known.items():
         for factor in changed:
@@ -119,11 +122,10 @@ def from_rows(
         mixed: Mapping[str, Any] = {p: (other if p in chosen else one).get(p) for p in paths}
         return row_at.get(_key(mixed, paths))
 
-    for size in range(len(changed) + 1):
-        for chosen in map(frozenset, combinations(changed, size)):
-            k = position(chosen)
-            if k is None or not math.isfinite(figures[k]):
-                return None
+    for chosen in subsets(changed):
+        k = position(chosen)
+        if k is None or not math.isfinite(figures[k]):
+            return None
 
     def row(chosen: frozenset[str]) -> Row:
         k = position(chosen)

@@ -12,21 +12,23 @@ from typing import Any
 from ...inputs import InputError
 from ...inputs.shared_work import SharedWork, shared
 from ..kernel.streams import stream_key
+from ..run.replications import unsettled
 from ..run.runner import RunInterrupted, bare_record
 from ..run.workers import Stopped
 from .base import Base, settings_of
 from .metrics import Metrics
 
 Row = dict[str, Any]
-POINT, ERROR, REPLAY, WALL, PLANE, HASH = (
+POINT, ERROR, REPLAY, WALL, PLANE, HASH, UNSETTLED = (
     "point",
     "error",
     "replay",
     "wall_s",
     "plane",
     "scenario_hash",
+    "unsettled",
 )
-OWN = (POINT, PLANE, HASH, WALL, ERROR, REPLAY)
+OWN = (POINT, PLANE, HASH, WALL, UNSETTLED, ERROR, REPLAY)
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def rows_of(
     go_on: Callable[[float], None] = lambda part: None,
     workers: int | None = 1,
 ) -> list[Row]:
-    """A row for each point: its values by path, its figures, or its error with a command.
+    """A row for each point: its values by path, its figures, the warning of a run that was too
+    short to settle, or its error with a command.
 
     Fewer where ``go_on``, which is called now and then, raises Stopped. ``workers``: processes for
     the replications of one point.
@@ -107,6 +110,8 @@ def _row(
         gains = runs.metrics.gains
         record = bare_record(scenario, gains=gains, progress=go_on, workers=workers)
         row |= runs.metrics.of(record, scenario)
+        if warning := unsettled(record.warnings):
+            row[UNSETTLED] = warning
     except Stopped:
         raise
     except RunInterrupted as interrupted:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 from ...inputs import InputError
-from .effects import SHAPLEY_MAX, from_rows, shapley
+from ..run.replications import unsettled_notes
+from .effects import SHAPLEY_MAX, from_rows, shapley, subsets
 from .engine import run_points
-from .evaluate import ERROR, POINT, Row, Runs
+from .evaluate import ERROR, POINT, UNSETTLED, Row, Runs
 from .levels import is_number, written
 from .metrics import Metrics
-from .results import Results
+from .results import NOTES_MAX, Results
 
 BINDING = "bottleneck.resource"
 
@@ -48,7 +48,8 @@ class Step:
 @dataclass(frozen=True)
 class Explanation:
     """``parts``: of each factor in ``after - before``, the largest first; ``path``: the way there,
-    in the same order of factors.
+    in the same order of factors. ``runs``: how many were compared; ``unsettled``: the warnings of
+    those that were too short to settle, by the factors that had the second run's values.
     """
 
     before: float
@@ -56,6 +57,24 @@ class Explanation:
     bound_by: str | None
     parts: Mapping[str, float]
     path: tuple[Step, ...]
+    runs: int
+    unsettled: Mapping[frozenset[str], str]
+
+    @property
+    def settled(self) -> tuple[bool, bool]:
+        """Whether the first run did, and the last one."""
+        return frozenset() not in self.unsettled, frozenset(self.parts) not in self.unsettled
+
+    @property
+    def notes(self) -> list[str]:
+        """How many runs did not settle, in the words of ``compare``."""
+
+        def counted(found: list[frozenset[str]]) -> str:
+            ends = {"the first": frozenset[str](), "the last": frozenset(self.parts)}
+            among = " and ".join(name for name, end in ends.items() if end in found)
+            return f"{len(found)} of {self.runs} runs" + (f", {among} among them" if among else "")
+
+        return unsettled_notes(self.unsettled.items(), counted, NOTES_MAX)
 
 
 def explained(runs: Runs, one: Sequence[Any], other: Sequence[Any], metric: str) -> Explanation:
@@ -63,10 +82,15 @@ def explained(runs: Runs, one: Sequence[Any], other: Sequence[Any], metric: str)
     raises InputError where these are none or too many, or a run fails.
     """
     changed = [k for k in range(len(one)) if one[k] != other[k]]
-    if not 0 < len(changed) <= SHAPLEY_MAX:
-        expected = f"1 to {SHAPLEY_MAX}"
-        raise InputError("factors that differ", token=str(len(changed)), expected=expected)
-    sets = [frozenset(c) for size in range(len(changed) + 1) for c in combinations(changed, size)]
+    if not changed:
+        raise InputError("both runs have the same values", expected="two that differ")
+    if len(changed) > SHAPLEY_MAX:
+        raise InputError(
+            "both runs differ in too many factors to explain",
+            token=str(len(changed)),
+            expected=f"at most {SHAPLEY_MAX}",
+        )
+    sets = list(subsets(changed))
     values = [tuple(other[k] if k in c else one[k] for k in range(len(one))) for c in sets]
     by_name = [frozenset(runs.paths[k] for k in c) for c in sets]
     rows = dict(zip(by_name, _rows(runs, values, metric), strict=True))
@@ -101,12 +125,15 @@ def _explanation(
         old, new = (written(end[path], units[path]) for end in ends)
         figure = float(after[metric])
         steps.append(Step(path, old, new, figure, before.get(BINDING), after.get(BINDING)))
+    warnings = {chosen: row(chosen).get(UNSETTLED) for chosen in subsets(changed)}
     return Explanation(
         float(first[metric]),
         float(row(at)[metric]),
         first.get(BINDING),
         {path: parts[path] for path in ordered},
         tuple(steps),
+        len(warnings),
+        {chosen: warning for chosen, warning in warnings.items() if warning is not None},
     )
 
 

@@ -78,6 +78,11 @@ class Factor:
         """The unit of its numbers."""
         return self.levels.unit
 
+    @property
+    def ordered(self) -> bool:
+        """Whether its values are numbers; words, such as machines and policies, have no order."""
+        return self.distribution is not None or self.levels.numeric
+
     def drawn(self, parts: Floats) -> list[Any]:
         """Values for ``parts`` (0 to 1) of its probability."""
         if self.distribution is None:

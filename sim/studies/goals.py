@@ -79,6 +79,12 @@ class Constraint:
         away = self.bound - values if self.below else values - self.bound
         return np.asarray(away / (abs(self.bound) or 1.0))
 
+    def margin(self, slack: float) -> str:
+        """A ``slack`` in words: on which side of its bound the figure is, and how far."""
+        side = "below" if self.below == (slack >= 0) else "above"
+        broken = "" if slack >= 0 else ", which breaks it"
+        return f"{self.metric} is {100 * abs(slack):.1f}% {side} its bound ({self.text}){broken}"
+
 
 @dataclass(frozen=True)
 class Objective:

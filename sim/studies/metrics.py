@@ -37,6 +37,7 @@ UNITS = {
     "energy_J": "J",
     "utilisation": "1",
 }
+LESS_IS_BETTER = ("latency_ns", "power_W", "energy_J", "cost")
 LATENCIES = ("mean", "p50", "p99", "p999")
 FORMS = (
     "throughput.OPERATION, latency_ns.OPERATION.p99, bandwidth_Bps.memory, "
@@ -59,6 +60,10 @@ class Metrics:
         """Whether any asks what more of a resource would bring."""
         return any(fnmatchcase(path, pattern) for path in GAINS for pattern in self.patterns)
 
+    def keep(self, path: str) -> bool:
+        """Whether any pattern stands for the path."""
+        return _kept(path, self.patterns)
+
     def of(self, record: Record, scenario: Scenario) -> dict[str, Any]:
         """The figures of a run by path, with the bounds of their intervals where there are any:
         ``PATH.low`` and ``PATH.high``.
@@ -66,7 +71,7 @@ class Metrics:
         found: dict[str, Any] = {}
         roots = {pattern.partition(".")[0] for pattern in self.patterns}
         for path, value in figures(record, scenario, roots):
-            if not _kept(path, self.patterns):
+            if not self.keep(path):
                 continue
             found[path] = value
             if not record.confidence:  # as of the flow plane
@@ -196,6 +201,11 @@ def unit_of(path: str) -> str:
     if root == "resources":
         return {"utilisation": "1", "Bps": "B/s"}.get(rest.rpartition(".")[2], "")
     return UNITS.get(root, "")
+
+
+def less_is_better(path: str) -> bool:
+    """Whether a figure is one that nobody wants more of."""
+    return path.partition(".")[0] in LESS_IS_BETTER
 
 
 def _uses(record: Record) -> Iterator[tuple[str, float]]:

@@ -12,14 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .evaluate import ERROR, OWN, POINT
+from ..run.replications import unsettled_notes
+from .evaluate import ERROR, OWN, POINT, UNSETTLED
 from .levels import is_number
-from .metrics import COST
+from .metrics import COST, less_is_better
 from .run_study import check_same
 from .store import Store, rows_in
 from .study import Study
 
 Floats = npt.NDArray[np.float64]
+
+SPANS_MAX, NOTES_MAX = 6, 3
+DIGITS = 9  # figures that agree to so many are equal
 
 
 @dataclass(frozen=True)
@@ -90,32 +94,136 @@ class Results:
         return objective.values({name: self.column(name) for name in objective.metrics})
 
     @cached_property
-    def unknown(self) -> list[str]:
-        """What is asked for and not known of runs that were made, a sentence each."""
+    def asked(self) -> list[str]:
+        """The figures that objective and constraints are of, and what decides among machines of
+        equal cost.
+        """
         objective = self.study.objective
         asked = [
             *(objective.metrics if objective else ()),
-            *(c.metric for c in self.study.constraints),
+            *(constraint.metric for constraint in self.study.constraints),
         ]
+        if objective is not None and objective.metric == COST and self.throughput is not None:
+            asked.append(self.throughput)
+        return list(dict.fromkeys(asked))
+
+    @cached_property
+    def unknown(self) -> list[str]:
+        """What is asked for and not known of runs that were made, a sentence each."""
         made = np.array([row.get(ERROR) is None for row in self.rows], dtype=bool)
+        bounds = {constraint.metric for constraint in self.study.constraints}
         found = []
-        for metric in dict.fromkeys(asked):
+        for metric in self.asked:
             count = int((made & ~np.isfinite(self.column(metric))).sum())
             if count:
-                found.append(
-                    f"{metric} is not known of {count:,} runs: they hold no bound of it, and are "
-                    "never the best."
-                )
+                runs = "1 run" if count == 1 else f"{count:,} runs"
+                then = "cannot hold its bound" if metric in bounds else "cannot be the best"
+                found.append(f"{metric} is not known of {runs}, which {then}.")
         return found
+
+    @cached_property
+    def unsettled(self) -> list[int]:
+        """Positions of the runs that were too short to settle, as their Records warn."""
+        return [at for at, row in enumerate(self.rows) if UNSETTLED in row]
+
+    @cached_property
+    def unsettled_points(self) -> list[int]:
+        """Their numbers."""
+        return [int(self.rows[at][POINT]) for at in self.unsettled]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the best run must know: what is not known of runs, and which points'
+        runs did not settle, in the words of ``compare``.
+        """
+        chosen = next((int(self.rows[at][POINT]) for at in self.best()), None)
+        warnings = [(int(self.rows[at][POINT]), self.rows[at][UNSETTLED]) for at in self.unsettled]
+        warnings.sort(key=lambda found: found[0] != chosen)  # what concerns the best comes first
+
+        def named(points: list[int]) -> str:
+            among = f"among them {chosen}, " if len(points) > 1 else ""
+            return spans(points, "point") + (f", {among}the best" if chosen in points else "")
+
+        return self.unknown + unsettled_notes(warnings, named, NOTES_MAX)
+
+    @cached_property
+    def throughput(self) -> str | None:
+        """The name of the first throughput; None where no run has any."""
+        return next((name for name in self.numeric if name.startswith("throughput.")), None)
+
+    @property
+    def main(self) -> str | None:
+        """The figure that matters most: the objective's, or else the first throughput, or the first
+        of all; None without any.
+        """
+        objective = self.study.objective
+        if objective is not None and objective.metric != COST and objective.metric in self.numeric:
+            return objective.metric
+        return self.throughput or next(iter(self.numeric), None)
+
+    @cached_property
+    def order(self) -> npt.NDArray[np.int64]:
+        """(N,) positions, the best run first: by the objective; where that is equal by the first
+        throughput, by cost, and by power.
+        """
+        objective = self.study.objective
+        keys = (
+            []
+            if objective is None or self.objective is None
+            else [self.objective if objective.least else -self.objective]
+        )
+        keys += [] if self.throughput is None else [-self.column(self.throughput)]
+        keys += [self.column(COST), self.column("power_W")]
+        return np.lexsort([rounded(key) for key in reversed(keys)])
 
     def best(self, count: int = 1) -> list[int]:
         """Positions of the best rows that hold all constraints, the best first."""
-        if self.objective is None or self.study.objective is None:
+        if self.objective is None:
             return []
-        known = np.flatnonzero(self.feasible & np.isfinite(self.objective))
-        sign = 1.0 if self.study.objective.least else -1.0
-        order = np.argsort(sign * self.objective[known], kind="stable")
-        return [int(k) for k in known[order[:count]]]
+        known = self.feasible & np.isfinite(self.objective)
+        return [int(at) for at in self.order if known[at]][:count]
+
+    def first(self, name: str) -> int | None:
+        """Position of the first run that has that figure."""
+        return next(iter(np.flatnonzero(np.isfinite(self.column(name))).tolist()), None)
+
+    def front(self, least: str, other: str) -> list[int]:
+        """Positions of runs that hold all constraints, and that no other beats in both figures:
+        less of ``least``, and more of ``other``, or less where that is better. Of equal ones the
+        better run as ``order`` has it; sorted by the first figure.
+        """
+        known = self.order[self.feasible[self.order]]
+        sign = -1.0 if self.wants_less(other) else 1.0
+        least_of, other_of = rounded(self.column(least)[known]), rounded(self.column(other)[known])
+        return [int(known[k]) for k in pareto(least_of, sign * other_of)]
+
+    def wants_less(self, name: str) -> bool:
+        """Whether less of a figure is better: the objective says so, or its kind."""
+        objective = self.study.objective
+        if objective is not None and objective.metric == name and objective.per is None:
+            return objective.least
+        return less_is_better(name)
+
+
+def spans(numbers: Sequence[int], noun: str) -> str:
+    """``point 4``, ``points 0 to 5, 8, 12 and 9 more``: the first few spans of them."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    shown = found[:SPANS_MAX]
+    more = len(numbers) - sum(high - low + 1 for low, high in shown)
+    text = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in shown)
+    return f"{noun}{'s' * (len(numbers) > 1)} {text}" + (f" and {more:,} more" if more else "")
+
+
+def rounded(values: Floats) -> Floats:
+    """To ``DIGITS`` digits: what differs by rounding is equal."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = 10.0 ** (DIGITS - 1 - np.floor(np.log10(np.abs(values))))
+        return np.where(np.isfinite(size * values), np.round(values * size) / size, values)
 
 
 def is_numeric(kind: pa.DataType) -> bool:
@@ -162,10 +270,3 @@ def pareto(least: Floats, most: Floats) -> list[int]:
             front.append(row)
             best = most[row]
     return front
-
-
-def described(study: Study, row: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    """What a row is of: each factor and its value, as text."""
-    from .levels import written
-
-    return [(factor.path, written(row.get(factor.path), factor.unit)) for factor in study.factors]

@@ -117,7 +117,9 @@ def check_same(study: Study, before: dict[str, object], folder: Path) -> None:
         what = f"rows of {'a search' if 'search' in before else 'a run'} of this study"
     else:
         what = f"the study has changed since: {', '.join(different)}"
-        if "version" in different:
+        if different == ["format"]:
+            what = "rows of an earlier form"
+        elif "version" in different:
             what += f" (rows of version {before.get('version')})"
     raise InputError(
         what, str(folder / MANIFEST), expected="another --out, or --restart to run all again"

@@ -20,20 +20,21 @@ factors are no longer independent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ...inputs import InputError
 from ...topologies.corners import PROTOCOLS
+from ..kernel.streams import stream_key
 from ..run.scenario import Scenario
 from . import designs
 from .base import Base
 from .engine import run_points
-from .evaluate import ERROR, POINT, Runs
+from .evaluate import ERROR, POINT, UNSETTLED, Runs
 from .factors import Distribution, Factor
-from .levels import Levels, in_unit, is_number, split_number
+from .levels import Levels, in_unit, is_number, split_number, written
 from .metrics import Metrics
 from .study import Study
 
@@ -57,7 +58,8 @@ class Index:
 @dataclass(frozen=True)
 class Sensitivity:
     """Of a ``metric``: its ``mean``, the bounds that hold 90% of the runs, and the indices of the
-    factors by falling total. ``left_out``: base points of which a run failed.
+    factors by falling total. ``left_out``: base points of which a run failed; ``unsettled``: the
+    warnings of runs that were too short to settle, by their number.
     """
 
     metric: str
@@ -67,26 +69,28 @@ class Sensitivity:
     high: float
     indices: tuple[Index, ...]
     left_out: int = 0
+    unsettled: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Effect:
     """Of a step over two thirds of a factor's range, in the figure's unit: ``size``, the
     mean of its absolute value, with the half width of its interval of 95%; ``mean``, with its sign;
-    ``deviation``: how much it differs with where the others stand (interactions, curvature).
+    ``deviation``: how much it differs with where the others stand (interactions, curvature). Of a
+    factor whose values have no order a step is from any of them to any other: it has a size alone.
     """
 
     path: str
     size: float
     size_half: float
-    mean: float
-    deviation: float
+    mean: float | None
+    deviation: float | None
 
 
 @dataclass(frozen=True)
 class Screening:
     """Of a ``metric``: its ``mean`` over the runs, and the factors' effects by falling size.
-    ``left_out``: trajectories of which a run failed.
+    ``left_out``: trajectories of which a run failed; ``unsettled``: as of ``Sensitivity``.
     """
 
     metric: str
@@ -94,6 +98,7 @@ class Screening:
     mean: float
     effects: tuple[Effect, ...]
     left_out: int = 0
+    unsettled: Mapping[int, str] = field(default_factory=dict)
 
 
 def fact_factors(base: Base) -> list[Factor]:
@@ -155,7 +160,7 @@ def sensitivity(
     figures = sampled.figures(study, factors, metric, jobs, progress)
     kept = sampled.kept(figures, leave_out_failed)
     found = _analysed(metric, problem, figures[kept], analyze, seed)
-    return replace(found, left_out=sampled.left_out(kept))
+    return replace(found, left_out=sampled.left_out(kept), unsettled=sampled.unsettled)
 
 
 def screening(
@@ -176,13 +181,46 @@ def screening(
     from SALib.analyze import morris as analyze
     from SALib.sample import morris as sample
 
+    factors = [_sorted(factor) for factor in factors]
     problem = _problem(factors)
     parts = np.asarray(sample.sample(problem, trajectories, num_levels=MORRIS_LEVELS, seed=seed))
-    sampled = _Sample("morris", "trajectories", parts, len(factors) + 1)
+    size = len(factors) + 1
+    sampled = _Sample("morris", "trajectories", _with_pairs(factors, parts, size, seed), size)
     figures = sampled.figures(study, factors, metric, jobs, progress)
     kept = sampled.kept(figures, leave_out_failed)
     found = _screened(metric, problem, parts[kept], figures[kept], analyze, seed)
-    return replace(found, left_out=sampled.left_out(kept))
+    unordered = {factor.path for factor in factors if not factor.ordered}
+    effects = tuple(
+        replace(effect, mean=None, deviation=None) if effect.path in unordered else effect
+        for effect in found.effects
+    )
+    found = replace(found, effects=effects)
+    return replace(found, left_out=sampled.left_out(kept), unsettled=sampled.unsettled)
+
+
+def _sorted(factor: Factor) -> Factor:
+    """The factor with listed values by size, or by name: their order in the file is no matter."""
+    levels = factor.levels
+    values = sorted(levels.values, key=None if levels.numeric else lambda v: written(v, ""))
+    return replace(factor, levels=replace(levels, values=tuple(values)))
+
+
+def _with_pairs(factors: Sequence[Factor], parts: Any, size: int, seed: int) -> Any:
+    """``parts`` (N, k) of trajectories of ``size`` runs, in which a factor whose values have no
+    order goes from one of them to another, both drawn anew for each trajectory.
+    """
+    made = parts.copy()
+    for k, factor in enumerate(factors):
+        count = len(factor.levels.values)
+        if factor.ordered or count < 2:
+            continue
+        rng = np.random.default_rng(stream_key(seed, 0, f"morris/{factor.path}"))
+        for first in range(0, len(parts), size):
+            before, after = rng.permutation(count)[:2]
+            column = parts[first : first + size, k]
+            level = np.where(column == column[0], before, after)
+            made[first : first + size, k] = (level + 0.5) / count
+    return made
 
 
 def _screened(
@@ -231,6 +269,7 @@ class _Sample:
         self.kind, self.groups, self.parts, self.size = kind, groups, parts, size
         self.count = len(parts) // size
         self._first: tuple[int, str, str] | None = None  # point, error, command
+        self.unsettled: dict[int, str] = {}
         self._hint = self._failed = ""
 
     def figures(
@@ -254,6 +293,8 @@ class _Sample:
                 point, value = row[POINT], row.get(metric)
                 if ERROR not in row and is_number(value):
                     figures[point] = value
+                    if UNSETTLED in row:
+                        self.unsettled[point] = row[UNSETTLED]
                     continue
                 failed.add(point)
                 if self._first is None or point < self._first[0]:

@@ -21,13 +21,13 @@ import pyarrow.parquet as pq
 
 from ...inputs import InputError
 from ...inputs.errors import DiskFull
-from .evaluate import ERROR, HASH, OWN, PLANE, POINT, REPLAY, Row
+from .evaluate import ERROR, HASH, OWN, PLANE, POINT, REPLAY, UNSETTLED, Row
 from .levels import is_number
 
 MANIFEST, ROWS = "study.json", "rows"
 PARTS_MAX = 64
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-TEXTS = (PLANE, HASH, ERROR, REPLAY)
+TEXTS = (PLANE, HASH, UNSETTLED, ERROR, REPLAY)
 
 
 class Store:

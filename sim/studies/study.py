@@ -24,7 +24,7 @@ from .goals import Constraint, Objective, Prices, read_constraint, read_objectiv
 from .levels import Levels, checked_range, in_unit, is_number, listed, read_levels, split_number
 from .metrics import COST, Metrics
 
-FORMAT = 1
+FORMAT = 2  # of rows: the second has what says that a run did not settle
 STEPS = 5  # of a range that a grid has and that does not say how many
 WITH_FILES = (*INNER, POLICY)
 
@@ -93,7 +93,9 @@ def study_of(document: Document) -> Study:
     if COST in asked and described.prices is None:
         place: Place = ("objective",) if objective and COST in objective.metrics else ()
         raise document.error(place, "a cost needs 'prices'")
-    patterns = [*described.metrics, *(metric for metric in asked if metric != COST)]
+    # What is kept anyway is not named again: another objective needs no new runs.
+    patterns = [*described.metrics]
+    patterns += [m for m in asked if m != COST and not Metrics(described.metrics).keep(m)]
     patterns += ["machine.*"] if described.prices is not None else []
     metrics = Metrics(tuple(dict.fromkeys(patterns)))
     with _placed(document, ("metrics",)):

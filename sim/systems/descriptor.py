@@ -16,8 +16,8 @@ from ..machine.assumptions import (
     LESS,
     MORE,
     Assumption,
-    Variant,
     split_quantity,
+    stated,
     times_value,
 )
 from .profile import EngineProfile
@@ -83,20 +83,10 @@ class SystemSpec(Strict):
 
 def _of_field(place: tuple[str, ...], value: Any, mark: Default) -> Assumption:
     number, unit = split_quantity(value)
-    low, high = mark.between or (times_value(value, LESS), times_value(value, MORE))
-    return Assumption(
-        " of ".join([place[0].replace("_", " "), *place[1:]]),
-        number,
-        unit,
-        mark.source,
-        *(Variant(_in_unit(bound, unit), {("system", *place): bound}) for bound in (low, high)),
-    )
-
-
-def _in_unit(value: Any, unit: str) -> float | str:
-    """The number where it is in that unit, else the whole text."""
-    number, own = split_quantity(value)
-    return number if own == unit else str(value)
+    between = mark.between or (times_value(value, LESS), times_value(value, MORE))
+    low, high = (stated(("system", *place), bound, unit) for bound in between)
+    name = " of ".join([place[0].replace("_", " "), *place[1:]])
+    return Assumption(name, number, unit, mark.source, low, high)
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,12 @@ def record() -> Record:
 
 
 def most_decisive(record: Record) -> str:
-    """The fact of the machine file whose tenth changes throughput most."""
-    facts = [
-        (abs(row[end]["throughput"] or 0.0), row["name"])
-        for row in record.assumptions
-        for end in ("low", "high")
-        if row["name"].startswith(("node_types.", "distance_classes.")) and row[end] is not None
-    ]
+    """The fact of the machine file over whose range throughput differs most."""
+    facts = []
+    for row in record.assumptions:
+        if row["ranged"]:
+            changes = [0.0, *(row[end]["throughput"] or 0.0 for end in ("low", "high"))]
+            facts.append((max(changes) - min(changes), row["name"]))
     return str(max(facts)[1])
 
 
@@ -237,6 +236,10 @@ def test_first_hour(numatwin: CommandLine) -> None:
         assert "values used: --assumptions lists them by their effect" in done.out
         most = " ".join(done.out.split()).partition("depends most on ")[2].split()[0]
         assert most == most_decisive(load_record(out))
+        assert f"depends most on {most} (over its range: " in " ".join(done.out.split())
+        assert (
+            "uncertain facts the ends of the range, else mostly a tenth less and more" in done.out
+        )
     shown = numatwin("compare", "a", "b").out
     assert "lookup, B to A: ×" in shown
     (row,) = numatwin("compare", "a", "b", "--json").json()["decisions"]

@@ -66,7 +66,11 @@ def test_constraints_without_an_objective(
     (page,) = Path("out").glob("*/report.html")
     assert f"{held} hold all constraints." in page.read_text()
     told = refused("study", "frontier", "plain.yaml")
-    assert "found 'power_W', expected --least and what is to be saved, or prices" in told
+    assert told == (
+        "numatwin: error: plain.yaml: no run has a cost or a power to minimise: expected 'prices' "
+        "in the study, 'power_W' among its metrics, or --least PATH, such as "
+        "latency_ns.checkout.mean\n"
+    )
 
 
 def test_what_is_not_known_is_said(numatwin: CommandLine) -> None:
@@ -75,7 +79,7 @@ def test_what_is_not_known_is_said(numatwin: CommandLine) -> None:
         "name: plain\nscenario: eris-fig5\nfactors: {plane: [flow], system.buffer_commands: [16]}\n"
         "constraints: ['latency_ns.lookup.p99 < 1 ms']\n"
     )
-    told = "latency_ns.lookup.p99 is not known of 1 runs"
+    told = "latency_ns.lookup.p99 is not known of 1 run, which cannot hold its bound."
     assert told in numatwin("study", "run", "plain.yaml").out
     numatwin("study", "report", "plain.yaml")
     (page,) = Path("out").glob("*/report.html")
@@ -95,6 +99,37 @@ def test_a_sample_has_ranges_and_no_curves(numatwin: CommandLine) -> None:
     (heading,) = (line for line in shown.splitlines() if line.startswith("figure"))
     assert heading.split() == ["figure", "least", "median", "most"]
     assert "┤" not in shown
+
+
+def test_points_of_a_study_without_an_objective(numatwin: CommandLine) -> None:
+    """Nothing is the best: all are listed, if they are few."""
+    Path("plain.yaml").write_text(
+        "name: plain\nscenario: nam-fig6-rsi\nset: {plane: flow}\n"
+        "factors: {system.clients: '1:24:24'}\n"
+    )
+    shown = numatwin("study", "run", "plain.yaml").out
+    lines = shown.partition("\npoint ")[2].splitlines()
+    assert lines[0].split()[-1] == "throughput.checkout"
+    assert [line.split()[0] for line in lines[1:21]] == [str(point) for point in range(20)]
+    assert lines[21] == "… and 4 more: 'numatwin study report' shows all"
+
+
+def test_of_equal_machines_the_faster_run_is_the_best(
+    numatwin: CommandLine, tmp_path: Path
+) -> None:
+    """In the run's answer, at the front, in the report and where 'explain' ends."""
+    text = SMALL.replace("maximise throughput.lookup per cost", "minimise cost")
+    study_file(tmp_path, text)
+    best, *others = numatwin("study", "run", "study.yaml", "--json").json()["best"]
+    assert others[0]["objective"] == best["objective"]
+    assert others[0]["metrics"]["throughput.lookup"] <= best["metrics"]["throughput.lookup"]
+    front = numatwin("study", "frontier", "study.yaml", "--json").json()["rows"]
+    explained = numatwin("study", "explain", "study.yaml", "--json").json()
+    assert front[0]["point"] == explained["to"] == best["point"]
+    numatwin("study", "report", "study.yaml", "--page", "page.html")
+    assert f"To minimise cost: point {best['point']} (" in Path("page.html").read_text()
+    heading = numatwin("study", "run", "study.yaml").out.partition("minimise cost:\n")[2]
+    assert "throughput.lookup" in heading.splitlines()[0]
 
 
 def test_tables(numatwin: CommandLine, tmp_path: Path) -> None:
@@ -117,7 +152,11 @@ def test_tables(numatwin: CommandLine, tmp_path: Path) -> None:
         ("eris-fig8-amd", "eris-fig8", "study.yaml:2:11: scenario: unknown scenario"),
         ("80%", "80 us", "study.yaml:7:15: constraints.0: a bound of utilisation.link.busiest"),
         ("link.busiest", "link.most", "constraints.0: unknown metric"),
-        ("lookup per", "scan per", "objective: unknown metric: found 'throughput.scan'"),
+        (
+            "lookup per",
+            "scan per",
+            "objective: unknown metric: found 'throughput.scan', expected 'throughput.lookup'",
+        ),
         ("prices:", "notes:", "notes"),
         ("fixed: 2000", "fixed: -1", "prices.default.fixed"),
         ("fixed: 2000", "per_disk: 1", "unknown field 'per_disk' in prices.default"),
@@ -207,6 +246,15 @@ def test_a_figure_that_no_run_has(
     told = refused("study", "run", "study.yaml", "--out", "rows")
     assert f"study.yaml: no run has such a figure: found {message}" in told
     assert not (tmp_path / "rows").exists()
+
+
+def test_the_status_of_a_folder_without_rows(refused: Refused, tmp_path: Path) -> None:
+    study_file(tmp_path)
+    told = refused("study", "status", "study.yaml", "--out", "nope")
+    assert told == (
+        "numatwin: error: nope: no rows of a study: expected the folder of '--out' in "
+        "'numatwin study run'\n"
+    )
 
 
 def test_a_cost_needs_prices(refused: Refused, tmp_path: Path) -> None:

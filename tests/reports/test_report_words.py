@@ -10,6 +10,7 @@ from numatwin.reports.runs import moved_bytes, recoveries_of, runs_of
 from numatwin.reports.words import (
     all_of,
     count,
+    figure_text,
     label,
     label_of_row,
     listing,
@@ -32,6 +33,9 @@ from numatwin.reports.words import (
         (si(145.2e6, "/s"), "145 M/s"),
         (si(999.96e6, "B/s"), "1.00 GB/s"),
         (si(240e9, ""), "240 G"),
+        (figure_text(204.8e3, "ns"), "205 µs"),
+        (figure_text(0.5, "1"), "50%"),
+        (figure_text(145.2e6, "/s"), "145 M/s"),
         (si(0.0, "B"), "0 B"),
         (si(0.25, "J"), "0.25 J"),
         (si(-5e3, "W"), "-5.00 kW"),

@@ -136,7 +136,7 @@ def test_a_range_of_an_axis(results: Results, tmp_path: Path) -> None:
     script = """
       const canvas = document.getElementById("axes");
       const box = canvas.getBoundingClientRect();
-      const at = (y) => ({ clientX: box.left + 70, clientY: box.top + y, bubbles: true });
+      const at = (y) => ({ clientX: box.left + 80, clientY: box.top + y, bubbles: true });
       canvas.dispatchEvent(new PointerEvent("pointerdown", at(150)));
       canvas.dispatchEvent(new PointerEvent("pointerup", at(40)));
     """
@@ -194,6 +194,17 @@ def test_ten_thousand_points_scroll(results: Results, tmp_path: Path) -> None:
     # Of the whole table only what is in sight has elements.
     assert sum(tag == "tr" for tag, _ in opened.elements) < 60
     assert float(str(opened.root["data-took"])) < 16  # the median; others use this host too
+
+
+def test_one_run_is_starred(results: Results) -> None:
+    """The best; not all of a small study."""
+    page = study_html(results)
+    data = json.loads(re.search(r'id="study-data">(.*?)</script>', page, re.S)[1])  # type: ignore[index]
+    (best,) = results.best()
+    assert data["best"] == [results.rows[best]["point"]]
+    assert "★: the best run." in page
+    assert f"{results.study.constraints[0].metric} is " in page
+    assert "keeps a distance" not in page
 
 
 def test_names_stay_text(results: Results) -> None:

@@ -249,8 +249,33 @@ def test_doubtful_facts_are_assumptions() -> None:
     (one,) = (one for one in assumed(scenario) if one.name == "node_types.node.memory.latency")
     assert (one.value, one.unit, one.source) == (80.0, "ns", "a guess")
     assert one.settings == ("machine.node_types.node.memory.latency",)
+    assert one.ranged
+    assert one.low is not None
     assert one.high is not None
-    assert varied(scenario, one.high).machine.nodes[0].memory_latency_ns == pytest.approx(88.0)
+    # Its range is stated, so that counts: 99 ns, and not a tenth more.
+    assert (one.low.value, one.high.value) == (60.0, 99.0)
+    assert varied(scenario, one.high).machine.nodes[0].memory_latency_ns == pytest.approx(99.0)
+
+
+def test_a_doubtful_fact_without_a_range_is_varied_by_a_tenth() -> None:
+    text = PARTLY.replace("latency: 80 ns", "latency: {value: 80 ns, doubtful: true}")
+    scenario = scenario_of(text, "eris-fig8-amd", ())
+    (one,) = (one for one in assumed(scenario) if one.name == "node_types.node.memory.latency")
+    assert not one.ranged
+    assert one.low is not None
+    assert one.high is not None
+    assert (one.low.value, one.high.value) == pytest.approx((72.0, 88.0))
+
+
+def test_a_doubtful_protocol_is_varied() -> None:
+    """Firmware chooses it: over both protocols, not by a tenth."""
+    for text, ranged in (
+        (PARTLY, False),
+        (PARTLY + "coherence: {protocol: directory, doubtful: true}\n", True),
+    ):
+        found = assumed(scenario_of(text, "eris-fig8-amd", ()))
+        (one,) = (one for one in found if one.name == "coherence")
+        assert one.ranged == ranged
 
 
 def test_the_record_keeps_them(tmp_path: Path) -> None:

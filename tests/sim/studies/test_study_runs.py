@@ -108,6 +108,11 @@ def test_goals_may_change(study: Study, tmp_path: Path) -> None:
     changed = load_study(study_file(tmp_path, text))
     assert run_study(changed, tmp_path / "rows", jobs=1).new == 0
     assert len(load_results(changed, tmp_path / "rows").best(99)) < POINTS
+    for objective in ("minimise cost", "maximise throughput.lookup", "minimise power_W"):
+        text = SMALL.replace("maximise throughput.lookup per cost", objective)
+        changed = load_study(study_file(tmp_path, text))
+        assert run_study(changed, tmp_path / "rows", jobs=1).new == 0
+        assert load_results(changed, tmp_path / "rows").best()
 
 
 def test_a_failed_run_is_a_row_and_may_be_tried_again(tmp_path: Path) -> None:
