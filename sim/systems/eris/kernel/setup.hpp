@@ -82,7 +82,8 @@ struct ErisMachine {
     FIELD(PerLink, link_request_ps, "[2L] wire time of a request");
     // Of a line of a flush to another node (sim/machine/hand_over_traffic.py), or of a flush.
     FIELD(double, handed_fetched, "lines that come to be written", 1.0);
-    FIELD(double, handed_passed, "lines of a flush that come from other writers: nobody waits", 0.0);
+    FIELD(double, handed_passed, "lines of a flush that come from other writers: nobody waits",
+          0.0);
     FIELD(double, handed_passed_messages, "and messages for them, each way", 0.0);
     FIELD(double, handed_back, "and lines that go back once more, written back", 0.0);
     FIELD(double, handed_messages, "messages each way, in times of a request", 1.0);
