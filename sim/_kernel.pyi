@@ -420,7 +420,7 @@ class ErisMachine:
     handed_fetched: float
     """lines that come to be written"""
     handed_passed: float
-    """lines that come from other writers, for which nobody waits"""
+    """lines of a flush that come from other writers: nobody waits"""
     handed_passed_messages: float
     """and messages for them, each way"""
     handed_back: float

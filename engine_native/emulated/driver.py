@@ -18,6 +18,11 @@ Requests come as lines of JSON, [what, ...], and each is answered by a line:
 
 Answers are {"value": ...}, or {"error": type, "text": ...}. In arguments, {"object": number}
 stands for that object. When the requests end, so does this process.
+
+It stays on one processor, from its program's start on, so that what it accesses while the engine is
+counted is local: the first thing it does is to start itself again there. Until then its first
+thread, which reads the requests, may use all, as these are what the engine may use
+(``memory/host.cpp``).
 """
 
 from __future__ import annotations
@@ -28,10 +33,10 @@ import os
 import sys
 import threading
 import time
+from queue import SimpleQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
 
@@ -50,16 +55,9 @@ def _plain(value: Any) -> Any:
     return {name: part for name in names if not callable(part := getattr(value, name))}
 
 
-def _processor() -> int:
-    """The one that this thread runs on now."""
-    with open("/proc/thread-self/stat") as file:
-        return int(file.read().rpartition(")")[2].split()[36])
-
-
 class _Server:
     def __init__(self, engine: Any, marks: Any) -> None:
         self._engine, self._region = engine, marks.counted_region()
-        self._home = _processor()  # this program's memory lies on its node, mostly
         self._objects: list[Any] = []
 
     def answer(self, what: str, *words: Any) -> Any:
@@ -96,11 +94,7 @@ class _Server:
         time.sleep(seconds)
 
     def _begin(self, number: int, name: str) -> Any:
-        # So that what this program itself accesses is local. Not earlier: the engine's threads
-        # take the processors that the one which makes them may use.
-        for thread in threading.enumerate():
-            assert thread.native_id is not None
-            os.sched_setaffinity(thread.native_id, {self._home})
+        os.sched_setaffinity(os.getpid(), os.sched_getaffinity(0))  # the first thread, too
         found = self._get(number, name)()
         self._region.__enter__()
         return found
@@ -110,33 +104,31 @@ class _Server:
         return self._get(number, name)()
 
 
-def _requests() -> Iterator[list[Any]]:
-    """As they come; when they end, whatever the engine is doing, so does all."""
-    lines: list[str] = []
-    more = threading.Semaphore(0)
-
-    def read() -> None:
-        for line in sys.stdin:
-            lines.append(line)
-            more.release()
-        os._exit(0)
-
-    threading.Thread(target=read, daemon=True).start()
+def _serve(server: _Server, requests: SimpleQueue[str]) -> None:
     while True:
-        more.acquire()
-        yield json.loads(lines.pop(0))
-
-
-def _main() -> None:
-    server = _Server(_loaded("_engine", sys.argv[1]), _loaded("marks", sys.argv[2]))
-    for request in _requests():
         try:
-            answer = json.dumps({"value": server.answer(*request)}, default=_plain)
+            value = server.answer(*json.loads(requests.get()))
+            answer = json.dumps({"value": value}, default=_plain)
         except Exception as failure:
             kind = type(failure).__name__
             answer = json.dumps({"error": kind, "text": str(failure) or kind})
         sys.stdout.write(answer + "\n")
         sys.stdout.flush()
+
+
+def _main() -> None:
+    engine, marks, *cpus = sys.argv[1:]
+    if not cpus:
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, allowed[:1])
+        os.execv(sys.executable, [*sys.orig_argv, *map(str, allowed)])
+    requests: SimpleQueue[str] = SimpleQueue()
+    server = _Server(_loaded("_engine", engine), _loaded("marks", marks))
+    threading.Thread(target=_serve, args=(server, requests), daemon=True).start()
+    os.sched_setaffinity(0, map(int, cpus))
+    for line in sys.stdin:
+        requests.put(line)
+    os._exit(0)  # whatever the engine is doing
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from emulator_needed import needs_emulator
 pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
 
 import json
+import os
 import subprocess
 from typing import Any
 
@@ -17,7 +18,7 @@ from numatwin import emulator
 from numatwin.engine_native import _engine
 from numatwin.engine_native.emulated import run_emulated
 from numatwin.engine_native.emulated.guest_process import DRIVER, GuestProcess
-from numatwin.engine_native.emulated.remote import RemoteEngine
+from numatwin.engine_native.emulated.remote import RemoteEngine, counted
 from numatwin.engine_native.systems.commits.emulated import EmulatedCommits, emulated_commits
 from numatwin.inputs import InputError
 from numatwin.sim.run.plane_names import EMULATOR
@@ -41,6 +42,7 @@ class HostProcess(GuestProcess):
             stdout=subprocess.PIPE,
             text=True,
         )
+        self.pid = self._child.pid
 
     def ask(self, *request: Any, limit_s: float = 60.0) -> Any:
         assert self._child.stdin is not None
@@ -104,6 +106,25 @@ def test_when_requests_end_so_does_the_process_whatever_it_does() -> None:
     process = HostProcess()
     engine = made(RemoteEngine(process))
     engine.start()
+    assert process.end() == 0
+
+
+def test_while_it_counts_the_process_is_on_one_processor() -> None:
+    """But the engine's workers; and the engine may use all from the start."""
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) < 2:
+        pytest.skip("needs two processors")
+    process = HostProcess()
+
+    def masks() -> list[set[int]]:
+        threads = map(int, os.listdir(f"/proc/{process.pid}/task"))
+        return [os.sched_getaffinity(thread) for thread in sorted(threads)]
+
+    remote, one = RemoteEngine(process), {min(allowed)}
+    assert {cpu for node in remote.host_facts()["nodes"] for cpu in node["cpus"]} == allowed
+    assert masks() == [allowed, one]
+    counted("begin", made(remote), "totals")
+    assert masks()[:2] == [one, one]
     assert process.end() == 0
 
 

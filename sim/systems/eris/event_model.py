@@ -19,7 +19,7 @@ from ...machine.threads import Workers
 from .partitioned import CommandDemands, PartitionedDemands
 from .partitions import ColumnPartitions
 from .parts import Partitions
-from .routing import flushes_per_command, passed_on_per_line, routing_costs
+from .routing import passed_on_per_flush, routing_costs
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -117,15 +117,10 @@ def _of_links(demands: PartitionedDemands) -> dict[str, Any]:
 
 
 def _of_hand_overs(demands: PartitionedDemands) -> dict[str, Any]:
-    """What a line of a flush to another node moves, where all workers make and take as much."""
+    """What a flush to another node moves, where all workers make and take as much."""
     nodes = np.bincount(demands.workers.node, minlength=len(demands.home))
     share = nodes / nodes.sum()
-    system, workers = demands.system, demands.workers.count
-    flushes = flushes_per_command(
-        system.commands_per_round(workers), system.buffer_commands, np.full(workers, 1.0 / workers)
-    )
-    passed_on = passed_on_per_line(system, flushes)
-    each = hand_over_traffic(demands.costs, share, share, passed_on)
+    each = hand_over_traffic(demands.costs, share, share, passed_on_per_flush(demands.system))
     crossing = max(1.0 - float((share**2).sum()), 1e-300)
     return {
         "handed_fetched": each.fetched,

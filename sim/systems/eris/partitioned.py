@@ -29,7 +29,7 @@ from .routing import (
     flush_square,
     flushes_per_command,
     part_headers,
-    passed_on_per_line,
+    passed_on_per_flush,
     routing_costs,
     under_one_header,
 )
@@ -287,7 +287,7 @@ class PartitionedDemands(ErisDemands):
             made=each_round / commands,
             taken=system.incoming_commands(count) / commands,
             others_make=float(each_round * (count - 1)),
-            passed_on=passed_on_per_line(system, flushes),
+            passed_on=passed_on_per_flush(system) * flushes / costs.lines,
         )
 
     def _parts(self, executed: Floats, phase: PhaseState) -> Floats:

@@ -93,7 +93,7 @@ class Routing:
     others_make: float
     """Commands that all other workers issue in a round."""
     passed_on: float
-    """See ``passed_on_per_line``."""
+    """See ``passed_on_per_flush``; per line of a command."""
 
     def exchange(self, core_node: Ints) -> Exchange:
         """The same as planes play it, on cores at ``core_node`` (C,)."""
@@ -266,14 +266,12 @@ def batches_per_command(commands: int, batch: int, workers: int, shares: Floats)
     return workers * flushes_per_command(workers * commands, batch, parts)
 
 
-def passed_on_per_line(system: ErisSystem, flushes: float) -> float:
-    """Lines that pass from one flush to the next, per line of a command that is flushed so many
-    times: that of the descriptor, and the one that the ends of two flushes share, unless the second
-    begins with a line of its own.
+def passed_on_per_flush(system: ErisSystem) -> float:
+    """Lines that pass from one flush to the next: that of the descriptor, and the one that the ends
+    of two flushes share, unless the second begins with a line of its own.
     """
     command_bytes = round(system.command_size.value)
-    shared = 1.0 - math.gcd(command_bytes, int(LINE_BYTES)) / LINE_BYTES
-    return flushes * (1.0 + shared) * LINE_BYTES / command_bytes
+    return 2.0 - math.gcd(command_bytes, int(LINE_BYTES)) / LINE_BYTES
 
 
 def flushes_per_command(commands: int, buffer_commands: int, shares: Floats) -> float:

@@ -238,11 +238,10 @@ Time ErisRouting::hand_over(std::size_t writer, std::size_t reader, double lines
     if (writer == reader) return done;
     const ErisMachine& m = machine_;
     const Time now = clock.now();
-    const double messages = lines * m.handed_messages, passed = lines * m.handed_passed_messages;
+    const double messages = lines * m.handed_messages, passed = m.handed_passed_messages;
     const double written = lines * m.handed_written;
-    done =
-        links_.cross(now, reader, writer,
-                     {lines * m.handed_fetched, messages, lines * m.handed_passed, passed}, done);
+    done = links_.cross(now, reader, writer,
+                        {lines * m.handed_fetched, messages, m.handed_passed, passed}, done);
     done =
         links_.cross(now, writer, reader, {lines, messages, lines * m.handed_back, passed}, done);
     if (const double moved = lines * m.handed_read + written; moved > 0)

@@ -80,9 +80,10 @@ struct ErisMachine {
     using PerLink = Amounts<Each::link, std::int64_t>;
     FIELD(PerLink, link_data_ps, "[2L] wire time of a line with its header");
     FIELD(PerLink, link_request_ps, "[2L] wire time of a request");
-    // Of a line of a flush to another node (sim/machine/hand_over_traffic.py).
+    // Of a line of a flush to another node (sim/machine/hand_over_traffic.py), or of a flush.
     FIELD(double, handed_fetched, "lines that come to be written", 1.0);
-    FIELD(double, handed_passed, "lines that come from other writers, for which nobody waits", 0.0);
+    FIELD(double, handed_passed, "lines of a flush that come from other writers: nobody waits",
+          0.0);
     FIELD(double, handed_passed_messages, "and messages for them, each way", 0.0);
     FIELD(double, handed_back, "and lines that go back once more, written back", 0.0);
     FIELD(double, handed_messages, "messages each way, in times of a request", 1.0);

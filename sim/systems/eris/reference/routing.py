@@ -404,9 +404,9 @@ class ErisRoutingReference:
         if writer == reader:
             return done
         m, now = self.m, self.now
-        messages, passed = lines * m.handed_messages, lines * m.handed_passed_messages
+        messages, passed = lines * m.handed_messages, m.handed_passed_messages
         written = lines * m.handed_written
-        fetched = Crossing(lines * m.handed_fetched, messages, lines * m.handed_passed, passed)
+        fetched = Crossing(lines * m.handed_fetched, messages, m.handed_passed, passed)
         done = self.links.cross(now, reader, writer, fetched, done)
         filled = Crossing(lines, messages, lines * m.handed_back, passed)
         done = self.links.cross(now, writer, reader, filled, done)
