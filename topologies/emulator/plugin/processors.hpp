@@ -110,7 +110,7 @@ class Processors {
         const bool crosses =
             (a.address & ((1U << line_shift_) - 1)) + a.bytes > (std::uint64_t{1} << line_shift_);
         if (found->key != key || crosses ||
-            (caches_ && !Hierarchy::permits(cpu.first->value(found->slot), found->line, a.write))) {
+            (caches_ && !Hierarchy::permits(cpu.first->value(found->slot), found->tag, a.write))) {
             if (!look_up<MODE>(cpu, index, key, a, *found, translate)) return;
             if (crosses) touch_next<MODE>(cpu, index, a, translate);
         } else if (caches_) {
@@ -140,8 +140,8 @@ class Processors {
 
     struct Remembered {
         std::uint64_t key = NO_KEY;
-        Line line = 0;
         std::size_t slot = 0;
+        CacheSets::Word tag = 0;
         Accesses* accesses = nullptr;
     };
     struct Page {
@@ -210,9 +210,12 @@ class Processors {
             return false;
         }
         found.key = key;
-        found.line = map_.line(address);
         found.accesses = &cpu.accesses[MODE][map_.node(address)];
-        if (caches_) found.slot = caches_->access(index, found.line, a.write, MODE, a.serial);
+        if (!caches_) return true;
+        const Line line = map_.line(address);
+        const CacheSets::Place place = cpu.first->place(line);
+        found.tag = place.tag;
+        found.slot = caches_->access(index, line, place, a.write, MODE, a.serial);
         return true;
     }
 
@@ -226,7 +229,8 @@ class Processors {
         const std::uint64_t address = translated<MODE>(cpu, end, translate);
         if (address == NO_MEMORY || !map_.known(address)) return;
         cpu.crossings.add();
-        caches_->access(index, map_.line(address), a.write, MODE);
+        const Line line = map_.line(address);
+        caches_->access(index, line, cpu.first->place(line), a.write, MODE);
     }
 
     MemoryMap map_;
