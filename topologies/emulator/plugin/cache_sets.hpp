@@ -24,6 +24,12 @@ using Line = std::uint64_t;  // a line's number: its address in memory over the 
 // atomic; vectors of them are loaded number by number, as far as others can see, on x86-64 and
 // Arm. Each cache begins on a line of the host of its own.
 class alignas(64) CacheSets {
+    template <typename Number>
+    static std::atomic_ref<Number> atomic(Number& of) {
+        return std::atomic_ref<Number>(of);
+    }
+    static constexpr auto relaxed = std::memory_order_relaxed;
+
   public:
     using Word = std::uint32_t;
     static constexpr std::size_t NONE = ~std::size_t{0};
@@ -109,7 +115,29 @@ class alignas(64) CacheSets {
         return set << WAY_BITS | lanes::first_least(all, age_vectors_);
     }
 
-    void touch(std::size_t slot) {
+    // What tells whether a slot was the last of its set that was used, and its word: for who asks
+    // often.
+    class Use {
+      public:
+        Use() = default;
+        Word word() const { return atomic(*word_).load(relaxed); }
+        bool used_last() const {
+            return atomic(*own_).load(relaxed) == atomic(*last_).load(relaxed);
+        }
+
+      private:
+        friend CacheSets;
+        Use(Word* word, std::int16_t* own, std::int16_t* last)
+            : word_(word), own_(own), last_(last) {}
+        Word* word_ = nullptr;
+        std::int16_t *own_ = nullptr, *last_ = nullptr;
+    };
+    Use use_of(std::size_t slot) const {
+        std::int16_t* all = ages(set_of(slot));
+        return {&word(slot), all + way_of(slot), all + ways_};
+    }
+
+    [[gnu::noinline]] void touch(std::size_t slot) {
         Age* const all = ages(set_of(slot));
         Age now = atomic(all[ways_]).load(relaxed);
         if (atomic(all[way_of(slot)]).load(relaxed) == now) return;
@@ -138,10 +166,6 @@ class alignas(64) CacheSets {
 
     static std::size_t set_of(std::size_t slot) { return slot >> WAY_BITS; }
     static std::size_t way_of(std::size_t slot) { return slot & WAYS_MAX; }
-    template <typename Number>
-    static std::atomic_ref<Number> atomic(Number& of) {
-        return std::atomic_ref<Number>(of);
-    }
 
     std::byte* at(std::size_t set) const {
         return const_cast<HostLine*>(host_lines_.data())->bytes + set * set_bytes_;
@@ -180,7 +204,6 @@ class alignas(64) CacheSets {
     static constexpr unsigned WAY_BITS = 8;
     static constexpr std::size_t WAYS_MAX = 255;
     static constexpr Age EMPTY = 0, NO_AGE = 0x7fff;  // later than all
-    static constexpr auto relaxed = std::memory_order_relaxed;
     std::size_t ways_, row_;
     unsigned row_bits_;
     std::size_t rows_;

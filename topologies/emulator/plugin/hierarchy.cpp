@@ -58,9 +58,14 @@ Hierarchy::Hierarchy(HierarchyShape shape, std::vector<std::uint16_t> homes, uns
         if (place[instance] == NO_CPU) {
             place[instance] = static_cast<unsigned>(domain.cpus.size());
             domain.cpus.push_back(cpu);
+        } else {
+            for (unsigned other = 0; other <= cpu; ++other)
+                if (shape_.cpu_instance[0][other] == instance) cpus_[other].alone = false;
         }
         first_.push_back(&privates_[0][instance]);
         core_of_.push_back(place[instance]);
+        for (std::size_t level = 0; level < last_; ++level)
+            cpus_[cpu].privates.push_back(&privates_[level][shape_.cpu_instance[level][cpu]]);
         cpus_[cpu].lines = std::vector<LineCounts>(shape_.nodes);
         cpus_[cpu].found_at = std::vector<Count>(last_ + 2);
     }
@@ -86,17 +91,18 @@ class Hierarchy::Locked {
     std::span<const unsigned> domains_;
 };
 
-std::size_t Hierarchy::miss(unsigned cpu, Line line, Place place, bool write, Mode mode) {
-    cpus_[cpu].concerned.assign(1, domain_of(cpu));
-    for (;; find_concerned(cpu, line)) {
-        const Locked locked(*this, line, cpus_[cpu].concerned);
-        const std::size_t slot = attempt(cpu, line, place, write, mode, locked);
+std::size_t Hierarchy::miss(unsigned cpu, Line line, Place place, std::size_t in_first, bool write,
+                            Mode mode) {
+    const unsigned own = domain_of(cpu);
+    for (std::span<const unsigned> concerned(&own, 1);; concerned = find_concerned(cpu, line)) {
+        const Locked locked(*this, line, concerned);
+        const std::size_t slot = attempt(cpu, line, place, in_first, write, mode, locked);
         if (slot != CacheSets::NONE) return slot;
     }
 }
 
 // The domain of a processor, and those that hold the line now.
-void Hierarchy::find_concerned(unsigned cpu, Line line) {
+std::span<const unsigned> Hierarchy::find_concerned(unsigned cpu, Line line) {
     std::vector<unsigned>& concerned = cpus_[cpu].concerned;
     const unsigned own = domain_of(cpu);
     concerned.assign(1, own);
@@ -104,6 +110,7 @@ void Hierarchy::find_concerned(unsigned cpu, Line line) {
         if (holder != own) concerned.push_back(holder);
     });
     std::ranges::sort(concerned);
+    return concerned;
 }
 
 // Whether an access takes something from a domain whose lock is not held. Who reads what is shared
@@ -116,13 +123,13 @@ bool Hierarchy::lacks_lock(const Row& row, bool write, const Locked& locked) {
 }
 
 // The slot of the first level that now holds the line, NONE where more has to be locked first.
-std::size_t Hierarchy::attempt(unsigned cpu, Line line, Place place, bool write, Mode mode,
-                               const Locked& locked) {
+std::size_t Hierarchy::attempt(unsigned cpu, Line line, Place place, std::size_t in_first,
+                               bool write, Mode mode, const Locked& locked) {
     CacheSets& first = *first_[cpu];
     Domain& domain = domains_[domain_of(cpu)];
     CacheSets& last = domain.cache;
-    const std::size_t in_first = first.find(place);
-    // Another thread of its core was faster.
+    // Between then and now, others may have taken it, and threads of the same core brought it.
+    if (in_first != CacheSets::NONE || !cpus_[cpu].alone) in_first = first.find(place);
     if (in_first != CacheSets::NONE && permits(first.value(in_first), place.tag, write)) {
         first.touch(in_first);
         return in_first;

@@ -43,6 +43,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cache_sets.hpp"
@@ -103,7 +104,7 @@ class Hierarchy {
             first.touch(slot);
             return slot;
         }
-        return miss(cpu, line, place, write, mode);
+        return miss(cpu, line, place, slot, write, mode);
     }
 
     static constexpr std::size_t MISSED = ~std::size_t{0};
@@ -142,10 +143,12 @@ class Hierarchy {
 
   private:
     struct alignas(64) Cpu {
+        std::vector<CacheSets*> privates;  // by level
         std::vector<LineCounts> lines;
         std::vector<Count> found_at;  // by level from the second on, and past the last
         LineStreams streams;
         bool serial = false;              // of the access that is looked for
+        bool alone = true;                // nobody else puts lines into its first-level cache
         std::vector<unsigned> concerned;  // domains whose locks it needs, in their order
         LineCounts* missed = nullptr;     // of a read in this block, neither streamed nor serial
         std::size_t read_from = 0;        // the farthest level of this block's reads
@@ -170,10 +173,11 @@ class Hierarchy {
     class Locked;
     using Row = Directory::Row;
 
-    std::size_t miss(unsigned cpu, Line line, Place place, bool write, Mode mode);
-    std::size_t attempt(unsigned cpu, Line line, Place place, bool write, Mode mode,
-                        const Locked& locked);
-    void find_concerned(unsigned cpu, Line line);
+    std::size_t miss(unsigned cpu, Line line, Place place, std::size_t in_first, bool write,
+                     Mode mode);
+    std::size_t attempt(unsigned cpu, Line line, Place place, std::size_t in_first, bool write,
+                        Mode mode, const Locked& locked);
+    std::span<const unsigned> find_concerned(unsigned cpu, Line line);
     void count_miss(unsigned cpu, Line line, bool write, Mode mode, bool streamed);
     static bool lacks_lock(const Row& row, bool write, const Locked& locked);
     void find_below(unsigned cpu, Line line, bool write, std::size_t slot, Row* row);
@@ -201,8 +205,8 @@ class Hierarchy {
         return node != other && shape_.snoop_domain[node] != 0 &&
                shape_.snoop_domain[node] == shape_.snoop_domain[other];
     }
-    CacheSets& private_cache(std::size_t level, unsigned cpu) {
-        return privates_[level][shape_.cpu_instance[level][cpu]];
+    CacheSets& private_cache(std::size_t level, unsigned cpu) const {
+        return *cpus_[cpu].privates[level];
     }
     std::uint32_t core_bit(unsigned cpu) const { return 1U << (core_of_[cpu] % CORE_BITS); }
     unsigned domain_of(unsigned cpu) const { return shape_.cpu_instance.back()[cpu]; }
