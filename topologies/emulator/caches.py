@@ -13,10 +13,9 @@ ASSUMED_FIRST = CacheLevel(1, 32 * 1024, 1, 64.0, None)
 # Where the machine file does not tell. Of the last level, as of a Xeon E5-4640 (hwloc test data,
 # 192em64t-24n8c2t).
 PRIVATE_WAYS_MIN, LAST_WAYS = 8, 20
-# Sets are a power of two, or rows of up to so many (cache_sets.hpp), of which so many keep a size to
-# a part in 32.
+# Sets are a power of two, or rows of up to so many, of which so many keep a size to a part in 32.
 ROW_SETS, ROWS_MIN = 64, 16
-WAYS_MAX = 255  # cache_sets.hpp
+WAYS_MAX = 255  # of cache_sets.hpp
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ _WANTED = Wanted(
             "cpuset",
             "local_memory",
             "cache_size",
+            "cache_associativity",
             "cache_linesize",
             "cache_type",
         ),

@@ -18,9 +18,13 @@ struct Played {
     Processors processors;
 };
 
-void* play(const char* settings) {
+// Nothing where the settings cannot be had.
+void* play(const char* settings) try {
     const Settings read = read_settings(settings);
     return new Played{read, MemoryMap(read), Processors(read)};
+} catch (const std::exception& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    return nullptr;
 }
 
 void forget(void* played) {

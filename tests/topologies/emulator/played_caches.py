@@ -107,9 +107,12 @@ class Played:
             file.write(shape.settings())
             file.flush()
             self._handle = _library().play(file.name.encode())
+        if self._handle is None:
+            raise ValueError(shape)
 
     def __del__(self) -> None:
-        _library().forget(self._handle)
+        if self._handle is not None:
+            _library().forget(self._handle)
 
     def access(self, cpu: int, address: int, write: bool, size: int = 8) -> None:
         """One access."""

@@ -6,6 +6,8 @@ unless said: first level 4 lines (2 sets of 2 ways), last level 16 lines (4 sets
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -247,6 +249,33 @@ def test_each_line_of_a_block_has_a_set_of_its_own(rows: int) -> None:
     played.stream(0, at(0, begin + sets * ways), 1, LINE)
     played.stream(0, at(0, begin), sets * ways, LINE)
     assert played.counts()["read_misses_user"][0, 0] > sets * ways + 1
+
+
+@pytest.mark.parametrize("sets", [1, 3, 17, 96, 512])
+def test_private_caches_have_any_number_of_sets(sets: int) -> None:
+    played = Played(Shape(1, 1, ((1, sets, 3), (1, 4096, 8)), node_mib=64))
+    for _ in range(2):
+        played.stream(0, at(0, 7 * sets), sets * 3, LINE)
+    assert played.counts()["found"] == {(0, 2): sets * 3}
+
+
+def test_replacement_stays_exact_however_often_a_set_is_used() -> None:
+    """Times of uses are 15 bits wide, and begin anew."""
+    shape, drawn = Shape(1, 1, ((1, 1, 4), (1, 2, 4))), Random(5)
+    steps = [(0, at(0, drawn.randrange(9)), drawn.random() < 0.2) for _ in range(120_000)]
+    played, reference = both(shape, steps)
+    assert played == reference
+
+
+def test_tags_that_are_too_narrow_for_the_memory_are_refused() -> None:
+    last = (1, 64, 4)
+    with pytest.raises(ValueError, match="Shape"):
+        Played(Shape(1, 1, ((1, 1, 2), last), node_mib=1 << 16))
+    played = Played(Shape(1, 1, ((1, 2, 2), last), node_mib=1 << 16))
+    end = (1 << 16) * MIB
+    for _ in range(2):
+        played.read(0, end - LINE, 0)
+    assert played.counts()["read_misses_user"] == {(0, 0): 2}
 
 
 def test_cores_of_one_domain_share_without_traffic() -> None:
