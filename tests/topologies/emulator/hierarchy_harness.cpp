@@ -31,6 +31,10 @@ void forget(void* played) {
     delete static_cast<Played*>(played);
 }
 
+bool interacts(void* played) {
+    return static_cast<Played*>(played)->settings.shape.interacts();
+}
+
 // Addresses are physical, and of user programs.
 void access_once(void* played, unsigned cpu, std::uint64_t address, unsigned bytes, bool write) {
     Processors& processors = static_cast<Played*>(played)->processors;

@@ -303,6 +303,14 @@ def test_without_coherence_each_cache_is_alone() -> None:
     assert not {"transfers", "upgrades", "invalidations", "probes"} & set(found)
 
 
+def test_processors_are_kept_in_step_where_counts_depend_on_it() -> None:
+    shared = ((1, 2, 2), (2, 4, 4))
+    assert Played(Shape(2, 2, SMALL)).interacts()
+    assert Played(Shape(2, 2, shared, coherent=False)).interacts()
+    assert not Played(Shape(2, 2, SMALL, coherent=False)).interacts()
+    assert not Played(Shape(2, 2, ())).interacts()
+
+
 def test_an_access_to_two_lines_is_one_access_and_touches_both() -> None:
     played = Played(Shape(2, 1, SMALL))
     played.access(0, at(1, 1) - 4, False)

@@ -53,8 +53,9 @@ class alignas(64) CacheSets {
           rows_(row_ == 0 ? 0 : sets / row_),
           inverse_(rows_ == 0 ? 0 : ~std::uint64_t{0} / rows_ + 1),
           word_vectors_((ways + lanes::WORDS - 1) / lanes::WORDS),
-          age_vectors_((ways + lanes::AGES) / lanes::AGES),
-          set_bytes_((word_vectors_ * (marked ? 2 : 1) + age_vectors_) * lanes::BYTES),
+          age_vectors_((ways + lanes::AGES - 1) / lanes::AGES),
+          marks_at_((word_vectors_ + (ways + lanes::AGES) / lanes::AGES) * lanes::BYTES),
+          set_bytes_(marks_at_ + (marked ? word_vectors_ * lanes::BYTES : 0)),
           host_lines_((sets * set_bytes_ + sizeof(HostLine) - 1) / sizeof(HostLine)) {
         if (sets == 0 || ways == 0 || ways > WAYS_MAX)
             throw std::invalid_argument("a cache: expected 1 set or more, 1 to 255 ways");
@@ -95,9 +96,8 @@ class alignas(64) CacheSets {
     Word value(std::size_t slot) const { return atomic(word(slot)).load(relaxed); }
     void set(std::size_t slot, Word value) { atomic(word(slot)).store(value, relaxed); }
     std::uint32_t& mark(std::size_t slot) const {
-        const std::size_t vectors = word_vectors_ + age_vectors_;
-        return reinterpret_cast<std::uint32_t*>(at(set_of(slot)) + vectors * lanes::BYTES)[way_of(
-            slot)];
+        std::byte* const marks = at(set_of(slot)) + marks_at_;
+        return reinterpret_cast<std::uint32_t*>(marks)[way_of(slot)];
     }
 
     // The slot that holds a line, NONE where none does. Without branches on what is found, here and
@@ -208,7 +208,7 @@ class alignas(64) CacheSets {
     unsigned row_bits_;
     std::size_t rows_;
     std::uint64_t inverse_;  // of rows_, times 2^64
-    std::size_t word_vectors_, age_vectors_, set_bytes_;
+    std::size_t word_vectors_, age_vectors_, marks_at_, set_bytes_;
     std::vector<HostLine> host_lines_;
 };
 

@@ -69,6 +69,11 @@ struct HierarchyShape {
     bool owned = false;
     bool exclusive = false;  // the last level and the private ones above it share what they hold
     std::uint64_t window = ~std::uint64_t{0};  // operations that a core looks ahead
+
+    // Whether counts of one processor depend on what others do meanwhile.
+    bool interacts() const {
+        return !levels.empty() && (coherent || levels.back().instances < cpu_node.size());
+    }
 };
 
 class Hierarchy {
