@@ -75,6 +75,15 @@ void storm(void* played, std::uint64_t count, std::uint64_t lines, std::uint64_t
     for (std::thread& thread : threads) thread.join();
 }
 
+#ifdef STORM
+// A program instead of a library, for the thread sanitizer.
+int main(int, char** arguments) {
+    void* const played = play(arguments[1]);
+    for (std::uint64_t seed = 0; seed < 2; ++seed) storm(played, 10'000, 24, seed);
+    forget(played);
+}
+#endif
+
 void write_totals(void* played, const char* path) {
     const Played& all = *static_cast<Played*>(played);
     const Totals zero(all.settings.shape.nodes, all.settings.shape.levels.size(),

@@ -6,12 +6,14 @@ unless said: first level 4 lines (2 sets of 2 ways), last level 16 lines (4 sets
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from played_caches import LINE, MIB, Counts, Played, Shape, both, without_bytes
+from played_caches import LINE, MIB, PLUGIN, Counts, Played, Shape, both, without_bytes
 
 SMALL = ((1, 2, 2), (1, 4, 4))
 SIZES = pytest.mark.parametrize("nodes", [2, 8, 64])
@@ -419,6 +421,22 @@ def test_processors_that_run_at_the_same_time_lose_no_count(seed: int) -> None:
             played.read(0, *(at(node, line) for line in range(4)))
     assert played.counts()["reads_user"][0, 0] >= 8
     check_laws(shape, played.counts(), 8 * 20_000 + 32)
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_threads_race_for_nothing_but_numbers_that_are_atomic(
+    tmp_path: Path, *, exclusive: bool
+) -> None:
+    """The same under the thread sanitizer; two threads share each first-level cache, or none."""
+    program, settings = tmp_path / "storm", tmp_path / "settings"
+    levels = ((2 - exclusive, 4, 2), (2, 8, 12))
+    settings.write_text(Shape(4, 2, levels, exclusive=exclusive, owned=exclusive).settings())
+    sources = [Path(__file__).with_name("hierarchy_harness.cpp"), PLUGIN / "hierarchy.cpp"]
+    flags = ["-std=c++20", "-O1", "-g", "-fsanitize=thread", "-pthread", "-DSTORM"]
+    subprocess.run(["g++", *flags, f"-I{PLUGIN}", "-o", program, *sources], check=True)
+    # Without address randomization: it may take addresses that the sanitizer needs.
+    done = subprocess.run(["setarch", "-R", program, settings], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_many_domains_access_the_same_lines_at_the_same_time() -> None:
