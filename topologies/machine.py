@@ -33,13 +33,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CacheLevel:
-    """A cache level: bytes of one instance, cores that share it, latency (None: unknown)."""
+    """A cache level: bytes of one instance, cores that share it, latency, ways of a set (None:
+    unknown).
+    """
 
     level: int
     size_bytes: float
     shared_by_cores: int
     line_bytes: float
     latency_ns: float | None
+    ways: int | None = None
 
 
 @dataclass(frozen=True)

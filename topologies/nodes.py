@@ -87,6 +87,7 @@ def _node(
                 cache.shared_by_cores,
                 cache.line.value if cache.line else DEFAULT_LINE_BYTES,
                 in_ns(cache.latency),
+                cache.ways,
             )
             for cache in sorted(kind.caches, key=lambda cache: cache.level)
         ),

@@ -40,12 +40,13 @@ Facts = TypeVar("Facts", bound=Strict)
 
 
 class Cache(Strict):
-    """One level of cache, and how many cores share one instance of it."""
+    """One level of cache, and how many cores share one instance of it. ``ways``: of each set."""
 
     level: Annotated[int, Field(strict=True, ge=1, le=4)]
     size: Size
     shared_by_cores: Count = 1
     line: Size | None = None
+    ways: Count | None = None
     latency: Duration | None = None
 
 

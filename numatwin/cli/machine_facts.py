@@ -88,7 +88,11 @@ def _print_nodes(machine: Machine, to: Console) -> None:
 
 
 def _node_facts(node: Node) -> tuple[str, ...]:
-    caches = (f"L{cache.level} {binary_size(cache.size_bytes)}" for cache in node.caches)
+    caches = (
+        f"L{cache.level} {binary_size(cache.size_bytes)}"
+        + (f" ({cache.ways} ways)" if cache.ways else "")
+        for cache in node.caches
+    )
     kind = "" if node.memory_kind == "DRAM" else f" {node.memory_kind}"
     return (
         ", ".join(caches) or "–",

@@ -33,6 +33,21 @@ def test_show_every_machine(numatwin: CommandLine, name: str) -> None:
         assert {len(row) for row in shown[matrix]} == {count}
 
 
+def test_show_tells_ways_where_the_file_has_them(numatwin: CommandLine, tmp_path: Path) -> None:
+    caches = "[{level: 1, size: 32 KiB}, {level: 3, size: 20 MiB, ways: 20}]"
+    path = tmp_path / "box.yaml"
+    path.write_text(
+        f"name: box\nnode_types:\n  one: {{cores: 1, caches: {caches}, memory: {{}}}}\n"
+        "nodes: [{id: 0, type: one}]\n"
+    )
+    assert "L1 32 KiB, L3 20 MiB (20 ways)" in numatwin("machine", "show", str(path)).out
+    path.write_text(path.read_text().replace("ways: 20", "ways: 0"))
+    refused = numatwin("machine", "show", str(path))
+    assert refused.status == 2
+    assert "box.yaml:3:" in refused.err
+    assert "caches.1.ways" in refused.err
+
+
 def test_show_tells_distances_as_measured(numatwin: CommandLine) -> None:
     lines = numatwin("machine", "show", "amd-8n-ht").out.splitlines()
     row = next(line for line in lines if line.startswith("1 hop, split, dual"))

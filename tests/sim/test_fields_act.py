@@ -308,6 +308,7 @@ def predicted_before(base: Base) -> str:
 # Fields that no prediction depends on, and why; "Class" alone: all of that class.
 DESCRIPTIVE = {
     "Cache.line": "What importers saw: models count lines of 64 B",
+    "Cache.ways": "The emulator's caches have them: models count lines of a whole cache",
     "Coherence.doubtful": "As of Fact",
     "Coherence.source": "Where a fact is from",
     "DistanceClass.name": "What tables and pictures call it",

@@ -61,6 +61,7 @@ TREE: dict[str, str] = {
             ("type", "Data"),
             ("size", "32K"),
             ("coherency_line_size", 64),
+            ("ways_of_associativity", 8),
             ("shared_cpu_map", mask),
         )
     },

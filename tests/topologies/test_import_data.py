@@ -26,6 +26,11 @@ def machine(name: str) -> Machine:
     return build_machine(import_machine(path))
 
 
+def test_ways_of_a_xeon_e5_4640() -> None:
+    (caches,) = {node.caches for node in machine("hwloc/192em64t-24n8c2t.xml").nodes}
+    assert [(cache.level, cache.ways) for cache in caches] == [(1, 8), (2, 8), (3, 20)]
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_file_imports_and_exports(path: Path) -> None:
     description = import_machine(path)

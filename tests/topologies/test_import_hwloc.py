@@ -44,9 +44,9 @@ def test_everything_comes_through(tmp_path: Path, version: str) -> None:
     assert [node.memory_kind for node in machine.nodes] == ["DRAM", "DRAM", "HBM", "unknown"]
     assert [node.side_cache_bytes for node in machine.nodes] == [(1 << 20,), (), (), ()]
     assert [node.clock_Hz for node in machine.nodes] == [2.5e9, 3e9, None, None]
-    assert [(c.level, c.size_bytes, c.shared_by_cores) for c in machine.nodes[0].caches] == [
-        (3, 6 << 20, 2)
-    ]
+    (cache,) = machine.nodes[0].caches
+    assert (cache.level, cache.size_bytes, cache.shared_by_cores) == (3, 6 << 20, 2)
+    assert cache.ways == 12
     assert machine.slit is not None
     assert machine.slit.tolist() == [
         [10, 20, 15, 17],
@@ -54,6 +54,12 @@ def test_everything_comes_through(tmp_path: Path, version: str) -> None:
         [15, 25, 10, 30],
         [18, 28, 31, 10],
     ]
+
+
+@pytest.mark.parametrize("told", ["", 'cache_associativity="0"', 'cache_associativity="-1"'])
+def test_ways_that_hwloc_does_not_know(tmp_path: Path, told: str) -> None:
+    machine = imported(tmp_path, XML.replace('cache_associativity="12"', told))
+    assert [cache.ways for cache in machine.nodes[0].caches] == [None]
 
 
 def test_memory_attributes(tmp_path: Path) -> None:

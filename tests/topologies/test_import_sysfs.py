@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from saved_trees import CPU, NODE, TREE, tar_bytes, write_folder
 
-from numatwin.inputs import InputError
+from numatwin.inputs import InputError, parse_yaml
 from numatwin.topologies import MachineDescription, build_machine
+from numatwin.topologies.export import machine_yaml
 from numatwin.topologies.importers import import_machine
 from numatwin.topologies.importers.archive import ArchiveLimits
 from numatwin.topologies.importers.tree import archive_tree
@@ -82,11 +83,29 @@ def test_everything_comes_through(tmp_path: Path) -> None:
     level = machine.nodes[0].cache(1)
     assert level is not None
     assert (level.size_bytes, level.shared_by_cores, level.line_bytes) == (32 << 10, 1, 64)
+    assert level.ways == 8
     assert machine.nodes[0].clock_Hz == 2.5e9
     writes = machine.description.pair_write_bandwidth
     assert writes is not None
     assert writes[0][2] is not None
     assert writes[0][2].value == 9e9
+
+
+def test_ways_are_kept_in_the_machine_file_and_left_out_where_unknown(tmp_path: Path) -> None:
+    """Old kernels have no such file; virtual machines may tell 0."""
+    described = imported(tmp_path / "told", TREE)
+    text = machine_yaml(described)
+    assert "ways: 8" in text
+    assert parse_yaml(text, "saved.yaml").read_as(MachineDescription) == described
+    files = [name for name in TREE if name.endswith("ways_of_associativity")]
+    unknown = [
+        imported(tmp_path / "none", {name: TREE[name] for name in TREE if name not in files}),
+        imported(tmp_path / "zero", TREE | dict.fromkeys(files, "0\n")),
+    ]
+    for description in unknown:
+        (level,) = build_machine(description).nodes[0].caches
+        assert level.ways is None
+        assert "ways" not in build_machine(description).plain_text
 
 
 @pytest.mark.parametrize("ending", PACKERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..machine import CacheLevel
@@ -9,10 +10,12 @@ from .command_line import topology
 from .guest_machine import GuestMachine
 
 ASSUMED_FIRST = CacheLevel(1, 32 * 1024, 1, 64.0, None)
-WAYS_MIN = 8
-# Of the last level, as of a Xeon E5-4640 (hwloc test data, 192em64t-24n8c2t). Its sets are rows of
-# so many (cache_sets.hpp), of which so many keep its size to a part in 32.
-LAST_WAYS, ROW_SETS, ROWS_MIN = 20, 64, 16
+# Where the machine file does not tell. Of the last level, as of a Xeon E5-4640 (hwloc test data,
+# 192em64t-24n8c2t).
+PRIVATE_WAYS_MIN, LAST_WAYS = 8, 20
+# Sets are a power of two, or rows of up to so many, of which so many keep a size to a part in 32.
+ROW_SETS, ROWS_MIN = 64, 16
+WAYS_MAX = 255  # of cache_sets.hpp
 
 
 @dataclass(frozen=True)
@@ -61,23 +64,27 @@ def processor_nodes(guest: GuestMachine) -> tuple[int, ...]:
     )
 
 
-def shape_of(size_bytes: float, line_bytes: int, ways_min: int = WAYS_MIN) -> tuple[int, int]:
+def shape_of(size_bytes: float, line_bytes: int, ways_min: int) -> tuple[int, int]:
     """(sets, ways) of a cache: the most sets, a power of two, that leave so many ways or more.
 
-    Machine files do not tell how many ways a cache has. The size is kept to half a way: to a part
-    in sixteen, where there are eight.
+    The size is kept to half a way: to a part in sixteen, where there are eight.
     """
     lines = max(ways_min, round(size_bytes / line_bytes))
     sets = 1 << ((lines // ways_min).bit_length() - 1)
-    return sets, max(1, round(lines / sets))
+    return sets, min(WAYS_MAX, round(lines / sets))
 
 
-def last_shape_of(size_bytes: float, line_bytes: int) -> tuple[int, int]:
-    """(sets, ways) of a last-level cache, whose size is kept to a part in 32."""
-    rows = round(size_bytes / line_bytes / (LAST_WAYS * ROW_SETS))
-    if rows < ROWS_MIN:
-        return shape_of(size_bytes, line_bytes, LAST_WAYS)
-    return rows * ROW_SETS, LAST_WAYS
+def shape_with(ways: int, size_bytes: float, line_bytes: int) -> tuple[int, int]:
+    """(sets, ways) of a cache of so many ways, whose size is kept to a part in 32; of fewer than
+    sixteen sets, as of ``shape_of``.
+    """
+    ways = min(ways, WAYS_MAX)
+    sets = size_bytes / line_bytes / ways
+    if sets < ROWS_MIN:
+        return shape_of(size_bytes, line_bytes, ways)
+    power = 1 << (int(sets).bit_length() - 1)
+    row = power if power == sets else min(ROW_SETS, power // ROWS_MIN)
+    return round(sets / row) * row, ways
 
 
 def played_caches(guest: GuestMachine) -> PlayedCaches:
@@ -103,14 +110,33 @@ def played_caches(guest: GuestMachine) -> PlayedCaches:
             "the last-level cache is smaller than those above it together, and cannot include "
             "them: it is simulated with the size of all levels, and evicts nothing from the others"
         )
-    notes.append("ways are not known: 8 to 15, in the last level 20, in a small one up to 39; LRU")
-    shapes = [shape_of(size, line_bytes) for size in size_bytes[:-1]]
-    shapes.append(last_shape_of(size_bytes[-1], line_bytes))
+    shapes = [
+        shape_with(cache.ways, size, line_bytes)
+        if cache.ways
+        else shape_of(size, line_bytes, PRIVATE_WAYS_MIN)
+        for cache, size in zip(caches[:-1], size_bytes, strict=False)
+    ]
+    shapes.append(shape_with(caches[-1].ways or LAST_WAYS, size_bytes[-1], line_bytes))
+    notes += _notes_on_ways(caches, [ways for _, ways in shapes])
     levels = tuple(
         _level(cpu_nodes, topology(guest).threads, cache, shape)
         for cache, shape in zip(caches, shapes, strict=True)
     )
     return PlayedCaches(levels, cpu_nodes, line_bytes, tuple(notes), node.exclusive)
+
+
+def _notes_on_ways(caches: list[CacheLevel], played: list[int]) -> Iterator[str]:
+    assumed = [
+        f"{ways} ways of L{cache.level}"
+        for cache, ways in zip(caches, played, strict=True)
+        if cache.ways is None
+    ]
+    if assumed:
+        yield f"{', '.join(assumed)} are assumed"
+    for cache, ways in zip(caches, played, strict=True):
+        if cache.ways not in (None, ways):
+            yield f"L{cache.level} is simulated with {ways} ways instead of {cache.ways}"
+    yield "replacement is LRU"
 
 
 def _level(

@@ -44,6 +44,7 @@ _WANTED = Wanted(
             "cpuset",
             "local_memory",
             "cache_size",
+            "cache_associativity",
             "cache_linesize",
             "cache_type",
         ),
@@ -284,7 +285,10 @@ class _Reader:
     def _cache(self, element: Element, place: _Place, level: int) -> CacheFacts:
         size = self._number(element, "cache_size", bound=1 << 60, missing=0)
         line = self._number(element, "cache_linesize", missing=0)
-        return CacheFacts(level, size, line or None, self._set(element, place.cpuset))
+        # 0 where hwloc does not know, -1 where any way may hold any line.
+        ways = element.attributes.get("cache_associativity", "")
+        known = int(ways) or None if re.fullmatch(r"\d{1,5}", ways, re.ASCII) else None
+        return CacheFacts(level, size, line or None, self._set(element, place.cpuset), known)
 
     def _side_cache(self, element: Element) -> tuple[tuple[int, int | None], ...]:
         size = self._number(element, "cache_size", bound=1 << 60, missing=0)

@@ -49,6 +49,7 @@ class CacheFacts:
     size_bytes: int
     line_bytes: int | None
     cpus: frozenset[int]
+    ways: int | None = None
 
 
 @dataclass(frozen=True)
@@ -159,16 +160,16 @@ class Inventory:
         )
         if node.cpus is None:
             return NodeType(memory=memory)
-        seen: dict[int, list[tuple[int, int, int | None]]] = {}
+        seen: dict[int, list[tuple[int, int, int | None, int | None]]] = {}
         for core in cores:
             for k in caches_of.get(core, ()):
                 cache = self.caches[k]
                 seen.setdefault(cache.level, []).append(
-                    (cache.size_bytes, len(cores_of_cache[k]), cache.line_bytes)
+                    (cache.size_bytes, len(cores_of_cache[k]), cache.line_bytes, cache.ways)
                 )
         caches = []
         for level in sorted(seen):
-            size, shared, line = _most_common(seen[level])
+            size, shared, line, ways = _most_common(seen[level])
             if len(set(seen[level])) > 1:
                 self._note(f"The L{level} caches within a node differ: the most common is given.")
             caches.append(
@@ -177,6 +178,7 @@ class Inventory:
                     size=_some_bytes(size),
                     shared_by_cores=shared,
                     line=_some_bytes(line) if line else None,
+                    ways=ways,
                 )
             )
         return NodeType(

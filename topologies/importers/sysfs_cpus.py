@@ -214,14 +214,19 @@ class _Reader:
         size_bytes = int(match[1]) * _UNITS[match[2]]
         if not size_bytes or not 1 <= int(level) <= CACHE_LEVEL_MAX:
             return None
-        line = self._read(cpu, f"{folder}/coherency_line_size") or ""
         cpus = self._first_set(cpu, folder, _SHARED)
         return CacheFacts(
             int(level),
             size_bytes,
-            int(line) or None if re.fullmatch(r"\d{1,5}", line, re.ASCII) else None,
+            self._known(cpu, f"{folder}/coherency_line_size"),
             frozenset({cpu}) if cpus is None else cpus | {cpu},
+            self._known(cpu, f"{folder}/ways_of_associativity"),
         )
+
+    def _known(self, cpu: int, path: str) -> int | None:
+        """A small number, None where the tree does not tell it, or tells 0."""
+        text = self._read(cpu, path) or ""
+        return int(text) or None if re.fullmatch(r"\d{1,5}", text, re.ASCII) else None
 
 
 def _set_parser(path: str) -> Callable[[str], frozenset[int]]:

@@ -18,13 +18,21 @@ struct Played {
     Processors processors;
 };
 
-void* play(const char* settings) {
+// Nothing where the settings cannot be had.
+void* play(const char* settings) try {
     const Settings read = read_settings(settings);
     return new Played{read, MemoryMap(read), Processors(read)};
+} catch (const std::exception& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    return nullptr;
 }
 
 void forget(void* played) {
     delete static_cast<Played*>(played);
+}
+
+bool interacts(void* played) {
+    return static_cast<Played*>(played)->settings.shape.interacts();
 }
 
 // Addresses are physical, and of user programs.
@@ -66,6 +74,15 @@ void storm(void* played, std::uint64_t count, std::uint64_t lines, std::uint64_t
         });
     for (std::thread& thread : threads) thread.join();
 }
+
+#ifdef STORM
+// A program instead of a library, for the thread sanitizer.
+int main(int, char** arguments) {
+    void* const played = play(arguments[1]);
+    for (std::uint64_t seed = 0; seed < 2; ++seed) storm(played, 10'000, 24, seed);
+    forget(played);
+}
+#endif
 
 void write_totals(void* played, const char* path) {
     const Played& all = *static_cast<Played*>(played);

@@ -83,6 +83,8 @@ def _library() -> ctypes.CDLL:
     library.play.restype = ctypes.c_void_p
     library.play.argtypes = [ctypes.c_char_p]
     library.forget.argtypes = [ctypes.c_void_p]
+    library.interacts.restype = ctypes.c_bool
+    library.interacts.argtypes = [ctypes.c_void_p]
     u64 = ctypes.c_uint64
     library.access_once.argtypes = [
         ctypes.c_void_p,
@@ -107,9 +109,16 @@ class Played:
             file.write(shape.settings())
             file.flush()
             self._handle = _library().play(file.name.encode())
+        if self._handle is None:
+            raise ValueError(shape)
 
     def __del__(self) -> None:
-        _library().forget(self._handle)
+        if self._handle is not None:
+            _library().forget(self._handle)
+
+    def interacts(self) -> bool:
+        """Whether counts of one processor depend on others."""
+        return bool(_library().interacts(self._handle))
 
     def access(self, cpu: int, address: int, write: bool, size: int = 8) -> None:
         """One access."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from played_caches import Played, Shape
 
 from numatwin.emulator import BEGIN, END, counted_region, mark_code
 from numatwin.inputs import InputError
-from numatwin.topologies import load_machine, machine_names
+from numatwin.topologies import build_machine, load_machine, machine_names
 from numatwin.topologies.emulator.caches import (
-    last_shape_of,
+    LAST_WAYS,
     played_caches,
     processor_nodes,
     shape_of,
+    shape_with,
 )
 from numatwin.topologies.emulator.counting import plugin_settings, reported_memory, run_counted
 from numatwin.topologies.emulator.guest_machine import NODES_MAX, GuestMachine, guest_machine
@@ -33,7 +37,7 @@ KIB, MIB = 1 << 10, 1 << 20
     ],
 )
 def test_ways_make_sets_a_power_of_two(size_bytes: float, shape: tuple[int, int]) -> None:
-    assert shape_of(size_bytes, 64) == shape
+    assert shape_of(size_bytes, 64, 8) == shape
 
 
 @pytest.mark.parametrize(
@@ -41,17 +45,77 @@ def test_ways_make_sets_a_power_of_two(size_bytes: float, shape: tuple[int, int]
     [
         (6 * MIB, (77 * 64, 20)),
         (14 * MIB, (179 * 64, 20)),
-        (1_258_304, (512, 38)),
-        (0.75 * MIB, (512, 24)),
-        (30 * KIB, (16, 30)),
+        (1_258_304, (992, 20)),
+        (0.75 * MIB, (608, 20)),
+        (30 * KIB, (24, 20)),
         (512, (1, 20)),
     ],
 )
 def test_a_last_level_has_the_ways_of_a_server(size_bytes: float, shape: tuple[int, int]) -> None:
-    sets, ways = last_shape_of(size_bytes, 64)
+    sets, ways = shape_with(LAST_WAYS, size_bytes, 64)
     assert (sets, ways) == shape
     if size_bytes > 512:
         assert sets * ways * 64 == pytest.approx(size_bytes, rel=1 / 32)
+
+
+@given(st.integers(1, 300), st.integers(16, 1 << 20))
+def test_told_ways_are_kept_and_sizes_to_a_part_in_32(ways: int, sets: int) -> None:
+    size_bytes = 64.0 * sets * min(ways, 255) + 17
+    found_sets, found_ways = shape_with(ways, size_bytes, 64)
+    assert found_ways == min(ways, 255)
+    assert found_sets * found_ways * 64 == pytest.approx(size_bytes, rel=1 / 32)
+    if sets & (sets - 1) == 0:
+        assert shape_with(ways, size_bytes - 17, 64) == (sets, found_ways)
+
+
+def with_ways(*ways: int | None) -> GuestMachine:
+    """intel-4s-qpi, whose levels have these."""
+    description = load_machine("intel-4s-qpi").description
+    kinds = {
+        name: kind.model_copy(
+            update={
+                "caches": tuple(
+                    cache.model_copy(update={"ways": told})
+                    for cache, told in zip(kind.caches, ways, strict=True)
+                )
+            }
+        )
+        for name, kind in description.node_types.items()
+    }
+    machine = build_machine(description.model_copy(update={"node_types": kinds}))
+    return guest_machine(machine, memory_bytes=8 << 30)
+
+
+def test_ways_of_the_machine_file_are_simulated_and_others_said_to_be_assumed() -> None:
+    told, some, wide = (
+        played_caches(with_ways(*ways)) for ways in ((8, 8, 24), (4, None, None), (8, 8, 300))
+    )
+    assert [(level.sets, level.ways) for level in told.levels] == [
+        (64, 8), (512, 8), (16384, 24)
+    ]  # fmt: skip
+    assert told.notes == ("replacement is LRU",)
+    assert some.levels[0].ways == 4
+    assert "8 ways of L2, 20 ways of L3 are assumed" in some.notes
+    assert wide.levels[-1].ways == 255
+    assert "L3 is simulated with 255 ways instead of 300" in wide.notes
+
+
+@pytest.mark.parametrize("ways", [2, 8, 16])
+def test_lines_of_one_set_conflict_where_they_are_more_than_its_ways(ways: int) -> None:
+    """Of one set of the first level, in turn: as many as it has ways are found again and again;
+    of one more, none is, as the one wanted next is the one that was used least recently.
+    """
+    first, *below = played_caches(with_ways(ways, 16, 24)).levels
+    shape = Shape(
+        1, 1, tuple((1, level.sets, level.ways) for level in (first, *below)), node_mib=64
+    )
+    for lines, missed in ((ways, ways), (ways + 1, 10 * (ways + 1))):
+        played = Played(shape)
+        for _ in range(10):
+            played.read(0, *(k * first.sets * 64 for k in range(lines)))
+        found = played.counts()["found"]
+        assert found[0, 3] == lines  # from memory, once
+        assert found.get((0, 1), 0) == missed - lines
 
 
 def test_a_last_level_too_small_for_those_above_is_played_with_the_size_of_all() -> None:

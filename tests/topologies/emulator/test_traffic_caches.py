@@ -6,10 +6,14 @@ unless said: first level 4 lines (2 sets of 2 ways), last level 16 lines (4 sets
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from played_caches import LINE, MIB, Counts, Played, Shape, both, without_bytes
+from played_caches import LINE, MIB, PLUGIN, Counts, Played, Shape, both, without_bytes
 
 SMALL = ((1, 2, 2), (1, 4, 4))
 SIZES = pytest.mark.parametrize("nodes", [2, 8, 64])
@@ -249,6 +253,33 @@ def test_each_line_of_a_block_has_a_set_of_its_own(rows: int) -> None:
     assert played.counts()["read_misses_user"][0, 0] > sets * ways + 1
 
 
+@pytest.mark.parametrize("sets", [1, 3, 17, 96, 512])
+def test_private_caches_have_any_number_of_sets(sets: int) -> None:
+    played = Played(Shape(1, 1, ((1, sets, 3), (1, 4096, 8)), node_mib=64))
+    for _ in range(2):
+        played.stream(0, at(0, 7 * sets), sets * 3, LINE)
+    assert played.counts()["found"] == {(0, 2): sets * 3}
+
+
+def test_replacement_stays_exact_however_often_a_set_is_used() -> None:
+    """Times of uses are 15 bits wide, and begin anew."""
+    shape, drawn = Shape(1, 1, ((1, 1, 4), (1, 2, 4))), Random(5)
+    steps = [(0, at(0, drawn.randrange(9)), drawn.random() < 0.2) for _ in range(120_000)]
+    played, reference = both(shape, steps)
+    assert played == reference
+
+
+def test_tags_that_are_too_narrow_for_the_memory_are_refused() -> None:
+    last = (1, 64, 4)
+    with pytest.raises(ValueError, match="Shape"):
+        Played(Shape(1, 1, ((1, 1, 2), last), node_mib=1 << 16))
+    played = Played(Shape(1, 1, ((1, 2, 2), last), node_mib=1 << 16))
+    end = (1 << 16) * MIB
+    for _ in range(2):
+        played.read(0, end - LINE, 0)
+    assert played.counts()["read_misses_user"] == {(0, 0): 2}
+
+
 def test_cores_of_one_domain_share_without_traffic() -> None:
     """Two cores of a node write in turn: private caches are emptied, nothing leaves the node."""
     played = Played(Shape(2, 2, ((1, 2, 2), (2, 4, 4))))
@@ -272,6 +303,14 @@ def test_without_coherence_each_cache_is_alone() -> None:
     assert found["write_misses_user"] == {(0, 0): 1, (1, 0): 1}
     assert found["write_backs"] == {(0, 0): 1}
     assert not {"transfers", "upgrades", "invalidations", "probes"} & set(found)
+
+
+def test_processors_are_kept_in_step_where_counts_depend_on_it() -> None:
+    shared = ((1, 2, 2), (2, 4, 4))
+    assert Played(Shape(2, 2, SMALL)).interacts()
+    assert Played(Shape(2, 2, shared, coherent=False)).interacts()
+    assert not Played(Shape(2, 2, SMALL, coherent=False)).interacts()
+    assert not Played(Shape(2, 2, ())).interacts()
 
 
 def test_an_access_to_two_lines_is_one_access_and_touches_both() -> None:
@@ -382,6 +421,22 @@ def test_processors_that_run_at_the_same_time_lose_no_count(seed: int) -> None:
             played.read(0, *(at(node, line) for line in range(4)))
     assert played.counts()["reads_user"][0, 0] >= 8
     check_laws(shape, played.counts(), 8 * 20_000 + 32)
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_threads_race_for_nothing_but_numbers_that_are_atomic(
+    tmp_path: Path, *, exclusive: bool
+) -> None:
+    """The same under the thread sanitizer; two threads share each first-level cache, or none."""
+    program, settings = tmp_path / "storm", tmp_path / "settings"
+    levels = ((2 - exclusive, 4, 2), (2, 8, 12))
+    settings.write_text(Shape(4, 2, levels, exclusive=exclusive, owned=exclusive).settings())
+    sources = [Path(__file__).with_name("hierarchy_harness.cpp"), PLUGIN / "hierarchy.cpp"]
+    flags = ["-std=c++20", "-O1", "-g", "-fsanitize=thread", "-pthread", "-DSTORM"]
+    subprocess.run(["g++", *flags, f"-I{PLUGIN}", "-o", program, *sources], check=True)
+    # Without address randomization: it may take addresses that the sanitizer needs.
+    done = subprocess.run(["setarch", "-R", program, settings], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_many_domains_access_the_same_lines_at_the_same_time() -> None:

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -10,78 +9,147 @@
 #include <stdexcept>
 #include <vector>
 
+#include "lanes.hpp"
+
 namespace numatwin {
 
 using Line = std::uint64_t;  // a line's number: its address in memory over the line's size
 
-// One word per way: (line + 1) << 2 | flags, 0 where it is empty. Words and ages are atomic, as the
-// owner looks a line up without the lock under which others take it away; all else is done under
-// the lock of the set (see Hierarchy). Each cache begins on a line of the host of its own: its
-// clock changes with every access, and what finds a line in the next one would be lost with it.
+// A set lies in one piece, so that it takes few lines of the host: a word per way; the times of
+// their last uses and of the last one of all; and, where `marked`, 32 bits per way for the owner.
+// A word is a tag << 2 | flags, 0 where it is empty.
+//
+// Who owns a cache looks a line up, and notes its use, without the lock under which others take it
+// away; all else is done under the lock of the set (see Hierarchy). Numbers of a set are therefore
+// atomic; vectors of them are loaded number by number, as far as others can see, on x86-64 and
+// Arm. Each cache begins on a line of the host of its own.
 class alignas(64) CacheSets {
-  public:
-    using Word = std::atomic<std::uint64_t>;
-    static constexpr std::size_t NONE = ~std::size_t{0};
-    static constexpr std::uint64_t FLAGS = 3;
-    static constexpr std::size_t ALL_IN_ORDER = ~(~std::size_t{0} >> 1);  // a power of two, too
+    template <typename Number>
+    static std::atomic_ref<Number> atomic(Number& of) {
+        return std::atomic_ref<Number>(of);
+    }
+    static constexpr auto relaxed = std::memory_order_relaxed;
 
-    // The lowest bits of a line's number, of `in_order` lines in a row (a power of two), choose
-    // among sets as they are; those above are hashed with all higher ones, as in last-level caches,
-    // whose slices are chosen by a hash. By default none are. `sets` is a multiple of `in_order`,
-    // or a smaller power of two.
-    CacheSets(std::size_t sets, std::size_t ways, std::size_t in_order = ALL_IN_ORDER)
+  public:
+    using Word = std::uint32_t;
+    static constexpr std::size_t NONE = ~std::size_t{0};
+    static constexpr Word FLAGS = 3;
+    static constexpr std::size_t ALL_IN_ORDER = ~std::size_t{0};
+
+    // Where a line is, if it is here: in this set, with this word, but for flags.
+    struct Place {
+        std::size_t set;
+        Word tag;
+    };
+
+    // The lowest bits of a line's number, of up to `in_order` lines in a row (a power of two),
+    // choose among sets as they are; those above are hashed with all higher ones, as in last-level
+    // caches, whose slices are chosen by a hash. By default none are, of a power of two of sets.
+    CacheSets(std::size_t sets, std::size_t ways, std::size_t in_order = ALL_IN_ORDER,
+              bool marked = false)
         : ways_(ways),
-          row_(std::min(sets, in_order)),
+          row_(row_of(sets, in_order)),
           row_bits_(static_cast<unsigned>(std::countr_zero(row_))),
           rows_(row_ == 0 ? 0 : sets / row_),
           inverse_(rows_ == 0 ? 0 : ~std::uint64_t{0} / rows_ + 1),
-          words_(sets * ways),
-          ages_(sets * ways) {
-        if (!std::has_single_bit(row_) || sets % row_ != 0 || ways == 0 || ways > WAYS_MAX)
-            throw std::invalid_argument(
-                "a cache: expected a power of two of sets or a multiple of 64, 1 to 255 ways");
+          word_vectors_((ways + lanes::WORDS - 1) / lanes::WORDS),
+          age_vectors_((ways + lanes::AGES - 1) / lanes::AGES),
+          marks_at_((word_vectors_ + (ways + lanes::AGES) / lanes::AGES) * lanes::BYTES),
+          set_bytes_(marks_at_ + (marked ? word_vectors_ * lanes::BYTES : 0)),
+          host_lines_((sets * set_bytes_ + sizeof(HostLine) - 1) / sizeof(HostLine)) {
+        if (sets == 0 || ways == 0 || ways > WAYS_MAX)
+            throw std::invalid_argument("a cache: expected 1 set or more, 1 to 255 ways");
+        for (std::size_t set = 0; set < sets; ++set) {
+            std::fill(ages(set) + ways, ages(set) + age_vectors_ * lanes::AGES, NO_AGE);
+            ages(set)[ways] = EMPTY + 1;
+        }
     }
 
-    static std::uint64_t tag(Line line) { return (line + 1) << 2; }
-    static Line line_of(std::uint64_t word) { return (word >> 2) - 1; }
+    // Of so many sets: the lines in a row whose sets are in order.
+    static std::size_t row_of(std::size_t sets, std::size_t in_order) {
+        return std::min(sets & (~sets + 1), in_order);
+    }
+    // Whether tags are wide enough for so many lines of memory.
+    bool holds(std::uint64_t lines) const { return lines / (rows_ * row_) < (~Word{0} >> 2) - 1; }
 
-    std::size_t size() const { return words_.size; }
-    Word& word(std::size_t slot) { return words_[slot]; }
-    std::uint64_t value(std::size_t slot) const { return words_[slot].load(relaxed); }
-    void set(std::size_t slot, std::uint64_t word) { words_[slot].store(word, relaxed); }
+    // Of a block of as many lines as there are sets, each has a set of its own; the tag is the
+    // block's number + 1. Blocks differ in how far their rows are turned.
+    Place place(Line line) const {
+        const std::uint64_t row = line >> row_bits_;
+        std::uint64_t block = row, set = line & (row_ - 1);
+        if (rows_ != 1) {
+            block = high(row, inverse_);
+            const std::uint64_t turned = row - block * rows_ + turn(block);
+            set |= (turned < rows_ ? turned : turned - rows_) << row_bits_;
+        }
+        return {set, static_cast<Word>(block + 1) << 2};
+    }
+    // The line that a slot holds.
+    Line line(std::size_t slot) const {
+        const std::uint64_t block = (value(slot) >> 2) - 1, set = set_of(slot);
+        const std::uint64_t turned = set >> row_bits_, back = rows_ == 1 ? 0 : turn(block);
+        const std::uint64_t row = turned < back ? turned + rows_ - back : turned - back;
+        return (block * rows_ + row) << row_bits_ | (set & (row_ - 1));
+    }
 
-    // The first slot of the line's set.
-    std::size_t set_at(Line line) const { return set_of(line) * ways_; }
+    // -- of a slot, which is a set and a way
+    Word value(std::size_t slot) const { return atomic(word(slot)).load(relaxed); }
+    void set(std::size_t slot, Word value) { atomic(word(slot)).store(value, relaxed); }
+    std::uint32_t& mark(std::size_t slot) const {
+        std::byte* const marks = at(set_of(slot)) + marks_at_;
+        return reinterpret_cast<std::uint32_t*>(marks)[way_of(slot)];
+    }
 
-    // The slot that holds `line`, NONE where none does. Without branches on what is found, here and
+    // The slot that holds a line, NONE where none does. Without branches on what is found, here and
     // in victim(), which no processor could predict.
-    std::size_t find(Line line) const { return find(line, set_at(line)); }
-    std::size_t find(Line line, std::size_t first) const {
-        std::size_t found = NONE;
-        for (std::size_t slot = first; slot < first + ways_; ++slot)
-            found = (value(slot) & ~FLAGS) == tag(line) ? slot : found;
-        return found;
+    std::size_t find(Line line) const { return find(place(line)); }
+    std::size_t find(Place place) const {
+        const auto* words = reinterpret_cast<const lanes::Words*>(at(place.set));
+        const std::size_t found = lanes::position(words, word_vectors_, place.tag, FLAGS);
+        return found == 0 ? NONE : (place.set << WAY_BITS) + found - 1;
     }
 
     // An empty slot of a set, else the one that was used least recently.
-    std::size_t victim(std::size_t first) const {
-        std::uint64_t oldest = ~std::uint64_t{0};
-        for (std::size_t way = 0; way < ways_; ++way)
-            oldest = std::min(oldest, age(first + way) << WAY_BITS | way);
-        return first + (oldest & WAYS_MAX);
+    std::size_t victim(std::size_t set) const {
+        const auto* all = reinterpret_cast<const lanes::Ages*>(ages(set));
+        return set << WAY_BITS | lanes::first_least(all, age_vectors_);
     }
 
-    void touch(std::size_t slot) {
-        const std::uint64_t now = clock_.load(relaxed) + 1;
-        clock_.store(now, relaxed);
-        ages_[slot].store(now, relaxed);
+    // What tells whether a slot was the last of its set that was used, and its word: for who asks
+    // often.
+    class Use {
+      public:
+        Use() = default;
+        Word word() const { return atomic(*word_).load(relaxed); }
+        bool used_last() const {
+            return atomic(*own_).load(relaxed) == atomic(*last_).load(relaxed);
+        }
+
+      private:
+        friend CacheSets;
+        Use(Word* word, std::int16_t* own, std::int16_t* last)
+            : word_(word), own_(own), last_(last) {}
+        Word* word_ = nullptr;
+        std::int16_t *own_ = nullptr, *last_ = nullptr;
+    };
+    Use use_of(std::size_t slot) const {
+        std::int16_t* all = ages(set_of(slot));
+        return {&word(slot), all + way_of(slot), all + ways_};
     }
-    std::uint64_t age(std::size_t slot) const { return ages_[slot].load(relaxed); }
+
+    [[gnu::noinline]] void touch(std::size_t slot) {
+        Age* const all = ages(set_of(slot));
+        Age now = atomic(all[ways_]).load(relaxed);
+        if (atomic(all[way_of(slot)]).load(relaxed) == now) return;
+        if (now == NO_AGE - 1) now = begin_anew(all);
+        atomic(all[way_of(slot)]).store(now + 1, relaxed);
+        atomic(all[ways_]).store(now + 1, relaxed);
+    }
 
     // Empty slots are the oldest.
     void clear(std::size_t slot) {
         set(slot, 0);
-        ages_[slot].store(0, relaxed);
+        atomic(ages(set_of(slot))[way_of(slot)]).store(EMPTY, relaxed);
     }
 
     // Takes the line away, if it is here.
@@ -91,34 +159,41 @@ class alignas(64) CacheSets {
     }
 
   private:
-    // Numbers that begin on a line of the host, so that a set takes as few of these as can be.
-    struct Numbers {
-        struct alignas(64) HostLine {
-            std::array<std::atomic<std::uint64_t>, 8> numbers{};
-        };
-
-        explicit Numbers(std::size_t size) : size(size), lines((size + 7) / 8) {}
-        std::atomic<std::uint64_t>& operator[](std::size_t at) {
-            return lines[at / 8].numbers[at % 8];
-        }
-        const std::atomic<std::uint64_t>& operator[](std::size_t at) const {
-            return lines[at / 8].numbers[at % 8];
-        }
-
-        std::size_t size;
-        std::vector<HostLine> lines;
+    using Age = std::int16_t;
+    struct alignas(64) HostLine {
+        std::byte bytes[64];
     };
 
-    // Of a block of as many lines as there are sets, each has a set of its own. Blocks differ in
-    // how far their rows are turned: by the high bits of a product, which depend on all bits of the
-    // block's number (Fibonacci hashing).
-    std::size_t set_of(Line line) const {
-        const std::size_t column = line & (row_ - 1);
-        if (rows_ == 1) return column;
-        const std::uint64_t row = line >> row_bits_, block = high(row, inverse_);
-        const std::uint64_t mixed = (block * 0x9e3779b97f4a7c15) >> 32;
-        const std::uint64_t turned = row - block * rows_ + (mixed * rows_ >> 32);
-        return (turned < rows_ ? turned : turned - rows_) << row_bits_ | column;
+    static std::size_t set_of(std::size_t slot) { return slot >> WAY_BITS; }
+    static std::size_t way_of(std::size_t slot) { return slot & WAYS_MAX; }
+
+    std::byte* at(std::size_t set) const {
+        return const_cast<HostLine*>(host_lines_.data())->bytes + set * set_bytes_;
+    }
+    Word& word(std::size_t slot) const {
+        return reinterpret_cast<Word*>(at(set_of(slot)))[way_of(slot)];
+    }
+    // Of each way, then of the last use of all.
+    Age* ages(std::size_t set) const {
+        return reinterpret_cast<Age*>(at(set) + word_vectors_ * lanes::BYTES);
+    }
+
+    // The times of a set's uses begin anew, in the same order; returns the last.
+    [[gnu::noinline]] Age begin_anew(Age* all) {
+        std::vector<std::pair<Age, std::size_t>> used;
+        for (std::size_t way = 0; way < ways_; ++way)
+            if (const Age age = atomic(all[way]).load(relaxed); age != EMPTY)
+                used.emplace_back(age, way);
+        std::ranges::sort(used);
+        Age now = EMPTY + 1;
+        for (const auto& [age, way] : used) atomic(all[way]).store(++now, relaxed);
+        return now;
+    }
+
+    // By how many rows those of a block are turned: the high bits of a product, which depend on all
+    // bits of the block's number (Fibonacci hashing).
+    std::uint64_t turn(std::uint64_t block) const {
+        return ((block * 0x9e3779b97f4a7c15) >> 32) * rows_ >> 32;
     }
     // The high half of a product. With an inverse of n, rounded up: a quotient by n, of less than
     // 2^64 / n.
@@ -128,13 +203,13 @@ class alignas(64) CacheSets {
 
     static constexpr unsigned WAY_BITS = 8;
     static constexpr std::size_t WAYS_MAX = 255;
-    static constexpr auto relaxed = std::memory_order_relaxed;
+    static constexpr Age EMPTY = 0, NO_AGE = 0x7fff;  // later than all
     std::size_t ways_, row_;
     unsigned row_bits_;
     std::size_t rows_;
     std::uint64_t inverse_;  // of rows_, times 2^64
-    Numbers words_, ages_;
-    std::atomic<std::uint64_t> clock_{0};
+    std::size_t word_vectors_, age_vectors_, marks_at_, set_bytes_;
+    std::vector<HostLine> host_lines_;
 };
 
 }  // namespace numatwin

@@ -16,7 +16,8 @@ constexpr std::size_t IN_ORDER = 64;
 
 std::size_t stripes_of(const HierarchyShape& shape) {
     std::size_t stripes = IN_ORDER;
-    for (const CacheShape& level : shape.levels) stripes = std::min(stripes, level.sets);
+    for (const CacheShape& level : shape.levels)
+        stripes = std::min(stripes, CacheSets::row_of(level.sets, IN_ORDER));
     return stripes;
 }
 
@@ -46,6 +47,10 @@ Hierarchy::Hierarchy(HierarchyShape shape, std::vector<std::uint16_t> homes, uns
     for (std::size_t cpu = 0; cpu < cpus; ++cpu)
         node_of[shape_.cpu_instance.back()[cpu]] = shape_.cpu_node[cpu];
     for (const unsigned node : node_of) domains_.emplace_back(shape_.levels.back(), node, IN_ORDER);
+    const std::uint64_t lines = std::uint64_t{homes_.size()} << block_shift_;
+    bool hold = domains_.front().cache.holds(lines);
+    for (const std::deque<CacheSets>& level : privates_) hold &= level.front().holds(lines);
+    if (!hold) throw std::invalid_argument("caches: too few sets for so much memory");
     std::vector<unsigned> place(shape_.levels[0].instances, NO_CPU);
     for (unsigned cpu = 0; cpu < cpus; ++cpu) {
         const unsigned instance = shape_.cpu_instance[0][cpu];
@@ -53,9 +58,14 @@ Hierarchy::Hierarchy(HierarchyShape shape, std::vector<std::uint16_t> homes, uns
         if (place[instance] == NO_CPU) {
             place[instance] = static_cast<unsigned>(domain.cpus.size());
             domain.cpus.push_back(cpu);
+        } else {
+            for (unsigned other = 0; other <= cpu; ++other)
+                if (shape_.cpu_instance[0][other] == instance) cpus_[other].alone = false;
         }
         first_.push_back(&privates_[0][instance]);
         core_of_.push_back(place[instance]);
+        for (std::size_t level = 0; level < last_; ++level)
+            cpus_[cpu].privates.push_back(&privates_[level][shape_.cpu_instance[level][cpu]]);
         cpus_[cpu].lines = std::vector<LineCounts>(shape_.nodes);
         cpus_[cpu].found_at = std::vector<Count>(last_ + 2);
     }
@@ -81,17 +91,18 @@ class Hierarchy::Locked {
     std::span<const unsigned> domains_;
 };
 
-std::size_t Hierarchy::miss(unsigned cpu, Line line, bool write, Mode mode) {
-    cpus_[cpu].concerned.assign(1, domain_of(cpu));
-    for (;; find_concerned(cpu, line)) {
-        const Locked locked(*this, line, cpus_[cpu].concerned);
-        const std::size_t slot = attempt(cpu, line, write, mode, locked);
+std::size_t Hierarchy::miss(unsigned cpu, Line line, Place place, std::size_t in_first, bool write,
+                            Mode mode) {
+    const unsigned own = domain_of(cpu);
+    for (std::span<const unsigned> concerned(&own, 1);; concerned = find_concerned(cpu, line)) {
+        const Locked locked(*this, line, concerned);
+        const std::size_t slot = attempt(cpu, line, place, in_first, write, mode, locked);
         if (slot != CacheSets::NONE) return slot;
     }
 }
 
 // The domain of a processor, and those that hold the line now.
-void Hierarchy::find_concerned(unsigned cpu, Line line) {
+std::span<const unsigned> Hierarchy::find_concerned(unsigned cpu, Line line) {
     std::vector<unsigned>& concerned = cpus_[cpu].concerned;
     const unsigned own = domain_of(cpu);
     concerned.assign(1, own);
@@ -99,6 +110,7 @@ void Hierarchy::find_concerned(unsigned cpu, Line line) {
         if (holder != own) concerned.push_back(holder);
     });
     std::ranges::sort(concerned);
+    return concerned;
 }
 
 // Whether an access takes something from a domain whose lock is not held. Who reads what is shared
@@ -111,23 +123,23 @@ bool Hierarchy::lacks_lock(const Row& row, bool write, const Locked& locked) {
 }
 
 // The slot of the first level that now holds the line, NONE where more has to be locked first.
-std::size_t Hierarchy::attempt(unsigned cpu, Line line, bool write, Mode mode,
-                               const Locked& locked) {
+std::size_t Hierarchy::attempt(unsigned cpu, Line line, Place place, std::size_t in_first,
+                               bool write, Mode mode, const Locked& locked) {
     CacheSets& first = *first_[cpu];
     Domain& domain = domains_[domain_of(cpu)];
     CacheSets& last = domain.cache;
-    const std::size_t in_first = first.find(line);
-    // Another thread of its core was faster.
-    if (in_first != CacheSets::NONE && permits(first.value(in_first), line, write)) {
+    // Between then and now, others may have taken it, and threads of the same core brought it.
+    if (in_first != CacheSets::NONE || !cpus_[cpu].alone) in_first = first.find(place);
+    if (in_first != CacheSets::NONE && permits(first.value(in_first), place.tag, write)) {
         first.touch(in_first);
         return in_first;
     }
-    const std::size_t set_at = last.set_at(line);
-    std::size_t slot = last.find(line, set_at);
+    const Place in_last = last.place(line);
+    std::size_t slot = last.find(in_last);
     const bool fetches = slot == CacheSets::NONE;
     if (fetches) {
         if (shape_.coherent) directory_.prefetch(line);
-        slot = victim(domain, set_at);
+        slot = victim(domain, in_last.set);
         evict(cpu, domain, slot);
     }
     std::optional<Row> row;
@@ -139,18 +151,18 @@ std::size_t Hierarchy::attempt(unsigned cpu, Line line, bool write, Mode mode,
     if (in_first != CacheSets::NONE) {
         first.touch(in_first);
         make_own(cpu, line, slot, known);
-        first.set(in_first, CacheSets::tag(line) | WRITABLE);
+        first.set(in_first, place.tag | WRITABLE);
         return in_first;
     }
     const bool streamed = cpus_[cpu].streams.follows(line);
     if (fetches) {
         count_miss(cpu, line, write, mode, streamed);
-        fetch(cpu, line, write, slot, known);
+        fetch(cpu, line, in_last.tag, write, slot, known);
     } else {
         find_below(cpu, line, write, slot, known);
     }
     // A line that was evicted from the first level alone may still be written.
-    return put(cpu, line, last.value(slot) & HAS_WRITER, fetches);
+    return put(cpu, line, place, last.value(slot) & HAS_WRITER, fetches);
 }
 
 // Not in the first level, but in a slot of the last, and perhaps in a private one between.
@@ -163,9 +175,9 @@ void Hierarchy::find_below(unsigned cpu, Line line, bool write, std::size_t slot
     if (level == last_) domain.cache.touch(slot);
     if (write)
         make_own(cpu, line, slot, row);
-    else if (domain.cores[slot] != core_bit(cpu) || domain.cpus.size() > 64)
+    else if (domain.cores(slot) != core_bit(cpu) || domain.cpus.size() > CORE_BITS)
         downgrade_cores(domain, slot, line);
-    domain.cores[slot] |= core_bit(cpu);
+    domain.cores(slot) |= core_bit(cpu);
 }
 
 void Hierarchy::count_miss(unsigned cpu, Line line, bool write, Mode mode, bool streamed) {
@@ -186,7 +198,7 @@ void Hierarchy::count_miss(unsigned cpu, Line line, bool write, Mode mode, bool 
 }
 
 // Brings a line into an empty slot of the last level.
-void Hierarchy::fetch(unsigned cpu, Line line, bool write, std::size_t slot, Row* row) {
+void Hierarchy::fetch(unsigned cpu, Line line, Word tag, bool write, std::size_t slot, Row* row) {
     const unsigned at = domain_of(cpu);
     Domain& domain = domains_[at];
     if (!row || !sent_by_cache(cpu, line, write, *row))
@@ -199,36 +211,36 @@ void Hierarchy::fetch(unsigned cpu, Line line, bool write, std::size_t slot, Row
         else
             row->add(at);
     }
-    const std::uint64_t flags = write ? HAS_WRITER | (row ? 0 : DIRTY) : 0;
-    domain.cache.set(slot, CacheSets::tag(line) | flags);
+    const Word flags = write ? HAS_WRITER | (row ? 0 : DIRTY) : 0;
+    domain.cache.set(slot, tag | flags);
     domain.cache.touch(slot);
-    domain.cores[slot] = core_bit(cpu);
+    domain.cores(slot) = core_bit(cpu);
 }
 
 // The slot of a last level to make room in. Of an exclusive one, what a private cache holds counts
 // as used now; where one holds each line of the set, the one that came first goes.
-std::size_t Hierarchy::victim(Domain& domain, std::size_t set_at) {
+std::size_t Hierarchy::victim(Domain& domain, std::size_t set) {
     CacheSets& cache = domain.cache;
-    std::size_t slot = cache.victim(set_at);
+    std::size_t slot = cache.victim(set);
     if (!shape_.exclusive) return slot;
     for (std::size_t way = 0; way < shape_.levels.back().ways; ++way) {
         if (cache.value(slot) == 0) return slot;
-        if (shape_.coherent) directory_.prefetch(CacheSets::line_of(cache.value(slot)));
+        if (shape_.coherent) directory_.prefetch(cache.line(slot));
         if (!held_above(domain, slot)) {
-            domain.cores[slot] = 0;
+            domain.cores(slot) = 0;
             return slot;
         }
         cache.touch(slot);
-        slot = cache.victim(set_at);
+        slot = cache.victim(set);
     }
     return slot;
 }
 
 // Whether a private cache holds the line of a slot.
 bool Hierarchy::held_above(const Domain& domain, std::size_t slot) {
-    const Line line = CacheSets::line_of(domain.cache.value(slot));
+    const Line line = domain.cache.line(slot);
     bool found = false;
-    each_core(domain, domain.cores[slot], [&](unsigned cpu) {
+    each_core(domain, domain.cores(slot), [&](unsigned cpu) {
         for (std::size_t level = 0; level < last_; ++level)
             found |= private_cache(level, cpu).find(line) != CacheSets::NONE;
     });
@@ -290,7 +302,7 @@ void Hierarchy::take_from_others(unsigned cpu, Line line, bool data, Row& row) {
         else if (!snoops(node, domain.node))
             answers_.add(domain.node, node);
         const std::size_t slot = domain.cache.find(line);
-        take_from_cores(domain, line, domain.cores[slot], NO_CPU);
+        take_from_cores(domain, line, domain.cores(slot), NO_CPU);
         domain.cache.clear(slot);
     });
 }
@@ -302,9 +314,9 @@ void Hierarchy::make_own(unsigned cpu, Line line, std::size_t slot, Row* row) {
         domain.cache.set(slot, domain.cache.value(slot) | DIRTY | HAS_WRITER);
         return;
     }
-    take_from_cores(domain, line, domain.cores[slot], cpu);
-    domain.cores[slot] = core_bit(cpu);
-    domain.cache.set(slot, CacheSets::tag(line) | HAS_WRITER);
+    take_from_cores(domain, line, domain.cores(slot), cpu);
+    domain.cores(slot) = core_bit(cpu);
+    domain.cache.set(slot, (domain.cache.value(slot) & ~CacheSets::FLAGS) | HAS_WRITER);
     if (row->state() == Directory::SHARED || row->state() == Directory::OWNED) {
         cpus_[cpu].lines[home(line)].upgrades.add();
         take_from_others(cpu, line, false, *row);
@@ -323,14 +335,15 @@ void Hierarchy::ask(unsigned node, unsigned home, unsigned holder) {
 void Hierarchy::downgrade_cores(Domain& domain, std::size_t slot, Line line) {
     if (!(domain.cache.value(slot) & HAS_WRITER) || !shape_.coherent) return;
     domain.cache.set(slot, domain.cache.value(slot) & ~HAS_WRITER);
-    each_core(domain, domain.cores[slot], [&](unsigned cpu) {
-        const std::size_t found = first_[cpu]->find(line);
-        if (found != CacheSets::NONE) first_[cpu]->set(found, CacheSets::tag(line));
+    each_core(domain, domain.cores(slot), [&](unsigned cpu) {
+        const Place place = first_[cpu]->place(line);
+        const std::size_t found = first_[cpu]->find(place);
+        if (found != CacheSets::NONE) first_[cpu]->set(found, place.tag);
     });
 }
 
 // The private caches of `cores` lose the line, but for those that `keeper` uses.
-void Hierarchy::take_from_cores(Domain& domain, Line line, std::uint64_t cores, unsigned keeper) {
+void Hierarchy::take_from_cores(Domain& domain, Line line, std::uint32_t cores, unsigned keeper) {
     each_core(domain, cores, [&](unsigned cpu) {
         for (std::size_t level = 0; level < last_; ++level)
             if (keeper == NO_CPU || &private_cache(level, cpu) != &private_cache(level, keeper))
@@ -340,10 +353,10 @@ void Hierarchy::take_from_cores(Domain& domain, Line line, std::uint64_t cores, 
 
 // Makes room in a last level of `cpu`'s domain; what it holds no more, its private caches neither.
 void Hierarchy::evict(unsigned cpu, Domain& domain, std::size_t slot) {
-    const std::uint64_t word = domain.cache.value(slot);
+    const Word word = domain.cache.value(slot);
     if (word == 0) return;
-    const Line line = CacheSets::line_of(word);
-    take_from_cores(domain, line, domain.cores[slot], NO_CPU);
+    const Line line = domain.cache.line(slot);
+    take_from_cores(domain, line, domain.cores(slot), NO_CPU);
     domain.cache.clear(slot);
     bool modified = word & DIRTY;
     if (shape_.coherent) {
@@ -358,17 +371,18 @@ void Hierarchy::evict(unsigned cpu, Domain& domain, std::size_t slot) {
 
 // Puts a line into all private caches of `cpu`, of which the first does not hold it, and none if it
 // was fetched; returns its slot in the first.
-std::size_t Hierarchy::put(unsigned cpu, Line line, bool writable, bool fetched) {
+std::size_t Hierarchy::put(unsigned cpu, Line line, Place place, bool writable, bool fetched) {
     for (std::size_t level = last_ - 1; level > 0; --level) {
         CacheSets& cache = private_cache(level, cpu);
-        std::size_t slot = fetched ? CacheSets::NONE : cache.find(line);
-        if (slot == CacheSets::NONE) slot = cache.victim(cache.set_at(line));
-        cache.set(slot, CacheSets::tag(line));
+        const Place there = cache.place(line);
+        std::size_t slot = fetched ? CacheSets::NONE : cache.find(there);
+        if (slot == CacheSets::NONE) slot = cache.victim(there.set);
+        cache.set(slot, there.tag);
         cache.touch(slot);
     }
     CacheSets& first = *first_[cpu];
-    const std::size_t slot = first.victim(first.set_at(line));
-    first.set(slot, CacheSets::tag(line) | (writable ? WRITABLE : 0));
+    const std::size_t slot = first.victim(place.set);
+    first.set(slot, place.tag | (writable ? WRITABLE : 0));
     first.touch(slot);
     return slot;
 }

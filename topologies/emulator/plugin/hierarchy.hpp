@@ -26,8 +26,8 @@
 // none is counted here: snoops follow from misses and upgrades.
 //
 // Locking: a line's words in a domain's caches are changed under the domain's lock of its stripe.
-// A stripe is the low bits of the line's number, and no cache has fewer sets than there are
-// stripes: what is evicted to make room is of the same stripe. Hits in the first level take no
+// A stripe is the low bits of the line's number, and those choose among the sets of all caches as
+// they are: what is evicted to make room is of the same stripe. Hits in the first level take no
 // lock. A miss that takes nothing from another domain takes its own domain's lock, which no other
 // domain's processors want; one that does lets it go, and takes those of all domains concerned, in
 // their order. A line's row of the directory has a lock of its own, the last that is taken, and
@@ -43,6 +43,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cache_sets.hpp"
@@ -68,15 +69,22 @@ struct HierarchyShape {
     bool owned = false;
     bool exclusive = false;  // the last level and the private ones above it share what they hold
     std::uint64_t window = ~std::uint64_t{0};  // operations that a core looks ahead
+
+    // Whether counts of one processor depend on what others do meanwhile.
+    bool interacts() const {
+        return !levels.empty() && (coherent || levels.back().instances < cpu_node.size());
+    }
 };
 
 class Hierarchy {
   public:
-    static constexpr std::uint64_t WRITABLE = 1;    // in a private cache: this core may write it
-    static constexpr std::uint64_t HAS_WRITER = 1;  // in the last level: a private copy is writable
+    using Word = CacheSets::Word;
+    using Place = CacheSets::Place;
+    static constexpr Word WRITABLE = 1;    // in a private cache: this core may write it
+    static constexpr Word HAS_WRITER = 1;  // in the last level: a private copy is writable
     // In the last level: modified, where there is no coherence; else, of a shared line: its
     // owner's.
-    static constexpr std::uint64_t DIRTY = 2;
+    static constexpr Word DIRTY = 2;
 
     // `homes`: the node of each block of 2^block_shift lines of memory.
     Hierarchy(HierarchyShape shape, std::vector<std::uint16_t> homes, unsigned block_shift);
@@ -85,21 +93,23 @@ class Hierarchy {
     CacheSets& first_level(unsigned cpu) { return *first_[cpu]; }
 
     // The word of a first-level slot says that this access needs nothing from anybody.
-    static bool permits(std::uint64_t word, Line line, bool write) {
-        return (word & ~CacheSets::FLAGS) == CacheSets::tag(line) && (!write || (word & WRITABLE));
+    static bool permits(Word word, Word tag, bool write) {
+        return (word | (write ? 0 : WRITABLE)) == (tag | WRITABLE);
     }
 
-    // An access of `cpu`; returns the slot of its first-level cache that now holds the line.
+    // An access of `cpu`; returns the slot of its first-level cache that now holds the line, which
+    // is at this place there.
     // `serial`: the next such access cannot begin before this one has ended.
-    std::size_t access(unsigned cpu, Line line, bool write, Mode mode, bool serial = false) {
+    std::size_t access(unsigned cpu, Line line, Place place, bool write, Mode mode,
+                       bool serial = false) {
         CacheSets& first = *first_[cpu];
         cpus_[cpu].serial = serial;
-        const std::size_t slot = first.find(line);
-        if (slot != CacheSets::NONE && permits(first.value(slot), line, write)) {
+        const std::size_t slot = first.find(place);
+        if (slot != CacheSets::NONE && permits(first.value(slot), place.tag, write)) {
             first.touch(slot);
             return slot;
         }
-        return miss(cpu, line, write, mode);
+        return miss(cpu, line, place, slot, write, mode);
     }
 
     static constexpr std::size_t MISSED = ~std::size_t{0};
@@ -138,10 +148,12 @@ class Hierarchy {
 
   private:
     struct alignas(64) Cpu {
+        std::vector<CacheSets*> privates;  // by level
         std::vector<LineCounts> lines;
         std::vector<Count> found_at;  // by level from the second on, and past the last
         LineStreams streams;
         bool serial = false;              // of the access that is looked for
+        bool alone = true;                // nobody else puts lines into its first-level cache
         std::vector<unsigned> concerned;  // domains whose locks it needs, in their order
         LineCounts* missed = nullptr;     // of a read in this block, neither streamed nor serial
         std::size_t read_from = 0;        // the farthest level of this block's reads
@@ -152,51 +164,56 @@ class Hierarchy {
     // A last-level cache, and which of its cores may hold each line of it.
     struct Domain {
         Domain(const CacheShape& shape, unsigned node, std::size_t in_order)
-            : node(node), cache(shape.sets, shape.ways, in_order), cores(cache.size()) {}
+            : node(node), cache(shape.sets, shape.ways, in_order, true) {}
+        // Of a slot's line: a bit each, cores 32 apart share one.
+        std::uint32_t& cores(std::size_t slot) const { return cache.mark(slot); }
         unsigned node;
         CacheSets cache;
-        std::vector<std::uint64_t> cores;  // a bit each, cores 64 apart share one
-        std::vector<unsigned> cpus;        // one of each core, by its place in the domain
+        std::vector<unsigned> cpus;  // one of each core, by its place in the domain
     };
+
+    static constexpr unsigned CORE_BITS = 32;
 
     // The domains whose locks of a line's stripe are held, in their order; locked while it lives.
     class Locked;
     using Row = Directory::Row;
 
-    std::size_t miss(unsigned cpu, Line line, bool write, Mode mode);
-    std::size_t attempt(unsigned cpu, Line line, bool write, Mode mode, const Locked& locked);
-    void find_concerned(unsigned cpu, Line line);
+    std::size_t miss(unsigned cpu, Line line, Place place, std::size_t in_first, bool write,
+                     Mode mode);
+    std::size_t attempt(unsigned cpu, Line line, Place place, std::size_t in_first, bool write,
+                        Mode mode, const Locked& locked);
+    std::span<const unsigned> find_concerned(unsigned cpu, Line line);
     void count_miss(unsigned cpu, Line line, bool write, Mode mode, bool streamed);
     static bool lacks_lock(const Row& row, bool write, const Locked& locked);
     void find_below(unsigned cpu, Line line, bool write, std::size_t slot, Row* row);
-    void fetch(unsigned cpu, Line line, bool write, std::size_t slot, Row* row);
+    void fetch(unsigned cpu, Line line, Word tag, bool write, std::size_t slot, Row* row);
     bool sent_by_cache(unsigned cpu, Line line, bool write, Row& row);
     void take_from_others(unsigned cpu, Line line, bool data, Row& row);
-    std::size_t victim(Domain& domain, std::size_t set_at);
+    std::size_t victim(Domain& domain, std::size_t set);
     bool held_above(const Domain& domain, std::size_t slot);
     bool owns(unsigned holder, Line line);
     void make_own(unsigned cpu, Line line, std::size_t slot, Row* row);
     void ask(unsigned node, unsigned home, unsigned holder);
     void downgrade_cores(Domain& domain, std::size_t slot, Line line);
-    void take_from_cores(Domain& domain, Line line, std::uint64_t cores, unsigned keeper);
+    void take_from_cores(Domain& domain, Line line, std::uint32_t cores, unsigned keeper);
     void evict(unsigned cpu, Domain& domain, std::size_t slot);
-    std::size_t put(unsigned cpu, Line line, bool writable, bool fetched);
+    std::size_t put(unsigned cpu, Line line, Place place, bool writable, bool fetched);
 
     // Calls `see` with a processor of each of the `cores` of a domain.
     template <typename See>
-    void each_core(const Domain& domain, std::uint64_t cores, See see) const {
+    void each_core(const Domain& domain, std::uint32_t cores, See see) const {
         for (; cores; cores &= cores - 1)
-            for (std::size_t at = std::countr_zero(cores); at < domain.cpus.size(); at += 64)
+            for (std::size_t at = std::countr_zero(cores); at < domain.cpus.size(); at += CORE_BITS)
                 see(domain.cpus[at]);
     }
     bool snoops(unsigned node, unsigned other) const {
         return node != other && shape_.snoop_domain[node] != 0 &&
                shape_.snoop_domain[node] == shape_.snoop_domain[other];
     }
-    CacheSets& private_cache(std::size_t level, unsigned cpu) {
-        return privates_[level][shape_.cpu_instance[level][cpu]];
+    CacheSets& private_cache(std::size_t level, unsigned cpu) const {
+        return *cpus_[cpu].privates[level];
     }
-    std::uint64_t core_bit(unsigned cpu) const { return std::uint64_t{1} << (core_of_[cpu] % 64); }
+    std::uint32_t core_bit(unsigned cpu) const { return 1U << (core_of_[cpu] % CORE_BITS); }
     unsigned domain_of(unsigned cpu) const { return shape_.cpu_instance.back()[cpu]; }
     SpinLock& lock_of(unsigned domain, Line line) {
         return locks_[domain * (stripe_mask_ + 1) + (line & stripe_mask_)];

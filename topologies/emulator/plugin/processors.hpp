@@ -94,37 +94,12 @@ class Processors {
 
     // `translate(address)`: the address as QEMU reports it, NO_MEMORY for a device.
     template <Mode MODE, typename Translate>
-    void access(unsigned index, const Access& a, Translate translate) {
+    void access(unsigned index, Access a, Translate translate) {
         Cpu& cpu = cpus_[index];
-        cpu.has_read |= !a.write;
-        const std::uint64_t line = a.address >> line_shift_;
-        std::uint64_t key = line;
-        Remembered* found = &cpu.kernel_line;
-        if constexpr (MODE == USER) {
-            if (cpu.in_kernel) forget(cpu);
-            key |= cpu.epoch << EPOCH_SHIFT;
-            found = &cpu.lines[line % LINES];
-        } else {
-            cpu.in_kernel = true;
-        }
-        const bool crosses =
-            (a.address & ((1U << line_shift_) - 1)) + a.bytes > (std::uint64_t{1} << line_shift_);
-        if (found->key != key || crosses ||
-            (caches_ && !Hierarchy::permits(cpu.first->value(found->slot), found->line, a.write))) {
-            if (!look_up<MODE>(cpu, index, key, a, *found, translate)) return;
-            if (crosses) touch_next<MODE>(cpu, index, a, translate);
-        } else if (caches_) {
-            cpu.first->touch(found->slot);
-        }
-        Accesses& to = *found->accesses;
-        if (!a.write || a.read_too) {
-            to.reads.add();
-            to.read_bytes.add(a.bytes);
-        }
-        if (a.write) {
-            to.writes.add();
-            to.written_bytes.add(a.bytes);
-        }
+        const Remembered* found = remembered<MODE>(cpu, a);
+        if (!found) return look_up<MODE>(index, a, translate);
+        count(cpu, *found->accesses, a);
+        if (caches_ && !found->in_first.used_last()) cpu.first->touch(found->slot);
     }
 
     static constexpr std::uint64_t NO_MEMORY = ~std::uint64_t{0};
@@ -138,10 +113,11 @@ class Processors {
 
     enum Runs : std::uint8_t { PROGRAM, CALL, INTERRUPTION };
 
-    struct Remembered {
+    struct alignas(64) Remembered {
         std::uint64_t key = NO_KEY;
-        Line line = 0;
         std::size_t slot = 0;
+        CacheSets::Use in_first;  // of the slot
+        CacheSets::Word tag = 0;
         Accesses* accesses = nullptr;
     };
     struct Page {
@@ -199,21 +175,68 @@ class Processors {
         return known.address + within;
     }
 
-    // Finds a line by its page, and brings it into the first-level cache. Not inlined, so that what
-    // most accesses do is short.
+    // Where a line is remembered, and by which key.
+    template <Mode MODE>
+    static Remembered& place(Cpu& cpu, std::uint64_t line) {
+        return MODE == USER ? cpu.lines[line % LINES] : cpu.kernel_line;
+    }
+    template <Mode MODE>
+    static std::uint64_t key(const Cpu& cpu, std::uint64_t line) {
+        return MODE == USER ? line | cpu.epoch << EPOCH_SHIFT : line;
+    }
+
+    // What is known of an access to a single line that the first-level cache holds as it is wanted,
+    // nullptr of others. What most accesses do is this, and short.
+    template <Mode MODE>
+    const Remembered* remembered(Cpu& cpu, const Access& a) const {
+        const std::uint64_t line = a.address >> line_shift_;
+        const Remembered& found = place<MODE>(cpu, line);
+        if (found.key != key<MODE>(cpu, line) || (MODE == USER && cpu.in_kernel)) return nullptr;
+        if ((a.address + a.bytes - 1) >> line_shift_ != line) return nullptr;
+        if (MODE == KERNEL) cpu.in_kernel = true;
+        const bool permitted =
+            !caches_ || Hierarchy::permits(found.in_first.word(), found.tag, a.write);
+        return permitted ? &found : nullptr;
+    }
+
+    static void count(Cpu& cpu, Accesses& to, const Access& a) {
+        cpu.has_read |= !a.write;
+        if (!a.write || a.read_too) {
+            to.reads.add();
+            to.read_bytes.add(a.bytes);
+        }
+        if (a.write) {
+            to.writes.add();
+            to.written_bytes.add(a.bytes);
+        }
+    }
+
+    // Finds a line by its page, and brings it into the first-level cache.
     template <Mode MODE, typename Translate>
-    [[gnu::noinline]] bool look_up(Cpu& cpu, unsigned index, std::uint64_t key, const Access& a,
-                                   Remembered& found, Translate translate) {
+    [[gnu::noinline]] void look_up(unsigned index, Access a, Translate translate) {
+        Cpu& cpu = cpus_[index];
+        if (MODE == USER && cpu.in_kernel) forget(cpu);
+        if (MODE == KERNEL) cpu.in_kernel = true;
+        const std::uint64_t virtual_line = a.address >> line_shift_;
+        Remembered& found = place<MODE>(cpu, virtual_line);
         const std::uint64_t address = translated<MODE>(cpu, a.address, translate);
         if (address == NO_MEMORY || !map_.known(address)) {
+            cpu.has_read |= !a.write;
             if (address != NO_MEMORY) cpu.unknown.add();
-            return false;
+            return;
         }
-        found.key = key;
-        found.line = map_.line(address);
+        found.key = key<MODE>(cpu, virtual_line);
         found.accesses = &cpu.accesses[MODE][map_.node(address)];
-        if (caches_) found.slot = caches_->access(index, found.line, a.write, MODE, a.serial);
-        return true;
+        if (caches_) {
+            const Line line = map_.line(address);
+            const CacheSets::Place place = cpu.first->place(line);
+            found.tag = place.tag;
+            found.slot = caches_->access(index, line, place, a.write, MODE, a.serial);
+            found.in_first = cpu.first->use_of(found.slot);
+            if ((a.address + a.bytes - 1) >> line_shift_ != virtual_line)
+                touch_next<MODE>(cpu, index, a, translate);
+        }
+        count(cpu, *found.accesses, a);
     }
 
     // The second line of an access that lies in two. In the next page it is not looked for: QEMU
@@ -222,11 +245,12 @@ class Processors {
     [[gnu::noinline]] void touch_next(Cpu& cpu, unsigned index, const Access& a,
                                       Translate translate) {
         const std::uint64_t end = a.address + a.bytes - 1;
-        if (!caches_ || end >> PAGE_SHIFT != a.address >> PAGE_SHIFT) return;
+        if (end >> PAGE_SHIFT != a.address >> PAGE_SHIFT) return;
         const std::uint64_t address = translated<MODE>(cpu, end, translate);
         if (address == NO_MEMORY || !map_.known(address)) return;
         cpu.crossings.add();
-        caches_->access(index, map_.line(address), a.write, MODE);
+        const Line line = map_.line(address);
+        caches_->access(index, line, cpu.first->place(line), a.write, MODE);
     }
 
     MemoryMap map_;
