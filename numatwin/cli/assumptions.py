@@ -32,10 +32,12 @@ def print_assumptions(record: Record, to: Console) -> None:
     )
     decisive, ranged = (sum(row.effect >= NOTHING for row in rows), sum(row.ranged for row in rows))
     ends = f"for {count(ranged, 'uncertain fact')} the ends of the range, else " if ranged else ""
-    to.print(
-        f"\n{count(len(rows), 'assumption')}. Other values ({ends}mostly a tenth less and more) "
-        f"would change the predicted throughput for {decisive} of them.",
-        soft_wrap=True,
-    )
+    values = f"values ({ends}mostly a tenth less and more)"
+    what = "change the predicted throughput"
+    if len(rows) == 1:
+        told = f"Other {values} would {'' if decisive else 'not '}{what}"
+    else:
+        told = f"Other {values} of {decisive or 'none'} of them would {what}"
+    to.print(f"\n{count(len(rows), 'assumption')}. {told}.", soft_wrap=True)
     for row in rows:
         to.print(f"{row.name}: {row.source}", soft_wrap=True)

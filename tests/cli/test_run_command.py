@@ -381,11 +381,14 @@ def test_interrupted_in_the_effects_of_assumptions(
 @pytest.mark.parametrize(
     ("effects", "told"),
     [
-        ([0.1, 0.0], "2 assumptions; 1 of them changes the predicted throughput of the first"),
-        ([0.1, 0.2, 0.0], "3 assumptions; 2 of them change the predicted"),
-        ([0.0, 0.0], "2 assumptions; none of them changes the predicted"),
-        ([0.1], "1 assumption; it changes the predicted"),
-        ([0.0], "1 assumption; it does not change the predicted"),
+        (
+            [0.1, 0.0],
+            "2 assumptions. Other values (mostly a tenth less and more) of 1 of them",
+        ),
+        ([0.1, 0.2, 0.0], "more) of 2 of them would change the predicted throughput."),
+        ([0.0, 0.0], "more) of none of them would change the predicted throughput."),
+        ([0.1], "1 assumption. Other values (mostly a tenth less and more) would change"),
+        ([0.0], "less and more) would not change the predicted throughput."),
     ],
 )
 def test_how_many_assumptions_matter(

@@ -73,7 +73,7 @@ def test_little_memory_is_told_in_one_line() -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (700 << 20, 700 << 20))
 
-    done = numatwin(*RUN[:4], "--scale", "1/2", "--json", preexec_fn=limit)  # 10^7 keys
+    done = numatwin(*RUN[:4], "--scale", "1/16", "--json", preexec_fn=limit)  # 1.6 GB
     assert done.returncode == 2, done.stderr
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1

@@ -89,7 +89,7 @@ def test_a_record_s_settings_make_the_same_scenario() -> None:
 BAD = [
     ("system: eris", "system: eriss", "no profiles of engines of this kind: found 'eriss', "
      "expected 'eris'"),
-    ("system: eris", "system: tasks", "found 'tasks', expected one of eris"),
+    ("system: eris", "system: tasks", "found 'tasks', expected 'eris'"),
     ("tree_level:", "tree_lever:", "unknown field 'tree_lever' in facts: expected 'tree_level'"),
     ("value: 35", "value: fast", "facts.tree_level.value"),
     ("[30, 40]", "[40, 30]", "facts.tree_level"),
