@@ -35,9 +35,9 @@ def print_assumptions(record: Record, to: Console) -> None:
     values = f"values ({ends}mostly a tenth less and more)"
     what = "change the predicted throughput"
     if len(rows) == 1:
-        told = f"Other {values} would {'' if decisive else 'not '}{what}"
+        text = f"Other {values} would {'' if decisive else 'not '}{what}"
     else:
-        told = f"Other {values} of {decisive or 'none'} of them would {what}"
-    to.print(f"\n{count(len(rows), 'assumption')}. {told}.", soft_wrap=True)
+        text = f"Other {values} of {decisive or 'none'} of them would {what}"
+    to.print(f"\n{count(len(rows), 'assumption')}. {text}.", soft_wrap=True)
     for row in rows:
         to.print(f"{row.name}: {row.source}", soft_wrap=True)
