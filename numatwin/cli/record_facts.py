@@ -144,8 +144,14 @@ def _likely(record: Record, wide: Mapping[str, tuple[float, float]]) -> str:
     causes = [_may_be_off(count)] if count else []
     causes += [f"{runs} replications differ"] if runs > 1 else []
     if not causes:
-        return "none: no fact of the machine has a range, and nothing is drawn at random"
-    text = f"{_ranges(found['throughput'])} with {found['level']:.0%}, as {' and '.join(causes)}"
+        return "none: no uncertain fact of the machine has a range, and nothing is drawn at random"
+    likely = found["throughput"]
+    text = f"{_ranges(likely)} with {found['level']:.0%}, as {' and '.join(causes)}"
+    wide = {  # not where replications differ by more
+        operation: (low, high)
+        for operation, (low, high) in wide.items()
+        if low < likely[operation][0] or high > likely[operation][1]
+    }
     return text + (f"; at the extremes of the facts {_ranges(wide)}" if wide else "")
 
 

@@ -43,7 +43,8 @@ class _Mending:
         for error in errors:
             place = self._place(error)
             if place is None:
-                self.found.append(error)
+                if not _names_stand_in(error):
+                    self.found.append(error)
                 return False
             if not (self._is_replaced(place) or place in meant.values() or place in self.guessed):
                 self.found.append(error)
@@ -69,6 +70,11 @@ class _Mending:
             return True
         for length in range(len(place), 0, -1):
             at = place[:length]
+            around = self.document.part(at[:-1])
+            if not (
+                around is None or isinstance(around, list if isinstance(at[-1], int) else dict)
+            ):
+                continue  # such as a list that is short for a mapping
             wanted = _expected(failure) if at == place else []
             choices = self.stand_ins.setdefault(at, _choices(self.document, at, wanted))
             value = next(choices, None)
@@ -117,6 +123,12 @@ def in_order(errors: list[InputError]) -> list[InputError]:
     """Sorted by file, line and column, each once."""
     once = {str(error): error for error in errors}.values()
     return sorted(once, key=lambda error: (error.file or "", error.line or 0, error.column or 0))
+
+
+def _names_stand_in(failure: InputError) -> bool:
+    """Whether it is of a file that is not there, as a stand-in is its name."""
+    names = tuple(f"/{one}" for one in _SAMPLES if isinstance(one, str))
+    return failure.file is not None and f"/{failure.file}".endswith(names)
 
 
 def _renamed(failure: InputError, place: Place) -> Place | None:

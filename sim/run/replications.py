@@ -103,7 +103,9 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     found = [mser5(column) for column in columns]
     first = max((warm_up.first for warm_up in found), default=0)
     notes: tuple[str, ...] = ()
-    settled = all(warm_up.settled for warm_up in found)
+    settled = all(warm_up.settled for warm_up in found) and not (
+        columns and _uneven(columns[0][first:])
+    )
     if not settled or any(trends(column[first:]) for column in columns):
         first = max(first, len(pilot.series["time_s"]) // 2)
         notes = (
@@ -115,8 +117,14 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     return WarmUp(warm_up_s, notes, pilot.wall_s, pilot.outcome.steps)
 
 
+def _uneven(throughput: Any) -> bool:
+    """Whether one half of a series has more than twice what the other has, or nothing is done."""
+    halves = [float(half.sum()) for half in np.array_split(throughput, 2)]
+    return max(halves) > 2.0 * min(halves) or not any(halves)
+
+
 def _watched(series: Series) -> list[Any]:
-    """What must have settled: all throughput together, and how much is under way."""
+    """What must have settled: all throughput together, then how much is under way."""
     found = []
     for kind in ("throughput/", "under_way/"):
         columns = [column for name, column in series.items() if name.startswith(kind)]

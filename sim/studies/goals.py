@@ -143,7 +143,12 @@ def _bound(metric: str, written: str) -> float:
         raise InputError(
             f"a bound of {metric}", token=written, expected=forms.get(unit, "a number")
         )
-    return float(found[1]) / (100.0 if found[2] == "%" else 1.0)
+    value = float(found[1]) / (100.0 if found[2] == "%" else 1.0)
+    if unit == "1" and found[2] is None and value > 1.0:
+        raise InputError(
+            f"a bound of {metric}", token=written, expected=f"a share, such as '{written}%'"
+        )
+    return value
 
 
 def read_objective(text: str, operations: Sequence[str] | None) -> Objective:

@@ -166,6 +166,12 @@ def test_workloads_and_studies(numatwin: CommandLine) -> None:
     )
     lines = told(numatwin, "study", "check", "s.yaml")
     assert [int(line.split(":")[1]) for line in lines] == [4, 5, 6]
+    # Nothing is said of what stands in for a part at fault.
+    Path("s.yaml").write_text("name: s\nscenario: eris-fig5\nfactors:\n  seed: []\n")
+    (line,) = told(numatwin, "study", "check", "s.yaml")
+    assert line.startswith("s.yaml:4:3: factors.seed.values: an empty list")
+    Path("s.yaml").write_text("name: s\nfactors:\n  seed: [1, 2]\n")
+    assert told(numatwin, "study", "check", "s.yaml") == ["s.yaml:1:1: missing field 'scenario'"]
 
 
 def test_a_misspelt_field_that_is_needed(numatwin: CommandLine) -> None:

@@ -217,6 +217,15 @@ def test_a_queue_that_grows_for_ever_does_not_settle(tmp_path: Path) -> None:
     assert "does not settle" in record.warnings[-1]
 
 
+@pytest.mark.parametrize("services_per_s", [1.0, 2.0])
+def test_a_run_in_which_next_to_nothing_is_done_does_not_settle(
+    tmp_path: Path, services_per_s: float
+) -> None:
+    """Nothing all the time, or nothing and then one: MSER-5 takes both for settled."""
+    record = run_random(Queue(services_per_s=services_per_s), toy_scenario(tmp_path, "4 ms"))
+    assert "does not settle" in record.warnings[-1]
+
+
 def test_only_the_time_before_the_first_change_must_settle(tmp_path: Path) -> None:
     """A phase that begins later is no warm-up."""
     phases = "[{name: hot, start: 8 ms, operations: {lookup: {share: 2}}}]"

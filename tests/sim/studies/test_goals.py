@@ -40,6 +40,7 @@ def test_constraints(text: str, below: bool, bound: float) -> None:
         ("latency_ns.commit.p99 < 100 GB/s", "found '100 GB/s', expected a time such as"),
         ("latency_ns.commit.p99 < 100", "found '100', expected a time"),
         ("throughput.lookup > 100 us", "expected a rate such as"),
+        ("utilisation.link.busiest < 35", "expected a share, such as '35%'"),
         ("utilisation.link.busiest < 80 us", "expected a share such as '80%'"),
         ("latency_ns.commit.p98 < 1 us", "unknown metric: found 'latency_ns.commit.p98'"),
         ("throughput.scan > 1 M/s", "unknown metric: found 'throughput.scan'"),
