@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from ..inputs.yaml_file import Place
 from .machine import CacheLevel, Node, TlbLevel
-from .schema import DescriptionError, MachineDescription, NodeGroup
+from .schema import DEFAULT_LINE_BYTES, DescriptionError, MachineDescription, NodeGroup
 from .schema_types import NODES_MAX
 from .values import check_unique, in_ns, or_nan, plain, si
-
-DEFAULT_LINE_BYTES = 64.0
 
 
 def build_nodes(description: MachineDescription) -> tuple[Node, ...]:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from .machine import Node
-from .nodes import DEFAULT_LINE_BYTES
 from .routes import Floats, LinkEdge, Routes
-from .schema import DescriptionError, DistanceClass, MachineDescription
+from .schema import DEFAULT_LINE_BYTES, DescriptionError, DistanceClass, MachineDescription
 from .values import or_nan
 
 

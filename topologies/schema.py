@@ -37,6 +37,7 @@ from .schema_types import (
 )
 
 Facts = TypeVar("Facts", bound=Strict)
+DEFAULT_LINE_BYTES = 64.0
 
 
 class Cache(Strict):
@@ -48,6 +49,14 @@ class Cache(Strict):
     line: Size | None = None
     ways: Count | None = None
     latency: Duration | None = None
+
+    @model_validator(mode="after")
+    def _has_a_line_for_each_way(self) -> Cache:
+        line_bytes = DEFAULT_LINE_BYTES if self.line is None else self.line.value
+        lines = int(self.size.value // line_bytes)
+        if self.ways is not None and self.ways > lines:
+            raise DescriptionError(("ways",), f"{self.ways}: expected at most its {lines:,} lines")
+        return self
 
 
 class Tlb(Strict):

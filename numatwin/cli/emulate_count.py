@@ -39,7 +39,8 @@ def run_and_count(
     began = time.perf_counter()
     counting = Counting(detail is not Detail.accesses, detail is Detail.coherence, interval)
     done = run_counted(guest, command, counting, **options)
-    return done.run, counted_record(done.traffic, command, time.perf_counter() - began)
+    wall_s = time.perf_counter() - began
+    return done.run, counted_record(done.traffic, command, wall_s, done.run.status)
 
 
 def print_counted(record: Record) -> None:

@@ -20,7 +20,9 @@ from .runner import identity, provenance
 from .scenario import Scenario
 
 
-def counted_record(traffic: Traffic, command: Sequence[str], wall_s: float) -> Record:
+def counted_record(
+    traffic: Traffic, command: Sequence[str], wall_s: float, status: int = 0
+) -> Record:
     """What was counted of ``command`` as a Record; ``wall_s`` is how long the guest took in all."""
     text = shlex.join(command)
     settings = {"machine": traffic.machine.name, "command": list(command)}
@@ -45,7 +47,10 @@ def counted_record(traffic: Traffic, command: Sequence[str], wall_s: float) -> R
         control_events=(),
         confidence={},
         model=_hit_rates(traffic),
-        warnings=traffic.notes,
+        warnings=(
+            *traffic.notes,
+            *([f"the command failed: its exit status is {status}"] if status else []),
+        ),
         provenance=provenance(wall_s, int(traffic.whole.accesses.sum())),
         traffic=traffic_json(traffic),
     )

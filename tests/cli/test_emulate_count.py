@@ -42,6 +42,7 @@ def test_a_counted_command_is_a_record_to_report_and_to_compare(
     assert json.loads(done.stdout)["record"]["plane"] == "emulator"
     record = load_record("counted")
     assert (record.plane, record.title) == ("emulator", "sh -c 'exit 3'")
+    assert "the command failed: its exit status is 3" in record.warnings
     assert (record.horizon_s, record.resources, record.throughput) == (0.0, (), {})
     traffic = record.traffic
     assert (traffic["span"], traffic["regions"], traffic["levels"]) == ("command", 0, [1, 2, 3])
