@@ -39,9 +39,11 @@ def noise_of(records: Sequence[Record]) -> str:
     """``noisy host: …; …``: what was said of it as the facts of their machines were measured."""
     machines = [record.settings.get("machine") for record in records]
     texts_of = [one.get("warnings") or () for one in machines if isinstance(one, Mapping)]
-    found = {text.removeprefix(NOISY): None for texts in texts_of for text in texts}
-    noise = [text for text in found if text.startswith(": ")]
-    return NOISY + "; ".join(noise).replace("; : ", "; ") if noise else ""
+    begin = f"{NOISY}: "
+    noise = dict.fromkeys(
+        text.removeprefix(begin) for texts in texts_of for text in texts if text.startswith(begin)
+    )
+    return begin + "; ".join(noise) if noise else ""
 
 
 def has_intervals(record: Record) -> bool:

@@ -101,7 +101,7 @@ def recoveries(
     return found
 
 
-def unsettled_notes(record: Record) -> tuple[str, ...]:
+def recovery_notes(record: Record) -> tuple[str, ...]:
     """A note on each operation that still changes at the end, after the workload last did."""
     notes = []
     for operation in record.throughput:
@@ -152,8 +152,8 @@ def _recovery(pieces: _Pieces, before: float | None, level: float | None) -> Rec
     clear = pieces.without_noise()
     tenth_s = FINAL_PART * (until_s - change_s)
     final = clear.mean(until_s - tenth_s, until_s)
-    before_s = clear.mean(until_s - 2 * tenth_s, until_s - tenth_s)
-    settled = level is not None or abs(before_s - final) <= STILL * final
+    earlier = clear.mean(until_s - 2 * tenth_s, until_s - tenth_s)
+    settled = level is not None or abs(earlier - final) <= STILL * final
     level = final if level is None else level
     low = clear.rate < (1.0 - TOLERANCE) * level
     back_s = float(clear.end_s[low].max()) if low.any() else change_s

@@ -28,7 +28,7 @@ from .assumptions import assumptions_in, described_assumptions
 from .fact_range import Corners, corners_of, fact_range
 from .plane_names import EMULATOR, NATIVE, REAL
 from .record import Record
-from .recovery import unsettled_notes
+from .recovery import recovery_notes
 from .scenario import Scenario
 from .what_if import FLOW, Predictor, first_moment, flow_plane
 
@@ -172,7 +172,7 @@ def _flow_record(
 
 def _noted(record: Record) -> Record:
     """With a note where it has not recovered from a change of the workload by its end."""
-    return replace(record, warnings=(*record.warnings, *unsettled_notes(record)))
+    return replace(record, warnings=(*record.warnings, *recovery_notes(record)))
 
 
 def _doubts(

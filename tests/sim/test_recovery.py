@@ -15,8 +15,8 @@ from numatwin.sim.run.recovery import (
     change_times,
     recoveries,
     recoveries_together,
+    recovery_notes,
     typical_recovery,
-    unsettled_notes,
 )
 
 Noise = npt.NDArray[np.float64]
@@ -134,12 +134,12 @@ def test_a_best_level_that_still_changes_is_nobodys() -> None:
 def test_a_run_says_that_it_has_not_recovered() -> None:
     rising = [(10.0, 100.0), *((1.0, 50.0 + 2.5 * k) for k in range(20))]
     record = replace(record_of(rising), throughput={"lookup": 1.0})
-    assert unsettled_notes(record) == (
+    assert recovery_notes(record) == (
         "lookup has not recovered by the end: it still changes 20 s after the workload last did; "
         "a longer horizon shows where it settles",
     )
     settled = replace(record_of([(10, 100), (20, 90)]), throughput={"lookup": 1.0})
-    assert unsettled_notes(settled) == ()
+    assert recovery_notes(settled) == ()
 
 
 def test_low_until_the_end_is_not_recovered() -> None:
