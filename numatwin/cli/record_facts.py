@@ -119,12 +119,12 @@ def _doubtful(record: Record, paths: Sequence[str]) -> str | None:
         for operation, (low, high) in record.fact_range.get("throughput", {}).items()
         if high > (1.0 + NARROW) * low
     }
-    text = _likely(record, wide) if record.uncertainty else _ranges(wide)
-    if not text or not wide:
-        return text or None
+    if record.uncertainty:
+        return _likely(record, wide)
+    if not wide:
+        return None
     facts = record.fact_range["facts"]
-    if not record.uncertainty:
-        text += f", as {_may_be_off(facts)}"
+    text = f"{_ranges(wide)}, as {_may_be_off(facts)}"
     most = [
         f"{row.name} ({'over its range' if row.ranged else 'by a tenth'}: {percent(row.effect)})"
         for row in assumption_rows(record.assumptions)
@@ -141,18 +141,21 @@ def _likely(record: Record, wide: Mapping[str, tuple[float, float]]) -> str:
     """
     found = record.uncertainty
     count, runs = len(found["facts"]), record.replications
-    causes = [_may_be_off(count)] if count else []
+    causes = [f"{count} facts and assumptions may be off"] if count else []
     causes += [f"{runs} replications differ"] if runs > 1 else []
     if not causes:
-        return "none: no uncertain fact of the machine has a range, and nothing is drawn at random"
+        return "none: no fact has a range, nothing is assumed or drawn at random"
     likely = found["throughput"]
     text = f"{_ranges(likely)} with {found['level']:.0%}, as {' and '.join(causes)}"
+    if found.get("most"):
+        named = (f"{name} ({low:+.0%} to {high:+.0%})" for name, low, high in found["most"])
+        text += f"; most by {' and '.join(named)}"
     wide = {  # not where replications differ by more
         operation: (low, high)
         for operation, (low, high) in wide.items()
         if low < likely[operation][0] or high > likely[operation][1]
     }
-    return text + (f"; at the extremes of the facts {_ranges(wide)}" if wide else "")
+    return text + (f"; at the extremes {_ranges(wide)}" if wide else "")
 
 
 def _ranges(bounds: Mapping[str, Sequence[float]]) -> str:

@@ -105,8 +105,8 @@ def run(
         bool,
         typer.Option(
             "--uncertainty",
-            help="Give a 90% interval of the throughput, from the machine's uncertain facts and "
-            "the spread of replications.",
+            help="Give a 90% interval of the throughput, from the ranges of the machine's facts, "
+            "from what was assumed, and from the spread of replications.",
         ),
     ] = False,
     json: Json = False,
@@ -189,8 +189,7 @@ def _run_and_keep(
         from ..sim.studies.uncertainty import with_uncertainty
 
         with progress_bar("drawing facts") as drawing:
-            again = partial(_loaded_with, load, settings)
-            record = with_uncertainty(record, loaded, again, drawing)
+            record = with_uncertainty(record, loaded, drawing)
     try:
         _print(record, json, assumptions, loaded.machine.doubtful)
     # The result is printed before a disk can be full, and kept even if the reader closed the pipe.
@@ -228,12 +227,6 @@ def _with_effects(record: Record, loaded: Scenario) -> Record:
     from ..sim.run.runner import with_effects
 
     return with_effects(record, loaded)
-
-
-def _loaded_with(
-    load: Callable[..., Scenario], settings: list[str], further: Sequence[str]
-) -> Scenario:
-    return load(settings=[*settings, *further])
 
 
 def default_folder(names: Iterable[str], values: Mapping[str, object], digest: str) -> Path:

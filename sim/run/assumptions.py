@@ -139,7 +139,7 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
         if "system" in plain:
             changes["system"] = type(scenario.system).model_validate(plain["system"])
     except ValidationError as failure:  # beyond the field's range
-        raise InputError(f"{scenario.name}: no value {variant.value:g} here") from failure
+        raise InputError(f"{scenario.name}: no value {variant.value} here") from failure
     return replace(scenario, **changes)
 
 

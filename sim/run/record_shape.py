@@ -69,6 +69,7 @@ class _FactRange(_Part):
 class _Uncertainty(_Part):
     level: float
     facts: list[str]
+    most: list[tuple[str, float, float]] = []
     throughput: dict[str, _Pair]
     shifts: dict[str, list[float]]
 

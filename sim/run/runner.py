@@ -113,7 +113,7 @@ def bare_record(
 def with_effects(record: Record, scenario: Scenario) -> Record:
     """The Record of a run of ``scenario`` with what each assumption decides of the answer."""
     with shared(SharedWork()):  # variants have most of the machine in common
-        found = assumptions_in(scenario, _costs(scenario))
+        found = assumptions_in(scenario, costs_of(scenario))
         rows = described_assumptions(scenario, found, Predictor(scenario))
     return replace(record, assumptions=rows)
 
@@ -206,7 +206,7 @@ def _throughput(scenario: Scenario, progress: Progress | None) -> Mapping[str, f
     return _flows(scenario, progress)[1].outcome(with_gains=False).throughput
 
 
-def _costs(scenario: Scenario) -> CostModel | None:
+def costs_of(scenario: Scenario) -> CostModel | None:
     """The cost model of its first moment in the flow plane; None where that has none, or does not
     simulate it."""
     if FLOW not in system_of(scenario.system).planes:
@@ -325,7 +325,7 @@ def _random_record(
         replications=len(done),
         warm_up_s=warm_up.warm_up_s,
         replicates=together.replicates,
-        **(_doubts(scenario, together.throughput, _costs(scenario), corners) if whole else {}),
+        **(_doubts(scenario, together.throughput, costs_of(scenario), corners) if whole else {}),
         series=together.series,
     )
     return _noted(record) if whole else record

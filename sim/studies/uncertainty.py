@@ -1,68 +1,51 @@
-"""Uncertainty of a prediction: its machine's uncertain facts and its random draws together.
+"""Uncertainty of a prediction: what it leans on, and its random draws, together.
 
-Facts are drawn uniformly from their ranges, all together (a Latin hypercube); of each draw the
-first moments are predicted, relative to those of the facts as they are (``what_if``). Of a random
-run, what the next replication would differ by is drawn too, Student's t of the replications'
-deviation (Law, Simulation Modeling and Analysis, 4.5; a prediction interval). What the model itself
-is wrong by is in none of it: ``numatwin crossvalidate`` says that.
+All doubts (facts with a range, assumptions; see ``doubts``) are drawn together, as a Latin
+hypercube; of each draw the first moments are predicted, relative to those of the facts as they are
+(``what_if``). Of a random run, what the next replication would differ by is drawn too, Student's t
+of the replications' deviation (Law, Simulation Modeling and Analysis, 4.5; a prediction interval).
+What the model itself is wrong by is in none of it: ``numatwin crossvalidate`` says that.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...inputs import InputError
+from ...inputs import DescriptionError, InputError
+from ...inputs.shared_work import SharedWork, shared
 from ..kernel.streams import stream_key
+from ..machine.assumptions import Place, Variant
+from ..run.assumptions import varied
 from ..run.comparison import difference
+from ..run.plane_names import REAL
 from ..run.record import Record, part_at
 from ..run.scenario import Scenario
 from ..run.what_if import Predictor
-from ..systems.registry import system_of
-from .base import settings_of
-from .designs import latin_hypercube
-from .sensitivity import machine_facts
-
-Floats = npt.NDArray[np.float64]
+from .doubts import SEED, Doubt, Floats, doubts_of, merged
 
 LEVEL = 0.9
-DRAWS = 100
-SEED = 1  # the same draws for all runs: two records of one machine have the same facts
+DRAWS = 64
+TRIED, NAMED = 6, 2
+NOTICED = 0.005
 
 
 def with_uncertainty(
-    record: Record,
-    scenario: Scenario,
-    load: Callable[[Sequence[str]], Scenario],
-    progress: Callable[[float], None] | None = None,
+    record: Record, scenario: Scenario, progress: Callable[[float], None] | None = None
 ) -> Record:
     """The Record of a run of ``scenario`` with its ``uncertainty``, and a ``fact_range`` that holds
-    what was drawn. ``load`` makes the scenario with further settings. Raises InputError of what was
-    measured.
+    what was drawn. Raises InputError of what was measured.
     """
-    if scenario.plane == "native":
-        raise InputError("--uncertainty", token="native", expected="a plane that predicts")
-    reads = system_of(scenario.system).reads
-    factors = [f for f in machine_facts(scenario) if reads(f.path.removeprefix("machine."))]
-    shifts = {name: np.ones(DRAWS) for name in record.throughput}
-    if factors:
-        predictor = Predictor(scenario)
-        design = latin_hypercube(factors, DRAWS, SEED)
-        paths, units = ([getattr(f, what) for f in factors] for what in ("path", "unit"))
-        own = predictor.own.throughput
-        for k, values in design.points():
-            settings, _ = settings_of(paths, units, values)
-            found = predictor(load(settings)).throughput
-            for name, shift in shifts.items():
-                if own.get(name):
-                    shift[k] += predictor.relative(found[name] / own[name] - 1.0)
-            if progress is not None:
-                progress((k + 1) / DRAWS)
+    if scenario.plane in REAL:
+        raise InputError("--uncertainty", token=scenario.plane, expected="a plane that predicts")
+    with shared(SharedWork()):  # variants have most of the machine in common
+        doubts = doubts_of(scenario)
+        shifts, most = _drawn_doubts(record, scenario, doubts, progress)
     throughput = {
         name: _bounds(value * shifts[name] + _drawn(record, name))
         for name, value in record.throughput.items()
@@ -72,11 +55,69 @@ def with_uncertainty(
         fact_range=_widened(record, shifts),
         uncertainty={
             "level": LEVEL,
-            "facts": [factor.path for factor in factors],
+            "facts": [doubt.name for doubt in doubts],
+            "most": most,
             "throughput": throughput,
             "shifts": {name: shift.tolist() for name, shift in shifts.items()},
         },
     )
+
+
+def _drawn_doubts(
+    record: Record,
+    scenario: Scenario,
+    doubts: tuple[Doubt, ...],
+    progress: Callable[[float], None] | None,
+) -> tuple[dict[str, Floats], list[list[Any]]]:
+    """(DRAWS,) by what each draw of the doubts multiplies the throughput of each operation, and the
+    doubts that decide most. A draw that contradicts itself, or that the scenario cannot run with,
+    leaves it as it is.
+    """
+    shifts = {name: np.ones(DRAWS) for name in record.throughput}
+    if not doubts:
+        return shifts, []
+    predictor = Predictor(scenario)
+    own = predictor.own.throughput
+    parts = np.column_stack([doubt.draws(DRAWS) for doubt in doubts])
+    for k in range(DRAWS):
+        with suppress(InputError, DescriptionError):
+            found = predictor(varied(scenario, merged(doubts, parts[k]))).throughput
+            for name, shift in shifts.items():
+                if own.get(name):
+                    shift[k] += predictor.relative(found[name] / own[name] - 1.0)
+        if progress is not None:
+            progress((k + 1) / DRAWS)
+    return shifts, _most(scenario, predictor, doubts, parts, shifts)
+
+
+def _most(
+    scenario: Scenario,
+    predictor: Predictor,
+    doubts: tuple[Doubt, ...],
+    parts: Floats,
+    shifts: Mapping[str, Floats],
+) -> list[list[Any]]:
+    """Of the doubts that decide most: the name, and the relative changes of throughput at the ends
+    of its range, the others as they are. Looked for among those that the draws' ranks follow most.
+    """
+    total = np.mean(list(shifts.values()), axis=0) if shifts else np.ones(DRAWS)
+    ranks = total.argsort().argsort()
+    followed = [abs(float(np.corrcoef(part.argsort().argsort(), ranks)[0, 1])) for part in parts.T]
+    found = []
+    for k in np.argsort(followed)[::-1][:TRIED]:
+        ends = [_change(scenario, predictor, doubts[k].at(part)) for part in (0.0, 1.0)]
+        if max(ends) - min(ends) >= NOTICED:
+            found.append([doubts[k].name, min(ends), max(ends)])
+    return sorted(found, key=lambda one: one[1] - one[2])[:NAMED]
+
+
+def _change(scenario: Scenario, predictor: Predictor, settings: Mapping[Place, Any]) -> float:
+    """By what the settings change all throughput, relative to none; 0 where they cannot be had."""
+    with suppress(InputError, DescriptionError):
+        found = predictor(varied(scenario, Variant("an end", settings)))
+        own = sum(predictor.own.throughput.values())
+        return predictor.relative(sum(found.throughput.values()) / own - 1.0) if own else 0.0
+    return 0.0
 
 
 def _widened(record: Record, shifts: Mapping[str, Floats]) -> dict[str, Any]:
@@ -106,8 +147,6 @@ def beats(first: Record, other: Record, operation: str) -> dict[str, Any] | None
     )
     if len(own) != DRAWS or len(its) != DRAWS:
         return None
-    if first.machine != other.machine or first.uncertainty["facts"] != other.uncertainty["facts"]:
-        its = np.random.default_rng(stream_key(SEED, 0, "other machine")).permutation(its)
     values = (first.throughput[operation], other.throughput[operation])
     ratio = values[1] / values[0]
     chance = _ratio_draws(first, other, operation, values)

@@ -1,13 +1,17 @@
 """Uncertainty of facts and draws together: between what a figure lies, and who beats whom."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from numatwin import load_scenario, run_scenario
+from numatwin.sim.machine.assumptions import Assumption, Variant, split_quantity
 from numatwin.sim.run.record import Record
+from numatwin.sim.studies import uncertainty
+from numatwin.sim.studies.doubts import Doubt, doubts_of
 from numatwin.sim.studies.uncertainty import DRAWS, beats, with_uncertainty
 
 
@@ -27,29 +31,59 @@ def record_of(values: list[float], shifts: list[float] | None = None) -> Record:
 
 
 def test_facts_alone() -> None:
-    """Within what the corners of the ranges say, and not a point; the same each time."""
-    load = partial(load_scenario, "eris-fig8-amd", machine="xeon-8s-ivb")
-    scenario = load()
+    """An interval around the value from facts with ranges and assumptions; the same each time."""
+    scenario = load_scenario("eris-fig8-amd", machine="xeon-8s-ivb")
     record = run_scenario(scenario)
-    drawn = with_uncertainty(record, scenario, lambda more: load(settings=more))
+    drawn = with_uncertainty(record, scenario)
     found = drawn.uncertainty
     low, high = found["throughput"]["lookup"]
-    least, most = record.fact_range["throughput"]["lookup"]
-    assert 0.99 * least < low < record.throughput["lookup"] < high < 1.01 * most
-    assert len(found["facts"]) == record.fact_range["facts"]
+    assert low < record.throughput["lookup"] < high
+    assert "node_types.e7-8880-v2.memory.latency" in found["facts"]
     assert len(found["shifts"]["lookup"]) == DRAWS
-    assert drawn.fact_range == record.fact_range  # here corners are the extremes
-    narrow = replace(record, fact_range={**record.fact_range, "throughput": {"lookup": [2e9, 2e9]}})
-    wide = with_uncertainty(narrow, scenario, lambda more: load(settings=more))
-    least, most = wide.fact_range["throughput"]["lookup"]
-    assert least < low < high < most
+    assert found["most"][0][0] in found["facts"]
+    assert with_uncertainty(record, scenario).uncertainty == found
+    least, most = drawn.fact_range["throughput"]["lookup"]
+    assert least <= low < high <= most
 
 
-def test_draws_alone() -> None:
+@pytest.mark.parametrize("name", ["amd-8n-ht", "xeon-2s-spr-snc4", "epyc-2s-cxl", "zen5-2c"])
+def test_ranges_count_whether_marked_or_not(name: str) -> None:
+    """Each range of a fact that the system reads is drawn, and within its ends."""
+    scenario = load_scenario("host-lookup", machine=name, plane="flow")
+    doubts = doubts_of(scenario)
+    ranged = [doubt for doubt in doubts if doubt.assumption.ranged]
+    assert len(ranged) >= 4
+    for doubt in ranged:
+        low, high = doubt.assumption.low, doubt.assumption.high
+        assert low is not None
+        assert high is not None
+        for part, end in ((0.0, low), (1.0, high)):
+            for place, setting in doubt.at(part).items():
+                drawn, stated = split_quantity(setting), split_quantity(end.settings[place])
+                assert drawn[0] == pytest.approx(stated[0]) or drawn[1] != stated[1]
+
+
+@given(st.floats(0.01, 100.0), st.floats(1.0, 50.0), st.floats(1.0, 50.0), st.floats(0.0, 1.0))
+def test_half_of_the_draws_are_below_the_value(
+    low: float, to_own: float, to_high: float, part: float
+) -> None:
+    own, high = low * to_own, low * to_own * to_high
+    place = ("machine", "node_types", "a", "ipc")
+    lowest, highest = (Variant(end, {place: end}) for end in (low, high))
+    doubt = Doubt(Assumption("ipc", float(f"{own:.6g}"), "", "", lowest, highest), "ipc")
+    found = doubt.at(part)[place]
+    assert low * (1 - 1e-5) <= found <= high * (1 + 1e-5)
+    assert (found <= own * (1 + 1e-5)) if part <= 0.5 else (found >= own * (1 - 1e-5))
+    draws = doubt.draws(DRAWS)
+    assert sorted((draws * DRAWS).astype(int)) == list(range(DRAWS))
+
+
+def test_draws_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mean 100, deviation 10, five replications: 100 ± t(4, 95%) · 10 · √(1 + 1/5) = ± 23.35."""
     record = record_of([90.0, 90.0, 100.0, 110.0, 110.0])
     scenario = load_scenario("eris-fig8-intel")
-    found = with_uncertainty(record, scenario, lambda more: scenario).uncertainty
+    monkeypatch.setattr(uncertainty, "doubts_of", lambda scenario: ())
+    found = with_uncertainty(record, scenario).uncertainty
     low, high = found["throughput"]["lookup"]
     assert found["facts"] == []
     assert (low, high) == pytest.approx((100 - 23.35, 100 + 23.35), abs=1.5)
@@ -65,9 +99,9 @@ def test_facts_widen_what_draws_say() -> None:
     assert found is not None
     assert 1.0 < found["interval"][0] < 1.1 < found["interval"][1]
     assert found["share"] > 0.95
-    # Of two machines, facts may be off each by itself: nothing is sure.
-    other = replace(doubtful, machine={"name": "other"})
-    wide = beats(other, replace(faster, machine={"name": "it"}), "lookup")
+    # Facts of two machines are drawn each by itself: nothing is sure.
+    others = {**doubtful.uncertainty, "shifts": {"lookup": rng.permutation(shifts).tolist()}}
+    wide = beats(doubtful, replace(faster, uncertainty=others), "lookup")
     assert wide is not None
     assert wide["interval"][0] < 1.0 < wide["interval"][1]
     # Of one machine, the same facts are off in both: they cancel.

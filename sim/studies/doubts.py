@@ -1,0 +1,170 @@
+"""What a prediction leans on and nobody knows exactly, as distributions that can be drawn.
+
+A fact that the machine file gives with a range lies in it, as often below its value as above. A
+value that stands in for a missing fact, or for what an engine takes, lies between the ends that its
+assumption names. What is stated without a range counts as exact. Facts are drawn by their path and
+the machine's name, assumptions by their name: two scenarios on one machine, or with one engine,
+have the same draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernel.streams import stream_key
+from ..machine.assumptions import Assumption, Place, Variant, split_quantity, stated
+from ..run.assumptions import assumptions_in
+from ..run.runner import costs_of
+from ..run.scenario import Scenario
+from ..systems.registry import system_of
+from .levels import in_unit
+
+Floats = npt.NDArray[np.float64]
+
+SEED = 1  # the same draws for all runs
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One uncertain quantity; ``stream`` names its draws."""
+
+    assumption: Assumption
+    stream: str
+
+    @property
+    def name(self) -> str:
+        """What a table calls it."""
+        return self.assumption.name
+
+    def draws(self, count: int) -> Floats:
+        """(count,) parts of its probability, one from each stripe of equal probability."""
+        rng = np.random.default_rng(stream_key(SEED, 0, self.stream))
+        return np.asarray((rng.permutation(count) + rng.random(count)) / count)
+
+    def at(self, part: float) -> Mapping[Place, Any]:
+        """The settings that state its value at ``part`` of its probability; none for its own. Of a
+        few values without order between them, each is as likely.
+        """
+        low, high = self.assumption.low, self.assumption.high
+        if low is None or high is None or not _numeric(low, high):
+            own: Mapping[Place, Any] = {}
+            ends = [None if end is None else end.settings for end in (low, high)]
+            values = [settings for settings in (ends[0], own, ends[1]) if settings is not None]
+            return values[min(int(part * len(values)), len(values) - 1)]
+        value = self.assumption.value
+        center = _part_of(value, low, high) if isinstance(value, float) else 0.5
+        at = 2.0 * part * center if part < 0.5 else center + (2.0 * part - 1.0) * (1.0 - center)
+        return {
+            place: _between(lowest, high.settings[place], at)
+            for place, lowest in low.settings.items()
+        }
+
+
+def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
+    """All that a prediction of ``scenario`` leans on and that is not exact: facts of its machine
+    with a range, and assumptions.
+    """
+    assumed = assumptions_in(scenario, costs_of(scenario))
+    found = [Doubt(one, one.name) for one in assumed if one.low or one.high]
+    known = {place for one in found for variant in _ends(one.assumption) for place in variant}
+    machine = scenario.machine.name
+    found += [
+        Doubt(fact, f"{machine}/{fact.name}")
+        for fact in ranged_facts(scenario)
+        if not any(place in known for variant in _ends(fact) for place in variant)
+    ]
+    return tuple(found)
+
+
+def ranged_facts(scenario: Scenario) -> Iterator[Assumption]:
+    """The facts of its machine that have a range, of those that its system reads."""
+    reads = system_of(scenario.system).reads
+    whole = scenario.machine.description.model_dump(
+        mode="json", exclude_none=True, exclude={"measurements"}
+    )
+    for place, fact in _with_range(whole, ()):
+        path = ".".join(map(str, place))
+        number, unit = split_quantity(fact)
+        if not reads(path) or not isinstance(number, float):
+            continue
+        low, high = (stated(("machine", *place), end, unit) for end in fact["range"])
+        if low.value != high.value:
+            yield Assumption(path, number, unit, str(fact.get("source", "")), low, high, True)
+
+
+def merged(doubts: tuple[Doubt, ...], parts: Floats) -> Variant:
+    """All doubts at once, each at its of ``parts`` (len(doubts),)."""
+    settings: dict[Place, Any] = {}
+    for doubt, part in zip(doubts, parts.tolist(), strict=True):
+        settings |= doubt.at(part)
+    return Variant("drawn", settings)
+
+
+def _with_range(part: Any, place: Place) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    if isinstance(part, Mapping):
+        if "value" in part and isinstance(part.get("range"), list):
+            yield place, part
+            return
+        items: Any = part.items()
+    else:
+        items = enumerate(part) if isinstance(part, list) else ()
+    for name, inner in items:
+        yield from _with_range(inner, (*place, name))
+
+
+def _ends(assumption: Assumption) -> Iterator[Mapping[Place, Any]]:
+    for variant in (assumption.low, assumption.high):
+        if variant is not None:
+            yield variant.settings
+
+
+def _numeric(low: Variant, high: Variant) -> bool:
+    """Whether values between the two can be stated: of a machine's facts. What a system assumes,
+    such as a page size, is one of a few.
+    """
+    return low.settings.keys() == high.settings.keys() and all(
+        place[0] == "machine" and _common(value, high.settings[place]) is not None
+        for place, value in low.settings.items()
+    )
+
+
+def _common(low: Any, high: Any) -> tuple[float, float, str] | None:
+    """Both ends in the unit of the first; None where they are no numbers of one dimension."""
+    (first, unit), (last, other) = split_quantity(low), split_quantity(high)
+    if not isinstance(first, float) or not isinstance(last, float):
+        return None
+    scaled = last if unit == other else in_unit(last, other, unit)
+    return None if scaled is None else (first, scaled, unit)
+
+
+def _between(low: Any, high: Any, at: float) -> Any:
+    """The setting ``at`` 0 to 1 of the way: by ratio, or by difference where an end is not
+    positive. Whole numbers stay whole."""
+    common = _common(low, high)
+    assert common is not None
+    first, last, unit = common
+    if first > 0.0 and last > 0.0:
+        value = first * (last / first) ** at
+    else:
+        value = first + at * (last - first)
+    if isinstance(low, int) and isinstance(high, int):
+        return round(value)
+    return f"{value:.9g} {unit}" if unit else value
+
+
+def _part_of(own: float, low: Variant, high: Variant) -> float:
+    """How far ``own`` lies from the low to the high end, 0 to 1."""
+    first, last = low.value, high.value
+    if not isinstance(first, float) or not isinstance(last, float) or first == last:
+        return 0.5
+    if min(own, first, last) > 0.0:
+        part = math.log(own / first) / math.log(last / first)
+    else:
+        part = (own - first) / (last - first)
+    return min(max(part, 0.0), 1.0)
