@@ -24,6 +24,18 @@ MachineArgument = Annotated[
 ]
 
 
+Cores = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        max=4_096,
+        help="Cores of one processor, where the catalogue does not know its model.",
+        show_default=False,
+    ),
+]
+
+
 def list_(json: Json = False) -> None:
     """List the bundled machines."""
     from ..topologies import load_machine, machine_names
@@ -121,6 +133,7 @@ def import_(
             show_default=False,
         ),
     ] = None,
+    cores: Cores = None,
     catalogue: Annotated[
         bool,
         typer.Option(
@@ -143,11 +156,13 @@ def import_(
 
     if out is not None:
         check_ending(out, ".yaml", ".yml")
+    if cores is not None and processor is None:
+        raise typer.BadParameter("--cores needs --processor")
     if processor is not None and not catalogue:
         raise typer.BadParameter("expected at most one of --processor and --no-catalogue")
     description = import_machine(file, name=name)
     left_out = description.notes
-    done = complete(description, processor) if catalogue else Completed(description, (), ())
+    done = complete(description, processor, cores) if catalogue else Completed(description, (), ())
     description = done.description
     machine = build_machine(description)
     # The lines are also comments in the file.
@@ -214,6 +229,7 @@ def build(
         int, typer.Option(metavar="N", min=1, max=64, help="Ports of a server in use.")
     ] = 1,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of a server.")] = "256 GiB",
+    cores: Cores = None,
 ) -> None:
     """Describe a cluster of equal servers on one switch."""
     from ..inputs import InputError, write_text_atomically
@@ -229,11 +245,21 @@ def build(
     except ValueError as failure:
         raise InputError(f"not a size of memory: {failure}", token=memory) from None
     wanted = Cluster(
-        machine_name(without_endings(out.name)), servers, processor, adapter, size, sockets, ports
+        machine_name(without_endings(out.name)),
+        servers,
+        processor,
+        adapter,
+        size,
+        sockets,
+        ports,
+        cores,
     )
     description = build_cluster(wanted)
     write_text_atomically(out, machine_yaml(description))
     print(f"{out}: {description.title}")
+    for note in description.notes:
+        if note.startswith("Not known"):
+            print(note)
     print("Its values are the catalogue's, most of them ranges: measure where you can.")
     print(f"'numatwin machine show {out}' shows it")
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import pytest
 
 from numatwin.inputs import InputError, Quantity
 from numatwin.topologies import build_machine
-from numatwin.topologies.facts import facts
+from numatwin.topologies.facts import facts, find
 from numatwin.topologies.facts.clusters import Cluster, build_cluster
+from numatwin.topologies.schema import ProcessorIdentity
 
 GIB = 2.0**30
 MEMORY = Quantity(256 * GIB, 256 * GIB, 256 * GIB)
@@ -65,13 +69,14 @@ def test_a_cluster() -> None:
         ("EPYC 7763", 2),
         ("AWS Graviton3", 1),
         ("POWER9", 16),
+        ("EPYC 8534P", 1),
     ],
 )
 def test_no_more_sockets_than_there_are_servers_of(processor: str, most: int) -> None:
-    build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY, sockets=most))
+    build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY, sockets=most, cores=24))
     expected = f"1 to {most}" if most > 1 else "1"
     with pytest.raises(InputError, match=f"found '{most + 1}', expected {expected}$"):
-        build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY, sockets=most + 1))
+        build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY, sockets=most + 1, cores=24))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +87,9 @@ def test_no_more_sockets_than_there_are_servers_of(processor: str, most: int) ->
         ("EPYC 7543", 32, 4),
         ("EPYC 7502", 16, 4),
         ("EPYC 9224", 16, 6),
+        ("EPYC 9354", 32, 4),
+        ("EPYC 7313P", 32, 4),
+        ("EPYC 7281", 4, 2),
         ("EPYC 9754", 16, 8),
         ("EPYC 9965", 32, 16),
     ],
@@ -92,6 +100,58 @@ def test_cores_of_a_complex_share_a_last_level(processor: str, mebibytes: int, c
     last = made.nodes[0].caches[-1]
     assert (last.level, last.shared_by_cores) == (3, cores)
     assert last.size_bytes == pytest.approx(mebibytes << 20, rel=1e-3)
+
+
+MODELS = [
+    (entry, model) for entry, one in sorted(facts().processors.items()) for model in one.models
+]
+TABLE = Path(__file__).parents[3] / "shared" / "data" / "server-processors.csv"
+# Where the crowd-sourced table is wrong by data sheets: what a cloud shows, or two sockets in one.
+CORRECTED = {"EPYC 9R14": (96, 192), "Xeon Platinum 8272CL": (26, 52)}
+
+
+@pytest.mark.parametrize(("entry", "model"), MODELS)
+def test_every_model_has_its_own_cores_and_threads(entry: str, model: str) -> None:
+    """As its name alone says, with what stands before it in its family's example."""
+    known = facts().processors[entry]
+    prefix = known.names[0].example.split(model.split("-")[0])[0].split("  ")[0]
+    words = ("EPYC ", "Xeon ", "Opteron ", "Xeon Max ", "AWS ", "Ampere Altra ", "NVIDIA ", prefix)
+    found = [e for e in map(find, map(identity, [w + model for w in words])) if e is not None]
+    made = [e for e in found if (e.name, e.model_name) == (entry, model)]
+    assert made, (entry, model)
+    assert made[0].cores == known.models[model].cores
+    assert made[0].threads_per_core in (1, 2)
+
+
+def identity(text: str) -> ProcessorIdentity:
+    return ProcessorIdentity(model_name=text)
+
+
+def test_models_of_the_crowd_sourced_table() -> None:
+    if not TABLE.exists():
+        pytest.skip("no ../shared/data/server-processors.csv")
+    left_out = []
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            entry = find(identity(row["model"]))
+            if entry is None or entry.model.cores is None:
+                left_out.append(row["model"])
+                continue
+            told = CORRECTED.get(row["model"], (int(row["cores"]), int(row["threads"])))
+            assert (entry.cores, entry.cores * entry.threads_per_core) == told, row["model"]
+    assert len(left_out) <= 11, left_out
+
+
+def test_a_server_has_the_cores_of_its_model() -> None:
+    machine = build_machine(
+        build_cluster(Cluster("c", 2, "EPYC 9354", "roce-100", MEMORY, sockets=2))
+    )
+    assert (machine.nodes[0].cores, machine.threads) == (64, 2 * 128)
+    with pytest.raises(InputError, match=r"cores unknown: .*'EPYC 8534P', expected --cores N"):
+        build_cluster(Cluster("c", 2, "EPYC 8534P", "roce-100", MEMORY))
+    told = build_cluster(Cluster("c", 2, "EPYC 8534P", "roce-100", MEMORY, cores=64))
+    assert told.node_types["server"].cores == 64
+    assert "threads per core and clock and last-level cache" in told.notes[-1]
 
 
 def test_like_the_bundled_one() -> None:

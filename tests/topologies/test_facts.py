@@ -202,7 +202,7 @@ def test_found_by_numbers(identity: dict[str, object], name: str) -> None:
         ("Intel(R) Xeon(R) CPU E5-2699 v3 @ 2.30GHz", "xeon-e5-v3", "E5-2699 v3"),
         ("Xeon Gold 6148", "xeon-scalable-1", "Gold 6148"),
         ("Intel(R) Xeon(R) Platinum 8480+", "xeon-scalable-4", "Platinum 8480+"),
-        ("Intel(R) Xeon(R) Platinum 8360H CPU @ 3.00GHz", "xeon-scalable-3h", None),
+        ("Intel(R) Xeon(R) Platinum 8360H CPU @ 3.00GHz", "xeon-scalable-3h", "Platinum 8360H"),
         ("AMD EPYC 7763 64-Core Processor", "epyc-7003", "7763"),
         ("AMD EPYC 7773X 64-Core Processor", "epyc-7003", "7773X"),
         ("AMD EPYC 9R14 96-Core Processor", "epyc-9004", "9R14"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from ...inputs import DescriptionError, load_yaml
+from ...inputs import DescriptionError, InputError, load_yaml
 from ..schema import ProcessorIdentity
 from .schema import Core, Facts, Guess, Model, Processor
 
@@ -30,6 +31,22 @@ class Entry:
         """What stands in the source of each value taken from it."""
         return self.name if self.model_name is None else f"{self.name}, {self.model_name}"
 
+    @property
+    def threads_per_core(self) -> int:
+        """Of the model, else as many as its microarchitecture has."""
+        return self.model.threads or core_of(self).threads
+
+    @property
+    def cores(self) -> int:
+        """Cores of a socket; raises InputError where the model's are unknown."""
+        if self.model.cores is None:
+            raise InputError(
+                f"cores unknown: the catalogue has {self.processor.title}, but not this model",
+                token=self.model_name,
+                expected="--cores N, the cores of one processor",
+            )
+        return self.model.cores
+
 
 @cache
 def facts() -> Facts:
@@ -46,10 +63,31 @@ def facts() -> Facts:
                 if name in known:
                     raise document.error((part, name), f"'{name}' is in another file, too")
                 known[name] = entry
+    _add_models(whole["processors"])
     joined = Facts.model_construct(**whole, guesses=guesses)  # type: ignore[arg-type]
     for problem in _unknown_names(joined):
         raise DescriptionError((), problem)
     return joined
+
+
+def _add_models(processors: dict[str, object]) -> None:
+    """Models of the table: what an entry says of one of its own counts more."""
+    with (FOLDER / "models.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            processor = processors.get(row["entry"])
+            if not isinstance(processor, Processor):
+                raise DescriptionError((), f"models.csv: unknown processor '{row['entry']}'")
+            cores = int(row["cores"])
+            given: dict[str, object] = {"cores": cores, "threads": int(row["threads"]) // cores}
+            if row["clock_GHz"]:
+                given["clock"] = f"{row['clock_GHz']} GHz"
+            if row["cache_MiB"]:
+                given["cache"] = f"{row['cache_MiB']} MiB"
+            if row["caches"]:
+                given["caches"] = int(row["caches"])
+            known = processor.models.get(row["model"], Model())
+            own = {name: getattr(known, name) for name in known.model_fields_set}
+            processor.models[row["model"]] = Model.model_validate(given).model_copy(update=own)
 
 
 def _unknown_names(joined: Facts) -> Iterator[str]:
@@ -99,6 +137,25 @@ def find(identity: ProcessorIdentity | None) -> Entry | None:
         if wanted is None or wanted.casefold() in board:
             return _entry(name, known[name], identity.model_name or "")
     return None
+
+
+def named(model_name: str, cores: int | None = None) -> Entry:
+    """The entry that a user names; ``cores``: of one processor, as the user says.
+
+    Raises InputError where the catalogue has no such processor.
+    """
+    entry = find(ProcessorIdentity(model_name=model_name))
+    if entry is None:
+        raise InputError(
+            "no such processor in the catalogue of facts",
+            token=model_name,
+            expected="the name of a model, such as 'Xeon Gold 6148' or 'EPYC 7763'",
+        )
+    if entry.model_name is None:
+        entry = replace(entry, model_name=model_name)
+    if cores is None:
+        return entry
+    return replace(entry, model=entry.model.model_copy(update={"cores": cores}))
 
 
 def _has_numbers(processor: Processor, identity: ProcessorIdentity) -> bool:

@@ -19,7 +19,7 @@ from ..schema import (
     Transport,
 )
 from ..schema_types import NODES_MAX
-from .catalogue import facts, find
+from .catalogue import facts, named
 from .complete import complete
 from .schema import Adapter
 from .taking import Origin, bounds
@@ -30,7 +30,10 @@ CORE_MEMORY_MIN_BYTES = 2**20  # a thread's stack, heap and buffers; a kernel st
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a cluster is made of; ``memory``: of each server. A server is one node."""
+    """What a cluster is made of; ``memory``: of each server. A server is one node.
+
+    ``cores``: of one processor, where the catalogue does not know its model.
+    """
 
     name: str
     servers: int
@@ -39,19 +42,14 @@ class Cluster:
     memory: Quantity
     sockets: int = 1
     ports: int = 1
+    cores: int | None = None
 
 
 def build_cluster(wanted: Cluster) -> MachineDescription:
     """The cluster's description; raises InputError for what the catalogue does not have."""
     adapter = _adapter(wanted.adapter)
     identity = ProcessorIdentity(model_name=wanted.processor, packages=wanted.sockets)
-    entry = find(identity)
-    if entry is None:
-        raise InputError(
-            "no such processor in the catalogue of facts",
-            token=wanted.processor,
-            expected="the name of a model, such as 'Xeon Gold 6148' or 'EPYC 7763'",
-        )
+    entry = named(wanted.processor, wanted.cores)
     most = entry.processor.sockets_max
     if wanted.sockets > most:
         raise InputError(
@@ -63,7 +61,7 @@ def build_cluster(wanted: Cluster) -> MachineDescription:
         raise InputError(
             "wrong number of servers", token=str(wanted.servers), expected=f"2 to {NODES_MAX:,}"
         )
-    cores = (entry.model.cores or entry.processor.cores) * wanted.sockets
+    cores = entry.cores * wanted.sockets
     least = cores * CORE_MEMORY_MIN_BYTES
     if wanted.memory.value < least:
         raise InputError(
@@ -72,7 +70,12 @@ def build_cluster(wanted: Cluster) -> MachineDescription:
             expected=f"{least // 2**20:,} MiB or more",
         )
     last = wanted.servers - 1
-    kind = NodeType(processor=identity, cores=cores, memory=Memory(size=wanted.memory))
+    kind = NodeType(
+        processor=identity,
+        cores=cores,
+        threads_per_core=entry.threads_per_core,
+        memory=Memory(size=wanted.memory),
+    )
     description = MachineDescription(
         name=wanted.name,
         title=f"{wanted.servers} × server with {wanted.sockets} × {wanted.processor}, "

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...inputs import InputError, Quantity
+from ...inputs import Quantity
 from ..build import build_machine
 from ..machine import Floats, Machine, Node
 from ..schema import Coherence, MachineDescription, NodeType, ProcessorIdentity
-from .catalogue import Entry, find, guess_for
+from .catalogue import Entry, find, guess_for, named
 from .joins import Joined, Situation, join
 from .nodes import Place, memory_only, origin_of, with_cpus
 from .schema import Guess
@@ -31,27 +31,22 @@ class Completed:
     unknown: tuple[str, ...]
 
 
-def complete(description: MachineDescription, processor: str | None = None) -> Completed:
+def complete(
+    description: MachineDescription, processor: str | None = None, cores: int | None = None
+) -> Completed:
     """``description`` with all that the catalogue knows and the source does not tell.
 
     What stands in the description stays. ``processor``: the name of its processors, where the
-    source does not tell it. The result builds. Raises InputError where it is not in the catalogue.
+    source does not tell it; ``cores``: of one. The result builds.
+    Raises InputError where it is not in the catalogue.
     """
     if processor is not None:
-        description = _named(description, processor)
+        description = _named(description, named(processor, cores), processor)
     return _Completer(description, build_machine(description)).completed()
 
 
-def _named(description: MachineDescription, processor: str) -> MachineDescription:
+def _named(description: MachineDescription, entry: Entry, processor: str) -> MachineDescription:
     """With the processor's name, and its cores where they are unknown: a node is then a socket."""
-    identity = ProcessorIdentity(model_name=processor)
-    entry = find(identity)
-    if entry is None:
-        raise InputError(
-            "no such processor in the catalogue of facts",
-            token=processor,
-            expected="the name of a model, such as 'Xeon Gold 6148' or 'EPYC 7763'",
-        )
     kinds = {}
     for name, kind in description.node_types.items():
         if kind.cores != 0:
@@ -60,7 +55,10 @@ def _named(description: MachineDescription, processor: str) -> MachineDescriptio
                 "processor": old.model_copy(update={"model_name": processor})
             }
             if kind.cores is None and entry.model.cores is not None:
-                update["cores"] = entry.model.cores
+                update |= {
+                    "cores": entry.model.cores,
+                    "threads_per_core": entry.threads_per_core,
+                }
             kind = kind.model_copy(update=update)
         kinds[name] = kind
     return description.model_copy(update={"node_types": kinds})
@@ -243,6 +241,10 @@ class _Completer:
                     f"({entry.processor.title}): values whose source begins with 'catalogue'; "
                     "uncertain where it knows a range only."
                 )
+                if lacking := _lacking(entry, self._kinds()[name], self.description):
+                    lines.append(
+                        f"Not known of this model, so its family's: {' and '.join(lacking)}."
+                    )
             else:
                 lines.append(
                     f"Guessed, as for {entry.title}: values whose source begins with 'guessed', "
@@ -260,7 +262,12 @@ class _Completer:
     def _unknown(self, description: MachineDescription) -> Iterator[str]:
         machine, kinds = build_machine(description), description.node_types
         if any(kind.cores is None for kind in kinds.values()):
-            yield "cores and CPUs of the nodes (set --processor)"
+            said = next((k.processor.model_name for k in kinds.values() if k.processor), None)
+            yield "cores and CPUs of the nodes " + (
+                f"(the catalogue does not know the cores of '{said}': set --cores)"
+                if said
+                else "(set --processor)"
+            )
         elif any(isinstance(self.entries[name], Guess) and kinds[name].cores for name in kinds):
             yield "which processor it is (set --processor)"
         if any(math.isnan(node.memory_bytes) for node in machine.nodes):
@@ -275,6 +282,24 @@ class _Completer:
         ):
             if not known:
                 yield f"measured {what}"
+
+
+def _lacking(entry: Entry, kind: NodeType, described: MachineDescription) -> list[str]:
+    """What neither the source nor the catalogue knows of a model."""
+    found = []
+    listed = any(group.cpus for group in described.nodes)
+    if entry.model.cores is None and kind.threads_per_core > 1 and not listed:
+        found.append("threads per core")
+    if (
+        entry.model.clock is None
+        and kind.clock is None
+        and entry.processor.clock.low < (entry.processor.clock.high)
+    ):
+        found.append("clock")
+    last = entry.processor.last_level
+    if entry.model.cache is None and not kind.caches and last and last.size.low < last.size.high:
+        found.append("last-level cache")
+    return found
 
 
 def _smallest(values: Floats, missing: float) -> float:

@@ -140,8 +140,11 @@ def _unseen_caches(kind: NodeType, entry: Entry | Guess, core: Core, place: Plac
     if last is not None:
         size, origin = entry.model.cache or last.size, origin_of(entry)
         if last.cores is None:
-            # Less where firmware splits the socket.
-            part, sharers = 1 / place.nodes_per_package, kind.cores
+            # Less where firmware splits the socket; a node may have several sockets, a cache each.
+            sockets = kind.processor.packages if kind.processor is not None else 1
+            part, sharers = 1 / place.nodes_per_package, -(-kind.cores // sockets)
+        elif entry.model.cache is None and last.each is not None:
+            size, part, sharers = last.each, 1.0, min(kind.cores, last.cores)
         else:
             cores = entry.model.cores or entry.processor.cores
             part = 1 / (entry.model.caches or -(-cores // last.cores))

@@ -81,9 +81,13 @@ class CoreCache(Strict):
 
 
 class Core(Strict):
-    """A microarchitecture; the facts are those of a machine's node type. ``caches``: L1, L2."""
+    """A microarchitecture; the facts are those of a machine's node type. ``caches``: L1, L2.
+
+    ``threads``: hardware threads of a core, where a model has no fewer.
+    """
 
     source: str
+    threads: Count = 1
     ipc: Fact
     outstanding_misses: Fact
     streaming_misses: Fact | None = None
@@ -118,12 +122,13 @@ class Midr(Strict):
 
 class LastLevel(Strict):
     """The last-level caches of a socket: together ``size``. ``cores``: that share one; all of the
-    socket where it is left out.
+    socket where it is left out. ``each``: size of one, where those of the model are unknown.
     """
 
     size: Size
     latency: Duration
     cores: Count | None = None
+    each: Size | None = None
 
 
 class MemoryOfSocket(Strict):
@@ -166,11 +171,13 @@ class Links(Strict):
 class Model(Strict):
     """What differs for one model; anything left out is that of its family. ``cache``: of all
     last-level caches of a socket; ``caches``: how many these are, where fewer cores share one.
+    ``threads``: of a core.
     """
 
     clock: Frequency | None = None
     turbo: Frequency | None = None
     cores: Count | None = None
+    threads: Count | None = None
     cache: Size | None = None
     caches: Count | None = None
     memory: Name | None = None
