@@ -187,6 +187,7 @@ EXPLORER := docs/pictures/explore.png
 docs: setup
 	@tools/system-packages browser driver
 	@$(NUMATWIN) published --page docs/published.md >/dev/null
+	@$(NUMATWIN) decisions --page docs/decisions.md >/dev/null
 	@$(PY) tests/docs/console_blocks.py README.md docs/*.md
 	@$(MAKE) -s --no-print-directory run >/dev/null
 	@mkdir -p $(dir $(PICTURE))

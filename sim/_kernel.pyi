@@ -1996,8 +1996,8 @@ class TaskSetup:
     """[n] lines under way of copying threads"""
     near: list[int]
     """[n, n] nodes by distance from each, itself first"""
-    memory_nodes: list[int]
-    """nodes with memory"""
+    spreads: list[float]
+    """[S, n] of what lies on several nodes: by what to divide it for each one's; 0: nothing"""
     classes: int
     """of tasks"""
     stages: list[StageSetup]
@@ -2011,7 +2011,7 @@ class TaskSetup:
     part_rows: list[list[int]]
     """of each table's parts"""
     part_node: list[list[int]]
-    """likewise; -1: on all nodes in turn"""
+    """likewise; -1 - s: on those of spread s in turn"""
     client_query: list[int]
     """of each closed client; -1: it draws from the mix"""
     concurrency: int
@@ -2048,7 +2048,7 @@ class TaskSetup:
         copy_core: _AnyIndices = ...,
         copy_slots: _AnyFloats = ...,
         near: _AnyIndices = ...,
-        memory_nodes: _AnyIndices = ...,
+        spreads: _AnyFloats = ...,
         classes: int = ...,
         stages: Sequence[StageSetup] = ...,
         query_first: _AnyIndices = ...,

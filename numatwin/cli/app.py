@@ -17,6 +17,7 @@ from .calibrate import calibrate
 from .check import check_machine, check_scenario, check_study, check_workload
 from .compare import compare
 from .crossvalidate import crossvalidate
+from .decision_scores import decisions
 from .doctor import doctor
 from .emulate import emulate
 from .explore import explore
@@ -82,6 +83,7 @@ _add(app, "explore", explore, "explore eris-fig8-amd")
 _add(app, "sweep", sweep, "sweep eris-fig5 --set system.buffer_commands=1:1024:11log")
 _add(app, "report", report, "report out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "published", published, "published --id eris-fig9")
+_add(app, "decisions", decisions, "decisions --id cxl-triad")
 _add(
     app,
     "calibrate",

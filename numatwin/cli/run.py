@@ -84,6 +84,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    numactl: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OPTIONS",
+            help="Place memory and threads as numactl's options say, such as "
+            "'--membind=1 --cpunodebind=0' or '-w 0:9,1:1'.",
+            show_default=False,
+        ),
+    ] = None,
     set_: Settings = None,
     out: Annotated[
         Path | None,
@@ -113,10 +122,18 @@ def run(
 ) -> None:
     """Run a scenario: its throughput and the bottleneck."""
     from ..inputs import check_folder
+    from ..sim.run.numactl import numactl_settings
     from ..sim.run.scenario import load_scenario
 
     if out is not None:
         check_folder(out)  # now, not after a long run
+    if numactl is not None:
+        meant = numactl_settings(numactl)
+        print(
+            f"numatwin: numactl means --set {' --set '.join(map(shlex.quote, meant))}",
+            file=sys.stderr,
+        )
+        set_ = [*meant, *(set_ or [])]
     load = partial(
         load_scenario,
         scenario,

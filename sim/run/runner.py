@@ -152,7 +152,11 @@ def _flow_record(
         control_events=tuple(events),
         confidence={},
         model=outcome.model,
-        warnings=(*ignored_parts(scenario.machine.description), *outcome.warnings),
+        warnings=(
+            *ignored_parts(scenario.machine.description),
+            *outcome.warnings,
+            *scenario.system.notes(scenario.machine, scenario.workload),
+        ),
         provenance=provenance(time.perf_counter() - began, outcome.steps),
         **(
             _doubts(
@@ -335,6 +339,7 @@ def _notes(scenario: Scenario, done: list[Replication]) -> list[str]:
     """What was asked for and not reached."""
     plan = scenario.statistics
     notes = [scenario.shortened] if scenario.shortened else []
+    notes += scenario.system.notes(scenario.machine, scenario.workload)
     if len(done) < plan.replications:
         return [*notes, f"interrupted: {len(done)} of {plan.replications} replications"]
     if plan.half_width is None:

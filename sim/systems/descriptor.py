@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
 
-from ...inputs import Strict
+from ...inputs import DescriptionError, Strict
 from ...topologies import Machine
 from ...workloads import Workload
 from ..control import Family
@@ -20,6 +20,7 @@ from ..machine.assumptions import (
     stated,
     times_value,
 )
+from ..machine.memory_policy import MemoryField
 from .profile import EngineProfile
 
 # Parts of a machine file that only some systems read.
@@ -41,11 +42,12 @@ class Default:
 class SystemSpec(Strict):
     """What a scenario says of its system. A system's own spec adds its fields.
 
-    ``kind``: the system's name. ``PAUSE_MAX_S``: the longest pause of a client, on average, that
-    planes which count time in whole steps can run.
+    ``kind``: the system's name. ``memory``: where objects lie, in Linux's words. ``PAUSE_MAX_S``:
+    the longest pause of a client, on average, that planes which count time in whole steps can run.
     """
 
     kind: str
+    memory: MemoryField | None = None
 
     PAUSE_MAX_S: ClassVar[float] = float("inf")
 
@@ -55,6 +57,18 @@ class SystemSpec(Strict):
 
     def check(self, machine: Machine, workload: Workload) -> None:
         """Raises DescriptionError where the machine does not have what this says."""
+
+    def notes(self, machine: Machine, workload: Workload) -> list[str]:
+        """What the run has to say about what the scenario asks for, a sentence each."""
+        return []
+
+    def check_memory_of_hosts(self) -> None:
+        """Of systems whose nodes are hosts of a cluster. Raises DescriptionError."""
+        if self.memory is not None:
+            raise DescriptionError(
+                ("memory",),
+                f"nodes of {self.kind} are hosts, each with its own memory: expected none",
+            )
 
     def check_horizon(self, played_s: float) -> None:
         """Raises DescriptionError for what would come after the end of the run."""

@@ -55,6 +55,11 @@ def engine_setup(
             operation.selectivity,
             operation.result,
         )
+    if system.memory is not None:
+        raise InputError(
+            "system.memory: the native engine binds each object to nodes itself",
+            expected="none, and placement partitioned, interleaved or single-ram",
+        )
     setup.placement = system.placement
     if system.placement == "single-ram":
         setup.home = system.home_position(machine)

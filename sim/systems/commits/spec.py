@@ -252,6 +252,7 @@ class CommitSystem(SystemSpec):
 
     def check(self, machine: Machine, workload: Workload) -> None:
         """Raises DescriptionError where the machine does not have what this says, or no room."""
+        self.check_memory_of_hosts()
         roles = self.roles(machine)
         if self.layout == "host":
             self._check_host(machine)

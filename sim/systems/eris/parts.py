@@ -79,6 +79,9 @@ class ErisDemands(ABC):
         # Where a node without memory keeps its data: the nearest one with.
         self.home = np.where(has_memory, np.arange(len(nodes)), np.argmin(distance, axis=1))
         self.has_memory = has_memory
+        memory = system.memory
+        if memory is not None and memory.policy != "local" and not self.shared:
+            self.home = np.full(n, int(memory.shares(costs.machine).argmax()))
 
     @abstractmethod
     def demand(self, phase: PhaseState, time_s: float, partitions: Partitions) -> Demand:

@@ -7,9 +7,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ....inputs import DescriptionError, InputError
 from ....workloads.workload import PhaseState
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Demand, Reads, Step
+from ...machine.memory_policy import Room
 from .index import (
     Hits,
     Popularity,
@@ -104,6 +106,8 @@ class SharedDemands(ErisDemands):
         """(n,) part of the shared data that lies on each node; the sum is 1."""
         machine = self.costs.machine
         homes = np.zeros(len(machine.nodes))
+        if self.system.memory is not None:
+            return self._laid
         if self.system.placement == "single-ram":
             homes[self.system.home_position(machine)] = 1.0
             return homes
@@ -111,6 +115,24 @@ class SharedDemands(ErisDemands):
         able = in_use[self.has_memory[in_use]]
         homes[able if len(able) else np.flatnonzero(self.has_memory)] = 1.0
         return np.asarray(homes / homes.sum())
+
+    @cached_property
+    def _laid(self) -> Floats:
+        """(n,) the same by the memory's policy; what one thread loads it touches first."""
+        memory, machine = self.system.memory, self.costs.machine
+        assert memory is not None
+        room = Room(machine)
+        sizes = {
+            name: self.stored_bytes(name) * float(stored.keys or stored.entries or 0)
+            for name, stored in self.objects.items()
+        }
+        loading = None if memory.policy == "local" else int(self.workers.node[0])
+        try:
+            put = [room.put(name, size, memory, loading) * size for name, size in sizes.items()]
+        except DescriptionError as failure:
+            raise InputError(f"system.memory: {failure}") from None
+        found = np.sum(put, axis=0)
+        return np.asarray(found / found.sum())
 
     def _contended(self, phase: PhaseState, time_s: float) -> float:
         """Upserts per unit of work for which the hottest cache line comes from another core."""

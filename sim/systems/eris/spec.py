@@ -13,6 +13,7 @@ from ....inputs import DescriptionError, Quantity
 from ....inputs.quantities import Size, SizeOrZero
 from ....topologies import Machine
 from ....workloads import Workload
+from ...machine.memory_policy import described_at
 from ..descriptor import Default, SystemSpec
 from ..fields import (
     Count,
@@ -33,6 +34,7 @@ class ErisSystem(SystemSpec):
     ``placement``: ``partitioned`` is ERIS itself; ``interleaved`` are its baselines, the shared
     index and the shared scan (one structure, any thread, its memory over all nodes in turn);
     ``single-ram``, all data on the node ``home`` (the first of ``nodes`` by default), any thread.
+    ``memory``: a policy of Linux for the data, in place of where ``placement`` puts them.
     ``nodes`` run the AEUs: how many (the first with cores), or which ids; all with cores by
     default. ``threads``: AEUs per node. ``buffer_commands``: commands in an outgoing buffer; 128 is
     where ERIS peaks with index lookups (figure 5). ``round_commands``: commands that an AEU makes
@@ -135,6 +137,24 @@ class ErisSystem(SystemSpec):
         self.aeu_nodes(machine)
         if self.placement == "single-ram":
             self.home_position(machine)
+        self._check_memory(machine)
+
+    def _check_memory(self, machine: Machine) -> None:
+        """Raises DescriptionError where the machine does not have such memory."""
+        if self.memory is None:
+            return
+        if self.memory.objects or self.memory.policy is None:
+            raise DescriptionError(
+                ("memory", "objects"), "eris: one policy for all objects, expected none by object"
+            )
+        with described_at(("memory",)):
+            shares = self.memory.shares(machine)
+        if self.placement == "partitioned" and self.memory.policy != "local" and shares.max() < 1:
+            raise DescriptionError(
+                ("memory", "policy"),
+                f"{self.memory.policy}: each worker's partitions lie on one node: expected local, "
+                "one node, or placement interleaved (structures that all workers share)",
+            )
 
     def misfit(self, workload: Workload) -> str | None:
         """Why this cannot run ``workload``, in words; None where it can."""

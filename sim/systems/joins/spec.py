@@ -220,6 +220,7 @@ class JoinSystem(SystemSpec):
 
     def check(self, machine: Machine, workload: Workload) -> None:
         """See SystemSpec."""
+        self.check_memory_of_hosts()
         if self.layout == "host":
             for check in ("check_host", "check_room", "check_buffers"):
                 Later(f"{__package__}.checks", check).load()(self, machine, workload)

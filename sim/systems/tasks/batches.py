@@ -33,6 +33,7 @@ class Batch:
     share: float
     least: float
     hint: float | None
+    spread: int = 0
 
     def tasks(self, free: float) -> float:
         """How many, where ``free`` workers are free as the stage starts."""
@@ -93,6 +94,7 @@ def batches_of(
                         share * spread,
                         spread,
                         hint,
+                        part.spread,
                     )
                     for node in where
                 ]

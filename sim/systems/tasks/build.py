@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -53,6 +54,8 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
         queries = worked_out(EntryCosts(costs, workers, survey.hits()))
     stages = [stage for query in queries for stage in query.stages]
     background = background_of(machine, system.background)
+    if system.memory is not None and system.memory.policy not in (None, "local"):
+        queries = [_of_process(query) for query in queries]
     copied = any(stage.path not in (None, "cpu") for stage in stages)
     copied |= any(piece.kind == "copy-engine" for piece in background)
     if system.affinity != "core" and copied:
@@ -77,7 +80,20 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
         think_s=clients.think_time.value if clients.kind == "closed" else 0.0,
         arrivals_per_s=clients.arrival_rate.value if clients.arrival_rate is not None else 0.0,
         background=background,
+        spreads=() if system.memory is None else system.laid_out(machine, workload).spreads,
     )
+
+
+def _of_process(query: Query) -> Query:
+    """The same where the policy of the process says where a thread's own memory lies, too."""
+    stages = []
+    for stage in query.stages:
+        uses = [
+            replace(use, place="interleaved") if use.place == "local" else use
+            for use in stage.cost.memory
+        ]
+        stages.append(replace(stage, cost=replace(stage.cost, memory=tuple(uses))))
+    return replace(query, stages=tuple(stages))
 
 
 def mix_shares(phase: PhaseState, operations: Mapping[str, Operation]) -> dict[str, float]:

@@ -65,6 +65,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
             self.engine.move_s,
             self.engine.partition_s,
             [node.id for node in machine.nodes],
+            self.program.spreads,
         )
         self.parts = PartsInPlay(layout, self.model)
         self.paths = ScanPaths(

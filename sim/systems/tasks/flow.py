@@ -68,6 +68,7 @@ class TasksFlow:
             self.facts.move_s,
             self.facts.partition_s,
             [node.id for node in self.machine.nodes],
+            self.program.spreads,
         )
         placed = cores_of(self.machine, self.program.scheduling)
         self.cores = np.bincount(placed.core_node, minlength=len(self.machine.nodes))

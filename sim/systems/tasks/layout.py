@@ -25,7 +25,7 @@ PAGE_BYTES = 4096
 
 @dataclass(frozen=True)
 class PartState:
-    """A part of a table now. ``node``: a position; None: on all nodes with memory in turn.
+    """A part of a table now. ``node``: a position; None: on those of ``spread`` in turn.
 
     ``busy``: no command may touch it. ``blocked``: its tasks wait until it has been moved.
     ``targets``: nodes that rows of it are copied to, now or later.
@@ -37,6 +37,7 @@ class PartState:
     busy: bool = False
     blocked: bool = False
     targets: tuple[int, ...] = ()
+    spread: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Copy:
     target: int
     pages: int
     page_s: float
+    spread: int = 0
 
 
 class _Change:
@@ -79,14 +81,15 @@ class Layout:
         move_s: float,
         partition_s: float,
         node_ids: Sequence[int],
+        spreads: Sequence[Sequence[float]] = (),
     ) -> None:
         self.tables = {table.name: table for table in tables}
         self.move_s, self.partition_s = move_s, partition_s
         self.node_ids = node_ids
-        self.capacity_pages = capacity_pages
+        self.capacity_pages, self.spreads = capacity_pages, spreads
         self.parts: dict[str, tuple[PartState, ...]] = {
             table.name: tuple(
-                PartState(part.rows, part.node, self._pages(table, part.rows))
+                PartState(part.rows, part.node, self._pages(table, part.rows), spread=part.spread)
                 for part in table.parts
             )
             for table in tables
@@ -114,7 +117,8 @@ class Layout:
         used = np.zeros(nodes)
         for part in self._all():
             if part.node is None:
-                used += part.pages / nodes
+                share = np.array(self.spreads[part.spread]) if self.spreads else 1.0 / nodes
+                used += part.pages * share
             else:
                 used[part.node] += part.pages
         for copy in self.copies:
@@ -195,7 +199,9 @@ class Layout:
     def _copy(self, table: str, part: int, target: int, page_s: float) -> Copy:
         self._copies += 1
         state = self.parts[table][part]
-        return Copy(self._copies, table, part, state.node, target, state.pages, page_s)
+        return Copy(
+            self._copies, table, part, state.node, target, state.pages, page_s, state.spread
+        )
 
     def _begin(self, change: _Change, copies: Sequence[Copy], time_s: float) -> None:
         command = change.command

@@ -18,13 +18,14 @@ from ...machine.os_scheduler import scheduler_of
 from ...machine.service_machine import service_machine
 from ...machine.threads import Workers, place_workers
 from .engine_parameters import engines_in_play
-from .program import EntryCost, Place, Program, Scheduling, Stage
+from .layout import PartState
+from .program import EntryCost, Part, Place, Program, Scheduling, Stage
 
 Floats = npt.NDArray[np.float64]
 
 PS_PER_S = 1e12
 NEVER_PS = 2**63 - 1
-INTERLEAVED = -1  # instead of a node
+INTERLEAVED = -1  # instead of a node; less the number of the spread
 NOTHING = -1  # instead of a table, a part, a client
 
 PLACES: tuple[Place, ...] = ("part", "local", "interleaved")
@@ -65,17 +66,14 @@ def task_setup(program: Program, costs: CostModel) -> TaskSetup:
         copy_core=range(workers.cores, workers.cores + nodes),
         copy_slots=costs.streaming_misses,
         near=np.array(near_nodes(costs), dtype=np.int64),
-        memory_nodes=[k for k, node in enumerate(costs.machine.nodes) if node.memory_bytes != 0],
+        spreads=spreads_of(program, costs.machine).ravel(),
         classes=len(program.classes),
         stages=_stages(program),
         query_first=first,
         cumulative=shares[1:],
         last_of_mix=max(mixed, default=NOTHING),
         part_rows=[[part.rows for part in table.parts] for table in program.tables],
-        part_node=[
-            [INTERLEAVED if part.node is None else part.node for part in table.parts]
-            for table in program.tables
-        ],
+        part_node=[[home_of(part) for part in table.parts] for table in program.tables],
         client_query=[] if arrivals_per_s > 0 else [*own, *[NOTHING] * program.mix_clients],
         concurrency=scheduling.concurrency or 0,
         task_ps=scheduling.task_s * PS_PER_S,
@@ -89,6 +87,31 @@ def task_setup(program: Program, costs: CostModel) -> TaskSetup:
         background=engines.background,
         paths=engines.paths,
     )
+
+
+def home_of(part: Part | PartState) -> int:
+    """Where a part lies, as planes count."""
+    return INTERLEAVED - part.spread if part.node is None else part.node
+
+
+def spreads_of(program: Program, machine: Machine) -> Floats:
+    """(S, n) by what to divide for each node's part of a spread; 0 where it has none. Without any
+    in the program, of all nodes with memory in turn.
+    """
+    if not program.spreads:
+        memory = np.array([float(node.memory_bytes != 0) for node in machine.nodes])
+        return np.asarray((memory * memory.sum())[None, :])
+    shares = np.array(program.spreads)
+    return np.asarray(np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0))
+
+
+def homes(setup: TaskSetup, home: int) -> list[tuple[int, float]]:
+    """Nodes of a home (a node, or ``INTERLEAVED`` less a spread), with divisors for each one's."""
+    if home >= 0:
+        return [(home, 1.0)]
+    n, spread = len(setup.copy_core), INTERLEAVED - home
+    row = setup.spreads[spread * n : (spread + 1) * n]
+    return [(node, float(part)) for node, part in enumerate(row) if part > 0]
 
 
 def cores_of(machine: Machine, scheduling: Scheduling) -> Workers:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .commands import SAMPLE_S, PartUse, PlacerCommand
 from .layout import Copy, Layout, PartState
 from .models import LocalUse, Model
-from .parameters import INTERLEAVED, PS_PER_S
+from .parameters import INTERLEAVED, PS_PER_S, home_of
 from .program import Table
 
 Floats = npt.NDArray[np.float64]
@@ -50,7 +50,7 @@ class PartsInPlay:
     def _begin(self, copies: Sequence[Copy]) -> None:
         self._carry_out()
         for copy in copies:
-            source = INTERLEAVED if copy.source is None else copy.source
+            source = INTERLEAVED - copy.spread if copy.source is None else copy.source
             page_ps = copy.page_s * PS_PER_S
             self.model.copy(copy.number, source, copy.target, copy.pages, page_ps)
 
@@ -59,9 +59,9 @@ class PartsInPlay:
         for name, parts in self.layout.parts.items():
             known, table = self._known[name], self._positions[name]
             if [part.rows for part in parts] != [part.rows for part in known]:
-                nodes = [INTERLEAVED if part.node is None else part.node for part in parts]
+                nodes = [home_of(part) for part in parts]
                 self.model.set_parts(table, [part.rows for part in parts], nodes)
-                known = tuple(PartState(p.rows, p.node, p.pages) for p in parts)
+                known = tuple(PartState(p.rows, p.node, p.pages, spread=p.spread) for p in parts)
             for k, (part, before) in enumerate(zip(parts, known, strict=True)):
                 if part.blocked and not before.blocked:
                     self.model.block(table, k)

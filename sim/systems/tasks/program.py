@@ -114,10 +114,11 @@ class Query:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of a table that lie on one node (a position), or on all nodes with memory in turn."""
+    """Rows of a table that lie on one node (a position), or on those of a spread in turn."""
 
     rows: int
     node: int | None
+    spread: int = 0
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,9 @@ class Program:
     ``think_s``: their, and all closed clients', mean pause. ``arrivals_per_s``: of open clients, by
     which queries come instead; 0 where there are none.
 
+    ``spreads``: (n,) each, the part of what lies on several nodes that is on each of them; the
+    first one holds for what is no part of a table. None: all nodes with memory, alike.
+
     ``classes``: the names of the classes of tasks, in the order in which planes number them.
     """
 
@@ -186,6 +190,7 @@ class Program:
     think_s: float
     arrivals_per_s: float
     background: tuple[Background, ...] = ()
+    spreads: tuple[tuple[float, ...], ...] = ()
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +18,7 @@ from ....inputs.yaml_file import Place
 from ....topologies import Machine
 from ....workloads import DataObject, Workload
 from ....workloads.schema import PARTS_MAX
+from ...machine.memory_policy import MemoryField, Room, described_at, memory_nodes
 from ..descriptor import Default, SystemSpec
 from ..fields import (
     Count,
@@ -29,7 +32,7 @@ from ..fields import (
 from .instructions import OperatorInstructions
 from .paths import BackgroundSpec, background_of, check_paths
 from .program import Table
-from .tables import bytes_on_nodes, table_of
+from .tables import bytes_on_nodes, part_bytes, table_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -65,6 +68,8 @@ class TasksSystem(SystemSpec):
     ``interleaved``, each over all nodes with memory, page by page; ``first-touch``, each part on
     the node of the thread that loads it: threads on the nodes ``loaders`` (all with workers by
     default) load the parts of each table in turn. Or node ids, for the parts in turn.
+    ``memory``: a policy of Linux for tables in place of ``placement``; what operators allocate on
+    the way follows the policy of the process.
     ``parts``: of each table at the start, in place of what the workload says; at most one a row.
     ``nodes`` have workers: how many (the first with cores), or which ids; all with cores by
     default. ``threads``: workers per node, more than it has hardware threads where they are not
@@ -132,10 +137,9 @@ class TasksSystem(SystemSpec):
         workers = self.workers(machine)
         self._check_engines(machine, workload)
         tables = self.placed(machine, workload)
-        with_memory = memory_positions(machine)
-        used = bytes_on_nodes(tables, with_memory, len(machine.nodes))
+        used = bytes_on_nodes(tables, np.array(self.laid_out(machine, workload).spreads))
         for node, needed in zip(machine.nodes, used, strict=True):
-            if needed > node.memory_bytes:
+            if needed > node.memory_bytes * (1 + 1e-9):
                 raise DescriptionError(
                     ("placement",),
                     f"node {node.id} of machine '{machine.name}' has "
@@ -195,18 +199,26 @@ class TasksSystem(SystemSpec):
                 found[name] = table.model_copy(update={"parts": min(self.parts, table.rows)})
         return found
 
+    def notes(self, machine: Machine, workload: Workload) -> list[str]:
+        """See SystemSpec."""
+        return self.laid_out(machine, workload).notes
+
     def placed(self, machine: Machine, workload: Workload) -> tuple[Table, ...]:
         """The tables with their parts where they lie at the start."""
+        return self.laid_out(machine, workload).tables
+
+    def laid_out(self, machine: Machine, workload: Workload) -> Placed:
+        """The same, with the spreads of what lies on several nodes."""
         # As what they are made from is kept beside them, nothing else has its id.
-        *_, tables = once(
+        *_, placed = once(
             "placed tables",
             (id(self), id(machine), id(workload)),
             lambda: (self, machine, workload, self._placed(machine, workload)),
             lambda kept: PLACED_KEPT,
         )
-        return tables
+        return placed
 
-    def _placed(self, machine: Machine, workload: Workload) -> tuple[Table, ...]:
+    def _placed(self, machine: Machine, workload: Workload) -> Placed:
         stored = self.stored(workload)
         for name in self.tables:
             if name not in stored:
@@ -215,8 +227,11 @@ class TasksSystem(SystemSpec):
                 )
         with_memory = memory_positions(machine)
         loaders = self._loaders(machine, with_memory)
-        found, turn = [], 0
+        found, turn, laid = [], 0, _Laid(machine, self.memory, stored)
         for name, table in stored.items():
+            if self.memory is not None and self.memory.of(name):
+                found.append(laid.table(name, table, self.memory, loaders))
+                continue
             rule = self.tables.get(name, self.placement)
             nodes: list[int | None]
             if rule == "interleaved":
@@ -231,8 +246,8 @@ class TasksSystem(SystemSpec):
                 place: Place = ("tables", name) if name in self.tables else ("placement",)
                 listed = _with_memory(machine, rule, place)
                 nodes = [listed[k % len(listed)] for k in range(table.parts)]
-            found.append(table_of(name, table, nodes))
-        return tuple(found)
+            found.append(laid.taken(table_of(name, table, nodes)))
+        return Placed(tuple(found), tuple(laid.spreads), laid.room.notes())
 
     def _loaders(self, machine: Machine, with_memory: list[int]) -> list[int]:
         """Where what the loading threads touch first lies: on their nodes, or on the nearest ones
@@ -247,6 +262,61 @@ class TasksSystem(SystemSpec):
                 )
             on = on[: self.loaders]
         return [nearest(machine, position, with_memory) for position in on]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """``spreads``: see Program. ``notes``: what did not fit where it was meant to go."""
+
+    tables: tuple[Table, ...]
+    spreads: tuple[tuple[float, ...], ...]
+    notes: list[str]
+
+
+class _Laid:
+    """Tables put into the nodes' memory one after the other, as their policies say."""
+
+    def __init__(
+        self, machine: Machine, memory: MemoryField | None, stored: Mapping[str, DataObject]
+    ) -> None:
+        self.room, shares = Room(machine), np.zeros(len(machine.nodes))
+        if memory is not None:
+            memory.check_objects(stored)
+        if memory is not None and memory.policy is not None:
+            with described_at(("memory",)):
+                shares = memory.shares(machine)
+        else:
+            able = memory_nodes(machine)
+            shares[able] = 1.0 / len(able)
+        self.spreads = [tuple(shares.tolist())]
+
+    def table(
+        self, name: str, stored: DataObject, memory: MemoryField, loaders: list[int]
+    ) -> Table:
+        """A table whose parts are touched first by the ``loaders`` in turn."""
+        policy = memory.of(name)
+        assert policy is not None
+        nodes: list[int | None] = []
+        spreads: list[int] = []
+        plain = table_of(name, stored, [0] * stored.parts)
+        whole = sum(part_bytes(plain, part) for part in plain.parts)
+        for k, part in enumerate(plain.parts):
+            with described_at(memory.place(name)):
+                size = part_bytes(plain, part)
+                shares = self.room.put(name, size, policy, loaders[k % len(loaders)], whole)
+            row = tuple(shares.tolist())
+            on_one = max(row) > 1 - 1e-12
+            nodes.append(int(shares.argmax()) if on_one else None)
+            if not on_one and row not in self.spreads:
+                self.spreads.append(row)
+            spreads.append(0 if on_one else self.spreads.index(row))
+        return table_of(name, stored, nodes, spreads)
+
+    def taken(self, table: Table) -> Table:
+        """The same table, whose room others do not have any more."""
+        used = bytes_on_nodes([table], np.array(self.spreads))
+        self.room.left = np.maximum(self.room.left - used, 0.0)
+        return table
 
 
 def memory_positions(machine: Machine) -> list[int]:

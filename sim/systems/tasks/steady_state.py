@@ -31,7 +31,7 @@ from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch, batches_of
 from .copied_kinds import CopiedKinds, background_lines
 from .layout import PAGE_BYTES, Copy, PartState
-from .parameters import near_nodes
+from .parameters import near_nodes, spreads_of
 from .paths import PATHS
 from .program import Program
 from .service_times import Kinds, Served, ServiceTimes, TaskTimes
@@ -137,8 +137,8 @@ class SteadyState:
         self.n = len(costs.machine.nodes)
         self.times = ServiceTimes(costs)
         self.nearest = near_nodes(costs)
-        memory = np.array([float(node.memory_bytes != 0) for node in costs.machine.nodes])
-        self.spread = memory / max(memory.sum(), 1.0)
+        by = spreads_of(program, costs.machine)
+        self.spreads = np.divide(1.0, by, out=np.zeros_like(by), where=by > 0)
         stages = [stage for query in program.queries for stage in query.stages]
         self.place_of = {id(stage): place for place, stage in enumerate(stages)}
 
@@ -220,13 +220,14 @@ class _Search:
         instructions, separate = np.zeros(whole), np.zeros(whole)
         slots = np.ones(whole)
         copied, engines = CopiedKinds.none(whole, n), self.of.times.engines
-        first_of_kind: dict[tuple[int, int, int | None], int] = {}
+        first_of_kind: dict[tuple[int, int, int | None, int], int] = {}
         first = np.arange(whole)  # the first kind that demands the same
         for f, (b, node) in enumerate(pairs):
             batch = self.batches[b]
             cost = batch.stage.cost
             if engines is None:
-                first[f] = first_of_kind.setdefault((id(cost), node, batch.home), f)
+                key = id(cost), node, batch.home, batch.spread
+                first[f] = first_of_kind.setdefault(key, f)
                 if first[f] != f:
                     continue
             instructions[f] = cost.instructions_s[node]
@@ -237,7 +238,7 @@ class _Search:
                 lines = sum(use.read for use in cost.memory if use.place == "part")
                 here = np.zeros(n)
                 here[node] = lines
-                lines_at = lines * self._where(batch.home)
+                lines_at = lines * self._where(batch.home, batch.spread)
                 copied.add(f, engines, node, lines_at, here, coherent=path == 1)
                 facts = engines.engines[engines.of_node[node]]
                 copied.setup_s[f], copied.request_s[f] = facts.setup_s, facts.request_s
@@ -247,8 +248,8 @@ class _Search:
                     read[f, node] += use.read
                     written[f, node] += use.written
                 else:
-                    of_part = batch.home if use.place == "part" else None
-                    where = self._where(of_part)
+                    of_part = use.place == "part"
+                    where = self._where(*(batch.home, batch.spread) if of_part else (None, 0))
                     read[f] += use.read * where
                     written[f] += use.written * where
         if len(first_of_kind) < count and engines is None:
@@ -259,7 +260,7 @@ class _Search:
         for c, copy in enumerate(copies):
             copy_node = copy.target if copy.source is None else copy.source
             nodes.append(copy_node)
-            read[count + c] += page_lines * self._where(copy.source)
+            read[count + c] += page_lines * self._where(copy.source, copy.spread)
             written[count + c, copy.target] += page_lines
             instructions[count + c] = copy.page_s
             slots[count + c] = max(float(self.of.costs.streaming_misses[copy_node]), 1e-9)
@@ -292,10 +293,10 @@ class _Search:
         home = 0 if batch.home is None else batch.home + 1
         return self.state.paths[self.of.place_of[id(batch.stage)] * (self.of.n + 1) + home]
 
-    def _where(self, node: int | None) -> Floats:
-        """(n,) shares of what lies on a node, or on all with memory in turn."""
+    def _where(self, node: int | None, spread: int) -> Floats:
+        """(n,) shares of what lies on a node, or on those of a spread in turn."""
         if node is None:
-            return np.asarray(self.of.spread)
+            return np.asarray(self.of.spreads[spread])
         found = np.zeros(self.of.n)
         found[node] = 1.0
         return found

@@ -90,27 +90,32 @@ def pages(table: Table, part: Part) -> int:
     return ceil(part_bytes(table, part) / PAGE_BYTES)
 
 
-def table_of(name: str, stored: DataObject, nodes: Sequence[int | None]) -> Table:
-    """The table with its parts on ``nodes``, one a part."""
+def table_of(
+    name: str, stored: DataObject, nodes: Sequence[int | None], spreads: Sequence[int] = ()
+) -> Table:
+    """The table with its parts on ``nodes``, one a part; on ``spreads`` where none."""
     assert stored.rows is not None
     rows = part_rows(stored.rows, stored.parts)
     return Table(
         name=name,
-        parts=tuple(Part(count, node) for count, node in zip(rows, nodes, strict=True)),
+        parts=tuple(
+            Part(count, node, spreads[k] if spreads else 0)
+            for k, (count, node) in enumerate(zip(rows, nodes, strict=True))
+        ),
         bytes_per_row=bytes_per_row(stored),
         fixed_bytes=fixed_bytes(stored),
         group=stored.group,
     )
 
 
-def bytes_on_nodes(tables: Sequence[Table], with_memory: Sequence[int], nodes: int) -> Floats:
-    """(nodes,) bytes of all parts; interleaved ones are spread over the nodes ``with_memory``."""
-    found = np.zeros(nodes)
+def bytes_on_nodes(tables: Sequence[Table], spreads: Floats) -> Floats:
+    """(n,) bytes of all parts; ``spreads`` (S, n): shares of those on several nodes."""
+    found = np.zeros(spreads.shape[1])
     for table in tables:
         for part in table.parts:
             size = part_bytes(table, part)
             if part.node is None:
-                found[list(with_memory)] += size / len(with_memory)
+                found += size * spreads[part.spread]
             else:
                 found[part.node] += size
     return found

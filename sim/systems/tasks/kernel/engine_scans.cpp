@@ -41,7 +41,7 @@ void TaskModel::set_paths(const std::vector<std::int64_t>& paths) {
 
 bool TaskModel::by_engine(const Task& task, std::size_t node) const {
     if (path_.empty() || setup_.stages[task.stage].chunk_entries <= 0) return false;
-    return path_[task.stage * (n_ + 1) + static_cast<std::size_t>(task.home + 1)] != 0 &&
+    return path_[task.stage * (n_ + 1) + static_cast<std::size_t>(std::max(task.home, -1) + 1)] != 0 &&
            setup_.engine_of_node[node] >= 0;
 }
 
@@ -59,7 +59,7 @@ void TaskModel::begin_copied(std::uint32_t w, std::uint32_t at) {
     task.kind = kind_of(task.stage, node, static_cast<std::int64_t>(node), task.touched);
     scan.work = service_.demand(
         {stage.instructions_ps[node], stage.separate_ps[node], kind_[task.kind].memory});
-    const auto path = path_[task.stage * (n_ + 1) + static_cast<std::size_t>(task.home + 1)];
+    const auto path = path_[task.stage * (n_ + 1) + static_cast<std::size_t>(std::max(task.home, -1) + 1)];
     scan.copy = copy_demand(scan, stage, node, path == 1);
     scan.step = Step::setting_up;
     service_.start(clock.now(), worker_[w].core, passing_,
@@ -71,13 +71,7 @@ std::uint32_t TaskModel::copy_demand(const EngineScan& scan, const StageSetup& s
                                      std::size_t node, bool coherent) {
     const double lines = stage.part_lines();
     std::vector<double> read(n_, 0.0);
-    if (scan.home == interleaved) {
-        const auto count = static_cast<double>(setup_.memory_nodes.size());
-        for (const std::int64_t home : setup_.memory_nodes)
-            read[static_cast<std::size_t>(home)] = lines / count;
-    } else {
-        read[static_cast<std::size_t>(scan.home)] = lines;
-    }
+    each_home(scan.home, [&](std::size_t home, double part) { read[home] = lines / part; });
     std::vector<MemoryUse> memory;
     for (std::uint32_t k = 0; k < n_; ++k)
         if (read[k] > 0 || k == node)
@@ -141,13 +135,9 @@ void TaskModel::copied(std::uint32_t w) {
         if (stage.place[k] != 0) continue;
         const double bytes = stage.read[k] * entries * line_bytes;
         traffic_[node * n_ + node] += bytes;
-        if (scan.home != interleaved) {
-            traffic_[node * n_ + static_cast<std::size_t>(scan.home)] += bytes;
-            continue;
-        }
-        for (const std::int64_t home : setup_.memory_nodes)
-            traffic_[node * n_ + static_cast<std::size_t>(home)] +=
-                bytes / static_cast<double>(setup_.memory_nodes.size());
+        each_home(scan.home, [&](std::size_t home, double part) {
+            traffic_[node * n_ + home] += bytes / part;
+        });
     }
     std::uint64_t next = 0;
     if (engine_[scan.engine].end(next)) start_copy(static_cast<std::uint32_t>(next));

@@ -132,7 +132,7 @@ void TaskModel::expect(std::uint32_t query, std::uint32_t s, std::uint32_t tasks
 std::int64_t TaskModel::node_of(std::uint32_t query, const StageSetup& stage, std::uint32_t index,
                                 std::uint32_t part) {
     if (part != none) {
-        if (part_[part].node != interleaved) return part_[part].node;
+        if (part_[part].node >= 0) return part_[part].node;
     } else if (!stage.inputs.empty()) {
         const auto input = static_cast<std::uint32_t>(stage.inputs.front());
         const std::uint32_t count = state(query, input).made;
@@ -205,7 +205,7 @@ void TaskModel::new_list(std::size_t table, const std::vector<std::int64_t>& row
     PartList list;
     list.version = version_;
     for (std::size_t k = 0; k < rows.size(); ++k) {
-        if (rows[k] < 0 || nodes[k] < interleaved || nodes[k] >= static_cast<std::int64_t>(n_))
+        if (rows[k] < 0 || nodes[k] < -static_cast<std::int64_t>(spreads()) || nodes[k] >= static_cast<std::int64_t>(n_))
             throw std::invalid_argument("parts: expected rows from 0 on, and nodes");
         list.parts.push_back(static_cast<std::uint32_t>(part_.size()));
         list.rows += rows[k];

@@ -104,7 +104,8 @@ struct TaskSetup {
     FIELD(Integers, copy_core, "[n] of copying threads");
     FIELD(Doubles, copy_slots, "[n] lines under way of copying threads");
     FIELD(Integers, near, "[n, n] nodes by distance from each, itself first");
-    FIELD(Integers, memory_nodes, "nodes with memory");
+    FIELD(Doubles, spreads,
+          "[S, n] of what lies on several nodes: by what to divide it for each one's; 0: nothing");
     // Work.
     FIELD(std::int64_t, classes, "of tasks");
     FIELD(std::vector<StageSetup>, stages, "of all queries");
@@ -112,7 +113,7 @@ struct TaskSetup {
     FIELD(Doubles, cumulative, "shares of the mix, by query");
     FIELD(std::int64_t, last_of_mix, "the last query that is drawn; -1: none");
     FIELD(Tables, part_rows, "of each table's parts");
-    FIELD(Tables, part_node, "likewise; -1: on all nodes in turn");
+    FIELD(Tables, part_node, "likewise; -1 - s: on those of spread s in turn");
     FIELD(Integers, client_query, "of each closed client; -1: it draws from the mix");
     FIELD(std::int64_t, concurrency, "tasks of a stage; 0: as workers are free");
     FIELD(double, task_ps, "of taking and ending a task");

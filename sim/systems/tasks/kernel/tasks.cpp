@@ -37,7 +37,9 @@ const TaskSetup& checked(const TaskSetup& setup) {
                                      below(setup.os.core, 0, setup.machine.core_node.size()) &&
                                      below(setup.os.node, 0, n)),
            "os");
-    expect(!setup.memory_nodes.empty() && below(setup.memory_nodes, 0, n), "memory_nodes");
+    expect(!setup.spreads.empty() && setup.spreads.size() % n == 0 &&
+               std::ranges::all_of(setup.spreads, [](double part) { return part >= 0; }),
+           "spreads");
     expect(setup.query_first.size() >= 2 && below(setup.query_first, 0, stages + 1) &&
                std::ranges::is_sorted(setup.query_first) &&
                setup.query_first.back() == static_cast<std::int64_t>(stages),
@@ -225,19 +227,14 @@ bool TaskModel::finish_due() {
 void TaskModel::copy(std::int64_t number, std::int64_t source, std::int64_t target,
                      std::int64_t pages, double page_ps) {
     const auto n = static_cast<std::int64_t>(n_);
-    if (source < interleaved || source >= n || target < 0 || target >= n)
+    if (source < -static_cast<std::int64_t>(spreads()) || source >= n || target < 0 || target >= n)
         throw std::invalid_argument("copy: expected nodes of the machine");
     if (number < 0 || pages <= 0 || !(page_ps >= 0))
         throw std::invalid_argument("copy: expected pages, and a time for each");
     std::vector<double> read(n_, 0), written(n_, 0);
-    if (source == interleaved)
-        for (const std::int64_t home : setup_.memory_nodes)
-            read[static_cast<std::size_t>(home)] =
-                page_lines / static_cast<double>(setup_.memory_nodes.size());
-    else
-        read[static_cast<std::size_t>(source)] = page_lines;
+    each_home(source, [&](std::size_t home, double part) { read[home] = page_lines / part; });
     written[static_cast<std::size_t>(target)] = page_lines;
-    const auto node = static_cast<std::size_t>(source == interleaved ? target : source);
+    const auto node = static_cast<std::size_t>(source < 0 ? target : source);
     std::vector<MemoryUse> memory;
     for (std::uint32_t k = 0; k < n_; ++k)
         if (read[k] > 0 || written[k] > 0)

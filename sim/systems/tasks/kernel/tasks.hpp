@@ -229,6 +229,15 @@ class TaskModel {
     void count_use(const Worker& worker, const Task& task, std::int64_t threads);
     void ended(std::uint32_t worker);
     std::uint32_t demand_of(const Task& task, std::size_t node);
+    std::size_t spreads() const { return setup_.spreads.size() / n_; }
+    // use(node, by what to divide) for a home: a node, or -1 - a spread.
+    template <class Use>
+    void each_home(std::int64_t home, Use use) const {
+        if (home >= 0) return use(static_cast<std::size_t>(home), 1.0);
+        const double* row = setup_.spreads.data() + static_cast<std::size_t>(-1 - home) * n_;
+        for (std::size_t k = 0; k < n_; ++k)
+            if (row[k] > 0) use(k, row[k]);
+    }
     std::uint32_t kind_of(std::uint32_t stage, std::size_t node, std::int64_t home,
                           std::uint32_t touched);
     void find_stand_ins();

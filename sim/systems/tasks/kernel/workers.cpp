@@ -225,9 +225,9 @@ std::uint32_t TaskModel::kind_of(std::uint32_t s, std::size_t node, std::int64_t
     // A pinned thread is where it began its task.
     const std::size_t places = moved() ? n_ : 1;
     auto& row = kind_at_[s * n_ + node];
-    if (row.empty()) row.assign((n_ + 1) * places, none);
-    std::uint32_t& found =
-        row[static_cast<std::size_t>(home + 1) * places + (moved() ? touched : 0)];
+    if (row.empty()) row.assign((n_ + spreads()) * places, none);
+    const auto at = static_cast<std::size_t>(home + static_cast<std::int64_t>(spreads()));
+    std::uint32_t& found = row[at * places + (moved() ? touched : 0)];
     if (found != none) return found;
     scratch_read_.assign(n_, 0);
     scratch_written_.assign(n_, 0);
@@ -236,16 +236,10 @@ std::uint32_t TaskModel::kind_of(std::uint32_t s, std::size_t node, std::int64_t
         const std::int64_t place = stage.place[k] == 0   ? home
                                    : stage.place[k] == 1 ? static_cast<std::int64_t>(touched)
                                                          : interleaved;
-        const auto use = [&](std::int64_t node_used, double count) {
-            scratch_read_[static_cast<std::size_t>(node_used)] += stage.read[k] / count;
-            scratch_written_[static_cast<std::size_t>(node_used)] += stage.written[k] / count;
-        };
-        if (place != interleaved) {
-            use(place, 1.0);
-            continue;
-        }
-        const auto count = static_cast<double>(setup_.memory_nodes.size());
-        for (const std::int64_t node_used : setup_.memory_nodes) use(node_used, count);
+        each_home(place, [&](std::size_t node_used, double part) {
+            scratch_read_[node_used] += stage.read[k] / part;
+            scratch_written_[node_used] += stage.written[k] / part;
+        });
     }
     Kind kind;
     for (std::uint32_t k = 0; k < n_; ++k)

@@ -11,7 +11,7 @@ from ...._kernel import TaskSetup
 from ....machine.copy_engines import copied_memory
 from ....machine.reference.copy_engine import CopyEngine, DoubleBuffer
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
-from ..parameters import INTERLEAVED, NOTHING, PLACES
+from ..parameters import NOTHING, PLACES, homes
 from .clock import Clock
 from .tasks import Task
 
@@ -80,7 +80,7 @@ class EngineScans:
         return self._path(task) != BY_CPU and self.p.engine_of_node[node] != NOTHING
 
     def _path(self, task: Task) -> int:
-        return self.paths[task.stage * (len(self.p.copy_core) + 1) + task.home + 1]
+        return self.paths[task.stage * (len(self.p.copy_core) + 1) + max(task.home, -1) + 1]
 
     def begin(self, worker: Thread, task: Task, lines: dict[int, tuple[float, float]]) -> None:
         """``lines``: per entry, of work on data that lie on the worker's node."""
@@ -95,13 +95,13 @@ class EngineScans:
         )
         uses = zip(stage.place, stage.read, strict=True)
         copied = sum(read for place, read in uses if PLACES[place] == "part")
-        homes = p.memory_nodes if task.home == INTERLEAVED else [task.home]
+        lies = homes(p, task.home)
         line_ps = engine.line_ps if self._path(task) == BY_ENGINE else engine.free_line_ps
         copy = PieceDemand(
             copied * line_ps,
             0.0,
             copied_memory(
-                [(home, copied / len(homes)) for home in homes], [(node, copied)], engine.slots
+                [(home, copied / part) for home, part in lies], [(node, copied)], engine.slots
             ),
         )
         chunk = stage.chunk_entries

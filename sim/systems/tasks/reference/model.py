@@ -8,7 +8,7 @@ from ...._kernel import TaskSetup
 from ....kernel.plain_fields import plain
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ..history import ARRIVED, COPYING
-from ..parameters import INTERLEAVED
+from ..parameters import homes
 from .clock import Clock
 from .engine_scans import ENGINE_JOBS
 from .queries import Queries
@@ -49,11 +49,10 @@ class TaskModel:
     # -- commands ---------------------------------------------------------------------------------
 
     def copy(self, number: int, source: int, target: int, pages: int, page_ps: float) -> None:
-        """A copying thread begins; ``source`` may be ``INTERLEAVED``."""
-        homes = self.p.memory_nodes if source == INTERLEAVED else (source,)
-        lines = {home: [PAGE_LINES / len(homes), 0.0] for home in homes}
+        """A copying thread begins; ``source``: a home."""
+        lines = {home: [PAGE_LINES / part, 0.0] for home, part in homes(self.p, source)}
         lines.setdefault(target, [0.0, 0.0])[1] = PAGE_LINES
-        node = target if source == INTERLEAVED else source
+        node = target if source < 0 else source
         slots = self.p.copy_slots[node]
         demand = PieceDemand(
             instructions_ps=page_ps,

@@ -16,7 +16,7 @@ from ..history import (
     CLIENT_THINK,
     MADE,
 )
-from ..parameters import INTERLEAVED, NOTHING
+from ..parameters import NOTHING
 from .clock import Clock
 from .moved_workers import MovedWorkers
 from .tasks import Part, Query, Task
@@ -153,7 +153,7 @@ class Queries:
     def _node_of(self, query: Query, stage: StageSetup, index: int, part: Part | None) -> int:
         """In whose queue a task belongs, as if all nodes had workers."""
         if part is not None:
-            if part.node != INTERLEAVED:
+            if part.node >= 0:
                 return part.node
         elif stage.inputs and query.ran[stage.inputs[0]]:
             ran = query.ran[stage.inputs[0]]

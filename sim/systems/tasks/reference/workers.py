@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...._kernel import TaskSetup
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ..history import BEGAN, ENDED, WOKEN
-from ..parameters import INTERLEAVED, NOTHING, PLACES
+from ..parameters import INTERLEAVED, NOTHING, PLACES, homes
 from .clock import Clock
 from .engine_scans import EngineScans
 from .tasks import ClassCounts, Task, Use
@@ -250,10 +250,9 @@ class Workers:
         stage = self.p.stages[task.stage]
         for place, *lines in zip(stage.place, stage.read, stage.written, strict=True):
             home = {"part": part, "local": task.touched}.get(PLACES[place], INTERLEAVED)
-            homes = self.p.memory_nodes if home == INTERLEAVED else [home]
-            for home_node in homes:
-                read, written = found.get(home_node, (0.0, 0.0))
-                found[home_node] = (read + lines[0] / len(homes), written + lines[1] / len(homes))
+            for node, divisor in homes(self.p, home):
+                read, written = found.get(node, (0.0, 0.0))
+                found[node] = (read + lines[0] / divisor, written + lines[1] / divisor)
         return {home: found[home] for home in sorted(found) if any(found[home])}
 
     def _demand(self, task: Task, node: int) -> PieceDemand:

@@ -1,0 +1,92 @@
+"""``numatwin decisions``: predictions held against decisions that were measured, a row each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import Json, Plane
+from .output import console, print_json, progress_bar, table
+
+
+def decisions(
+    on: Annotated[
+        Plane | None,
+        typer.Option(help="The data plane that predicts.", show_default=False),
+    ] = None,
+    id_: Annotated[
+        str | None,
+        typer.Option(
+            "--id", metavar="ID", help="Only this case, such as cxl-triad.", show_default=False
+        ),
+    ] = None,
+    cases: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Score the cases of this folder, such as your own decisions of the past.",
+            show_default=False,
+        ),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.md", help="Also write a page.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compare predictions with decisions that were measured."""
+    from ..inputs import InputError
+    from ..inputs.atomic import check_writable, write_text_atomically
+    from ..validate.decision_cases import case_files
+    from ..validate.decisions_page import page_of
+    from ..validate.decisions_scored import scored, summary
+
+    if page is not None:
+        if on is not None or id_ is not None:
+            raise InputError("--page writes all cases", expected="neither --on nor --id")
+        check_writable(page)
+    files = case_files(cases, id_)
+    with progress_bar("predicting") as progress:
+        rows = scored(files, on.value if on else None, progress)
+    if page is not None:
+        write_text_atomically(page, page_of(rows))
+    if json:
+        print_json({"rows": rows, "summary": summary(rows)})
+        return
+    to = console()
+    heads = ("case", "alternative", "measured", "predicted", "interval", "error", "verdict")
+    to.print(table(heads, map(_cells, rows), left=2))
+    for row in rows:
+        if row["not_modelled"]:
+            to.print(f"\n{row['id']}: not modelled here: {row['not_modelled']}")
+    found = summary(rows)
+    to.print(f"\n{summary_line(found)}")
+
+
+def summary_line(found: dict[str, Any]) -> str:
+    """All cases in one sentence."""
+    if not found["decisions"]:
+        return "No decision is predicted."
+    return (
+        f"Of {found['decisions']} decisions {found['right']} right, {found['wrong']} wrong, "
+        f"{found['cannot_tell']} cannot be told; median error of ratios "
+        f"{found['median_error']:.1%}; {found['coverage']:.0%} of the {found['level']:.0%} "
+        "intervals hold what was measured."
+    )
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    from ..validate.decisions_page import ratio_text
+
+    error = "–" if row["relative_error"] is None else f"{row['relative_error']:+.1%}"
+    return (
+        row["id"],
+        row["alternative"],
+        ratio_text(row["measured_ratio"]),
+        ratio_text(row["predicted_ratio"]),
+        ratio_text(row["interval"]),
+        error,
+        row["verdict"],
+    )

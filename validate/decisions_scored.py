@@ -1,0 +1,136 @@
+"""Measured decisions against predictions: ratio, interval, verdict, and what all cases amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from statistics import median
+from typing import Any
+
+from ..sim.run.record import Record
+from ..sim.run.runner import run_scenario
+from ..sim.studies.uncertainty import LEVEL, beats, with_uncertainty
+from .decision_cases import Case, CaseFile
+
+Row = dict[str, Any]
+RIGHT, WRONG, UNDECIDED, NOT_MODELLED, INPUT = (
+    "right",
+    "wrong",
+    "cannot tell",
+    "not modelled here",
+    "input",
+)
+
+
+def scored(
+    files: Sequence[CaseFile],
+    plane: str | None = None,
+    progress: Callable[[float], None] = lambda part: None,
+) -> list[Row]:
+    """A row for each alternative of each case but its baseline; see ``_row``."""
+    rows: list[Row] = []
+    for k, file in enumerate(files):
+        rows += _rows(file, plane)
+        progress((k + 1) / len(files))
+    return rows
+
+
+def _rows(file: CaseFile, plane: str | None) -> list[Row]:
+    case = file.case
+    others = [name for name in case.alternatives if name != case.first]
+    if case.scenario is None:
+        return [_measured(case, name) | _nothing() for name in others]
+    base = _record(file, case.first, plane)
+    return [_row(case, name, base, _record(file, name, plane)) for name in others]
+
+
+def _record(file: CaseFile, name: str, plane: str | None) -> Record:
+    further = [] if plane is None else [f"plane={plane}"]
+    scenario = file.scenario(name, further)
+    record = run_scenario(scenario)
+    load = partial(file.scenario, name)
+    return with_uncertainty(record, scenario, lambda more: load([*further, *more]))
+
+
+def _measured(case: Case, name: str) -> Row:
+    one = case.alternatives[name]
+    return {
+        "id": case.name,
+        "title": case.title,
+        "alternative": name,
+        "baseline": case.first,
+        "measured_ratio": list(case.ratio(name)),
+        "measured": None if one.measured is None else list(one.measured),
+        "unit": case.unit,
+        "source": case.source,
+        "typical": list(case.typical),
+        "note": " ".join(text for text in (one.note, case.note) if text),
+        "not_modelled": case.not_modelled,
+    }
+
+
+def _nothing() -> Row:
+    fields = ("predicted_ratio", "interval", "relative_error", "covered", "predicted", "plane")
+    return {**dict.fromkeys(fields), "level_error": None, "verdict": NOT_MODELLED, "warnings": []}
+
+
+def _row(case: Case, name: str, base: Record, record: Record) -> Row:
+    operation = case.operation or next(iter(base.throughput))
+    measured, row = case.ratio(name), _measured(case, name)
+    found = beats(base, record, operation)
+    ratio = record.throughput[operation] / base.throughput[operation]
+    low, high = (ratio, ratio) if found is None else found["interval"]
+    per = case.per_operation
+    level = None if per is None else record.throughput[operation] * per
+    scored_level = row["measured"] if name not in case.inputs else None
+    is_input = {name, case.first} <= set(case.inputs)
+    return row | {
+        "predicted_ratio": ratio,
+        "interval": [low, high],
+        "relative_error": error(ratio, measured),
+        "covered": low <= measured[1] and high >= measured[0],
+        "predicted": level,
+        "level_error": None if level is None or not scored_level else error(level, scored_level),
+        "plane": record.plane,
+        "verdict": INPUT if is_input else verdict(measured, (low, high), case.equal_within),
+        "warnings": [text for text in record.warnings if text.startswith("memory:")],
+    }
+
+
+def error(predicted: float, measured: Sequence[float]) -> float:
+    """Relative to the nearest end of what was measured; 0 within it."""
+    nearest = min(max(predicted, measured[0]), measured[1])
+    return predicted / nearest - 1.0
+
+
+def verdict(measured: Sequence[float], predicted: Sequence[float], equal: float) -> str:
+    """Whether the interval of the predicted ratio has the measured decision: faster, slower, or no
+    difference (within ``equal``). "cannot tell": it has this and another one.
+    """
+    bounds = 1.0 / (1.0 + equal), 1.0 + equal
+
+    def decisions(ends: Sequence[float]) -> set[str]:
+        found = {"slower"} if ends[0] < bounds[0] else set()
+        found |= {"faster"} if ends[1] > bounds[1] else set()
+        return found | ({"equal"} if ends[0] <= bounds[1] and ends[1] >= bounds[0] else set())
+
+    seen, said = decisions(measured), decisions(predicted)
+    if said <= seen:
+        return RIGHT
+    return UNDECIDED if said & seen else WRONG
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> Row:
+    """Counts of verdicts, the median error of ratios, how many intervals hold what was measured."""
+    judged = [row for row in rows if row["verdict"] in (RIGHT, WRONG, UNDECIDED)]
+    errors = [abs(row["relative_error"]) for row in judged]
+    return {
+        "decisions": len(judged),
+        **{
+            name.replace(" ", "_"): sum(row["verdict"] == name for row in rows)
+            for name in (RIGHT, WRONG, UNDECIDED, NOT_MODELLED, INPUT)
+        },
+        "median_error": median(errors) if errors else None,
+        "coverage": sum(row["covered"] for row in judged) / len(judged) if judged else None,
+        "level": LEVEL,
+    }
