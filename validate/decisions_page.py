@@ -17,9 +17,10 @@ INTRODUCTION = """\
 
 Decisions on placement and threads that others have measured, and what numatwin predicts for them. A
 ratio is that of an alternative to the baseline of its case; the interval comes from the ranges of
-the machine's facts. A measured level is never an input of its own prediction: where a machine's
-facts come from the levels of a case, their row says *input* and is not scored. `numatwin decisions`
-prints these rows, `numatwin decisions --id cxl-triad` those of one case.
+the machine's facts; what the model itself is wrong by is not in it. A measured
+level is never an input of its own prediction: where a machine's facts come from the levels of a
+case, their row says *input* and is not scored. `numatwin decisions` prints these rows,
+`numatwin decisions --id cxl-triad` those of one case.
 
 """
 
@@ -46,13 +47,15 @@ alternatives:
   nine-to-one: {set: ["system.memory={policy: weighted, weights: [9, 1]}"], measured: 217.7}
 ```
 
-An alternative has settings as for `--set`, the options of `numactl`, or both. `measured` is a level,
-or the two ends of a range; `ratio`, to the baseline, is given in its place where no level is known.
+An alternative has settings as for `--set`, the options of `numactl`, or both. `measured` is a
+level, or the two ends of a range; `ratio`, to the baseline, is given in its place where no level is
+known.
 `note` says why a prediction misses. A case that cannot be described has `not_modelled`, with the
 reason, in place of `scenario`. Verdicts: *right*, where all of the interval says what was measured
 (faster, slower, no difference); *wrong*, where none of it does; else *cannot tell*. With `--json`:
-`rows [{id, alternative, baseline, measured_ratio, predicted_ratio, interval, relative_error, covered,
-verdict, measured, predicted, level_error, …}]` and `summary`. Exit status 2 for a case with a fault.
+`rows [{id, alternative, baseline, measured_ratio, predicted_ratio, interval, relative_error,
+covered, verdict, measured, predicted, level_error, …}]` and `summary`. Exit status 2 for a case
+with a fault.
 """
 
 
@@ -65,9 +68,10 @@ def _body(rows: Sequence[Row]) -> Iterator[str]:
     found = summary(rows)
     if found["decisions"]:
         yield (
-            f"Of {found['decisions']} decisions {found['right']} are right, {found['wrong']} wrong, "
-            f"{found['cannot_tell']} cannot be told. The median error of ratios is\n"
-            f"{found['median_error']:.1%}; {found['coverage']:.0%} of the {found['level']:.0%} "
+            f"Of {found['decisions']} decisions {found['right']} are right, "
+            f"{found['wrong']} wrong, {found['cannot_tell']} cannot be told. "
+            f"The median error of ratios is\n{found['median_error']:.1%}; {found['coverage']:.0%} "
+            f"of the {found['level']:.0%} "
             "intervals hold what was measured."
         )
         yield ""
@@ -87,7 +91,8 @@ def _body(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
     for row in {row["id"]: row for row in rows}.values():
         typical = f" Typical: {', '.join(row['typical'])}." if row["typical"] else ""
-        yield f"- `{row['id']}`: {row['title']} (baseline {row['baseline']}; {row['source']}).{typical}"
+        where = f"baseline {row['baseline']}; {row['source']}"
+        yield f"- `{row['id']}`: {row['title']} ({where}).{typical}"
     yield ""
     yield "## Why predictions miss"
     yield ""

@@ -1,9 +1,8 @@
-"""Measured decisions against predictions: ratio, interval, verdict, and what all cases amount to."""
+"""Measured decisions against predictions: ratio, interval, verdict, and all together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -47,9 +46,7 @@ def _rows(file: CaseFile, plane: str | None) -> list[Row]:
 def _record(file: CaseFile, name: str, plane: str | None) -> Record:
     further = [] if plane is None else [f"plane={plane}"]
     scenario = file.scenario(name, further)
-    record = run_scenario(scenario)
-    load = partial(file.scenario, name)
-    return with_uncertainty(record, scenario, lambda more: load([*further, *more]))
+    return with_uncertainty(run_scenario(scenario), scenario)
 
 
 def _measured(case: Case, name: str) -> Row:

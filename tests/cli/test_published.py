@@ -130,3 +130,14 @@ def test_refuses(refused: Refused) -> None:
     assert "plane native predicts nothing: it measures this host" in refused(
         "published", "--on", "native"
     )
+
+
+def test_decisions_of_one_case_are_those_of_the_page(numatwin: CommandLine) -> None:
+    found = numatwin("decisions", "--id", "cxl-triad", "--json").json()
+    text = (DOCS / "decisions.md").read_text(encoding="utf-8")
+    for row in found["rows"]:
+        cells = [row["alternative"], row["verdict"], f"{row['relative_error']:+.1%}"]
+        (line,) = [one for one in text.splitlines() if f"| `cxl-triad` | {cells[0]} |" in one]
+        assert all(f"| {cell} |" in line for cell in cells)
+    said = numatwin("decisions", "--id", "shuffle-or-broadcast")
+    assert "not modelled here: a join that sends" in said.out

@@ -41,7 +41,8 @@ void TaskModel::set_paths(const std::vector<std::int64_t>& paths) {
 
 bool TaskModel::by_engine(const Task& task, std::size_t node) const {
     if (path_.empty() || setup_.stages[task.stage].chunk_entries <= 0) return false;
-    return path_[task.stage * (n_ + 1) + static_cast<std::size_t>(std::max(task.home, -1) + 1)] != 0 &&
+    return path_[task.stage * (n_ + 1) + static_cast<std::size_t>(std::max(task.home, -1) + 1)] !=
+               0 &&
            setup_.engine_of_node[node] >= 0;
 }
 
@@ -59,7 +60,8 @@ void TaskModel::begin_copied(std::uint32_t w, std::uint32_t at) {
     task.kind = kind_of(task.stage, node, static_cast<std::int64_t>(node), task.touched);
     scan.work = service_.demand(
         {stage.instructions_ps[node], stage.separate_ps[node], kind_[task.kind].memory});
-    const auto path = path_[task.stage * (n_ + 1) + static_cast<std::size_t>(std::max(task.home, -1) + 1)];
+    const auto path =
+        path_[task.stage * (n_ + 1) + static_cast<std::size_t>(std::max(task.home, -1) + 1)];
     scan.copy = copy_demand(scan, stage, node, path == 1);
     scan.step = Step::setting_up;
     service_.start(clock.now(), worker_[w].core, passing_,

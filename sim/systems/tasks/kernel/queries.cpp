@@ -205,7 +205,8 @@ void TaskModel::new_list(std::size_t table, const std::vector<std::int64_t>& row
     PartList list;
     list.version = version_;
     for (std::size_t k = 0; k < rows.size(); ++k) {
-        if (rows[k] < 0 || nodes[k] < -static_cast<std::int64_t>(spreads()) || nodes[k] >= static_cast<std::int64_t>(n_))
+        if (rows[k] < 0 || nodes[k] < -static_cast<std::int64_t>(spreads()) ||
+            nodes[k] >= static_cast<std::int64_t>(n_))
             throw std::invalid_argument("parts: expected rows from 0 on, and nodes");
         list.parts.push_back(static_cast<std::uint32_t>(part_.size()));
         list.rows += rows[k];
