@@ -131,8 +131,8 @@ def _under(policies: Mapping[str, str]) -> str:
 
 
 def _doubts(record: Record) -> Markup:
-    """How far the answer may be off, as the machine's facts may be."""
-    found = record.fact_range
+    """How far the answer may be off, as facts, assumptions and draws may be."""
+    found = record.uncertainty or record.fact_range
     wide = [
         Markup("{} from {} to {}").format(name, si(low, "/s"), si(high, "/s"))
         for name, (low, high) in found.get("throughput", {}).items()
@@ -140,9 +140,18 @@ def _doubts(record: Record) -> Markup:
     ]
     if not wide:
         return Markup("")
-    facts = count(found["facts"], "fact")
-    text = "As {} of the machine may be off, that is <strong>{}</strong>."
-    return Markup(text).format(facts, _listing(wide))
+    if not record.uncertainty:
+        text = "As {} of the machine may be off, that is <strong>{}</strong>."
+        return Markup(text).format(count(found["facts"], "fact"), _listing(wide))
+    text = "With {:.0%} that is <strong>{}</strong>, as {} may be off"
+    said = Markup(text).format(
+        found["level"], _listing(wide), f"{len(found['facts'])} facts and assumptions"
+    )
+    most = [
+        Markup("{} ({:+.0%} to {:+.0%})").format(one["name"], one["low"], one["high"])
+        for one in found["most"]
+    ]
+    return said + (Markup(", most of all {}.").format(_listing(most)) if most else ".")
 
 
 def together(why: Mapping[str, Why]) -> list[tuple[list[str], Why]]:

@@ -139,7 +139,7 @@ def _line(
     record, operation = key
     names = [letters[record], letters[0]]
     likely = [] if beat is None else beat["interval"]
-    causes = ["replications"] if row is None else _causes(row)
+    causes = (beat or {}).get("causes", []) if row is None else _causes(row)
     extreme = (row["interval"] or row["range"]) if row is not None and causes else []
     values = [(row or beat or {})["ratio"], *likely, *extreme]
     if row is not None and row["prediction"] is not None:

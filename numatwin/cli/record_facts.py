@@ -120,7 +120,7 @@ def _doubtful(record: Record, paths: Sequence[str]) -> str | None:
         if high > (1.0 + NARROW) * low
     }
     if record.uncertainty:
-        return _likely(record, wide)
+        return _likely(record)
     if not wide:
         return None
     facts = record.fact_range["facts"]
@@ -135,27 +135,23 @@ def _doubtful(record: Record, paths: Sequence[str]) -> str | None:
     return f"{text}; it depends most on {' and '.join(most[:FACTS_NAMED])}"
 
 
-def _likely(record: Record, wide: Mapping[str, tuple[float, float]]) -> str:
-    """Between what throughput lies, given uncertain facts and replications; at the ``wide``
-    extremes of the facts.
+def _likely(record: Record) -> str:
+    """What makes throughput uncertain; of random runs with the interval, which the table of others
+    has.
     """
     found = record.uncertainty
     count, runs = len(found["facts"]), record.replications
-    causes = [f"{count} facts and assumptions may be off"] if count else []
-    causes += [f"{runs} replications differ"] if runs > 1 else []
+    most = (f"{one['name']} ({one['low']:+.0%} to {one['high']:+.0%})" for one in found["most"])
+    causes = [f"{runs} replications differ"] if runs > 1 else []
+    if count:
+        named = f", most of all {' and '.join(most)}" if found["most"] else ""
+        causes.append(f"{count} facts and assumptions may be off{named}")
     if not causes:
         return "none: no fact has a range, nothing is assumed or drawn at random"
-    likely = found["throughput"]
-    text = f"{_ranges(likely)} with {found['level']:.0%}, as {' and '.join(causes)}"
-    if found.get("most"):
-        named = (f"{name} ({low:+.0%} to {high:+.0%})" for name, low, high in found["most"])
-        text += f"; most by {' and '.join(named)}"
-    wide = {  # not where replications differ by more
-        operation: (low, high)
-        for operation, (low, high) in wide.items()
-        if low < likely[operation][0] or high > likely[operation][1]
-    }
-    return text + (f"; at the extremes {_ranges(wide)}" if wide else "")
+    text = " and ".join(causes)
+    if record.replications:  # the table has the interval of replications alone
+        text = f"{_ranges(found['throughput'])} with {found['level']:.0%}, as {text}"
+    return text
 
 
 def _ranges(bounds: Mapping[str, Sequence[float]]) -> str:
@@ -224,6 +220,11 @@ def _print_operations(record: Record, to: Console) -> None:
         "operation": list(record.throughput),
         "throughput": [number(rate, "/s") for rate in record.throughput.values()],
     }
+    if record.uncertainty:
+        columns[f"{record.uncertainty['level']:.0%} interval"] = [
+            " to ".join(number(bound, "/s") for bound in record.uncertainty["throughput"][name])
+            for name in record.throughput
+        ]
     for title, name in (("mean latency", "mean"), ("p99", "p99")):
         found = [(record.latency_ns.get(one) or {}).get(name) for one in record.throughput]
         if any(value is not None for value in found):

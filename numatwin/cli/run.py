@@ -111,13 +111,15 @@ def run(
         ),
     ] = False,
     uncertainty: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--uncertainty",
+            "--uncertainty/--exact",
             help="Give a 90% interval of the throughput, from the ranges of the machine's facts, "
-            "from what was assumed, and from the spread of replications.",
+            "from what was assumed, and from the spread of replications; or leave it out. "
+            f"By default it is given on machines of up to {EFFECTS_NODES_MAX} nodes.",
+            show_default=False,
         ),
-    ] = False,
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run a scenario: its throughput and the bottleneck."""
@@ -170,13 +172,13 @@ def _run_and_keep(
     load: Callable[..., Scenario],
     out: Path | None,
     assumptions: bool,
-    uncertainty: bool,
+    uncertainty: bool | None,
     json: bool,
     machine_scale: float | None,
 ) -> None:
     """Runs ``loaded``, prints its result and keeps it in ``out``; ``load`` takes other settings."""
     from ..inputs import InputError
-    from ..sim.run.plane_names import DRAWING_PLANES
+    from ..sim.run.plane_names import DRAWING_PLANES, REAL
     from ..sim.run.runner import RunInterrupted, run_scenario
 
     interrupted: RunInterrupted | None = None
@@ -202,6 +204,8 @@ def _run_and_keep(
     shown = assumptions or json
     if effects and shown:
         record = _with_effects(record, loaded)
+    if uncertainty is None:
+        uncertainty = loaded.plane not in REAL and len(loaded.machine.nodes) <= EFFECTS_NODES_MAX
     if uncertainty and interrupted is None:
         from ..sim.studies.uncertainty import with_uncertainty
 

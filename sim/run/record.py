@@ -92,8 +92,9 @@ class Record:
     uncertainty: Mapping[str, Any] = field(default_factory=dict)
     """Where it was asked for: ``throughput`` {operation: [low, high]} in which it lies with
     probability ``level``, given all ``facts`` that have a range or were assumed (their names) and
-    what one more replication may differ by; ``most``: the two that decide most, with the relative
-    changes at the ends of their ranges; ``shifts`` {operation: by what each draw multiplies it}.
+    what one more replication may differ by; ``most``: the two that decide most (``name``), and
+    between what it changes throughput (``low``, ``high``, relative); ``shifts`` {operation: by what
+    each draw multiplies it}.
     """
     idle_settings: tuple[Mapping[str, Any], ...] = ()
     """Settings of the command line that change throughput by less than 2%: ``setting``

@@ -66,10 +66,16 @@ class _FactRange(_Part):
     corners: dict[str, dict[str, float]]
 
 
+class _Most(_Part):
+    name: str
+    low: float
+    high: float
+
+
 class _Uncertainty(_Part):
     level: float
     facts: list[str]
-    most: list[tuple[str, float, float]] = []
+    most: list[_Most] = []
     throughput: dict[str, _Pair]
     shifts: dict[str, list[float]]
 

@@ -42,6 +42,12 @@ class Doubt:
         """What a table calls it."""
         return self.assumption.name
 
+    @property
+    def setting(self) -> str:
+        """The field that states it, as ``--set`` takes it; its name where several do."""
+        settings = self.assumption.settings
+        return settings[0] if len(settings) == 1 else self.name
+
     def draws(self, count: int) -> Floats:
         """(count,) parts of its probability, one from each stripe of equal probability."""
         rng = np.random.default_rng(stream_key(SEED, 0, self.stream))

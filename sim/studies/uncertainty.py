@@ -19,7 +19,6 @@ import numpy as np
 
 from ...inputs import DescriptionError, InputError
 from ...inputs.shared_work import SharedWork, shared
-from ..kernel.streams import stream_key
 from ..machine.assumptions import Place, Variant
 from ..run.assumptions import varied
 from ..run.comparison import difference
@@ -27,10 +26,11 @@ from ..run.plane_names import REAL
 from ..run.record import Record, part_at
 from ..run.scenario import Scenario
 from ..run.what_if import Predictor
-from .doubts import SEED, Doubt, Floats, doubts_of, merged
+from .doubts import Doubt, Floats, doubts_of, merged
 
 LEVEL = 0.9
-DRAWS = 64
+DRAWS = 32
+PARTS = 100  # of what chance may do
 TRIED, NAMED = 6, 2
 NOTICED = 0.005
 
@@ -47,7 +47,7 @@ def with_uncertainty(
         doubts = doubts_of(scenario)
         shifts, most = _drawn_doubts(record, scenario, doubts, progress)
     throughput = {
-        name: _bounds(value * shifts[name] + _drawn(record, name))
+        name: _bounds(np.add.outer(value * shifts[name], _by_chance(record, name)))
         for name, value in record.throughput.items()
     }
     return replace(
@@ -68,7 +68,7 @@ def _drawn_doubts(
     scenario: Scenario,
     doubts: tuple[Doubt, ...],
     progress: Callable[[float], None] | None,
-) -> tuple[dict[str, Floats], list[list[Any]]]:
+) -> tuple[dict[str, Floats], list[dict[str, Any]]]:
     """(DRAWS,) by what each draw of the doubts multiplies the throughput of each operation, and the
     doubts that decide most. A draw that contradicts itself, or that the scenario cannot run with,
     leaves it as it is.
@@ -96,9 +96,11 @@ def _most(
     doubts: tuple[Doubt, ...],
     parts: Floats,
     shifts: Mapping[str, Floats],
-) -> list[list[Any]]:
-    """Of the doubts that decide most: the name, and the relative changes of throughput at the ends
-    of its range, the others as they are. Looked for among those that the draws' ranks follow most.
+) -> list[dict[str, Any]]:
+    """Of the doubts that decide most: the ``name`` (the field that
+    states it), and from what to what throughput changes at the
+    ends of its range (``low``, ``high``, relative), the others as they are. Looked for among those
+    that the draws' ranks follow most.
     """
     total = np.mean(list(shifts.values()), axis=0) if shifts else np.ones(DRAWS)
     ranks = total.argsort().argsort()
@@ -107,8 +109,8 @@ def _most(
     for k in np.argsort(followed)[::-1][:TRIED]:
         ends = [_change(scenario, predictor, doubts[k].at(part)) for part in (0.0, 1.0)]
         if max(ends) - min(ends) >= NOTICED:
-            found.append([doubts[k].name, min(ends), max(ends)])
-    return sorted(found, key=lambda one: one[1] - one[2])[:NAMED]
+            found.append({"name": doubts[k].setting, "low": min(ends), "high": max(ends)})
+    return sorted(found, key=lambda one: one["low"] - one["high"])[:NAMED]
 
 
 def _change(scenario: Scenario, predictor: Predictor, settings: Mapping[Place, Any]) -> float:
@@ -134,11 +136,13 @@ def _widened(record: Record, shifts: Mapping[str, Floats]) -> dict[str, Any]:
 
 
 def beats(first: Record, other: Record, operation: str) -> dict[str, Any] | None:
-    """How sure it is that ``other`` does more of an operation than ``first``, given the uncertain
-    facts of both, and their random draws: ``share`` of what may be in which it does, ``ratio``, and
-    its ``interval`` at ``level``. None where either has no uncertainty.
+    """How sure it is that ``other`` does more of an operation than ``first``, given the doubts of
+    both, and their random draws: ``share`` of what may be in which it does, ``ratio``, its
+    ``interval`` at ``level``, and the ``causes`` of it. None where either has no uncertainty, or
+    none that says anything of the difference: doubts are drawn for the first moments, in which
+    policies that only act later are alike.
 
-    Records of the same machine are held against each other with the same facts.
+    The same doubts have the same draws in both.
     """
     if not (first.uncertainty and other.uncertainty) or not first.throughput.get(operation):
         return None
@@ -150,6 +154,10 @@ def beats(first: Record, other: Record, operation: str) -> dict[str, Any] | None
     values = (first.throughput[operation], other.throughput[operation])
     ratio = values[1] / values[0]
     chance = _ratio_draws(first, other, operation, values)
+    causes = [] if np.allclose(own, its, rtol=1e-9) else ["facts and assumptions"]
+    causes += ["replications"] if chance.any() else []
+    if not causes:
+        return None
     # Each draw of the facts meets each tenth of what chance may do.
     found = np.add.outer(ratio * its / own, chance)
     share = float(((found > 1.0) + 0.5 * (found == 1.0)).mean())
@@ -159,6 +167,7 @@ def beats(first: Record, other: Record, operation: str) -> dict[str, Any] | None
         "level": LEVEL,
         "interval": _bounds(found),
         "share": share,
+        "causes": causes,
     }
 
 
@@ -172,24 +181,23 @@ def _ratio_draws(
     if found is None or found["ratio_interval"] is None:
         return np.zeros(1)
     low, high = found["ratio_interval"]
-    parts = (np.arange(20) + 0.5) / 20
+    parts = (np.arange(PARTS) + 0.5) / PARTS
     return np.asarray(0.5 * (high - low) * ndtri(parts) / ndtri(0.5 + 0.5 * LEVEL))
 
 
-def _drawn(record: Record, operation: str) -> Floats:
-    """By how much one more replication may differ, for each draw of the facts."""
+def _by_chance(record: Record, operation: str) -> Floats:
+    """By how much one more replication may differ, at equal parts of its probability."""
     found = part_at(record.replicates, ("throughput", operation))
     if not isinstance(found, (list, tuple)) or len(found) < 2:
-        return np.zeros(DRAWS)
+        return np.zeros(1)
     from scipy.special import stdtrit
 
     count = len(found)
     deviation = float(np.std(found, ddof=1)) * math.sqrt(1.0 + 1.0 / count)
-    parts = (np.arange(DRAWS) + 0.5) / DRAWS
-    rng = np.random.default_rng(stream_key(SEED, 0, f"replications/{operation}"))
-    return np.asarray(deviation * rng.permutation(stdtrit(count - 1, parts)))
+    return np.asarray(deviation * stdtrit(count - 1, (np.arange(PARTS) + 0.5) / PARTS))
 
 
 def _bounds(values: Floats) -> list[float]:
-    low, high = np.quantile(values, (0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL))
+    ends = (0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL)
+    low, high = np.quantile(values, ends, method="hazen")
     return [max(float(low), 0.0), float(high)]

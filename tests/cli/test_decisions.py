@@ -108,9 +108,13 @@ def test_what_is_likely_where_the_extremes_disagree(
 ) -> None:
     (row,) = decisions([with_corners(record, 100, 50, 150), with_corners(record, 90, 60, 120)])
     beat = {"record": 1, "operation": "lookup", "ratio": 0.9, "level": 0.9}
-    (line,) = decision_lines([row], "AB", [{**beat, "interval": interval, "share": share}])
+    (line,) = decision_lines(
+        [row], "AB", [{**beat, "interval": interval, "share": share, "causes": ["replications"]}]
+    )
     assert line.endswith(f": {verdict}.")
-    (line,) = decision_lines([], "AB", [{**beat, "interval": interval, "share": share}])
+    (line,) = decision_lines(
+        [], "AB", [{**beat, "interval": interval, "share": share, "causes": ["replications"]}]
+    )
     assert line.startswith("lookup, B to A: ×0.90, with 90% between ×0.80 and ")
     assert line.endswith(f", given replications: {verdict}.")
 
@@ -229,8 +233,9 @@ def test_first_hour(numatwin: CommandLine) -> None:
     )
     done = numatwin("machine", "import", "server.txt", "--out", "mine.yaml")
     assert "Still unknown: which processor it is (set --processor)" in done.out
+    words = ("--assumptions", "--exact")
     for scenario, out in (("eris-fig8-intel", "a"), ("eris-fig8-intel-shared", "b")):
-        done = numatwin("run", scenario, "--machine", "mine.yaml", "--out", out, "--assumptions")
+        done = numatwin("run", scenario, "--machine", "mine.yaml", "--out", out, *words)
         assert "uncertain " in done.out.split("policy")[0]
         assert "facts of the machine may be off; it depends most on " in " ".join(done.out.split())
         assert "values used: --assumptions lists them by their effect" in done.out
