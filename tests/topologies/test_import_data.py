@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from numatwin.inputs import parse_yaml
+from numatwin.inputs import InputError, parse_yaml
 from numatwin.topologies import Machine, MachineDescription, build_machine
 from numatwin.topologies.export import machine_yaml
 from numatwin.topologies.importers import import_machine
@@ -108,3 +109,64 @@ def test_measured_by_mlc() -> None:
         "1:1 Reads-Writes": 185556.1e6,
         "Stream-triad like": 172770.4e6,
     }
+
+
+# CPUs and cores by node ("8*16": 16 nodes of 8), SLIT between two nodes; or the error's words.
+@pytest.mark.parametrize(
+    ("name", "cpus", "distances"),
+    [
+        ("21-numactl-cpu-compress/numactl", "16*2", {(0, 1): 32}),
+        ("21-numactl-cpu-compress/virtme-ng-wide-columns", "8*2", {(0, 1): 20}),
+        ("22-gh200-fake-numa/lscpu-unmodified-gh200", "72 0*8", {}),
+        ("22-gh200-fake-numa/numactl", "CPU 0 is listed twice: expected each CPU in one", {}),
+        ("23-power9-gpu-nodes/numactl-unwrapped", "64*2 0*4", {(0, 1): 40, (0, 2): 80}),
+        ("23-power9-gpu-nodes/numactl-wrapped", "64*2 0*4", {(0, 1): 40, (1, 5): 80}),
+        ("23-power9-gpu-nodes/power8-smt-off", "5*2", {(0, 1): 20}),
+        ("24-memoryless-nodes/epyc7551-2s-two-dimms", "16*8", {(0, 1): 16, (0, 4): 32}),
+        ("24-memoryless-nodes/threadripper-nps4", "12*4", {(0, 1): 12}),
+        ("25-a64fx-assistant-cores/numactl", "1*2 0*2 12*4", {(0, 4): 40, (4, 7): 30}),
+        ("26-cxl-on-socket-1/lscpu", "no nodes: expected the lines 'NUMA node0", {}),
+        ("26-cxl-on-socket-1/numactl-as-posted-partial", "node 0 has distances only", {}),
+        ("26-cxl-on-socket-1/numactl-completed", "96*2 0*2", {(0, 2): 24, (1, 2): 14}),
+        ("27-asymmetric-slit/gnr-snc3-distances-as-posted", "unknown format", {}),
+        ("27-asymmetric-slit/gnr-snc3-numactl-constructed-cpus", "40*6", {(0, 4): 28, (4, 0): 23}),
+        ("27-asymmetric-slit/hpe-8s-snc2-numactl-constructed-cpus", "22*16", {(0, 8): 40}),
+        ("28-phytium-kunpeng-hygon/ft2500-lscpu-and-distances-as-posted", "8*16", {(0, 8): 100}),
+        ("28-phytium-kunpeng-hygon/ft2500-numactl-constructed-sizes", "8*16", {(0, 2): 40}),
+        ("28-phytium-kunpeng-hygon/hygon-2s-numactl", "16*4", {(0, 2): 28}),
+        ("28-phytium-kunpeng-hygon/kunpeng920-4826-numactl", "24*4", {(1, 3): 24}),
+        ("28-phytium-kunpeng-hygon/xeon8269-numa-off-numactl", "104", {(0, 0): 10}),
+        ("29-numactl-in-a-log/clickhouse-perf-log", "40*2", {(0, 1): 21}),
+        ("30-4s-square/numactl", "56*4", {(0, 1): 16, (0, 3): 24}),
+        ("34-mlc-traps/mlc-w5-only", "no measurement of reads", {}),
+    ],
+)
+def test_machines_of_every_kind(
+    name: str, cpus: str, distances: dict[tuple[int, int], int]
+) -> None:
+    if not cpus[0].isdigit():
+        with pytest.raises(InputError, match=re.escape(cpus)):
+            machine(f"machines/{name}.txt")
+        return
+    made = machine(f"machines/{name}.txt")
+    parts = [part.partition("*") for part in cpus.split()]
+    expected = [int(size) for size, _, count in parts for _ in range(int(count or 1))]
+    assert [len(node.cpus) for node in made.nodes] == expected
+    for (a, b), distance in distances.items():
+        assert made.slit is not None
+        assert made.slit[a, b] == distance
+
+
+@pytest.mark.parametrize(
+    ("name", "GBps"),
+    [
+        ("mlc-reads-then-w5", (161.3122, 55.3893)),
+        ("mlc-cxl-one-row", (30.5628, 4.7953)),
+        ("mlc-v3.5-in-an-issue", (90.9357, 34.4574)),
+        ("mlc-2s-smt-on", (111.388, 51.0857)),
+        ("mlc-2s-smt-off", (113.2272, 51.3428)),
+    ],
+)
+def test_read_bandwidths_of_mlc(name: str, GBps: tuple[float, float]) -> None:
+    made = machine(f"machines/34-mlc-traps/{name}.txt")
+    assert (made.bandwidth_Bps[0, :2] / 1e9).tolist() == pytest.approx(GBps)

@@ -101,8 +101,11 @@ def test_numactl(tmp_path: Path) -> None:
         lambda text: text.replace("0 1 8 9", "0-1,8-9"),
         lambda text: "".join(f"    {line}\n" for line in text.splitlines()),
         lambda text: text.split("\n", 1)[1],
+        lambda text: text.replace("0 1 8 9", "0-1,8-9 (4)"),
+        lambda text: text.replace("0 1 8 9", "0 1\n8 9"),
+        lambda text: "".join(f"2020-09-24 04:03:21\t {line}\n" for line in text.splitlines()),
     ],
-    ids=["prompt", "crlf", "ranges", "indented", "without its first line"],
+    ids=["prompt", "crlf", "ranges", "indented", "without first", "compressed", "wrapped", "log"],
 )
 def test_numactl_as_it_is_found(tmp_path: Path, change: object) -> None:
     assert callable(change)
@@ -121,6 +124,8 @@ def test_numactl_without_distances_and_sizes(tmp_path: Path) -> None:
     [
         ("0 1 8 9", "0 1 8 x", ":2: expected numbers such as '0-3,8'"),
         ("0 1 8 9", "0 1 8 2", "CPU 2 is listed twice"),
+        ("0 1 8 9", "0-1 (3)", ":2: 2 CPUs of node 0: expected 3, as its list ends"),
+        ("node 5 cpus:\nnode 5 size: 129017 MB\n", "", "cut off: 2 of 3 nodes"),
         ("31986 MB", "plenty", ":3: no size of a node's memory: found 'plenty'"),
         ("  2:  22  10  28 \n", "  2:  22  10\n", ":14: 2 distances: expected 3"),
         ("  2:  22  10  28 \n", "  2:  22  10  999\n", ":14: no distance: found '999'"),
@@ -272,7 +277,7 @@ def test_bad_mlc_is_told(tmp_path: Path, old: str, new: str, message: str) -> No
 
 
 def test_mlc_without_measurements_is_told(tmp_path: Path) -> None:
-    assert "no measurement" in refused(tmp_path, MLC.splitlines()[0])
+    assert "no measurement of reads" in refused(tmp_path, MLC.splitlines()[0])
 
 
 def test_formats_are_told_apart(tmp_path: Path) -> None:
@@ -285,3 +290,64 @@ def test_formats_are_told_apart(tmp_path: Path) -> None:
         import_machine(path, name="../x")
     assert "unknown format: expected a sysfs tree" in refused(tmp_path, "name: x\nnodes: []\n")
     assert ":1: not text: found 'byte 0xff'" in refused(tmp_path, b"available: 1 nodes (0)\xff")
+
+
+LSCPU = """\
+Architecture:           x86_64
+CPU(s):                 8
+Vendor ID:              GenuineIntel
+  Model name:           Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz
+    Thread(s) per core: 2
+    Core(s) per socket: 2
+    Socket(s):          2
+Caches (sum of all):
+  L1d:                  128 KiB (4 instances)
+  L3:                   55 MiB (2 instances)
+NUMA node0 CPU(s):      0,1,4,5
+NUMA node1 CPU(s):      2,3,6,7
+"""
+BESIDE = """\
+available: 2 nodes (0-1)
+node 0 cpus: 0 1 4 5
+node 0 size: 1024 MB
+node 1 cpus: 2 3 6 7
+node 1 size: 1024 MB
+node distances:
+node   0   1
+  0:  10  21
+  1:  21  10
+"""
+
+
+@pytest.mark.parametrize("beside", ["", BESIDE, BESIDE[BESIDE.index("node distances") :]])
+def test_lscpu(tmp_path: Path, beside: str) -> None:
+    """Alone, beside numactl -H, or beside its distances only; two threads are a core."""
+    made = imported(tmp_path, LSCPU + beside)
+    assert [(node.cores, len(node.cpus), node.group) for node in made.nodes] == [
+        (2, 4, "package0"),
+        (2, 4, "package1"),
+    ]
+    assert [(c.level, c.size_bytes, c.shared_by_cores) for c in made.nodes[0].caches] == [
+        (1, 32 << 10, 1),
+        (3, 55 << 19, 2),
+    ]
+    assert made.nodes[0].clock_Hz == 2.4e9
+    assert (made.slit is not None) == bool(beside)
+    assert made.description.notes == ()
+    assert "a second machine" in refused(tmp_path, LSCPU + LSCPU)
+
+
+def test_lscpu_beside_mlc(tmp_path: Path) -> None:
+    made = imported(tmp_path, LSCPU + TWO_TABLES.format("80.5", "90000.1"))
+    assert (made.nodes[0].cores, made.threads) == (2, 8)
+    assert made.latency_ns[0, 0] == pytest.approx(80.5)
+
+
+def test_unequal_cores_and_joined_packages_are_reported(tmp_path: Path) -> None:
+    one = LSCPU.replace("0,1,4,5", "0-7").replace("NUMA node1 CPU(s):      2,3,6,7\n", "")
+    assert imported(tmp_path, one).description.notes[0].startswith("2 packages are one node")
+    odd = one.replace("0-7", "0-6")
+    assert (
+        "The cores within a node differ in threads or clock: taken as equal."
+        in imported(tmp_path, odd).description.notes
+    )

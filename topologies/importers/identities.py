@@ -28,6 +28,13 @@ _HWLOC = {
     "CPUImplementer": "implementer",
     "CPUPart": "part",
 }
+_LSCPU = {
+    "Model name": "model_name",
+    "Vendor ID": "vendor",
+    "CPU family": "family",
+    "Model": "model",
+    "Stepping": "stepping",
+}
 _TEXTS = ("model_name", "vendor")
 _PVR = re.compile(r"\(pvr ([0-9a-fA-F]{4}) [0-9a-fA-F]{4}\)", re.ASCII)
 
@@ -68,6 +75,21 @@ def hwloc_identity(infos: Mapping[str, str], board: str | None) -> ProcessorIden
     if "pvr" in facts or "POWER" in str(facts.get("model_name", "")).upper():
         facts["vendor"] = "IBM-POWER"
     return _identity(facts, board) if facts else None
+
+
+def lscpu_identity(fields: Mapping[str, str]) -> ProcessorIdentity | None:
+    """The processor in the fields of lscpu; None where they say nothing of it."""
+    facts: dict[str, object] = {}
+    for name, field in _LSCPU.items():
+        if name in fields and fields[name] != "-":
+            _put(facts, field, fields[name])
+    if match := _PVR.search(fields.get("Model", "")):
+        facts |= {"pvr": int(match[1], 16), "vendor": "IBM-POWER"}
+    if "POWER" in str(facts.get("model_name", "")).upper():
+        facts["vendor"] = "IBM-POWER"
+    if facts and "Hypervisor vendor" in fields:
+        facts["virtual"] = True
+    return _identity(facts, None) if facts else None
 
 
 def _put(facts: dict[str, object], field: str, value: str) -> None:

@@ -140,6 +140,11 @@ class Inventory:
         for node in nodes:
             cores = {core_of[cpu] for cpu in node.cpus or () if cpu in core_of}
             packages = {core.package for core in cores} or {node.package}
+            if len(packages) > 1:
+                self._note(
+                    f"{len(packages)} packages are one node: right where firmware joins them (NUMA "
+                    "off, a common bus), not where the tool lacked the system's facts of nodes."
+                )
             groups.append(node.package or (packages.pop() if len(packages) == 1 else None))
             kinds.append(self._node_type(node, cores, caches_of, cores_of_cache))
         return kinds, groups
@@ -167,6 +172,8 @@ class Inventory:
                 seen.setdefault(cache.level, []).append(
                     (cache.size_bytes, len(cores_of_cache[k]), cache.line_bytes, cache.ways)
                 )
+        if len({(len(core.cpus), core.clock) for core in cores}) > 1:
+            self._note("The cores within a node differ in threads or clock: taken as equal.")
         caches = []
         for level in sorted(seen):
             size, shared, line, ways = _most_common(seen[level])

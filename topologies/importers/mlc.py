@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ...inputs import Quantity
 from ..schema import LoadedPoint, MachineDescription, ReadWriteMix
-from . import numactl
+from . import lscpu, numactl
 from .inventory import Inventory, NodeFacts, Pair, machine_title, quantity
 from .number_sets import format_list
 from .source import Source
@@ -32,6 +32,8 @@ _ROW = re.compile(r"(\d{1,6})\s+([\d.].*|-.*)", re.ASCII)
 _LOADED = re.compile(r"(\d{5})(?:\s+(.*))?", re.ASCII)
 _MIX = re.compile(r"([\w:][\w: +-]{0,60}?)\s*:\s*(\S{1,20})", re.ASCII)
 _ITERATION = re.compile(r"Each iteration took .*\(\s*([\d.]{1,20})\s*ns\s*\)", re.ASCII)
+# '-R' (reads) is the default; '-W5' is one read for each write, which no later line says.
+_COMMAND = re.compile(r"(?:Command line parameters:|.*\bmlc\b.* --).*?\s(-W\d{1,2})\b", re.ASCII)
 _FIGURE = re.compile(r"(?<!\S)\d{1,12}\.\d{1,9}(?!\S)", re.ASCII)
 _TRAFFIC = re.compile(r"Using (?!traffic with)(.{1,60}?) traffic", re.ASCII)
 
@@ -126,6 +128,7 @@ class _Reader:
     version: str | None = None
     section: str = "other"
     traffic: str | None = None  # of this section, None where it is not named: reads
+    asked: str | None = None  # traffic that the command line asks for
     table: _Table = field(default_factory=_Table)
     tables: dict[str, _Table] = field(default_factory=dict)
     loaded: list[LoadedPoint] = field(default_factory=list)
@@ -144,11 +147,12 @@ class _Reader:
     def inventory(self) -> Inventory:
         for number, line in enumerate(self.source.lines, 1):
             self._line(line.strip(" \t\0"), number)
-        known = numactl.inventory(self.source) if numactl.recognises(self.source) else None
+        known = self._other_tools()
         self._check_tables({node.id for node in known.nodes if not node.cpus} if known else set())
         found = known or Inventory(self.source.machine, source="")
         mlc = f"Intel Memory Latency Checker{f' {self.version}' if self.version else ''}"
-        found.source = f"{mlc}, {self.source.label()}" + (" with numactl -H" if known else "")
+        tool = known.source.split(",")[0] if known else ""
+        found.source = f"{mlc}, {self.source.label()}" + (f" with {tool}" if known else "")
         if known is None:
             found.nodes = self._nodes()
             found.title = machine_title((), 0, len(found.nodes))
@@ -163,8 +167,17 @@ class _Reader:
             self._note(f"Left out, as not measured: figures of 0 ({self.zeros}).")
         found.notes += self.notes
         if not (found.latency or found.bandwidth or self.loaded or self.mixes):
-            raise self.source.error("no measurement", expected="the output of Intel MLC")
+            left_out = "".join(f" ({note})" for note in self.notes if "left out" in note)
+            raise self.source.error(
+                f"no measurement of reads{left_out}", expected="the output of Intel MLC"
+            )
         return found
+
+    def _other_tools(self) -> Inventory | None:
+        """What numactl -H or lscpu say in the same text."""
+        if numactl.recognises(self.source):
+            return numactl.inventory(self.source)
+        return lscpu.inventory(self.source) if lscpu.lists_cores(self.source) else None
 
     def _nodes(self) -> list[NodeFacts]:
         """Nodes with rows have CPUs, though MLC does not say which; the others have memory only."""
@@ -199,7 +212,9 @@ class _Reader:
 
     def _line(self, line: str, number: int) -> None:
         if match := _VERSION.search(line):
-            self.version, self.section = match[1], "other"
+            self.version, self.section, self.asked = match[1], "other", None
+        elif match := _COMMAND.match(line):
+            self.asked = match[1]
         elif found := next((name for head, name in _SECTIONS if head.match(line)), None):
             self._begin(found, line, number)
         elif match := _TRAFFIC.match(line):
@@ -233,7 +248,7 @@ class _Reader:
             return
         if section == "latency" and "(in " in line and "(in ns)" not in line:
             raise self.source.error("idle latencies in another unit", number, token=line)
-        self.section, self.traffic, self.table = section, traffic, _Table()
+        self.section, self.traffic, self.table = section, traffic or self.asked, _Table()
         self.series = []
         self.begun = (line, number) if section not in ("other", "caches") else None
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ...inputs import InputError
 from ..schema import MachineDescription
 from ..schema_types import NODES_MAX
 from .inventory import Core, Inventory, NodeFacts, Pair, machine_title
+from .lscpu_fields import add_cores
 from .number_sets import parse_list
 from .source import Source
 
 _BEGINNING = re.compile(r"\bavailable: \d{1,6} nodes?\b|\bnode \d{1,6} (?:cpus|size): ?", re.ASCII)
+_MORE_CPUS = re.compile(r"\d[\d\s,-]*(?:\(\d{1,6}\))?", re.ASCII)
+_COUNT = re.compile(r"\s*\((\d{1,6})\)\s*$", re.ASCII)
 _AVAILABLE = re.compile(r"available: (\d{1,6}) nodes?(?: \(([\d,-]*)\))?", re.ASCII)
 _FACT = re.compile(r"node (\d{1,6}) (cpus|size|free):\s*(.*)", re.ASCII)
 _SIZE = re.compile(r"(\d{1,12}) ([kMG]?)B", re.ASCII)
@@ -31,6 +35,19 @@ def read(source: Source) -> MachineDescription:
     return inventory(source).description()
 
 
+def distances(source: Source) -> dict[Pair, int]:
+    """The table of distances alone; raises InputError where it is damaged."""
+    reader = _Reader(source)
+    reader.scan()
+    return reader.distances
+
+
+def take_cpus_as_cores(found: Inventory, tool: str) -> None:
+    """Make each CPU of its nodes a core, and note it."""
+    found.cores = [Core(frozenset({cpu})) for node in found.nodes for cpu in node.cpus or ()]
+    found.notes.append(f"{tool} does not list cores: each CPU is taken as one.")
+
+
 def inventory(source: Source) -> Inventory:
     """What the text tells; raises InputError. Lines that numactl does not print are passed over."""
     return _Reader(source).inventory()
@@ -47,10 +64,21 @@ class _Reader:
     distances: dict[Pair, int] = field(default_factory=dict)
     rows: set[int] = field(default_factory=set)
     head_line: int = 0
+    cpus_begun: tuple[int, int, str] | None = None  # node, line and text of CPUs, maybe wrapped
 
-    def inventory(self) -> Inventory:
+    def scan(self) -> None:
+        """Read all lines."""
         for number, line in enumerate(self.source.lines, 1):
             self._line(line.strip(" \t\0"), number)
+        self._end_cpus()
+        if self.rows < set(self.columns):
+            raise self.source.error(
+                f"cut off: {len(self.rows)} of {len(self.columns)} rows of distances",
+                self.head_line,
+            )
+
+    def inventory(self) -> Inventory:
+        self.scan()
         ids = sorted(self.cpus.keys() | self.memory.keys())
         if not ids:
             raise self.source.error("no nodes", expected="the output of numactl -H")
@@ -61,18 +89,25 @@ class _Reader:
             raise self.source.error(
                 f"cut off: {known} of {self.announced} nodes", expected="lines on every node"
             )
-        if self.rows < set(self.columns):
+        if missing := sorted(set(self.columns) - set(ids)):
             raise self.source.error(
-                f"cut off: {len(self.rows)} of {len(self.columns)} rows of distances",
+                f"cut off: node {missing[0]} has distances only",
                 self.head_line,
+                expected="the CPUs and size of every node",
             )
         found = Inventory(self.source.machine, source=f"numactl -H, {self.source.label()}")
         found.nodes = [self._node(node) for node in ids]
         found.title = machine_title((), 0, len(ids))
         cpus = sorted(cpu for own in self.cpus.values() for cpu in own)
-        if cpus:
-            found.cores = [Core(frozenset({cpu})) for cpu in cpus]
-            found.notes.append("numactl does not list cores: each CPU is taken as one.")
+        if len(cpus) > len(set(cpus)):
+            twice = next(a for a, b in pairwise(cpus) if a == b)
+            raise self.source.error(
+                f"CPU {twice} is listed twice",
+                expected="each CPU in one node (firmware with several memories for each CPU: "
+                "keep one node with CPUs, and the others without)",
+            )
+        if cpus and not add_cores(found, self.source):
+            take_cpus_as_cores(found, "numactl")
         if all((a, b) in self.distances for a in ids for b in ids):
             found.slit = self.distances
         return found
@@ -83,6 +118,11 @@ class _Reader:
         return NodeFacts(node, cpus, self.memory.get(node), memory_kind=kind)
 
     def _line(self, line: str, number: int) -> None:
+        if self.cpus_begun is not None and _MORE_CPUS.fullmatch(line):
+            node, first, text = self.cpus_begun
+            self.cpus_begun = (node, first, f"{text} {line}")
+            return
+        self._end_cpus()
         if match := _AVAILABLE.match(line):
             if self.announced is not None:
                 raise self.source.error("a second machine in the same text", number, expected="one")
@@ -102,7 +142,8 @@ class _Reader:
         if what == "cpus":
             if node in self.cpus:
                 raise self.source.error(f"the CPUs of node {node} are listed twice", number)
-            self.cpus[node] = self._set(",".join(text.split()), number)
+            self.cpus[node] = frozenset()
+            self.cpus_begun = (node, number, text)
         elif what == "size":
             match = _SIZE.fullmatch(text)
             if match is None and text != "<not available>":
@@ -111,6 +152,21 @@ class _Reader:
                 )
             # What numactl calls MB is 2^20 bytes.
             self.memory[node] = int(match[1]) * _UNITS[match[2]] if match else None
+
+    def _end_cpus(self) -> None:
+        """Take the CPUs of a node in, whose list may have been wrapped or have its length."""
+        if self.cpus_begun is None:
+            return
+        (node, number, text), self.cpus_begun = self.cpus_begun, None
+        count = _COUNT.search(text)
+        found = self._set(",".join(_COUNT.sub("", text).split()), number)
+        if count is not None and len(found) != int(count[1]):
+            raise self.source.error(
+                f"{len(found)} CPUs of node {node}",
+                number,
+                expected=f"{count[1]}, as its list ends",
+            )
+        self.cpus[node] = found
 
     def _row(self, node: int, values: list[str], number: int) -> None:
         if len(values) != len(self.columns):

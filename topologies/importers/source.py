@@ -21,6 +21,12 @@ _TEXT_BYTES_MAX = 8 << 20  # a table of 1,024 nodes has some 5 MiB
 _LINES_MAX = 100_000
 _XML_BYTES_MAX = 64 << 20
 _LINE_END = re.compile(r"\r\n|\n|\r")  # not str.splitlines, which also cuts at form feeds
+# What logs write before each line: a date and time, or seconds since the start.
+_STAMP = re.compile(
+    r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,\d]{0,10}(?:Z|[+-]\d\d:?\d\d)?\]?[ \t]+"
+    r"|\[ {0,6}\d{1,8}\.\d{3,6}\][ \t]+",
+    re.ASCII,
+)
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
@@ -71,11 +77,11 @@ class Source:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The text's lines without their ends; raises InputError where it is no text."""
+        """The text's lines without ends and time stamps; raises InputError where it is no text."""
         lines = _LINE_END.split(self.text(), maxsplit=_LINES_MAX)
         if len(lines) > _LINES_MAX:
             raise self.error(f"more than {_LINES_MAX:,} lines")
-        return lines
+        return [_STAMP.sub("", line, count=1) if _STAMP.match(line) else line for line in lines]
 
     def text(self) -> str:
         """The text; raises InputError where its encoding is wrong."""
