@@ -33,10 +33,12 @@ def response(
 ) -> Response | None:
     """Over the factor with most numbers; None where no factor has two numbers and a figure."""
     found = [row for row in rows if not row.get(ERROR) and is_number(row.get(metric))]
-    values: dict[str, set[Any]] = {path: {row.get(path) for row in found} for path in paths}
-    numeric = [
-        path for path in paths if len(values[path]) > 1 and all(map(is_number, values[path]))
-    ]
+    values: dict[str, set[Any]] = {
+        path: {row.get(path) for row in found}
+        for path in paths
+        if all(is_number(row.get(path)) for row in found)  # others may be mappings
+    }
+    numeric = [path for path, seen in values.items() if len(seen) > 1]
     if not numeric:
         return None
     over = max(numeric, key=lambda path: len(values[path]))

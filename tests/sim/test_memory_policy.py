@@ -15,6 +15,8 @@ from numatwin.sim.run.numactl import numactl_settings
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.studies.search import search
+from numatwin.sim.studies.study import load_study
 from numatwin.topologies import load_machine
 from numatwin.validate.decision_cases import FOLDER
 
@@ -198,3 +200,17 @@ def test_nothing_is_lost_or_too_much(policy: str, sizes: list[int], weight: int)
 
 def test_zone_lists_go_by_slit_and_memory_alone_first() -> None:
     assert zone_list(MACHINE, 1) == [1, 0]
+
+
+def test_a_search_over_placements_finds_the_best(scan: str, tmp_path: Path) -> None:
+    """Of memory on either node and both, weights as the bandwidths are win: 208.5 and 24.4 GB/s."""
+    pytest.importorskip("optuna")
+    study = tmp_path / "tiers.yaml"
+    policies = "{policy: bind, nodes: 0}, {policy: bind, nodes: 1}, {policy: interleave}"
+    study.write_text(
+        f"name: tiers\nscenario: {scan}\nfactors:\n  system.memory: [{policies}, "
+        "{policy: weighted, weights: [9, 1]}]\nobjective: maximise throughput.q\n"
+    )
+    found = search(load_study(str(study)), tmp_path / "out", jobs=1, seed=1)
+    best = found.results.rows[found.best[0]]
+    assert best["system.memory"] == {"policy": "weighted", "weights": [9, 1]}

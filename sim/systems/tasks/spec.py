@@ -225,7 +225,8 @@ class TasksSystem(SystemSpec):
                 raise DescriptionError(
                     ("tables", name), f"no such table: expected one of {', '.join(stored)}"
                 )
-        with_memory = memory_positions(machine)
+        with described_at(("placement",)):
+            with_memory = memory_nodes(machine)
         loaders = self._loaders(machine, with_memory)
         found, turn, laid = [], 0, _Laid(machine, self.memory, stored)
         for name, table in stored.items():
@@ -317,15 +318,6 @@ class _Laid:
         used = bytes_on_nodes([table], np.array(self.spreads))
         self.room.left = np.maximum(self.room.left - used, 0.0)
         return table
-
-
-def memory_positions(machine: Machine) -> list[int]:
-    """Positions of the nodes with memory. Raises DescriptionError for none."""
-    # Of an unknown size (NaN), too.
-    found = [k for k, node in enumerate(machine.nodes) if not node.memory_bytes <= 0]
-    if not found:
-        raise DescriptionError(("placement",), f"no node of machine '{machine.name}' has memory")
-    return found
 
 
 def nearest(machine: Machine, position: int, among: list[int]) -> int:
