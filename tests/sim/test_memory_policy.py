@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -213,4 +214,4 @@ def test_a_search_over_placements_finds_the_best(scan: str, tmp_path: Path) -> N
     )
     found = search(load_study(str(study)), tmp_path / "out", jobs=1, seed=1)
     best = found.results.rows[found.best[0]]
-    assert best["system.memory"] == {"policy": "weighted", "weights": [9, 1]}
+    assert json.loads(best["system.memory"]) == {"policy": "weighted", "weights": [9, 1]}
