@@ -2,7 +2,8 @@
 
 A fact that the machine file gives with a range lies in it, as often below its value as above. A
 value that stands in for a missing fact, or for what an engine takes, lies between the ends that its
-assumption names. What is stated without a range counts as exact. Facts are drawn by their path and
+assumption names. A fact that has a source but no range has the spread of its kind; what is stated
+without a source counts as exact, as does a range of no width. Facts are drawn by their path and
 the machine's name, assumptions by their name: two scenarios on one machine, or with one engine,
 have the same draws.
 """
@@ -18,7 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernel.streams import stream_key
-from ..machine.assumptions import Assumption, Place, Variant, split_quantity, stated
+from ..machine.assumptions import (
+    Assumption,
+    Place,
+    Variant,
+    split_quantity,
+    stated,
+    times_value,
+)
 from ..run.assumptions import assumptions_in
 from ..run.runner import costs_of
 from ..run.scenario import Scenario
@@ -28,6 +36,15 @@ from .levels import in_unit
 Floats = npt.NDArray[np.float64]
 
 SEED = 1  # the same draws for all runs
+# The ends between which a fact lies whose source states no range, relative to its value: medians of
+# the ranges that the sources of the bundled machines state for facts of that kind.
+SPREADS: Mapping[str, tuple[float, float]] = {
+    "caches.latency": (0.77, 1.3),
+    "distance_classes.bandwidth": (0.78, 1.08),
+    "distance_classes.latency": (0.915, 1.11),
+    "memory.bandwidth": (0.96, 1.055),
+    "memory.latency": (0.89, 1.175),
+}
 
 
 @dataclass(frozen=True)
@@ -89,19 +106,22 @@ def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
 
 
 def ranged_facts(scenario: Scenario) -> Iterator[Assumption]:
-    """The facts of its machine that have a range, of those that its system reads."""
+    """The facts of its machine that its system reads and that have a range, their own or that of
+    their kind.
+    """
     reads = system_of(scenario.system).reads
     whole = scenario.machine.description.model_dump(
         mode="json", exclude_none=True, exclude={"measurements"}
     )
-    for place, fact in _with_range(whole, ()):
-        path = ".".join(map(str, place))
+    for place, fact in facts_in(whole):
+        path, bounds = ".".join(map(str, place)), fact.get("range") or _usual_range(place, fact)
         number, unit = split_quantity(fact)
-        if not reads(path) or not isinstance(number, float):
+        if not bounds or not reads(path) or not isinstance(number, float):
             continue
-        low, high = (stated(("machine", *place), end, unit) for end in fact["range"])
+        low, high = (stated(("machine", *place), end, unit) for end in bounds)
         if low.value != high.value:
-            yield Assumption(path, number, unit, str(fact.get("source", "")), low, high, True)
+            source, own = str(fact.get("source", "")), fact.get("range") is not None
+            yield Assumption(path, number, unit, source, low, high, own)
 
 
 def merged(doubts: tuple[Doubt, ...], parts: Floats) -> Variant:
@@ -112,16 +132,31 @@ def merged(doubts: tuple[Doubt, ...], parts: Floats) -> Variant:
     return Variant("drawn", settings)
 
 
-def _with_range(part: Any, place: Place) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+def kind_of(place: Place) -> str:
+    """What facts of all nodes, caches and classes have in common: ``memory.latency``."""
+    words = [word for word in place if isinstance(word, str)]
+    return ".".join(words[2:] if words[0] in ("node_types", "link_types") else words)
+
+
+def _usual_range(place: Place, fact: Mapping[str, Any]) -> list[Any]:
+    """The range that facts of its kind have; [] where that is unknown, or it has no source."""
+    spread = SPREADS.get(kind_of(place))
+    if spread is None or "source" not in fact:
+        return []
+    return [times_value(fact["value"], times) for times in spread]
+
+
+def facts_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    """The facts of a plain machine description that have more than a value, by place."""
     if isinstance(part, Mapping):
-        if "value" in part and isinstance(part.get("range"), list):
+        if "value" in part:
             yield place, part
             return
         items: Any = part.items()
     else:
         items = enumerate(part) if isinstance(part, list) else ()
     for name, inner in items:
-        yield from _with_range(inner, (*place, name))
+        yield from facts_in(inner, (*place, name))
 
 
 def _ends(assumption: Assumption) -> Iterator[Mapping[Place, Any]]:

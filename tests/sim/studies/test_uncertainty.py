@@ -11,8 +11,10 @@ from numatwin import load_scenario, run_scenario
 from numatwin.sim.machine.assumptions import Assumption, Variant, split_quantity
 from numatwin.sim.run.record import Record
 from numatwin.sim.studies import uncertainty
-from numatwin.sim.studies.doubts import Doubt, doubts_of
+from numatwin.sim.studies.doubts import SPREADS, Doubt, doubts_of, facts_in, kind_of
+from numatwin.sim.studies.levels import si_of
 from numatwin.sim.studies.uncertainty import DRAWS, beats, with_uncertainty
+from numatwin.topologies import load_machine, machine_names
 
 
 def record_of(values: list[float], shifts: list[float] | None = None) -> Record:
@@ -61,6 +63,21 @@ def test_ranges_count_whether_marked_or_not(name: str) -> None:
             for place, setting in doubt.at(part).items():
                 drawn, stated = split_quantity(setting), split_quantity(end.settings[place])
                 assert drawn[0] == pytest.approx(stated[0]) or drawn[1] != stated[1]
+
+
+def test_spreads_are_what_sources_state() -> None:
+    """The medians of both ends of ranges, over the bundled machines that were not measured here."""
+    found: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in SPREADS}
+    for name in machine_names():
+        plain = load_machine(name).description.model_dump(mode="json", exclude={"measurements"})
+        for place, fact in () if name.endswith("-2c") else facts_in(plain):
+            if kind_of(place) in SPREADS and fact.get("range"):
+                values = [si_of(str(text)) for text in (fact["value"], *fact["range"])]
+                own, low, high = (value[0] for value in values if value is not None)
+                found[kind_of(place)].append((low / own, high / own))
+    for kind, ends in found.items():
+        assert len(ends) >= 8, kind
+        assert np.median(ends, axis=0) == pytest.approx(SPREADS[kind], abs=0.006), kind
 
 
 @given(st.floats(0.01, 100.0), st.floats(1.0, 50.0), st.floats(1.0, 50.0), st.floats(0.0, 1.0))
