@@ -1703,6 +1703,16 @@ class ServiceMachine:
     """[n] lines under way at home agents; none, 0: not limited"""
     directory_in_memory: bool
     """its updates are writes"""
+    answer_ps: list[int]
+    """[2L] wire time of a message without data; none: as request_ps"""
+    snooping: int
+    """m: the first nodes, whose reads make the messages below"""
+    message_first: list[int]
+    """[m*m + 1] first message for a line that a node reads of one"""
+    message_link: list[int]
+    """[M] that it crosses"""
+    message_ps: list[float]
+    """[M] wire time there, for each line read"""
     def __init__(
         self,
         *,
@@ -1721,6 +1731,11 @@ class ServiceMachine:
         smt_throughput: float = ...,
         entries: _AnyFloats = ...,
         directory_in_memory: bool = ...,
+        answer_ps: _AnyIndices = ...,
+        snooping: int = ...,
+        message_first: _AnyIndices = ...,
+        message_link: _AnyIndices = ...,
+        message_ps: _AnyFloats = ...,
     ) -> None: ...
     def replaced(self, **kwargs: Any) -> ServiceMachine:
         """A copy with these values in place of its own."""

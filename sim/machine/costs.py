@@ -354,12 +354,6 @@ class CostModel(LinkTraffic):
         """(n,) lines that readers may have under way at a node's home agents; 0: not limited."""
         return np.array([node.home_agent_entries or 0.0 for node in self.machine.nodes])
 
-    @property
-    def directory_in_memory(self) -> bool:
-        """Whether homes write a line each time that its readers change between near and far."""
-        coherence = self.machine.description.coherence
-        return coherence is not None and bool(coherence.directory_in_memory)
-
     def line_times(self, read: Floats | float, written: Floats | float) -> Floats:
         """(…, n) how long lines (…, n) that each controller reads and writes take it, in times of
         a line read.

@@ -7,6 +7,7 @@ adds it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -83,6 +84,24 @@ class LinkTraffic:
         coherence = self.machine.description.coherence
         return float(coherence is not None and bool(coherence.replacement_probes))
 
+    @property
+    def directory_in_memory(self) -> bool:
+        """Whether homes write a line each time that its readers change between near and far."""
+        coherence = self.machine.description.coherence
+        return coherence is not None and bool(coherence.directory_in_memory)
+
+    def directory_writes(self, reads: Floats) -> Floats:
+        """(n,) lines that each home writes to keep its directory, per line read there.
+
+        ``reads`` (n, n): lines that cores of i read from home j. The last reader of a line was near
+        with the part that near reads are, so that of N near and F far ones 2 N F / (N + F) write.
+        """
+        if not self.directory_in_memory:
+            return np.zeros(len(reads))
+        near, both = np.diag(reads), reads.sum(axis=0)
+        near_part = np.divide(near, both, out=np.zeros(len(both)), where=both > 0)
+        return np.asarray(2.0 * near_part * (1.0 - near_part))
+
     def _note_links(self, field: str, assumed: Assumed) -> None:
         """Notes the types of links in use whose ``field`` is not known."""
         used = {link.kind for link in self.machine.links}
@@ -125,6 +144,45 @@ class LinkTraffic:
         if snooped and self.snoop_domain is not None:
             control = control + self.snoop_bytes(lines)
         return np.stack([data, control])
+
+    @property
+    def lines_make_messages(self) -> bool:
+        """Whether lines that are read make links carry more than themselves and requests."""
+        return self.snoop_domain is not None or self.replacement_probes > 0
+
+    def messages_of(self, node: int, home: int) -> Iterator[tuple[int, float]]:
+        """Links, and bytes on each, of what the protocol asks and answers for a line that ``node``
+        reads from ``home``: in addition to the line itself and to what the reader sends home.
+        """
+        probe, response = self.link_probe_bytes, self.link_response_bytes
+        sent: list[tuple[int, int, Floats]] = []
+        if node != home and self.replacement_probes:
+            sent += [(home, node, probe), (node, home, response)]
+        if self.snoop_domain is not None:
+            for asked in np.flatnonzero(self.snoop_domain[node]).tolist():
+                if asked != home:
+                    sent += [(node, asked, probe), (asked, home, response)]
+        for start, end, size in sent:
+            for link in self.machine.routes.links_of(start, end):
+                yield link, float(size[link])
+
+    def line_bytes(self, node: int, home: int) -> tuple[Floats, Floats]:
+        """(2L,) bytes on each link, of a line that ``node`` reads from ``home``, and of one that it
+        writes back there: as ``wire_rows`` and ``written_wire_rows`` of this line alone.
+        """
+        read, written = np.zeros((2, 2 * len(self.machine.links)))
+        if not len(read):
+            return read, written
+        routes, data = self.machine.routes, LINE_BYTES + self.link_header_bytes
+        if node != home:
+            to_node, to_home = (routes.links_of(*ends) for ends in ((home, node), (node, home)))
+            read[to_node] += data[to_node]
+            read[to_home] += self.link_request_bytes[to_home]
+            written[to_home] += data[to_home]
+            written[to_node] += self.link_response_bytes[to_node]
+        for link, size in self.messages_of(node, home):
+            read[link] += size
+        return read, written
 
     def snoop_bytes(self, lines: Floats) -> Floats:
         """(2L,) bytes of snoops and their answers for ``lines`` (n, n) that i wants from home j.

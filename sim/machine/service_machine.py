@@ -10,6 +10,7 @@ import numpy.typing as npt
 from .._kernel import ServiceMachine
 from .costs import LINE_BYTES, CostModel
 
+Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 PS_PER_S = 1e12
@@ -29,6 +30,8 @@ def service_machine(costs: CostModel, core_node: Ints, core_threads: Ints) -> Se
         links = {
             "data_ps": np.rint((LINE_BYTES + costs.link_header_bytes) * each_ps).astype(int),
             "request_ps": np.rint(costs.link_request_bytes * each_ps).astype(int),
+            "answer_ps": np.rint(costs.link_response_bytes * each_ps).astype(int),
+            **_messages(costs, each_ps),
             "entering": machine.routes.entering,
             "predecessor": machine.routes.predecessor,
             "vertices": machine.routes.vertices,
@@ -45,3 +48,19 @@ def service_machine(costs: CostModel, core_node: Ints, core_threads: Ints) -> Se
         directory_in_memory=costs.directory_in_memory,
         **links,
     )
+
+
+def _messages(costs: CostModel, each_ps: Floats) -> dict[str, Any]:
+    """What lines read make links carry beyond themselves and requests: fields of ServiceMachine."""
+    if not costs.lines_make_messages:
+        return {}
+    nodes = range(len(costs.machine.nodes))
+    of_pairs = [list(costs.messages_of(node, home)) for node in nodes for home in nodes]
+    link = np.array([link for found in of_pairs for link, _ in found], dtype=np.int64)
+    size = np.array([size for found in of_pairs for _, size in found])
+    return {
+        "snooping": len(nodes),
+        "message_first": np.cumsum([0, *(len(found) for found in of_pairs)]),
+        "message_link": link,
+        "message_ps": size * each_ps[link],
+    }

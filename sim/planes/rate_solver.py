@@ -80,6 +80,8 @@ class _Search:
         self.memory_reads = self._lines(self._reads(cached=False))
         self.all_lines = self.read_lines if demand.sent is None else self.read_lines + demand.sent.T
         self.written_lines = self._lines(self._written())
+        # Flows are taken to be about as fast as each other here.
+        self.directory_writes = self.costs.directory_writes(self.memory_reads)
         self.traffic, self.memory = self._of_memory(self.memory_reads, self.written_lines)
         self.read_wires = self._read_wires()
         self.data, self.control = self.read_wires  # (F, 2L) each
@@ -110,8 +112,9 @@ class _Search:
         """(F, n) bytes of controllers, and in how long they move them: in bytes read in that time,
         of lines (n, n) between nodes and homes.
         """
-        moved = self._by_flow(read + written), self._by_flow(self.costs.line_times(read, written))
-        return moved[0] * LINE_BYTES, moved[1] * LINE_BYTES
+        all_written = written + self.memory_reads * self.directory_writes
+        times = self.costs.line_times(read, all_written)
+        return self._by_flow(read + written) * LINE_BYTES, self._by_flow(times) * LINE_BYTES
 
     def _reads(self, *, cached: bool | None = None) -> list[tuple[Floats, Floats]]:
         """Of the reads of all steps, all or those that are (not) ``cached``: (n,) weight on each

@@ -47,6 +47,20 @@ void ServiceMachine::check() const {
     require(smt_throughput > 0 && is_amount(smt_throughput), "smt_throughput", "above 0");
     require((entries.empty() || entries.size() == n) && std::ranges::all_of(entries, is_amount),
             "entries", "an amount from 0 on for each node");
+    require(answer_ps.empty() || (answer_ps.size() == links &&
+                                  in_range(answer_ps, 0, std::numeric_limits<std::int64_t>::max())),
+            "answer_ps", "times from 0 on for each link");
+    const auto reading = static_cast<std::size_t>(snooping);
+    require(snooping >= 0 && reading <= n, "snooping", "at most all nodes");
+    require(reading == 0
+                ? message_first.empty()
+                : message_first.size() == reading * reading + 1 && message_first.front() == 0 &&
+                      message_first.back() == static_cast<std::int64_t>(message_link.size()) &&
+                      std::ranges::is_sorted(message_first),
+            "message_first", "where the messages of each pair of nodes begin");
+    require(in_range(message_link, 0, links), "message_link", "links");
+    require(message_ps.size() == message_link.size() && std::ranges::all_of(message_ps, is_amount),
+            "message_ps", "a time from 0 on for each message");
     if (links == 0) return;
     require(all_vertices >= n && entering.size() == n * all_vertices, "entering",
             "a link for each node and vertex");

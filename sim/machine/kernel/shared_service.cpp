@@ -11,17 +11,18 @@ using service::is_amount;
 using service::require;
 
 namespace {
-
 // Whole picoseconds are exact in doubles up to 2^53, two and a half hours.
 constexpr double far = 0x1p53;
 constexpr Time window = LoadWindow::window;
-
 }  // namespace
 
 SharedService::SharedService(ServiceMachine machine)
     : machine_((machine.check(), std::move(machine))),
       data_ps_(machine_.data_ps.begin(), machine_.data_ps.end()),
       request_ps_(machine_.request_ps.begin(), machine_.request_ps.end()),
+      answer_ps_(machine_.answer_ps.empty()
+                     ? request_ps_
+                     : Numbers(machine_.answer_ps.begin(), machine_.answer_ps.end())),
       routes_(machine_.entering, machine_.predecessor, static_cast<std::size_t>(machine_.vertices)),
       link_busy_(data_ps_.size()),
       lines_(machine_.read_ps.size() * machine_.read_ps.size()) {

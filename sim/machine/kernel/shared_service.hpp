@@ -157,21 +157,29 @@ class SharedService {
     void close_window();
 
     // use(link, wire time) for lines between a node and a home's memory: those read come from
-    // home, those written go there, and requests go the other way.
+    // home, for a request; those written go there, for an answer. Reads make further messages.
     template <class Use>
     void each_wire(std::size_t node, const MemoryUse& memory, Use use) const {
-        if (memory.home == node || data_ps_.empty()) return;
-        routes_.each_link(memory.home, node, [&](std::size_t link) {
-            use(link, memory.read * data_ps_[link] + memory.written * request_ps_[link]);
-        });
-        routes_.each_link(node, memory.home, [&](std::size_t link) {
-            use(link, memory.read * request_ps_[link] + memory.written * data_ps_[link]);
-        });
+        if (memory.home != node && !data_ps_.empty()) {
+            routes_.each_link(memory.home, node, [&](std::size_t link) {
+                use(link, memory.read * data_ps_[link] + memory.written * answer_ps_[link]);
+            });
+            routes_.each_link(node, memory.home, [&](std::size_t link) {
+                use(link, memory.read * request_ps_[link] + memory.written * data_ps_[link]);
+            });
+        }
+        const auto snooping = static_cast<std::size_t>(machine_.snooping);
+        if (node >= snooping || memory.home >= snooping) return;
+        const auto* const first = machine_.message_first.data() + node * snooping + memory.home;
+        for (auto k = static_cast<std::size_t>(first[0]); k < static_cast<std::size_t>(first[1]);
+             ++k)
+            use(static_cast<std::size_t>(machine_.message_link[k]),
+                memory.read * machine_.message_ps[k]);
     }
 
     const ServiceMachine machine_;
     ClassSharing sharing_;  // controllers, then links
-    Numbers data_ps_, request_ps_;
+    Numbers data_ps_, request_ps_, answer_ps_;
     Routes routes_;
     std::vector<Node> node_;
     std::vector<UsedCore> core_;

@@ -282,15 +282,19 @@ class SharedService:
         return self.class_of[key]
 
     def _wires(self, node: int, use: MemoryUse) -> Iterator[tuple[int, float]]:
-        """Wire time on each link: lines that are read come from home, written ones go there, and
-        requests go the other way."""
+        """Wire time on each link: lines that are read come from home, for a request; written ones
+        go there, for an answer. Reads make further messages."""
         m, (home, read, written, _) = self.machine, use
-        if home == node or not m.data_ps:
-            return
-        for link in route(m, home, node):
-            yield link, read * m.data_ps[link] + written * m.request_ps[link]
-        for link in route(m, node, home):
-            yield link, read * m.request_ps[link] + written * m.data_ps[link]
+        answer_ps = m.answer_ps or m.request_ps
+        if home != node and m.data_ps:
+            for link in route(m, home, node):
+                yield link, read * m.data_ps[link] + written * answer_ps[link]
+            for link in route(m, node, home):
+                yield link, read * m.request_ps[link] + written * m.data_ps[link]
+        if node < m.snooping and home < m.snooping:
+            row = node * m.snooping + home
+            for k in range(m.message_first[row], m.message_first[row + 1]):
+                yield m.message_link[k], read * m.message_ps[k]
 
     def _join(self, name: int, index: int) -> None:
         piece_class, piece = self.classes[index], self.pieces[name]

@@ -46,6 +46,9 @@ def machine_of(
     load, load_ratio = costs.loaded_latency
     own = np.arange(len(demands.home))
     line_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
+    reads = np.zeros((len(own), len(own)))
+    reads[own, demands.home] = np.bincount(workers.node, minlength=len(own))
+    updated = costs.directory_writes(reads) * costs.written_line_times
     return ErisMachine(
         node=workers.node,
         core=workers.core,
@@ -68,7 +71,7 @@ def machine_of(
         handed_additive=handed.additive,
         handed_ps=handed_ps,
         memory_idle_ps=costs.idle_s[own, demands.home] * PS_PER_S,
-        memory_line_ps=line_ps,
+        memory_line_ps=line_ps * (1.0 + updated),
         memory_write_ps=line_ps * costs.written_line_times,
         load=load,
         load_ratio=load_ratio,

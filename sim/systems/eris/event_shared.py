@@ -52,6 +52,8 @@ class _Setup:
         from_memory = self._lines([part for part in reads if not part.cached])
         written = self._lines(list(demand.writes))
         lines = from_memory + written
+        on_node = np.bincount(workers.node, minlength=self.n)[:, None]
+        all_written = written + from_memory * costs.directory_writes(from_memory * on_node)
         each_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
         wire = np.zeros((2, self.n, len(costs.link_Bps)))
         if len(costs.link_Bps):
@@ -70,7 +72,7 @@ class _Setup:
             core=workers.core,
             steps=[self._step(s.core_s, s.hit_s, s.reads, demand.batch) for s in demand.steps],
             memory_lines=sparse(lines),
-            memory_ps=sparse(costs.line_times(from_memory, written) * each_ps),
+            memory_ps=sparse(costs.line_times(from_memory, all_written) * each_ps),
             link_bytes=sparse(wire.sum(axis=0)),
             link_data_ps=sparse(data_ps),
             link_control_ps=sparse(control_ps),

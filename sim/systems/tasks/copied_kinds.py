@@ -91,15 +91,17 @@ class CopiedKinds:
             return total
         service = plain(found.service)
         data, request = LINE_BYTES + costs.link_header_bytes, costs.link_request_bytes
-        response = costs.link_response_bytes
+        response, nodes = costs.link_response_bytes, len(costs.machine.nodes)
         for f in np.flatnonzero(self.engine != NONE).tolist():
             engine_node = service.core_node[found.core[self.engine[f]]]
             for home in np.flatnonzero(self.read[f] + self.written[f]).tolist():
-                if home == engine_node:
+                read, written = self.read[f, home], self.written[f, home]
+                if engine_node < nodes:
+                    of_read, of_written = costs.line_bytes(engine_node, home)
+                    total[f] += read * of_read + written * of_written
                     continue
                 to_engine = route(service, home, engine_node)
                 back = route(service, engine_node, home)
-                read, written = self.read[f, home], self.written[f, home]
                 total[f, to_engine] += read * data[to_engine] + written * response[to_engine]
                 total[f, back] += read * request[back] + written * data[back]
         return total

@@ -133,6 +133,7 @@ class ServiceTimes:
         idle_s = np.where(np.isfinite(idle), idle, np.nanmin(costs.idle_s))
         lines = np.where(np.isnan(costs.memory_Bps), np.inf, costs.memory_Bps) / LINE_BYTES
         ratio = np.interp(LOADS, *costs.loaded_latency)
+        self._local_too = costs.lines_make_messages
         self.engines = engines_of(costs)
         self.capacity = np.concatenate([lines, costs.link_Bps])
         self._of_machine: dict[str, Any] = {
@@ -205,7 +206,7 @@ class ServiceTimes:
         links = np.zeros((len(kinds.node), self.links))
         if self.links:
             kind, homes = np.nonzero(kinds.read + kinds.written)
-            away = kinds.node[kind] != homes
+            away = self._local_too | (kinds.node[kind] != homes)
             for f, home in zip(kind[away].tolist(), homes[away].tolist(), strict=True):
                 read, written = self._way(int(kinds.node[f]), home)
                 links[f] += kinds.read[f, home] * read + kinds.written[f, home] * written
@@ -215,15 +216,6 @@ class ServiceTimes:
         return np.concatenate([memory, links], axis=1)
 
     def _way(self, node: int, home: int) -> tuple[Floats, Floats]:
-        """(2L,) bytes on each link of a line that ``node`` reads from ``home``, and writes back."""
         if (node, home) not in self._ways:
-            costs, routes = self.costs, self.costs.machine.routes
-            read, written = np.zeros(self.links), np.zeros(self.links)
-            to_node = np.array(routes.links_of(home, node), dtype=np.int64)
-            to_home = np.array(routes.links_of(node, home), dtype=np.int64)
-            read[to_node] += LINE_BYTES + costs.link_header_bytes[to_node]
-            read[to_home] += costs.link_request_bytes[to_home]
-            written[to_home] += LINE_BYTES + costs.link_header_bytes[to_home]
-            written[to_node] += costs.link_response_bytes[to_node]
-            self._ways[node, home] = read, written
+            self._ways[node, home] = self.costs.line_bytes(node, home)
         return self._ways[node, home]
