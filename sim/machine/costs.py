@@ -127,6 +127,8 @@ class CostModel(LinkTraffic):
         nodes, machine = self.machine.nodes, self.machine
         for (what, assumed), ids in self._assumed.items():
             self.warnings.append(f"no {what} is known of {_named(ids, nodes)}: {assumed:g} assumed")
+        if bare := [node.id for node in nodes if node.cores and node.memory_bytes <= 0]:
+            self.warnings.append(f"no memory on {_named(bare, nodes)}: data lie on other nodes")
         remote = ~np.eye(len(nodes), dtype=bool)
         unknown = np.isnan(machine.latency_ns)[remote]
         if unknown.any():

@@ -277,3 +277,33 @@ def test_the_report_shows_the_range(imported: str) -> None:
 
     text = str(answer(played("eris-fig8-intel", imported))).replace("\u202f", " ")
     assert "As 7 facts of the machine may be off, that is" in text
+
+
+@pytest.mark.parametrize("plane", ["flow", "event"])
+@pytest.mark.parametrize(
+    ("scenario", "horizon"), [("eris-fig8-amd", "200 us"), ("elastic-modes", "20 ms")]
+)
+def test_nodes_with_cores_and_without_memory_hold_no_data(
+    tmp_path: Path, scenario: str, horizon: str, plane: str
+) -> None:
+    """Every second node: all traffic goes to the memory of the others, and a note says so."""
+    nodes = "".join(
+        f"  - {{id: {k}, type: node, group: package{k // 2}, "
+        f"memory_size: {'16 GiB' if k % 2 else '0 B'}}}\n"
+        for k in range(8)
+    )
+    listed = "nodes: [{ids: 0-7, type: node, group: package, group_size: 2}]\n"
+    bare = AMD.replace(listed, f"nodes:\n{nodes}")
+    described = complete(parse_yaml(bare, "bare.yaml").read_as(MachineDescription)).description
+    path = tmp_path / "bare.yaml"
+    path.write_text(machine_yaml(described))
+    settings = [f"horizon={horizon}"]
+    record = run_scenario(
+        load_scenario(scenario, machine=str(path), plane=plane, settings=settings)
+    )
+    memory = [use for use in record.resources if use.kind == "memory"]
+    assert [use.node for use in memory] == [1, 3, 5, 7]
+    total = record.as_json()["bandwidth_Bps"]["memory"]
+    assert total > 0
+    assert sum(use.Bps or 0.0 for use in memory) == pytest.approx(total)
+    assert any("no memory on 4 nodes" in line for line in record.warnings)

@@ -54,7 +54,11 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
         queries = worked_out(EntryCosts(costs, workers, survey.hits()))
     stages = [stage for query in queries for stage in query.stages]
     background = background_of(machine, system.background)
-    if system.memory is not None and system.memory.policy not in (None, "local"):
+    by_process = system.memory is not None and system.memory.policy not in (None, "local")
+    # A thread on a node without memory has nothing local.
+    if by_process or any(
+        machine.nodes[k].memory_bytes <= 0 for k in system.worker_positions(machine)
+    ):
         queries = [_of_process(query) for query in queries]
     copied = any(stage.path not in (None, "cpu") for stage in stages)
     copied |= any(piece.kind == "copy-engine" for piece in background)
