@@ -205,6 +205,7 @@ CASES: dict[str, tuple[Base, str]] = {
         "system.home=3",
     ),
     "ErisSystem.incoming_size": (EVENTS, "system.incoming_size=256 B"),
+    "Shards.shards": ((*LOOKUP[:1], "system.placement={shards: 2}"), "system.placement.shards=4"),
     "ErisSystem.memory": (
         (*LOOKUP[:1], "system.placement=single-ram", "workload.objects.index.keys=1000000"),
         "system.memory={policy: bind, nodes: 3}",

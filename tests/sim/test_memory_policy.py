@@ -110,6 +110,30 @@ def test_eris_reads_what_the_policy_binds(
     assert np.flatnonzero(Bps > 0.01 * Bps.sum()).tolist() == far
 
 
+def test_shards_keep_what_their_workers_use(tmp_path: Path) -> None:
+    """One shard is the shared index; of two no line of the index crosses between the halves."""
+    settings = ["system.nodes=4", "horizon=1 ms", "event_horizon=400 us"]
+    settings.append("workload.objects.index.keys=100000000")
+
+    def run(placement: str, plane: str = "flow") -> Record:
+        further = [*settings, f"system.placement={placement}"]
+        return run_scenario(load_scenario("eris-fig8-amd", plane=plane, settings=further))
+
+    rates = {p: run(p).throughput["lookup"] for p in ("interleaved", "{shards: 1}")}
+    assert rates["interleaved"] == rates["{shards: 1}"]
+    whole, halves, each = (run(f"{{shards: {n}}}") for n in (1, 2, "node"))
+    assert whole.throughput["lookup"] < halves.throughput["lookup"] < each.throughput["lookup"]
+    assert each.bandwidth_Bps["links"] == 0.0
+    event = run("{shards: node}", "event").throughput["lookup"]
+    assert event == pytest.approx(each.throughput["lookup"], rel=0.1)
+
+
+@pytest.mark.parametrize("shards", ["3", "core", "rack"])
+def test_shards_that_do_not_fit(shards: str) -> None:
+    with pytest.raises(InputError, match="placement"):
+        load_scenario("eris-fig8-amd", settings=[f"system.placement={{shards: {shards}}}"])
+
+
 def test_first_touch_overflows_and_the_run_says_so(scan: str) -> None:
     """12.5 GB, touched first on a node of 8 GB."""
     settings = ["system.memory={policy: local}", "workload.objects.t.rows=1562500000"]

@@ -9,7 +9,7 @@ from typing import Any
 from ....inputs import InputError
 from ....sim.planes.experiment import Experiment
 from ....sim.systems.eris.index import block_bytes
-from ....sim.systems.eris.spec import ErisSystem
+from ....sim.systems.eris.spec import ErisSystem, Shards
 from ....workloads import KeyDistribution
 from ....workloads.schema import DataObject
 from ....workloads.workload import PhaseState
@@ -59,6 +59,11 @@ def engine_setup(
         raise InputError(
             "system.memory: the native engine binds each object to nodes itself",
             expected="none, and placement partitioned, interleaved or single-ram",
+        )
+    if isinstance(system.placement, Shards):
+        raise InputError(
+            "system.placement: the native engine has a shard per worker, or one",
+            expected="partitioned, interleaved or single-ram",
         )
     setup.placement = system.placement
     if system.placement == "single-ram":

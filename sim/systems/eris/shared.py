@@ -24,8 +24,10 @@ from .index import (
     with_page_walks,
 )
 from .parts import GENERATE, SCAN, WALK, ErisDemands, Operations, Partitions, some, walking
+from .spec import Shards
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 SHARED_FLOWS_MAX = 128
 
@@ -43,7 +45,7 @@ class SharedDemands(ErisDemands):
         costs, workers = self.costs, self.workers
         n, generate = len(costs.machine.nodes), costs.instructions.generate
         in_use = np.unique(workers.node)
-        lines = np.tile(self.homes, (n, 1))
+        lines = self.rows_of_homes
         instructions, misses, hits, private, dirty, taken = self._shared_index(phase, time_s)
         scanned, streamed, scan_hits, stored = (np.zeros(n) for _ in range(4))
         keyed_share = 0.0
@@ -102,6 +104,29 @@ class SharedDemands(ErisDemands):
         )
 
     @cached_property
+    def _groups(self) -> Ints:
+        """(n,) shard of each node in use; all in the first without shards."""
+        machine, placement = self.costs.machine, self.system.placement
+        if isinstance(placement, Shards):
+            return placement.groups(machine, self.system.node_positions(machine))
+        return np.zeros(len(machine.nodes), dtype=np.int64)
+
+    @cached_property
+    def _shards(self) -> int:
+        return int(self._groups.max()) + 1
+
+    @cached_property
+    def rows_of_homes(self) -> Floats:
+        """(n, n) part of what a worker on each node uses that lies on each node."""
+        n = len(self.has_memory)
+        if self._shards == 1 or self.system.memory is not None:
+            return np.tile(self.homes, (n, 1))
+        rows = np.zeros((n, n))
+        for k in range(n):
+            rows[k, self.home[self._groups == self._groups[k]]] = 1.0
+        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+    @cached_property
     def homes(self) -> Floats:
         """(n,) part of the shared data that lies on each node; the sum is 1."""
         machine = self.costs.machine
@@ -112,6 +137,8 @@ class SharedDemands(ErisDemands):
             homes[self.system.home_position(machine)] = 1.0
             return homes
         in_use = np.unique(self.workers.node)
+        if self._shards > 1:
+            return np.asarray(self.rows_of_homes[in_use].mean(axis=0))
         able = in_use[self.has_memory[in_use]]
         homes[able if len(able) else np.flatnonzero(self.has_memory)] = 1.0
         return np.asarray(homes / homes.sum())
@@ -147,10 +174,13 @@ class SharedDemands(ErisDemands):
 
     def _scanned(self, phase: PhaseState) -> float:
         """Lines of all that is scanned."""
-        return sum(
-            float(self.objects[name].entries or 0) * self.stored_bytes(name) / LINE_BYTES
-            for name in self._by_object(phase)
-            if self.objects[name].kind == "column"
+        return (
+            sum(
+                float(self.objects[name].entries or 0) * self.stored_bytes(name) / LINE_BYTES
+                for name in self._by_object(phase)
+                if self.objects[name].kind == "column"
+            )
+            / self._shards
         )
 
     def _scans_fit(self, phase: PhaseState) -> npt.NDArray[np.bool_]:
@@ -177,7 +207,7 @@ class SharedDemands(ErisDemands):
                     name, operation, shared=True
                 )
             for spread in popularities(walking(operations), time_s):
-                keys = np.tile(spread.classes.keys, (n, 1))
+                keys = np.tile(spread.classes.keys / self._shards, (n, 1))
                 mass = np.tile(spread.weight * spread.classes.mass, (n, 1))
                 regions_of = scattered_regions if spread.scattered else placed_regions
                 regions = with_page_walks(
@@ -224,7 +254,7 @@ class SharedDemands(ErisDemands):
             int(facts.instances(cores)[nodes].sum())
             for facts in (costs.private_cache, costs.last_cache)
         )
-        return private, last
+        return max(private // self._shards, 1), max(last // self._shards, 1)
 
     def bytes_on_nodes(self, name: str, sizes: Floats) -> Floats:
         """See ErisDemands."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import model_validator
 
-from ....inputs import DescriptionError, Quantity
+from ....inputs import DescriptionError, Quantity, Strict
 from ....inputs.quantities import Size, SizeOrZero
 from ....topologies import Machine
 from ....workloads import Workload
@@ -28,12 +29,48 @@ from ..fields import (
 Ints = npt.NDArray[np.int64]
 
 
+SIBLINGS_BELOW = 20.0  # SLIT: nodes of one socket are nearer than ACPI's usual remote distance
+
+
+class Shards(Strict):
+    """A shard of the data per ``worker`` or ``core`` (this is ``partitioned``), ``node`` or
+    ``socket``, or so many of as many nodes each. Inside, all workers share one structure.
+    """
+
+    shards: Literal["worker", "core", "node", "socket"] | Count
+
+    def groups(self, machine: Machine, nodes: Sequence[int]) -> Ints:
+        """(n,) shard of each node in use, -1 of others. Raises DescriptionError."""
+        found, place = np.full(len(machine.nodes), -1), ("placement", "shards")
+        if isinstance(self.shards, int):
+            if len(nodes) % self.shards:
+                raise DescriptionError(
+                    place, f"{len(nodes)} nodes run AEUs: expected a number that divides them"
+                )
+            found[list(nodes)] = np.arange(len(nodes)) * self.shards // len(nodes)
+        elif self.shards == "node" or len(nodes) == 1:
+            found[list(nodes)] = np.arange(len(nodes))
+        elif machine.slit is None:
+            raise DescriptionError(
+                place,
+                f"machine '{machine.name}' has no SLIT, which tells its sockets: expected node, or "
+                "how many shards, such as 2",
+            )
+        else:
+            for k in nodes:
+                first = next(j for j in nodes if j == k or machine.slit[k, j] < SIBLINGS_BELOW)
+                found[k] = found[first] if found[first] >= 0 else found.max() + 1
+        return found
+
+
 class ErisSystem(SystemSpec):
     """ERIS: AEUs (autonomous execution units), each a thread pinned for life with its partitions.
 
     ``placement``: ``partitioned`` is ERIS itself; ``interleaved`` are its baselines, the shared
     index and the shared scan (one structure, any thread, its memory over all nodes in turn);
     ``single-ram``, all data on the node ``home`` (the first of ``nodes`` by default), any thread.
+    ``{shards: node}`` or ``socket``: an index (or column) for each, which all its workers share, in
+    its own memory; clients ask the right one.
     ``memory``: a policy of Linux for the data, in place of where ``placement`` puts them.
     ``nodes`` run the AEUs: how many (the first with cores), or which ids; all with cores by
     default. ``threads``: AEUs per node. ``buffer_commands``: commands in an outgoing buffer; 128 is
@@ -51,7 +88,7 @@ class ErisSystem(SystemSpec):
     """
 
     kind: Literal["eris"] = "eris"
-    placement: Literal["partitioned", "interleaved", "single-ram"] = "partitioned"
+    placement: Literal["partitioned", "interleaved", "single-ram"] | Shards = "partitioned"
     nodes: Nodes | None = None
     home: Whole | None = None
     threads: Threads = "hardware-threads"
@@ -127,6 +164,16 @@ class ErisSystem(SystemSpec):
         return min(wanted, int((2**32 - 1) // command))
 
     @model_validator(mode="after")
+    def _worker_has_a_shard(self) -> ErisSystem:
+        if isinstance(self.placement, Shards) and self.placement.shards in ("worker", "core"):
+            if self.placement.shards == "core" and self.threads != "cores":
+                raise DescriptionError(
+                    ("placement", "shards"), "core: expected threads: cores, one worker on each"
+                )
+            object.__setattr__(self, "placement", "partitioned")
+        return self
+
+    @model_validator(mode="after")
     def _home_of_single_ram(self) -> ErisSystem:
         if self.home is not None and self.placement != "single-ram":
             raise ValueError(f"placement {self.placement} has no home: expected single-ram")
@@ -137,6 +184,8 @@ class ErisSystem(SystemSpec):
         self.aeu_nodes(machine)
         if self.placement == "single-ram":
             self.home_position(machine)
+        if isinstance(self.placement, Shards):
+            self.placement.groups(machine, self.node_positions(machine))
         self._check_memory(machine)
 
     def _check_memory(self, machine: Machine) -> None:
