@@ -290,3 +290,61 @@ def test_any_slit_and_any_packages_make_a_machine(data: st.DataObject) -> None:
     assert np.isfinite(machine.latency_ns).all()
     assert (machine.latency_ns >= machine.latency_ns.diagonal()[None, :] - 1e-9).all()
     assert parse_yaml(machine_yaml(done.description), "x").read_as(MachineDescription)
+
+
+LATENCIES = """\
+Measuring idle latencies (in ns)...
+Numa node 0 1 2 3
+ 0 77.7 90.5 {0} {0}
+ 1 90.2 77.1 {0} {0}
+ 2 {0} {0} 77.9 90.3
+ 3 {0} {0} 90.7 77.4
+"""
+
+
+@pytest.mark.parametrize(
+    ("processor", "remote", "cores", "groups"),
+    [
+        ("Xeon E5-2690 v4", "130.1", 7, [0, 0, 1, 1]),  # cluster-on-die
+        ("EPYC 9354P", "95.1", 8, [0, 0, 0, 0]),  # one socket in NPS4
+        ("Xeon E7-4870", "130.1", 10, None),  # four sockets
+    ],
+)
+def test_nodes_of_a_socket_by_their_latencies(
+    tmp_path: Path, processor: str, remote: str, cores: int, groups: list[int] | None
+) -> None:
+    path = tmp_path / "mlc.txt"
+    path.write_text(LATENCIES.format(remote))
+    done = complete(import_machine(path), processor)
+    nodes = build_machine(done.description).nodes
+    assert [node.cores for node in nodes] == [cores] * 4
+    assert [len(node.cpus) for node in nodes] == [2 * cores] * 4
+    expected = [None] * 4 if groups is None else [f"package{group}" for group in groups]
+    assert [node.group for node in nodes] == expected
+    assert any("By the processor's name" in line for line in done.taken) == bool(groups)
+
+
+def test_cores_of_a_socket_by_the_numbers_of_its_cpus(tmp_path: Path) -> None:
+    """Two runs of CPU numbers a node: second threads. Eight cores of an EPYC 7551's 32 a node."""
+    lines = ["available: 8 nodes (0-7)"]
+    for k in range(8):
+        cpus = " ".join(str(8 * k + cpu + run) for run in (0, 64) for cpu in range(8))
+        lines += [f"node {k} cpus: {cpus}", f"node {k} size: 16000 MB"]
+    path = tmp_path / "numactl.txt"
+    path.write_text("\n".join(lines) + "\n")
+    machine = build_machine(complete(import_machine(path), "EPYC 7551").description)
+    assert [(node.cores, node.group) for node in machine.nodes] == [
+        (8, f"package{k // 4}") for k in range(8)
+    ]
+    assert machine.threads == 128
+
+
+def test_memory_as_near_to_several_nodes_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "numactl.txt"
+    path.write_text(
+        "available: 3 nodes (0-2)\nnode 0 cpus: 0\nnode 0 size: 1 MB\nnode 1 cpus: 1\n"
+        "node 1 size: 1 MB\nnode 2 cpus:\nnode 2 size: 1 MB\nnode distances:\nnode 0 1 2\n"
+        "0: 10 40 80\n1: 40 10 80\n2: 80 80 10\n"
+    )
+    done = complete(import_machine(path))
+    assert any("to several are the same: 2." in line for line in done.taken)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ...inputs import Quantity
 from ..build import build_machine
+from ..importers.number_sets import format_list
 from ..machine import Floats, Machine, Node
 from ..schema import Coherence, MachineDescription, NodeType, ProcessorIdentity
 from .catalogue import Entry, find, guess_for, named
 from .joins import Joined, Situation, join
 from .nodes import Place, memory_only, origin_of, with_cpus
 from .schema import Guess
+from .sockets import sockets_by_cpus, sockets_by_latency
 
 SLIT_LOCAL = 10
 # Sockets that snoop each other over their own links: 8 of Xeon E7 and Opteron 8000, 16 of POWER.
@@ -40,13 +42,27 @@ def complete(
     source does not tell it; ``cores``: of one. The result builds.
     Raises InputError where it is not in the catalogue.
     """
+    added: tuple[str, ...] = ()
     if processor is not None:
-        description = _named(description, named(processor, cores), processor)
-    return _Completer(description, build_machine(description)).completed()
+        description = _named(known := description, named(processor, cores), processor)
+        added = description.notes[len(known.notes) :]
+    done = _Completer(description, build_machine(description)).completed()
+    return replace(done, taken=(*added, *done.taken))
 
 
 def _named(description: MachineDescription, entry: Entry, processor: str) -> MachineDescription:
-    """With the processor's name, and its cores where they are unknown: a node is then a socket."""
+    """With the processor's name, and its cores where they are unknown.
+
+    A node is then a socket, or a part of one where latencies or the number of CPUs say so.
+    """
+    machine, groups, threads = build_machine(description), None, entry.threads_per_core
+    kinds_with_cpus = [kind for kind in description.node_types.values() if kind.cores != 0]
+    bare = all(kind.processor is None and not kind.caches for kind in kinds_with_cpus)
+    if bare and all(kind.cores is None for kind in kinds_with_cpus):
+        groups = sockets_by_latency(machine, entry)
+    elif bare and (found := sockets_by_cpus(machine, entry)):
+        groups, threads = found
+    size = len(groups[0]) if groups else 1
     kinds = {}
     for name, kind in description.node_types.items():
         if kind.cores != 0:
@@ -54,20 +70,32 @@ def _named(description: MachineDescription, entry: Entry, processor: str) -> Mac
             update: dict[str, object] = {
                 "processor": old.model_copy(update={"model_name": processor})
             }
-            if kind.cores is None and entry.model.cores is not None:
-                update |= {
-                    "cores": entry.model.cores,
-                    "threads_per_core": entry.threads_per_core,
-                }
+            if (kind.cores is None or groups) and entry.model.cores is not None:
+                update |= {"cores": entry.model.cores // size, "threads_per_core": threads}
             kind = kind.model_copy(update=update)
         kinds[name] = kind
-    return description.model_copy(update={"node_types": kinds})
+    changed: dict[str, object] = {"node_types": kinds}
+    if groups is not None and all(g.id is not None and g.group is None for g in description.nodes):
+        package = {machine.nodes[k].id: n for n, group in enumerate(groups) for k in group}
+        changed["nodes"] = tuple(
+            group.model_copy(update={"group": f"package{package[group.id]}"})
+            if group.id in package
+            else group
+            for group in description.nodes
+        )
+        note = (
+            f"By the processor's name, a socket is {size} node{'s' if size > 1 else ''}, and a "
+            f"core has {threads} hardware thread{'s' if threads > 1 else ''}."
+        )
+        changed["notes"] = (*description.notes, note)
+    return description.model_copy(update=changed)
 
 
 @dataclass
 class _Completer:
     description: MachineDescription
     machine: Machine
+    unplaced: set[int] = field(default_factory=set)  # memory as near to several nodes with CPUs
 
     def completed(self) -> Completed:
         self.type_of = self._types()
@@ -214,7 +242,12 @@ class _Completer:
             )
 
         with_cpus = [i for i, node in enumerate(machine.nodes) if self._has_cpus(node)]
-        return machine.nodes[min(with_cpus, key=nearness)].id
+        nearest = min(with_cpus, key=nearness)
+        # By number alone is a guess.
+        tied = [i for i in with_cpus if nearness(i)[:-1] == nearness(nearest)[:-1]]
+        if len(tied) > 1:
+            self.unplaced.add(machine.nodes[k].id)
+        return machine.nodes[nearest].id
 
     def _coherence(self) -> Coherence | None:
         entry = self._main()
@@ -253,6 +286,11 @@ class _Completer:
         yield from dict.fromkeys(lines)
         for note in joined.notes if joined is not None else ():
             yield note[0].upper() + note[1:] + "."
+        if self.unplaced:
+            yield (
+                "At which node memory without CPUs is attached is a guess, as its distances to "
+                f"several are the same: {format_list(self.unplaced)}."
+            )
         if coherence is not None and coherence.doubtful:
             yield (
                 "Whether sockets snoop each other is chosen in firmware: assumed that they do; "
