@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
-from numatwin.inputs import Quantity
-from numatwin.topologies.facts import Entry, facts, find, guess_for
+from numatwin.inputs import Quantity, parse_yaml
+from numatwin.topologies import MachineDescription, build_machine, load_machine
+from numatwin.topologies.facts import Entry, complete, facts, find, guess_for
 from numatwin.topologies.facts.catalogue import FOLDER
 from numatwin.topologies.facts.schema import Processor
+from numatwin.topologies.importers import import_machine
 from numatwin.topologies.schema import ProcessorIdentity
 from numatwin.topologies.schema_types import Fact
 
@@ -280,3 +283,78 @@ def test_one_socket_processors_have_their_own_channels(
         found = find(ProcessorIdentity(model_name=text, **numbers))
         assert found is not None
         assert (found.name, found.processor.memory.channels) == (entry, channels)
+
+
+# Measured machines: processor, nodes of a socket. Those with node controllers have
+# their own distances between sockets.
+MEASURED = {
+    "amd-8n-ht": ("Opteron 6274", 2),
+    "epyc-2s-nps4": ("EPYC 9654", 4),
+    "epyc-2s-cxl": ("EPYC 9224", 2),
+    "ib-fdr-8n": ("E5-2660 v2", 1),
+    "intel-4s-qpi": ("E7-4860", 1),
+    "opteron-4n": ("Opteron 8356", 1),
+    "sgi-uv2000-64n": ("E5-4650L", 1),
+    "sgi-uv300h-8s": ("E7-8890 v2", 1),
+    "xeon-2s-spr-snc4": ("Platinum 8480+", 4),
+    "xeon-32s-hsw": ("E7-8890 v3", 1),
+    "xeon-4s-ivb": ("E7-4880 v2", 1),
+    "xeon-8s-ivb": ("E7-8880 v2", 1),
+    "mlc/ivybridge-2s.txt": ("E5-2680 v2", 1),
+    "mlc/skylake-2s.txt": ("Gold 6140", 1),
+    "mlc/icelake-2s.txt": ("Platinum 8360Y", 1),
+}
+APART = ("sgi", "ib", "xeon-32s")
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+
+
+def test_ranges_hold_nine_of_ten_measured_values() -> None:
+    outside, count = [], 0
+    for name, (model, parts) in MEASURED.items():
+        path = SHARED / name
+        if "/" in name and not path.exists():
+            continue
+        machine = build_machine(import_machine(path)) if "/" in name else load_machine(name)
+        one = named(model).processor
+        memory, types, latency = one.memory, facts().memory_types, one.latency
+        assert memory.share.range is not None
+        slow = types[memory.slowest or memory.type].channel_Bps
+        bounds = [share * memory.channels / parts for share in memory.share.range]
+        Bps = (bounds[0] * slow, bounds[1] * types[memory.type].channel_Bps)
+        ranges = [(machine.bandwidth_Bps[0, 0], *Bps)]
+        ranges.append((machine.latency_ns[0, 0] / 1e9, latency.local.low, latency.local.high))
+        if latency.remote is not None and not name.startswith(APART):
+            ns = machine.latency_ns[0, parts]
+            ranges.append((ns / 1e9, latency.remote.low, latency.remote.high))
+        for value, low, high in ranges:
+            count += 1
+            if not low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
+                outside.append((name, value, low, high))
+    assert count >= 32
+    assert len(outside) <= 0.1 * count, outside
+
+
+def test_sockets_on_node_controllers_draw_what_was_measured() -> None:
+    """Of the SGI UV 2000: 6.5 to 9.5 GB/s between sockets of two QPI links each."""
+    slit = [[10 if a == b else 50 if a // 2 == b // 2 else 65 for b in range(8)] for a in range(8)]
+    nodes = "".join(f"  - {{id: {k}, type: node, group: p{k}}}\n" for k in range(8))
+    text = (
+        "name: glued\nnode_types: {node: {processor: {model_name: Xeon E5-4640}, cores: 8, "
+        f"memory: {{size: 1 GiB}}}}}}\nnodes:\n{nodes}slit: {slit}\n"
+    )
+    described = complete(parse_yaml(text, "glued.yaml").read_as(MachineDescription)).description
+    bandwidth = described.link_types["socket"].bandwidth
+    assert bandwidth.low < 6.5e9
+    assert bandwidth.high > 9.5e9
+    assert 6e9 < bandwidth.value < 10e9
+
+
+def test_guessed_bandwidth_of_a_core_holds_that_of_the_catalogue() -> None:
+    """90% of the families, and several processors on one front-side bus."""
+    (guess,) = [one for one in facts().guesses if not one.vendors]
+    each, inside = guess.bandwidth_per_core, 0
+    for one in facts().processors.values():
+        peak_Bps = one.memory.channels * facts().memory_types[one.memory.type].channel_Bps
+        inside += each.low <= one.memory.share.value * peak_Bps / one.cores <= each.high
+    assert inside >= 0.9 * len(PROCESSORS)
+    assert each.low <= 5.1e9 / 24

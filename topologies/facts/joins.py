@@ -23,6 +23,10 @@ from .taking import Origin, bounds
 GLUED = 30
 # A hub stands for links that may be crossed more than once on a way.
 HUB_SHARE_MIN = 0.4
+# Of all links of a socket, what one socket draws through node controllers: 22% to 32% on an SGI UV
+# 2000 (Kissinger et al., ERIS, ADMS 2014), 26% and 28% on a UV 300H, 14% and 28% on 32 sockets of
+# Haswell-EX (Psaroudakis et al., PVLDB 10, 2016).
+GLUED_SHARE, GLUED_RANGE = 0.26, (0.12, 0.4)
 LEAST_S = 2e-9
 
 
@@ -66,6 +70,7 @@ class _Joiner:
         self.latency = entry.processor.latency if isinstance(entry, Entry) else entry.latency
         self.made = Joined()
         self.hub_of: dict[str, str] = {}
+        self.glued = False  # node controllers between sockets
 
     def joined(self) -> Joined:
         split = any(len(nodes) > 1 for nodes in self.found.packages.values())
@@ -151,9 +156,9 @@ class _Joiner:
         usable = links.count - links.io if links is not None else 4
         nearest = [pair for pair, distance in between.items() if distance == levels[0]]
         degree = _degree(nearest)
-        glued = self._slit and levels[0] > GLUED
+        self.glued = self._slit and levels[0] > GLUED
         whole = len(levels) > 1 or links is not None
-        if degree <= usable and whole and not glued and _joins_all(nearest, list(units)):
+        if degree <= usable and whole and not self.glued and _joins_all(nearest, list(units)):
             added = self._less_fabric(self._added(self.latency.remote, "a hop between sockets"))
             if links is None:
                 self._share_type("socket", added, 1 / degree)
@@ -268,18 +273,18 @@ class _Joiner:
         )
         made = self.made.link_types[name]
         Bps = made.bandwidth
-        low = self._guess(Bps.value, HUB_SHARE_MIN * Bps.low, Bps.high, "")
-        self.made.link_types[name] = made.model_copy(
-            update={
-                "bandwidth": Quantity(
-                    Bps.value,
-                    low.low,
-                    Bps.high,
-                    f"{Bps.source}; less where a way takes several",
-                    True,
-                )
-            }
+        share, why = (1.0, (HUB_SHARE_MIN, 1.0)), "less where a way takes several"
+        if self.glued:
+            share, why = (GLUED_SHARE, GLUED_RANGE), "a share of it through node controllers"
+        value, (low, high) = share
+        Bps = Quantity(
+            _rounded(value * Bps.value),
+            _rounded(low * Bps.low),
+            _rounded(high * Bps.high),
+            f"{Bps.source}; {why}",
+            True,
         )
+        self.made.link_types[name] = made.model_copy(update={"bandwidth": Bps})
 
     def _share_type(self, name: str, added: Quantity, part: float) -> None:
         """Of a processor whose links are unknown: a share of its node's memory bandwidth."""
