@@ -310,6 +310,31 @@ def predicted_before(base: Base) -> str:
     return predicted(scenario_of(base))
 
 
+# What a line costs on its way is one thing for all systems; of event planes see
+# test_one_hardware.py.
+REMOTE: Base = ("eris-fig12-scan", "system.placement=interleaved", "machine=xeon-4s-ivb")
+SYSTEMS: dict[str, Base] = {
+    "eris": REMOTE,
+    "tasks": ("hana-steal-worst", "policies.stealing=always"),
+}
+OF_LINES = (
+    "machine.coherence.directory_in_memory=false",
+    "machine.coherence.completion=true",
+    "machine.coherence.replacement_probes=true",
+    "machine.coherence={protocol: snoop, snoop_domain: machine}",
+    "machine.link_types.qpi.data_header=30 B",
+    "machine.link_types.qpi.request=40 B",
+    "machine.link_types.qpi.bandwidth=7 GB/s",
+)
+
+
+@pytest.mark.parametrize("change", OF_LINES)
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_what_lines_cost_counts_in_all_systems(system: str, change: str) -> None:
+    base = SYSTEMS[system]
+    assert predicted(scenario_of(base, change)) != predicted_before(base)
+
+
 # Fields that no prediction depends on, and why; "Class" alone: all of that class.
 DESCRIPTIVE = {
     "Cache.line": "What importers saw: models count lines of 64 B",
