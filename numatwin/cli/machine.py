@@ -108,7 +108,7 @@ def import_(
         typer.Argument(
             metavar="FILE",
             help="hwloc XML, a saved sysfs tree (folder or tar archive), the output of "
-            "'numactl -H', 'lscpu' or Intel MLC; without it, this host.",
+            "'numactl -H', 'lscpu', 'likwid-topology' or Intel MLC; without it, this host.",
             show_default=False,
         ),
     ] = None,

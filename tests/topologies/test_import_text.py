@@ -351,3 +351,46 @@ def test_unequal_cores_and_joined_packages_are_reported(tmp_path: Path) -> None:
         "The cores within a node differ in threads or clock: taken as equal."
         in imported(tmp_path, odd).description.notes
     )
+
+
+LIKWID = """\
+CPU name:	Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz
+********************************************************************************
+Hardware Thread Topology
+********************************************************************************
+Sockets:		2
+HWThread        Thread        Core        Die        Socket        Available
+0               0             0           0          0             *
+1               0             1           0          1             *
+2               1             0           0          0             *
+3               1             1           0          1             *
+Socket 0:		( 0 2 )
+Level:			1
+Size:			32 kB
+Cache groups:		( 0 2 ) ( 1 3 )
+NUMA domains:		2
+Domain:			0
+Processors:		( 0 2 )
+Distances:		10 21
+Free memory:		90.5 MB
+Total memory:		1024 MB
+Domain:			1
+Processors:		( 1 3 )
+Distances:		21 10
+Free memory:		90.5 MB
+Total memory:		2048 MB
+"""
+
+
+def test_likwid_topology(tmp_path: Path) -> None:
+    made = imported(tmp_path, LIKWID)
+    assert [(node.cores, node.cpus, node.group) for node in made.nodes] == [
+        (1, (0, 2), "package0"),
+        (1, (1, 3), "package1"),
+    ]
+    assert [node.memory_bytes for node in made.nodes] == [1 << 30, 2 << 30]
+    assert made.nodes[0].caches[0].size_bytes == 32 << 10
+    assert made.slit is not None
+    assert made.slit.tolist() == [[10, 21], [21, 10]]
+    assert "cut off" in refused(tmp_path, LIKWID[: LIKWID.index("NUMA")])
+    assert ":13: no size: found 'big'" in refused(tmp_path, LIKWID.replace("32 kB", "big"))

@@ -76,7 +76,7 @@ def _recognised(source: Source, known: dict[str, Importer]) -> Importer:
     raise source.error(
         "unknown format" if source.head else "empty file",
         expected="a sysfs tree (folder or tar archive), hwloc XML, or the output of numactl -H, "
-        "lscpu or Intel MLC",
+        "lscpu, likwid-topology or Intel MLC",
     )
 
 
