@@ -107,8 +107,8 @@ def import_(
         Path | None,
         typer.Argument(
             metavar="FILE",
-            help="hwloc XML, a saved sysfs tree (folder or tar archive), the output of "
-            "'numactl -H', 'lscpu', 'likwid-topology' or Intel MLC; without it, this host.",
+            help="hwloc XML, a libvirt domain, a saved sysfs tree (folder or tar archive), the "
+            "output of 'numactl -H', 'lscpu', 'likwid-topology' or MLC; without it, this host.",
             show_default=False,
         ),
     ] = None,

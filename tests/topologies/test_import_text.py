@@ -394,3 +394,42 @@ def test_likwid_topology(tmp_path: Path) -> None:
     assert made.slit.tolist() == [[10, 21], [21, 10]]
     assert "cut off" in refused(tmp_path, LIKWID[: LIKWID.index("NUMA")])
     assert ":13: no size: found 'big'" in refused(tmp_path, LIKWID.replace("32 kB", "big"))
+
+
+LIBVIRT = """\
+<domain type='kvm'>
+  <name>guest</name>
+  <cpu>
+    <topology sockets='2' dies='1' cores='2' threads='2'/>
+    <numa>
+      <cell id='0' cpus='0-3' memory='1' unit='GiB'>
+        <distances><sibling id='0' value='10'/><sibling id='1' value='21'/></distances>
+      </cell>
+      <cell id='1' cpus='4-7' memory='2048' unit='MiB'/>
+      <cell id='2' memory='1048576'/>
+      <interconnects>
+        <latency initiator='0' target='0' type='access' value='90'/>
+        <latency initiator='0' target='2' type='read' value='250'/>
+        <latency initiator='0' target='0' cache='1' type='access' value='5'/>
+        <bandwidth initiator='0' target='0' type='access' value='204800' unit='MiB'/>
+      </interconnects>
+    </numa>
+  </cpu>
+</domain>
+"""
+
+
+def test_libvirt_domain(tmp_path: Path) -> None:
+    made = imported(tmp_path, "<?xml version='1.0'?>\n" + LIBVIRT)
+    assert [(node.cores, len(node.cpus), node.group) for node in made.nodes] == [
+        (2, 4, "package0"),
+        (2, 4, "package1"),
+        (0, 0, None),
+    ]
+    assert [node.memory_bytes for node in made.nodes] == [1 << 30, 2 << 30, 1 << 30]
+    assert made.slit is not None
+    assert made.slit.tolist() == [[10, 21, 20], [20, 10, 20], [20, 20, 10]]
+    assert (made.latency_ns[0, 0], made.latency_ns[0, 2]) == pytest.approx((90, 250))
+    assert made.bandwidth_Bps[0, 0] == 204800 << 20
+    assert ":6: no memory of a cell" in refused(tmp_path, LIBVIRT.replace("memory='1'", ""))
+    assert "no cells" in refused(tmp_path, "<domain><cpu/></domain>")

@@ -75,8 +75,8 @@ def _recognised(source: Source, known: dict[str, Importer]) -> Importer:
             return importer
     raise source.error(
         "unknown format" if source.head else "empty file",
-        expected="a sysfs tree (folder or tar archive), hwloc XML, or the output of numactl -H, "
-        "lscpu, likwid-topology or Intel MLC",
+        expected="a sysfs tree (folder or tar archive), hwloc XML, a libvirt domain, or the "
+        "output of numactl -H, lscpu, likwid-topology or Intel MLC",
     )
 
 

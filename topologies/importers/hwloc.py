@@ -69,8 +69,9 @@ _WANTED = Wanted(
 
 
 def recognises(source: Source) -> bool:
-    """Anything that begins as XML does: there is no other XML here."""
-    return source.tree is None and _START.match(source.head_text()[:4096]) is not None
+    """Anything that begins as XML does, but for a domain of libvirt."""
+    head = "" if source.tree is not None else source.head_text()[:4096]
+    return _START.match(head) is not None and "<domain" not in head
 
 
 def read(source: Source) -> MachineDescription:

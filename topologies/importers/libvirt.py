@@ -1,0 +1,128 @@
+"""libvirt's domain XML: the cells of a guest, their distances, caches and HMAT attributes.
+
+Units are those of libvirt's documents: memory in KiB, latency in ns, bandwidth in KiB/s, if none is
+given; cells without distances are 10 from themselves and 20 from others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ...inputs import Quantity
+from ..schema import MachineDescription
+from .inventory import Core, Inventory, NodeFacts, Pair, quantity
+from .number_sets import NUMBER_MAX, parse_list
+from .source import Source
+from .xml_elements import Element, Wanted, read_elements
+
+_BYTES = {"b": 0, "bytes": 0, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30}
+_BYTES |= {"": 10, "t": 40, "tib": 40}
+_TABLES = {
+    ("latency", "access"): "latency",
+    ("latency", "read"): "latency",
+    ("latency", "write"): "write_latency",
+    ("bandwidth", "access"): "bandwidth",
+    ("bandwidth", "read"): "bandwidth",
+    ("bandwidth", "write"): "write_bandwidth",
+}
+_HMAT = ("initiator", "target", "cache", "type", "value", "unit")
+_WANTED = Wanted(
+    attributes={
+        "domain": (),
+        "cpu": (),
+        "topology": ("threads", "cores", "dies", "clusters"),
+        "numa": (),
+        "cell": ("id", "cpus", "memory", "unit"),
+        "distances": (),
+        "sibling": ("id", "value"),
+        "interconnects": (),
+        "latency": _HMAT,
+        "bandwidth": _HMAT,
+    },
+    texts=(),
+    types_left_out=(),
+)
+
+
+def recognises(source: Source) -> bool:
+    """Whether its root is a domain."""
+    head = "" if source.tree is not None else source.head_text()[:4096]
+    return head.lstrip("\ufeff \r\n\t").startswith("<") and "<domain" in head
+
+
+def read(source: Source) -> MachineDescription:
+    """The machine that a guest sees; raises InputError."""
+    root = read_elements(source, _WANTED)
+    cpus = list(root.each("cpu"))
+    numa = next((n for cpu in cpus for n in cpu.each("numa")), None)
+    cells = list(numa.each("cell")) if numa else []
+    if numa is None or not cells:
+        raise source.error("no cells", root.line, expected="'cpu' with 'numa' and its cells")
+    shape = next((t.attributes for cpu in cpus for t in cpu.each("topology")), {})
+    threads, size = int(_digits(shape, "threads")), 1
+    for name in ("dies", "clusters", "cores", "threads"):
+        size *= int(_digits(shape, name))
+    found = Inventory(source.machine, source=f"libvirt domain, {source.label()}")
+    slit: dict[Pair, int] = {}
+    for k, cell in enumerate(cells):
+        node = _number(source, cell, "id", str(k))
+        try:
+            own = parse_list(cell.attributes.get("cpus", ""))
+        except ValueError as failure:
+            raise source.error(str(failure), cell.line, token=cell.attributes["cpus"]) from None
+        unit = cell.attributes.get("unit", "").lower()
+        if unit not in _BYTES:
+            raise source.error("unknown unit", cell.line, token=unit, expected="such as 'KiB'")
+        memory = _number(source, cell, "memory", bound=1 << 50) << _BYTES[unit]
+        found.nodes.append(NodeFacts(node, own, memory, "DRAM" if own else "unknown"))
+        siblings = (s for d in cell.each("distances") for s in d.each("sibling"))
+        slit |= {(node, _number(source, s, "id")): _number(source, s, "value") for s in siblings}
+    members: dict[int, set[int]] = {}
+    for node_facts in found.nodes:
+        for cpu in node_facts.cpus or ():
+            members.setdefault(cpu // threads, set()).add(cpu)
+    # QEMU numbers the threads of a core, then the cores of a socket.
+    found.cores = [
+        Core(frozenset(own), f"package{min(own) // size}" if shape else None)
+        for own in members.values()
+    ]
+    ids = [node.id for node in found.nodes]
+    found.slit = {(a, b): slit.get((a, b), 10 if a == b else 20) for a in ids for b in ids}
+    found.title = f"guest with {len(ids)} nodes"
+    for values in numa.each("interconnects"):
+        _read_hmat(source, [*values.each("latency"), *values.each("bandwidth")], found)
+    return found.description()
+
+
+def _read_hmat(source: Source, elements: Iterable[Element], found: Inventory) -> None:
+    for element in elements:
+        table = _TABLES.get((element.tag, element.attributes.get("type", "access")))
+        if table is None or "cache" in element.attributes:
+            continue  # of a cache in front of the memory
+        pair = _number(source, element, "initiator"), _number(source, element, "target")
+        value = _number(source, element, "value", bound=1 << 40)
+        shift = _BYTES.get(element.attributes.get("unit", "").lower(), 10)
+        known: Quantity | None = (
+            quantity(f"{value} ns", "time")
+            if element.tag == "latency"
+            else quantity(f"{value << shift} B/s", "bandwidth")
+        )
+        if known is not None:
+            getattr(found, table)[pair] = known
+
+
+def _digits(attributes: dict[str, str], name: str) -> str:
+    text = attributes.get(name, "1")
+    return text if re.fullmatch(r"[1-9]\d{0,3}", text, re.ASCII) else "1"
+
+
+def _number(
+    source: Source, element: Element, name: str, missing: str = "", *, bound: int = NUMBER_MAX
+) -> int:
+    text = element.attributes.get(name, missing)
+    if not re.fullmatch(r"\d{1,15}", text, re.ASCII) or int(text) > bound:
+        raise source.error(
+            f"no {name} of a {element.tag}", element.line, token=text, expected="a whole number"
+        )
+    return int(text)
