@@ -95,7 +95,7 @@ def test_no_more_sockets_than_there_are_servers_of(processor: str, most: int) ->
     ],
 )
 def test_cores_of_a_complex_share_a_last_level(processor: str, mebibytes: int, cores: int) -> None:
-    """By data sheets: what a socket has is divided among its core complexes."""
+    """What a socket has is divided among its core complexes."""
     made = build_machine(build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY)))
     last = made.nodes[0].caches[-1]
     assert (last.level, last.shared_by_cores) == (3, cores)
@@ -106,7 +106,7 @@ MODELS = [
     (entry, model) for entry, one in sorted(facts().processors.items()) for model in one.models
 ]
 TABLE = Path(__file__).parents[3] / "shared" / "data" / "server-processors.csv"
-# Where the crowd-sourced table is wrong by data sheets: what a cloud shows, or two sockets in one.
+# Where the crowd-sourced table seems wrong: what a cloud shows, or two sockets in one.
 CORRECTED = {"EPYC 9R14": (96, 192), "Xeon Platinum 8272CL": (26, 52)}
 
 
