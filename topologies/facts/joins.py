@@ -24,7 +24,7 @@ GLUED = 30
 # A hub stands for links that may be crossed more than once on a way.
 HUB_SHARE_MIN = 0.4
 # Of all links of a socket, what one socket draws through node controllers: 22% to 32% on an SGI UV
-# 2000 (Kissinger et al., ERIS, ADMS 2014), 26% and 28% on a UV 300H, 14% and 28% on 32 sockets of
+# 2000 (Kissinger et al., ADMS 2014), 26% and 28% on a UV 300H, 14% and 28% on 32 sockets of
 # Haswell-EX (Psaroudakis et al., PVLDB 10, 2016).
 GLUED_SHARE, GLUED_RANGE = 0.26, (0.12, 0.4)
 LEAST_S = 2e-9
