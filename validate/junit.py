@@ -18,13 +18,19 @@ def message_of(result: Result) -> str:
     unit = "" if unit == "1" else f" {unit}"
     text = f"{metric} of {result.check.scenario.name}: {result.value:.6g}{unit}"
     if result.reference is not None:
-        text += f" against {result.reference:.6g}{unit} of {AGAINST[result.check.kind]}"
+        what = f"{_multiple(result)}{AGAINST[result.check.kind]}"
+        text += f" against {result.reference:.6g}{unit} of {what}"
     if relative is not None:
         text += (
             f", better by {100 * relative.value:+.2f}% "
             f"({100 * relative.low:+.2f} to {100 * relative.high:+.2f}%)"
         )
     return f"{text}: {verdict_in_words(result)}"
+
+
+def _multiple(result: Result) -> str:
+    factor = result.check.factor
+    return "" if factor == 1.0 else f"{factor:g} × "
 
 
 def verdict_in_words(result: Result) -> str:

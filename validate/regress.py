@@ -63,6 +63,7 @@ class Result:
             "metric": str(self.check.metric),
             "unit": self.check.metric.unit,
             "against": self.check.kind,
+            "factor": self.check.factor,
             "reference": self.reference,
             "value": self.value,
             "better_by": relative.value if relative is not None else None,
@@ -159,8 +160,11 @@ class _Run:
         paired = self.paired
         if self.other is not None:
             self.other.play(look)
-            reference = sample(self.other.values(metric, look), self.other.exact)
-            grain += metric.grain(reference.value, self.other.counted_s) * (not self.other.exact)
+            others = self.other.values(metric, look)
+            factor = self.check.factor
+            reference = sample([factor * value for value in others], self.other.exact)
+            step = metric.grain(reference.value / factor, self.other.counted_s)
+            grain += factor * step * (not self.other.exact)
         elif self.check.bound is not None:
             reference = Sample(self.check.bound)
         elif self.entry is not None:

@@ -1,14 +1,16 @@
 """Suites of regression checks: scenarios to run, and limits of their figures.
 
 A check names a scenario, a metric, and what it is held against: a bound (``at_least``,
-``at_most``), another alternative (``against``: another policy, machine …), or, with neither, the
-baseline file. See ``suites/policies.yaml``. A check may also run a command in the emulator, and
-hold what it does to memory against a bound.
+``at_most``), another alternative (``against``: another policy, machine …) or a multiple of its
+figure (``against`` and ``at_least: 1.2 ×``), or, with neither, the baseline file. See
+``suites/policies.yaml``. A check may also run a command in the emulator, and hold what it does to
+memory against a bound.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,6 +39,8 @@ TOLERANCE = 0.01
 # Both sides of a comparison are message as the middles of their bins.
 TOLERANCE_IN_BINS_MIN = 2 * BIN_HALF
 Bound = StrictStr | StrictFloat | StrictInt
+# A bound as a multiple of the alternative's figure: "1.2 ×", or with the letter x.
+_FACTOR = re.compile(r"(\d+(?:\.\d+)?)\s*[×x]")
 Values = dict[str, str | int | float | bool]
 
 
@@ -59,8 +63,10 @@ class Check(Alternative):
 
     ``metric``: ``throughput.lookup``, ``latency_ns.lookup.p99``, ``bandwidth_Bps.memory``,
     ``energy_J``, ``utilisation.memory.busiest``, ``recovery.lookup.depth`` … ``better``:
-    ``higher`` or ``lower``, by default what anybody would want of the metric. ``tolerance``: the
-    part of what it is held against that makes no difference, by default 1%, and none of a bound.
+    ``higher`` or ``lower``, by default what anybody would want of the metric. ``tolerance``: by
+    what part of what it is held against the figure may be worse, by default 1%, and 0 for a bound.
+    ``at_least``, ``at_most``: a bound, or with ``against`` a multiple of the other's figure, such
+    as ``1.2 ×``, which the figure has to reach.
     ``emulate`` in place of a scenario: a command, whose ``traffic.user_remote_share`` (or
     ``remote_share``, ``remote_bytes``, ``memory_bytes``, ``link_bytes``) has a bound.
     """
@@ -77,12 +83,22 @@ class Check(Alternative):
 
     @model_validator(mode="after")
     def _has_one_reference(self) -> Check:
-        given = [n for n in ("at_least", "at_most", "against") if getattr(self, n) is not None]
+        given = [n for n in ("at_least", "at_most") if getattr(self, n) is not None]
         if len(given) > 1:
             raise DescriptionError(
                 (given[1],), f"it conflicts with {given[0]}: expected one of them, or two checks"
             )
         self._check_emulated(given)
+        for side in given:
+            raw = getattr(self, side)
+            if (_factor(raw) is None) == (self.against is None):
+                continue
+            raise DescriptionError(
+                (side,),
+                f"{raw}: expected a multiple of what it is against, such as 1.2 ×"
+                if self.against is not None
+                else f"{raw}: a multiple of what? Expected 'against' too, or a bound",
+            )
         wants = {"at_least": "higher", "at_most": "lower"}.get(given[0]) if given else None
         if wants is not None and self.better not in (None, wants):
             raise DescriptionError(
@@ -125,6 +141,7 @@ class SuiteDescription(Strict):
 class LoadedCheck:
     """A check with its scenarios. ``bound``: None where it is held against something else.
 
+    ``factor``: by which the figure of ``other`` is multiplied before the two are compared.
     ``kind``: ``bound``, ``against`` or ``baseline``. ``line``: where it stands in the suite.
     """
 
@@ -137,6 +154,7 @@ class LoadedCheck:
     other: Scenario | None
     bound: float | None
     line: int | None
+    factor: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -233,16 +251,17 @@ def _loaded(
             f"check '{name}': against: it is what is checked itself",
             expected="another policy, machine, workload, scale or setting",
         )
-    bound = None
+    bound, factor = None, None
     higher = metric.higher_is_better if check.better is None else check.better == "higher"
     kind: Literal["bound", "against", "baseline"] = "baseline" if other is None else "against"
     for side, raw in (("at_least", check.at_least), ("at_most", check.at_most)):
         if raw is not None:
-            bound = _bound(document, (*place, side), raw, metric)
-            higher, kind = side == "at_least", "bound"
+            higher, factor = side == "at_least", _factor(raw)
+            if factor is None:
+                bound, kind = _bound(document, (*place, side), raw, metric), "bound"
     tolerance = check.tolerance
     if tolerance is None:
-        tolerance = TOLERANCE if bound is None else 0.0
+        tolerance = TOLERANCE if bound is factor is None else 0.0
     if bound is None and metric.in_bins and tolerance < TOLERANCE_IN_BINS_MIN:
         raise document.error(
             (*place, "tolerance"),
@@ -251,7 +270,9 @@ def _loaded(
             expected=f"at least {TOLERANCE_IN_BINS_MIN:g}",
         )
     line = document.marks.get(place, (None, None))[0]
-    return LoadedCheck(name, metric, higher, tolerance, kind, scenario, other, bound, line)
+    return LoadedCheck(
+        name, metric, higher, tolerance, kind, scenario, other, bound, line, factor or 1.0
+    )
 
 
 def _emulated(
@@ -353,6 +374,12 @@ def _scenario(check: Check, how: Alternative, folder: Path, seed: int | None) ->
 
 def _written(value: str | int | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _factor(raw: Bound) -> float | None:
+    """What ``1.2 ×`` multiplies by; None of what is no multiple of more than 0."""
+    found = _FACTOR.fullmatch(raw.strip()) if isinstance(raw, str) else None
+    return (float(found[1]) or None) if found else None
 
 
 def _bound(document: Document, place: Place, raw: Bound, metric: Metric) -> float:

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     scenario = "scenario"
     study = "study"
     engine = "engine"
+    suite = "suite"
 
 
 def schema(
@@ -47,6 +48,8 @@ def json_schema(kind: Kind) -> dict[str, Any]:
         from ..topologies.schema import MachineDescription as Description
     elif kind is Kind.workload:
         from ..workloads.schema import WorkloadDescription as Description  # type: ignore[assignment]
+    elif kind is Kind.suite:
+        from ..validate.suite import SuiteDescription as Description  # type: ignore[assignment]
     else:
         from ..sim.studies.description import StudyDescription as Description  # type: ignore[assignment]
     return {"$schema": DIALECT, **_of_model(Description)}

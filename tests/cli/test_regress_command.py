@@ -103,7 +103,8 @@ def test_json(numatwin: CommandLine) -> None:
         flow.keys()
         == rsi.keys()
         == {
-            *("name", "scenario", "plane", "policy", "metric", "unit", "against", "reference"),
+            *("name", "scenario", "plane", "policy", "metric", "unit", "against", "factor"),
+            "reference",
             *("value", "better_by", "interval", "tolerance", "replications", "paired", "verdict"),
         }
     )

@@ -16,12 +16,14 @@ from jsonschema import Draft202012Validator
 from numatwin.cli.schema import Kind, json_schema
 from numatwin.sim.run import scenario as scenarios
 from numatwin.topologies import catalogue as machines
+from numatwin.validate.suite import BUNDLED as SUITES
 from numatwin.workloads import catalogue as workloads
 
 FOLDERS = {
     Kind.machine: Path(machines.__file__).parent,
     Kind.workload: Path(workloads.__file__).parent,
     Kind.scenario: Path(scenarios.__file__).parents[1] / "scenarios",
+    Kind.suite: SUITES,
 }
 
 
@@ -66,6 +68,7 @@ STUDY = {
         (Kind.workload, "lookup-zipf.yaml", ("objects",), 1),
         (Kind.scenario, "eris-fig13.yaml", ("horizon",), 5),
         (Kind.scenario, "eris-fig13.yaml", ("system",), {"kind": "tasks", "routing": 1}),
+        (Kind.suite, "policies.yaml", ("checks", "rsi-commits", "at_leest"), "1 M/s"),
     ],
 )
 def test_a_slip_does_not_satisfy_it(

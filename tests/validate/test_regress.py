@@ -13,6 +13,7 @@ from numatwin.sim.run.scenario import load_scenario
 from numatwin.validate import alternatives
 from numatwin.validate.alternatives import Played, Sides
 from numatwin.validate.baseline import Entry
+from numatwin.validate.junit import message_of
 from numatwin.validate.metrics import Metric
 from numatwin.validate.regress import Result, regress
 from numatwin.validate.suite import load_suite
@@ -96,6 +97,23 @@ def test_bounds(tmp_path: Path) -> None:
         found = play(write(tmp_path, BOUND, change=change), {})["bound"]
         assert found.verdict == verdict, bound
         assert found.difference.paired is False
+
+
+def test_a_multiple_of_the_alternative(tmp_path: Path) -> None:
+    """'At least so much better' is another promise than 'no worse than'."""
+    plain = play(write(tmp_path, AGAINST), {})["against"]
+    assert plain.reference is not None
+    ratio = plain.value / plain.reference
+    for text, verdict in (
+        (f"at_least: {0.9 * ratio:.6f} ×", "better"),
+        (f"at_least: {1.1 * ratio:.6f}x", "worse"),
+        (f"at_most: {1.1 * ratio:.6f} ×", "better"),
+        (f"at_most: {0.9 * ratio:.6f} x", "worse"),
+    ):
+        found = play(write(tmp_path, AGAINST, change=("tolerance: 0.05", text)), {})["against"]
+        assert found.verdict == verdict, text
+        assert found.check.factor == pytest.approx(float(text.split()[1].rstrip("x")))
+    assert " × the alternative" in message_of(found)
 
 
 def test_alternatives_have_the_same_draws_and_warm_up(tmp_path: Path) -> None:
