@@ -109,6 +109,7 @@ def _stopped_by_sigterm() -> Iterator[None]:
 
 def _other(failure: Exception) -> int:
     from ..inputs import InputError
+    from ..inputs.atomic import FULL
     from ..inputs.errors import DiskFull, is_interrupt
 
     if is_interrupt(failure):
@@ -119,16 +120,13 @@ def _other(failure: Exception) -> int:
         traceback.print_exception(failure)
     if isinstance(failure, InputError):
         _print_line(f"error: {failure}")
-        return BAD_INPUT
-    if isinstance(failure, DiskFull):
-        _print_line(f"error: {failure}")
-        return NO_ROOM
+        return NO_ROOM if isinstance(failure, DiskFull) else BAD_INPUT
     if isinstance(failure, OSError) and failure.strerror:
         where = f"{failure.filename}: " if failure.filename is not None else ""
         if not where and failure.errno == errno.ENOSPC and _output_is_full():
             where = "standard output: "
         _print_line(f"error: {where}{failure.strerror}")
-        return BAD_INPUT
+        return NO_ROOM if failure.errno in FULL else BAD_INPUT
     # A library that cannot be mapped for want of address space says so in an ImportError.
     if isinstance(failure, MemoryError) or "failed to map segment" in str(failure):
         _print_line(

@@ -56,7 +56,7 @@ class InputError(Exception):
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-class DiskFull(Exception):
+class DiskFull(InputError):
     """No room on the disk: what is finished is safe, and more room lets it go on (status 75)."""
 
 

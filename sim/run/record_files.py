@@ -6,8 +6,6 @@ import contextlib
 import hashlib
 import json
 import math
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...inputs import InputError, check_regular
+from ...inputs.atomic import not_written, replace_file, writing_in
 from ...inputs.settings import SHOWN_MAX
 from ..planes.outcome import Series
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 HEAD_FILE, SERIES_FILE = "record.json", "series.parquet"
+PENDING = ".series-{}.parquet"
 RECORD = "a folder that 'numatwin run' wrote"
 WIDE = 10_000  # resources, and columns of series: such as links of 100 nodes all to all
 TIMES = ("time_s", "duration_s")
@@ -34,35 +34,33 @@ what is between them are finite, and charts may draw it in single precision."""
 
 
 def write_files(target: Path, head: dict[str, Any], series: Series, resources: int) -> Path:
-    """Writes both into a folder, or neither; adds their digest to ``head``. The folder."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    """Writes both into a folder, or neither; adds their digest to ``head``. The folder.
 
+    The rename of the head makes both visible at once: until the series has moved to its own name,
+    its file is named by the head's digest.
+    """
     missing = [path for path in (target, *target.parents) if not path.exists()]
-    stage: Path | None = None
-    whole = False
+    pending, known, whole = target, True, False
     try:
+        content = _parquet(series)
+        head["digest"] = digest = _digest(head, content)
+        pending = target / PENDING.format(digest)
+        known = pending.exists()  # of the same record, whose writer was killed
         target.mkdir(parents=True, exist_ok=True)
-        # Inside the target: what is beside it may be another file system.
-        stage = Path(tempfile.mkdtemp(prefix=".record-", dir=target))
-        table = pa.table({name: _arrow(column) for name, column in series.items()})
-        helped = len(series) <= WIDE  # what helps to find rows takes seconds of so many
-        pq.write_table(
-            table,
-            stage / SERIES_FILE,
-            compression="zstd",
-            use_dictionary=helped,
-            write_statistics=helped,
-        )
-        head["digest"] = _digest(head, (stage / SERIES_FILE).read_bytes())
-        (stage / HEAD_FILE).write_text(_text(head, resources), encoding="utf-8")
-        _replace_both(stage, target)
-        whole = True
+        with writing_in(target):
+            replace_file(pending, content)
+            replace_file(target / HEAD_FILE, _text(head, resources).encode())
+            whole = True
+            with contextlib.suppress(OSError):  # where it cannot move, its name stays the digest
+                pending.replace(target / SERIES_FILE)
+                for left in target.glob(PENDING.format("*")):
+                    left.unlink()
     except OSError as failure:
-        raise InputError(f"cannot be written: {failure.strerror}", str(target)) from None
+        raise not_written(failure, target) from None
     finally:
-        if stage is not None:
-            shutil.rmtree(stage, ignore_errors=True)
+        if not whole and not known:
+            with contextlib.suppress(OSError):
+                pending.unlink()
         for made in missing if not whole else ():
             with contextlib.suppress(OSError):
                 made.rmdir()
@@ -109,12 +107,14 @@ def read_head(path: str | Path) -> tuple[dict[str, Any], Path]:
 
 def read_series(head: dict[str, Any], path: Path) -> Series:
     """The series beside the head in ``path``; takes the digest out of ``head``."""
-    series_path = path.parent / SERIES_FILE
+    stored_digest = head.pop("digest", None)  # records of earlier versions have none
+    series_path = path.parent / PENDING.format(str(stored_digest)[:64])
+    if not series_path.exists():
+        series_path = path.parent / SERIES_FILE
     try:
         series = series_path.read_bytes()
     except OSError as failure:
         raise InputError(f"cannot be read: {failure.strerror}", str(series_path)) from None
-    stored_digest = head.pop("digest", None)  # records of earlier versions have none
     if stored_digest is not None and stored_digest != _digest(head, series):
         raise InputError(
             f"damaged or changed: this or {SERIES_FILE} does not match its digest "
@@ -140,6 +140,18 @@ def _text(head: Mapping[str, Any], resources: int) -> str:
     return "{\n " + ",\n ".join(fields) + "\n}\n"
 
 
+def _parquet(series: Series) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({name: _arrow(column) for name, column in series.items()})
+    helped = len(series) <= WIDE  # what helps to find rows takes seconds of so many
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", use_dictionary=helped, write_statistics=helped)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
 def _arrow(column: npt.ArrayLike) -> pa.Array:
     """A column as Arrow's. Of numbers without ``pa.array``, which imports pandas (0.3 s)."""
     import pyarrow as pa
@@ -162,26 +174,6 @@ def _numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
         for chunk in chunks
     ]
     return np.concatenate(parts)
-
-
-def _replace_both(stage: Path, target: Path) -> None:
-    """Moves series and head from ``stage`` into ``target``, the head last: it vouches for both.
-
-    Where the head cannot be moved, the series that stood there before is back in its place.
-    """
-    series, earlier = target / SERIES_FILE, stage / "earlier"
-    existed = series.exists()
-    if existed:
-        series.replace(earlier)
-    try:
-        (stage / SERIES_FILE).replace(series)
-        (stage / HEAD_FILE).replace(target / HEAD_FILE)
-    except BaseException:
-        if existed:
-            earlier.replace(series)
-        else:
-            series.unlink(missing_ok=True)
-        raise
 
 
 def _number(text: str) -> float:

@@ -48,15 +48,15 @@ def run_study(
 ) -> Progressed:
     """Runs the points that have no row in ``folder`` yet, ``limit`` at most; says how far it is.
 
-    ``restart``: all rows there are removed first, also another study's; ``retry``: points that
-    failed are run again. Raises InputError where the folder belongs to another study, DiskFull
+    ``restart``: the first new row replaces all rows there, also another study's; ``retry``: points
+    that failed are run again. Raises InputError where the folder belongs to another study, DiskFull
     where there is no more room; finished runs are kept, also where Ctrl-C comes.
     """
     check_size(study, limit)
     store = Store(folder)
     before = store.identity()
     if before is not None and restart:
-        store.clear()
+        store.restart()
         before = None
     if before is not None:
         check_same(study, before, folder)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -344,8 +345,8 @@ def _opened(study: Study, folder: Path, seed: int, restart: bool) -> Store:
     store = Store(folder)
     before = store.identity()
     if before is not None and restart:
-        for kept in (store, Store(folder / VERIFIED)):
-            kept.clear()
+        shutil.rmtree(folder / VERIFIED, ignore_errors=True)
+        store.restart()
         store.begin(_identity(study, seed))
     elif before is not None:
         check_same(replace(study, identity=_identity(study, seed)), before, folder)

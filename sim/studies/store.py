@@ -3,16 +3,18 @@
 ``rows/0000012.parquet`` holds the rows of one hand-over, in their final form or not at all; many
 parts are merged into one of the name of the last. Whatever stops the writer, rows in parts are
 safe: a part that was merged and not yet removed holds rows that the merged one has too, and a
-reader takes each point once.
+reader takes each point once. A study that begins anew writes into another folder, which its
+manifest names: until that is in place, the earlier rows are.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
-import os
+import re
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...inputs import InputError
+from ...inputs.atomic import FULL, replace_file, writing_in
 from ...inputs.errors import DiskFull
 from .evaluate import ERROR, HASH, OWN, PLANE, POINT, REPLAY, UNSETTLED, Row
 from .levels import is_number
 
 MANIFEST, ROWS = "study.json", "rows"
 PARTS_MAX = 64
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+ROW_FOLDER = re.compile(rf"{ROWS}(-\d{{1,9}})?")
 TEXTS = (PLANE, HASH, UNSETTLED, ERROR, REPLAY)
 
 
@@ -34,13 +37,24 @@ class Store:
     """The rows in ``folder``, and what they are of (``identity``, plain JSON values)."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.rows = folder, folder / ROWS
+        self.folder = folder
         self._next = 0
+
+    @cached_property
+    def rows(self) -> Path:
+        """The folder of the rows' parts."""
+        return self.folder / str((self._manifest() or {}).get(ROWS, ROWS))
 
     # -- what the rows are of ---------------------------------------------------------------------
 
     def identity(self) -> dict[str, Any] | None:
         """What the rows are of; None where nothing was begun. Raises InputError."""
+        found = self._manifest()
+        if found is not None:
+            found.pop(ROWS, None)
+        return found
+
+    def _manifest(self) -> dict[str, Any] | None:
         path = self.folder / MANIFEST
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -48,20 +62,27 @@ class Store:
             return None
         except (OSError, ValueError) as failure:
             raise InputError(f"not a study's folder: {failure}", str(path)) from None
-        if not isinstance(found, dict):
+        if not isinstance(found, dict) or not ROW_FOLDER.fullmatch(str(found.get(ROWS, ROWS))):
             raise InputError("not a study's folder", str(path), expected="a JSON object")
         return found
 
     def begin(self, identity: Mapping[str, Any]) -> None:
         """Notes what the rows are of, before the first one."""
+        whole = identity if self.rows.name == ROWS else {**identity, ROWS: self.rows.name}
         with _full_disk(self.folder, "nothing was run"):
             self.rows.mkdir(parents=True, exist_ok=True)
-            _write(self.folder / MANIFEST, json.dumps(identity, indent=1).encode() + b"\n")
+            _write(self.folder / MANIFEST, json.dumps(whole, indent=1).encode() + b"\n")
+            for left in self._row_folders():
+                if left != self.rows:
+                    shutil.rmtree(left, ignore_errors=True)
 
-    def clear(self) -> None:
-        """Removes all rows."""
-        for part in self._parts():
-            part.unlink()
+    def restart(self) -> None:
+        """Rows are of something else from the next ``begin`` on, which removes the earlier ones."""
+        used = [int(path.name.partition("-")[2] or 0) for path in self._row_folders()]
+        self.rows, self._next = self.folder / f"{ROWS}-{max(used, default=0) + 1}", 0
+
+    def _row_folders(self) -> list[Path]:
+        return [path for path in self.folder.glob(f"{ROWS}*") if ROW_FOLDER.fullmatch(path.name)]
 
     # -- rows -------------------------------------------------------------------------------------
 
@@ -192,17 +213,8 @@ def _write_table(path: Path, table: pa.Table) -> None:
 
 def _write(path: Path, content: bytes) -> None:
     """Writes the file whole or not at all, and does not return before the disk has it."""
-    stage = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with stage.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        stage.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            stage.unlink()
-        raise
+    with writing_in(path.parent):
+        replace_file(path, content)
 
 
 @contextlib.contextmanager

@@ -270,7 +270,7 @@ def test_a_full_standard_output_is_told() -> None:
         done = subprocess.run(
             [*COMMAND, "--version"], stdout=full, stderr=subprocess.PIPE, text=True
         )
-    assert done.returncode == 2
+    assert done.returncode == 75
     assert done.stderr == "numatwin: error: standard output: No space left on device\n"
 
 

@@ -263,7 +263,7 @@ def test_a_full_disk_costs_no_result(
     with monkeypatch.context() as patched:
         patched.setattr(pq, "write_table", full)
         done = numatwin("run", SCAN)
-    assert done.status == 2
+    assert done.status == 75
     assert "scan is limited by " in done.out
     assert "Record: " not in done.out
     told = f"numatwin: error: out/{SCAN}: cannot be written: No space left on device\n"
@@ -274,13 +274,17 @@ def test_a_full_disk_costs_no_result(
 def test_a_record_whose_report_finds_no_room_is_kept(
     numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_handle: int) -> None:
-        raise OSError(28, "No space left on device")
+    fsync = os.fsync
+
+    def full(handle: int) -> None:
+        if "report" in os.readlink(f"/proc/self/fd/{handle}"):
+            raise OSError(28, "No space left on device")
+        fsync(handle)
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
         done = numatwin("run", SCAN)
-    assert done.status == 2
+    assert done.status == 75
     assert "scan is limited by " in done.out
     assert done.err == (
         f"numatwin: error: out/{SCAN}/report.html: cannot be written: No space left on device; "
