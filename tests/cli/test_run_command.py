@@ -277,7 +277,7 @@ def test_a_record_whose_report_finds_no_room_is_kept(
     fsync = os.fsync
 
     def full(handle: int) -> None:
-        if "report" in os.readlink(f"/proc/self/fd/{handle}"):
+        if "/.report.html" in os.readlink(f"/proc/self/fd/{handle}"):
             raise OSError(28, "No space left on device")
         fsync(handle)
 

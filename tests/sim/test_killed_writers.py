@@ -121,7 +121,7 @@ def stopped_at(operation: int, act: Callable[[], object], folder: Path, *, full:
 
     fsync = os.fsync
 
-    def counted_fsync(handle: int) -> None:
+    def counted_fsync(handle: Any) -> None:
         stop("fsync", handle)
         fsync(handle)
 
