@@ -121,13 +121,13 @@ def stopped_at(operation: int, act: Callable[[], object], folder: Path, *, full:
 
     fsync = os.fsync
 
-    def counted_fsync(handle: Any) -> None:
+    def counted_fsync(handle: int) -> None:
         stop("fsync", handle)
         fsync(handle)
 
     status = 70
     try:
-        os.fsync = counted_fsync
+        os.fsync = counted_fsync  # type: ignore[assignment]
         sys.addaudithook(audit)
         act()
         status = 0 if left[0] > 0 else 75
