@@ -61,6 +61,8 @@ def _program(
 ) -> Program:
     workers = np.zeros(nodes, dtype=np.int64)
     workers[node] = 1
+    # As they stand in a query, they name its tables and its earlier stages.
+    stages = [replace(stage, table=0, inputs=(), pipelined=False, parts_min=1) for stage in stages]
     return Program(
         tables=(Table("column", (Part(1, node),), VALUE_BYTES, 0.0),),
         queries=tuple(Query(stage.name, (stage,), 1, 0.0) for stage in stages),
