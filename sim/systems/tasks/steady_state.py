@@ -13,8 +13,9 @@ approximation of mean value analysis). How long tasks run depends on how many ru
 and equally far ones in turn, where the class may be stolen.
 
 Queries of open clients come at random: what they wait for others is that of M/G/c
-(``kernel/settled_queues.cpp``). Left out, and simulated by the event plane: that queries of closed
-clients come at random, too, and that tasks are whole.
+(``kernel/settled_queues.cpp``). A lone client's tasks run in whole rounds of the workers. Left out,
+and simulated by the event plane: that queries of several closed clients come at random, too, and
+that their tasks are whole.
 """
 
 from __future__ import annotations
@@ -158,9 +159,10 @@ class _Search:
         self.spread = spread
         # (n,) that run on each node at most.
         self.room = self.workers if spread is None else spread * self.workers.sum()
-        self.free = float(self.workers.sum())
+        whole = float(self.workers.sum())
+        self.free = np.full(len(self.program.queries), whole)  # as a query of each kind finds them
         self.batches, self.blocked = batches_of(
-            steady_state.program, dict(state.parts), self.able, self._queue, self.free
+            steady_state.program, dict(state.parts), self.able, self._queue, whole
         )
         self.query = np.array([b.query for b in self.batches], dtype=np.int64)
         self.home_queue = np.array([b.node for b in self.batches], dtype=np.int64)
@@ -315,9 +317,9 @@ class _Search:
             found = self._queues(times)
             step = found - running
             running = running + (1.0 if turn == 0 else DAMPING) * step
-            free = max(float(self.workers.sum() - running.sum()), 1.0)
-            change = max(np.abs(step).max(initial=0.0), abs(free - self.free))
-            self.free += DAMPING * (free - self.free)
+            free = self._free(running) - self.free
+            change = max(np.abs(step).max(initial=0.0), np.abs(free).max(initial=0.0))
+            self.free = self.free + DAMPING * free
             count[:kinds] = running * self.copying
             times = sharing.solve(count)
             if turn and change <= OUTER_TOLERANCE * self.workers.sum():
@@ -376,9 +378,20 @@ class _Search:
             return np.asarray(self.task_s[: len(self.batches)])
         return self._by_batch(self.shares_of_kinds * self.task_s)
 
+    def _free(self, running: Floats) -> Floats:
+        """(K,) workers without a task as a stage of each query starts: a closed client's own tasks
+        have ended by then.
+        """
+        own = group_sums(self.query[self.kind_batch], running, len(self.program.queries))
+        own[self.mixed] = own[self.mixed].sum() / max(self.state.mix_clients, 1.0)
+        own[~self.mixed] /= np.maximum(self.population[~self.mixed], 1.0)
+        if self.program.arrivals_per_s:
+            own[:] = 0.0
+        return np.asarray(np.maximum(self.workers.sum() - running.sum() + own, 1.0))
+
     def _tasks(self) -> Floats:
         """(B,) tasks of each batch, as ``Batch.tasks``."""
-        wanted = np.where(np.isnan(self.hint), self.free, self.hint) * self.share
+        wanted = np.where(np.isnan(self.hint), self.free[self.query], self.hint) * self.share
         return np.asarray(np.minimum(np.maximum(wanted, self.least), self.most))
 
     def _settled_queues(self) -> SettledQueues:

@@ -14,7 +14,8 @@ from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.tasks.commands import MovePart
 from numatwin.sim.systems.tasks.layout import Layout
-from numatwin.sim.systems.tasks.parameters import near_nodes
+from numatwin.sim.systems.tasks.models import EventModel
+from numatwin.sim.systems.tasks.parameters import PS_PER_S, near_nodes, task_setup
 from numatwin.sim.systems.tasks.program import MemoryUse, Program, Stage
 from numatwin.sim.systems.tasks.steady_state import Rates, State, SteadyState
 from numatwin.topologies import build_machine, load_machine
@@ -78,6 +79,37 @@ def test_clients_with_one_task_each_are_served_by_four_workers(clients: int) -> 
         workers=FOUR,
     )
     assert solve(program).queries[0] == pytest.approx(min(clients, 4) / 0.1, rel=1e-4)
+
+
+def played_per_s(program: Program, length_s: float = 1.0) -> float:
+    """Queries per second of the compiled model, after a tenth of its time."""
+    model = EventModel(task_setup(program, COSTS), 1, 0)
+    model.run(round(0.1 * length_s * PS_PER_S))
+    early = model.answered().sum()
+    model.run(round(length_s * PS_PER_S))
+    return float(model.answered().sum() - early) / (0.9 * length_s)
+
+
+@pytest.mark.parametrize("clients", [1, 2, 3])
+@pytest.mark.parametrize("tasks", [None, *range(1, 9)])
+@pytest.mark.parametrize("kinds", ["cores", "memory", "both"])
+def test_few_clients_are_served_as_event_by_event(
+    kinds: str, tasks: int | None, clients: int
+) -> None:
+    """On one to eight workers; a lone client on up to fifteen, too. Who comes finds all workers
+    that others do not use: its own tasks have ended."""
+    cores = {"cores": [cpu_bound(concurrency=tasks)]}
+    memory = hand.scan(nodes=NODES, concurrency=tasks, instructions_ns=10.0)
+    then = cpu_bound(concurrency=tasks, inputs=(0,))
+    stages = {**cores, "memory": [memory], "both": [memory, then]}[kinds]
+    for workers in (1, 2, 3, 4, 6, 8, *([11, 15] if clients == 1 else [])):
+        program = hand.program(
+            hand.query(*stages, clients=clients),
+            tables=[hand.table(rows=100_000)],
+            workers=(workers, 0, 0, 0),
+        )
+        found = solve(program).queries[0]
+        assert found == pytest.approx(played_per_s(program), rel=0.1), workers
 
 
 def test_stealing_gives_what_is_bound_by_cores_all_nodes() -> None:

@@ -14,6 +14,7 @@ using Values = std::vector<double>;
 constexpr int rounds_of_taking = 8;
 constexpr double busiest = 0.999;  // beyond, queries that come at random wait as in a full queue
 constexpr double servers_most = 256.0;
+constexpr double whole_round = 1e-6;  // rounding of how many there are
 
 std::size_t at(std::int64_t position) {
     return static_cast<std::size_t>(position);
@@ -76,6 +77,10 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
     for (Values* pairs : {&taken_, &thieves_}) pairs->assign(nodes_ * nodes_, 0.0);
     for (Values* pairs : {&by_query_, &own_}) pairs->assign(queries_ * nodes_, 0.0);
     response_.assign(groups, 0.0);
+    double own = 0.0;
+    for (std::size_t k = 0; k < queries_; ++k) own += of_.mixed[k] ? 0.0 : of_.population[k];
+    alone_ = !stealing_ && !(of_.arrivals_per_s > 0) && own + (mix_ ? of_.mix_clients : 0.0) <= 1.0;
+    if (alone_) at_once_.assign(groups * nodes_, 0.0);
     for (std::size_t b = 0; b < batches_; ++b) able_[b] = of_.workers[at(of_.home[b])];
 }
 
@@ -240,11 +245,27 @@ void SettledQueues::wait_for_others(const Values& tasks, const Values& local_s) 
     others_s_[nodes_] = wait_of(all, [](auto) { return true; });
 }
 
-// When the last of a batch's tasks ends, and how long one is there on average.
+// When the last of a batch's tasks ends, and how long one is there on average. Where nobody else
+// asks and nobody steals, tasks of a step run in whole rounds of all workers of their node.
 void SettledQueues::respond(const Values& tasks, const Values& local_s) {
     std::ranges::fill(response_, 0.0);
     std::ranges::fill(response_s, 0.0);
+    if (alone_) {
+        std::ranges::fill(at_once_, 0.0);
+        for (std::size_t b = 0; b < batches_; ++b)
+            at_once_[at(of_.group[b]) * nodes_ + at(of_.home[b])] += tasks[b];
+    }
     for (std::size_t b = 0; b < batches_; ++b) {
+        if (alone_) {
+            const double all = at_once_[at(of_.group[b]) * nodes_ + at(of_.home[b])];
+            const double rounds = std::max(std::ceil(all / able_[b] - whole_round), 1.0);
+            const double last_s = rounds * local_s[b];
+            residence_s_[b] =
+                local_s[b] * (rounds - (rounds - 1.0) * rounds / 2.0 * able_[b] / all);
+            double& slowest = response_[at(of_.group[b])];
+            slowest = std::max(slowest, last_s);
+            continue;
+        }
         double ahead = std::max(seen_[b] + tasks[b] - able_[b], 0.0), others_s = 0.0;
         if (of_.arrivals_per_s > 0) {
             const double found_s = others_s_[of_.stealable[b] ? nodes_ : at(of_.home[b])];

@@ -69,12 +69,13 @@ class SettledQueues {
     const QueueSetup of_;
     const std::size_t batches_, kinds_, queries_, nodes_;
     const bool moved_;
-    bool stealing_ = false, mix_ = false;
+    bool stealing_ = false, mix_ = false, alone_ = false;  // alone_: a lone client, no thieves
     std::vector<double> asked_, seen_, mean_s_, able_, residence_s_, response_;
     std::vector<double> by_query_, own_, together_, arriving_, work_s_, idle_, excess_, taken_;
     std::vector<double> stolen_, busy_;
     std::vector<double> others_s_;  // (n + 1) what queries wait for others; last: workers of all
     std::vector<double> thieves_, worth_, whole_, on_;
+    std::vector<double> at_once_;  // (G, n) of a lone client, tasks of a step at a node
 };
 
 }  // namespace numatwin
