@@ -7,6 +7,7 @@ which the system lists their families: one sees what those before it have just o
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from math import ceil
 from typing import Protocol
 
 import simpy
@@ -15,9 +16,9 @@ from simpy.rt import RealtimeEnvironment
 
 from ...workloads import Workload
 from ..planes.outcome import ControlEvent
-from ..planes.plane import Plane, StartPhase, is_real_time
+from ..planes.plane import Plane, StartPhase, is_real_time, unchanged_until_s
 from .family import ChosenPolicy, decide
-from .policy import AnyPolicy
+from .policy import AnyPolicy, is_memoryless
 
 # SimPy's own events have priorities 0 and 1.
 FIRST_TURN = 2
@@ -92,7 +93,10 @@ class ControlPlane:
     def _asked(
         self, chosen: ChosenPolicy, rank: int, horizon_s: float
     ) -> Generator[simpy.Event, None, None]:
-        """Asks the policy of one family, of that ``rank`` among families, once a period."""
+        """Asks the policy of one family, of that ``rank`` among families, once a period.
+
+        A memoryless one that orders nothing is not asked until it may see something else.
+        """
         family, count = chosen.family, 0
         policy = self.policies[family.name]
         while True:
@@ -106,6 +110,9 @@ class ControlPlane:
             if commands:
                 self.events += [family.event(command, chosen.name, at_s) for command in commands]
                 self.plane.apply(commands)
+            elif is_memoryless(policy):
+                next_s = min(self.clock.peek() / 1e9, unchanged_until_s(self.plane), horizon_s)
+                count = max(count, ceil(next_s / chosen.period_s - 1e-6) - 1)
 
 
 class _Turn(simpy.Event):

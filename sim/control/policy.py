@@ -21,3 +21,8 @@ class Policy(Protocol[Seen, Order]):
 
 
 AnyPolicy = Policy[Any, Any]
+
+
+def is_memoryless(policy: AnyPolicy) -> bool:
+    """Whether it says ``MEMORYLESS = True``: neither the time nor what it saw before matters."""
+    return bool(getattr(policy, "MEMORYLESS", False))

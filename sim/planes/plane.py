@@ -31,7 +31,8 @@ class Plane(Protocol):
     """Does the work between two control events; time starts at 0 and is virtual or real.
 
     A plane whose time is real says ``REAL_TIME = True``; its time starts with the first
-    ``advance``, which is always to 0. It may say by ``LOOK_EVERY_S`` that looks take time from it.
+    ``advance``, which is always to 0. It may say by ``LOOK_EVERY_S`` that looks take time from it,
+    and by ``unchanged_until_s`` when what policies see changes next without a command.
     """
 
     @property
@@ -54,6 +55,11 @@ class Plane(Protocol):
 def is_real_time(plane: Plane) -> bool:
     """Whether the plane's time is that of a clock on the wall."""
     return bool(getattr(plane, "REAL_TIME", False))
+
+
+def unchanged_until_s(plane: Plane) -> float:
+    """Until when policies see the same if nothing is ordered; the time reached where unknown."""
+    return float(getattr(plane, "unchanged_until_s", plane.time_s))
 
 
 def look_every_s(plane: Plane) -> float:

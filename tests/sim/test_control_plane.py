@@ -56,6 +56,13 @@ class Keen:
         return [Rebalance("index", bounds=np.array([0, 50 + self.asked, 100]))]
 
 
+class Calm:
+    MEMORYLESS = True
+
+    def decide(self, observation):
+        return []
+
+
 class Broken:
     def decide(self, observation):
         if observation.time_s >= 3.0:
@@ -101,8 +108,18 @@ class FakePlane:
         raise AssertionError("the control plane does not ask for results")
 
 
-def played(scenario: Scenario) -> tuple[ControlPlane, FakePlane]:
-    fake = FakePlane()
+class ChangingPlane(FakePlane):
+    """What it shows changes by itself at 3.5 s, and not again."""
+
+    @property
+    def unchanged_until_s(self) -> float:
+        return 3.5 if self.time_s < 3.5 else np.inf
+
+
+def played(
+    scenario: Scenario, make: type[FakePlane] = FakePlane
+) -> tuple[ControlPlane, FakePlane]:
+    fake = make()
     plane: Plane = fake
     control = ControlPlane(scenario, plane)
     control.run()
@@ -151,6 +168,16 @@ def test_asked_once_a_period(moves: Path) -> None:
     _, plane = played(load_scenario(moves, policy="one-shot", settings=settings))
     asked = [at for what, at in plane.log if what == "observe"]
     assert asked == pytest.approx([0.1 * k for k in range(1, 20)], rel=1e-12)
+
+
+def test_a_memoryless_policy_is_asked_when_it_may_see_something_else(moves: Path) -> None:
+    """In its first turn after phases (2, 5, 8, 9 s) and after the plane's change; where the plane
+    does not know when it changes, once a period."""
+    policy = f"{moves.parent / 'mine.py'}:Calm"
+    scenario = load_scenario(moves, policy=policy, settings=["policies.balancing.period=1 s"])
+    for make, turns in ((ChangingPlane, [1, 2, 4, 5, 8, 9]), (FakePlane, [*range(1, 12)])):
+        _, plane = played(scenario, make)
+        assert [at for what, at in plane.log if what == "observe"] == turns
 
 
 def test_without_a_policy_nobody_looks(moves: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,6 +48,7 @@ class AccessPathSpec(PolicySpec):
 class _Chooser:
     """Asks ``by`` for the path of each kind of scan, and orders what has changed."""
 
+    MEMORYLESS: ClassVar[bool] = True
     by: Callable[[ScanSeen], Path]
 
     def decide(self, observation: AccessPathObservation) -> tuple[ChoosePath, ...]:

@@ -109,6 +109,11 @@ class TasksFlow:
         """The time reached."""
         return self._time_s
 
+    @property
+    def unchanged_until_s(self) -> float:
+        """See Plane."""
+        return self._time_s + self._next_change(self.rates())
+
     # -- time -------------------------------------------------------------------------------------
 
     def advance(self, until_s: float) -> None:
