@@ -116,9 +116,7 @@ class ChangingPlane(FakePlane):
         return 3.5 if self.time_s < 3.5 else np.inf
 
 
-def played(
-    scenario: Scenario, make: type[FakePlane] = FakePlane
-) -> tuple[ControlPlane, FakePlane]:
+def played(scenario: Scenario, make: type[FakePlane] = FakePlane) -> tuple[ControlPlane, FakePlane]:
     fake = make()
     plane: Plane = fake
     control = ControlPlane(scenario, plane)
