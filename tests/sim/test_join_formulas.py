@@ -14,16 +14,19 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from numatwin.sim.run.runner import maker_of
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.joins.flow import JoinFlow
+from numatwin.sim.systems.joins.operators import Pieces
 from numatwin.topologies import load_machine
 from numatwin.topologies.nics import message_curve
 
 C_MEM = 1.0  # ns a byte
 INNER, OUTER, BYTES, NODES = 400_000, 800_000, 16, 8
+SIZES = {"inner": 10**9, "outer": 10**10}
 
 
 def c_net(transport: str) -> float:
@@ -129,3 +132,18 @@ def test_sockets_over_infiniband_take_threads_of_receivers_too() -> None:
 def test_the_flow_plane_agrees_with_one_thread_a_node(operator: str, transport: str) -> None:
     event = played(operator, transport)
     assert played(operator, transport, plane="flow") == pytest.approx(event, rel=0.1)
+
+
+def test_flows_hold_pieces_that_are_alike_once_however_large_tables_are() -> None:
+    """10^9 and 10^10 tuples in chunks: one kind for each node. One by one they go round the nodes,
+    as a central queue hands them out."""
+    sizes = [f"workload.objects.{name}.records={size}" for name, size in SIZES.items()]
+    play = JoinFlow(load_scenario("join", settings=(*sizes, "system.operator=ghj"))).play
+    scan = play.plans[0].steps[0].pieces
+    assert scan.counts is not None
+    assert len(scan.lines) == len(play.ids)
+    assert (scan.lines * scan.counts).sum() == pytest.approx(SIZES["inner"] * BYTES / 64)
+    assert not any(step.piece_home for step in play.setup.operators[0].steps)
+    few = Pieces(np.arange(3), np.array([1.0, 2.0, 3.0]), counts=np.array([2, 0, 3])).each()
+    assert few.home.tolist() == [0, 2, 0, 2, 2]
+    assert few.lines.tolist() == [1.0, 3.0, 1.0, 3.0, 3.0]

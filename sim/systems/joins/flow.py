@@ -21,6 +21,7 @@ from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why
 from ...planes.plane import Command
 from .choice import ChooseOperator, OperatorObservation
 from .fan_out import LINE_BYTES
+from .operators import Pieces, StepPlan
 from .setup import PS, Play, play_of
 from .spec import JoinSystem
 
@@ -86,20 +87,24 @@ class FlowModel:
     def solved(self, operator: int) -> tuple[float, Busy]:
         """Its time, and how long parts are busy for it."""
         if operator not in self._solved:
-            self._solved[operator] = self._solve(self.setup.operators[operator])
+            self._solved[operator] = self._solve(
+                self.setup.operators[operator], self.play.plans[operator].steps
+            )
         return self._solved[operator]
 
-    def _solve(self, exchange_operator: ExchangeOperator) -> tuple[float, Busy]:
+    def _solve(
+        self, exchange_operator: ExchangeOperator, plans: Sequence[StepPlan]
+    ) -> tuple[float, Busy]:
         busy = Busy(*(np.zeros(self.n) for _ in range(4)))
         total_s = np.zeros(self.n)  # when each node has come so far
         taking_s = np.zeros(self.n)  # receivers' work that no step has waited for yet
         sent = False
         costs = list(exchange_operator.costs)
-        for step in exchange_operator.steps:
+        for step, plan in zip(exchange_operator.steps, plans, strict=True):
             if step.gated and sent:
                 total_s = np.full(self.n, total_s.max()) + taking_s
                 taking_s, sent = np.zeros(self.n), False
-            step_s, received_s = self._step(exchange_operator, step, costs, busy)
+            step_s, received_s = self._step(exchange_operator, step, plan.pieces, costs, busy)
             total_s, taking_s = total_s + step_s, taking_s + received_s
             sent = sent or bool(step.rows)
         return float(total_s.max()), busy
@@ -108,16 +113,16 @@ class FlowModel:
         self,
         exchange_operator: ExchangeOperator,
         step: ExchangeStep,
+        pieces: Pieces,
         costs: list[MessageCost],
         busy: Busy,
     ) -> tuple[Floats, Floats]:
-        home = np.array(step.piece_home, dtype=np.int64)
-        pieces = np.array(step.piece_lines)
-        lines = np.bincount(home, pieces, self.n)
+        counts = 1 if pieces.counts is None else pieces.counts
+        lines = np.bincount(pieces.home, pieces.lines * counts, self.n)
         line_s: Floats = np.array(step.instructions_ps) / PS * self.slow
         # No worker is done before its largest piece.
         largest = np.zeros(self.n)
-        np.maximum.at(largest, home, pieces)
+        np.maximum.at(largest, pieces.home, pieces.lines)
         wait_s = np.array(self.setup.machine.latency_ps).reshape(self.n, self.n).diagonal() / PS
         misses_s = step.read * wait_s / np.array(self.setup.slots)
         line_s = np.maximum(line_s, misses_s)
@@ -206,7 +211,7 @@ class JoinFlow:
     """Machine parts are used as the models of joins have it."""
 
     def __init__(self, experiment: Experiment) -> None:
-        self.experiment, self.play = experiment, play_of(experiment, 1)
+        self.experiment, self.play = experiment, play_of(experiment, 1, flows=True)
         self.flow, self.chosen = FlowModel(self.play), 0
         self._time_s = 0.0
         self.answered = [0.0] * len(self.play.names)

@@ -32,11 +32,23 @@ TABLE_PART = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Of a step: home (K,), units of work (K,) in lines, rows (K,) of a checked step."""
+    """Of a step: home (K,), units of work (K,) in lines, rows (K,) of a checked step. ``counts``
+    (K,): how many alike; None: one of each.
+    """
 
     home: Ints
     lines: Floats
     rows: Ints | None = None
+    counts: Ints | None = None
+
+    def each(self) -> Pieces:
+        """One by one, alike ones of all homes in turn: a central queue goes round the nodes."""
+        if self.counts is None:
+            return self
+        which = np.repeat(np.arange(len(self.counts)), self.counts)
+        rank = np.arange(len(which)) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        which = which[np.argsort(rank, kind="stable")]
+        return Pieces(self.home[which], self.lines[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,11 +253,8 @@ class Planner:
         return sent if operator in ONE_SIDED else math.inf
 
     def _chunks(self, size: Floats | Ints, most: float = math.inf) -> Pieces:
-        """Of each node's bytes, in turn: a central queue goes round the nodes."""
-        each = min(self.system.chunk.value, most)
-        counts = np.ceil(np.asarray(size) / each).astype(np.int64)
-        home = np.repeat(np.arange(self.nodes), counts)
-        rank = np.concatenate([np.arange(count) for count in counts.tolist()])
-        order = np.lexsort((home, rank))
-        home = home[order]
-        return Pieces(home, np.asarray(size, dtype=np.float64)[home] / counts[home] / LINE_BYTES)
+        """Of each node's bytes."""
+        each, whole = min(self.system.chunk.value, most), np.asarray(size, dtype=np.float64)
+        counts = np.ceil(whole / each).astype(np.int64)
+        lines = whole / np.maximum(counts, 1) / LINE_BYTES
+        return Pieces(np.arange(self.nodes), lines, counts=counts)

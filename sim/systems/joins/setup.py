@@ -46,8 +46,11 @@ class Play:
         return self.system.curve(machine).bandwidth_Bps
 
 
-def play_of(experiment: Experiment, replication: int) -> Play:
-    """One replication; with all operators that the network can run where a policy chooses."""
+def play_of(experiment: Experiment, replication: int, *, flows: bool = False) -> Play:
+    """One replication; with all operators that the network can run where a policy chooses.
+
+    ``flows``: no model goes through the setup's pieces of work one by one; it has none.
+    """
     system, machine = experiment.system, experiment.machine
     assert isinstance(system, JoinSystem)
     planner = planner_of(experiment, replication)
@@ -59,9 +62,9 @@ def play_of(experiment: Experiment, replication: int) -> Play:
     nodes = np.repeat(np.array(planner.positions), planner.workers)
     workers = place_workers(machine, nodes)
     if isinstance(planner, HostPlanner):
-        setup, ids = _host_setup(experiment, planner, plans), tuple(range(planner.nodes))
+        setup, ids = _host_setup(experiment, planner, plans, flows), tuple(range(planner.nodes))
     else:
-        setup = _setup(experiment, planner, plans, workers, costs)
+        setup = _setup(experiment, planner, plans, workers, costs, flows)
         ids = tuple(machine.nodes[position].id for position in planner.positions)
     operation, _ = system.operation(experiment.workload)
     return Play(operation, system, names, plans, setup, workers, costs, ids)
@@ -81,6 +84,7 @@ def _setup(
     plans: Sequence[OperatorPlan],
     workers: Workers,
     costs: CostModel,
+    flows: bool,
 ) -> ExchangeSetup:
     system, machine, positions = planner.system, planner.machine, list(planner.positions)
     threads = np.maximum(workers.on_cores.astype(np.int64), 1)
@@ -107,7 +111,11 @@ def _setup(
         worker_core=workers.core,
         slow=[factor.get(machine.nodes[position].id, 1) for position in positions],
         operators=_operators(
-            plans, planner, line_ps, lambda plan: buffer_costs(system, planner, plan.one_sided)
+            plans,
+            planner,
+            line_ps,
+            lambda plan: buffer_costs(system, planner, plan.one_sided),
+            flows,
         ),
         fetch=_fetch_costs(system, planner),
         queue_node=system.queue_position(machine),
@@ -118,7 +126,7 @@ def _setup(
 
 
 def _host_setup(
-    experiment: Experiment, planner: HostPlanner, plans: Sequence[OperatorPlan]
+    experiment: Experiment, planner: HostPlanner, plans: Sequence[OperatorPlan], flows: bool
 ) -> ExchangeSetup:
     """Of processes: memory is in what passes take, and there are no adapters."""
     system, n, costs = planner.system, planner.nodes, planner.costs
@@ -136,7 +144,9 @@ def _host_setup(
         copy_ps=[planner.copied_line_s() * PS] * n,
         worker_core=list(range(n)),
         slow=[1] * n,
-        operators=_operators(plans, planner, 0.0, lambda plan: costs.messages(plan.name, PARTS)),
+        operators=_operators(
+            plans, planner, 0.0, lambda plan: costs.messages(plan.name, PARTS), flows
+        ),
         fetch=[MessageCost()] * 4,
         queue_node=0,
         send_buffers=system.send_buffers,
@@ -154,27 +164,31 @@ def _operators(
     planner: Planner,
     line_ps: float,
     costs: Callable[[OperatorPlan], list[MessageCost]],
+    flows: bool,
 ) -> list[ExchangeOperator]:
     """``line_ps``: of a thread for a line, where a step does not say; ``costs``: of buffers."""
     return [
         ExchangeOperator(
             one_sided=plan.one_sided,
-            steps=[_step(step, planner.system, line_ps, planner.nodes) for step in plan.steps],
+            steps=[
+                _step(step, planner.system, line_ps, planner.nodes, flows) for step in plan.steps
+            ],
             costs=costs(plan),
         )
         for plan in plans
     ]
 
 
-def _step(step: StepPlan, system: JoinSystem, line_ps: float, n: int) -> ExchangeStep:
+def _step(step: StepPlan, system: JoinSystem, line_ps: float, n: int, flows: bool) -> ExchangeStep:
+    pieces = None if flows else step.pieces.each()
     return ExchangeStep(
         central=step.shared and system.queue == "central",
         gated=step.gated,
         checked=step.checked,
         input=step.input,
-        piece_home=step.pieces.home,
-        piece_lines=step.pieces.lines,
-        piece_rows=step.pieces.rows if step.pieces.rows is not None else [],
+        piece_home=[] if pieces is None else pieces.home,
+        piece_lines=[] if pieces is None else pieces.lines,
+        piece_rows=[] if pieces is None or pieces.rows is None else pieces.rows,
         instructions_ps=[line_ps if step.line_s is None else step.line_s * PS] * n,
         read=step.read,
         written=step.written,
