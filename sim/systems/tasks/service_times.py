@@ -204,12 +204,18 @@ class ServiceTimes:
     def _uses(self, kinds: Kinds) -> Floats:
         """(F, n + 2L) of an entry: times of controllers, in lines that they read in it; bytes."""
         links = np.zeros((len(kinds.node), self.links))
-        if self.links:
-            kind, homes = np.nonzero(kinds.read + kinds.written)
-            away = self._local_too | (kinds.node[kind] != homes)
-            for f, home in zip(kind[away].tolist(), homes[away].tolist(), strict=True):
-                read, written = self._way(int(kinds.node[f]), home)
-                links[f] += kinds.read[f, home] * read + kinds.written[f, home] * written
+        for node in range(self.n if self.links else 0):
+            here = np.flatnonzero(kinds.node == node)
+            used = kinds.read[here].any(axis=0) | kinds.written[here].any(axis=0)
+            for home in np.flatnonzero(used).tolist():
+                if home == node and not self._local_too:
+                    continue
+                read, written = self._way(node, home)
+                on = np.flatnonzero(read + written)
+                links[np.ix_(here, on)] += (
+                    kinds.read[here, home, None] * read[on]
+                    + kinds.written[here, home, None] * written[on]
+                )
         memory = self.costs.line_times(*kinds.lines)
         if kinds.copied is not None and self.engines is not None:
             links += kinds.copied.link_bytes(self.engines, self.costs)

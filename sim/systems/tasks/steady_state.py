@@ -34,7 +34,7 @@ from .copied_kinds import CopiedKinds, background_lines
 from .layout import PAGE_BYTES, Copy, PartState
 from .parameters import near_nodes, spreads_of
 from .paths import PATHS
-from .program import Program
+from .program import EntryCost, Program
 from .service_times import Kinds, Served, ServiceTimes, TaskTimes
 
 Floats = npt.NDArray[np.float64]
@@ -142,6 +142,36 @@ class SteadyState:
         self.spreads = np.divide(1.0, by, out=np.zeros_like(by), where=by > 0)
         stages = [stage for query in program.queries for stage in query.stages]
         self.place_of = {id(stage): place for place, stage in enumerate(stages)}
+        self._demands: dict[tuple[int, int | None, int, bool], tuple[Floats, ...]] = {}
+
+    def where(self, node: int | None, spread: int) -> Floats:
+        """(n,) shares of what lies on a node, or on those of a spread in turn."""
+        if node is None:
+            return np.asarray(self.spreads[spread])
+        found = np.zeros(self.n)
+        found[node] = 1.0
+        return found
+
+    def demand(
+        self, cost: EntryCost, home: int | None, spread: int, by_engine: bool
+    ) -> tuple[Floats, ...]:
+        """Of an entry of a part at ``home``, on each node: lines read and written (n, n), times of
+        instructions and separate (n,), slots (n,); ``by_engine``: the part is copied to the node.
+        """
+        key = id(cost), home, spread, by_engine
+        if key not in self._demands:
+            read, written = np.zeros((self.n, self.n)), np.zeros((self.n, self.n))
+            for use in cost.memory:
+                where = np.eye(self.n)
+                if use.place == "interleaved":
+                    where = self.where(None, 0)
+                elif use.place == "part" and not by_engine:
+                    where = self.where(home, spread)
+                read += use.read * where
+                written += use.written * where
+            slots = np.maximum(cost.misses_at_once, 1e-9)
+            self._demands[key] = read, written, cost.instructions_s, cost.separate_s, slots
+        return self._demands[key]
 
     def solve(self, state: State) -> Rates:
         """The Rates of ``state``."""
@@ -222,47 +252,34 @@ class _Search:
         instructions, separate = np.zeros(whole), np.zeros(whole)
         slots = np.ones(whole)
         copied, engines = CopiedKinds.none(whole, n), self.of.times.engines
-        first_of_kind: dict[tuple[int, int, int | None, int], int] = {}
-        first = np.arange(whole)  # the first kind that demands the same
+        paths = [0 if engines is None else self._path(batch) for batch in self.batches]
+        demands = [
+            self.of.demand(batch.stage.cost, batch.home, batch.spread, path > 0)
+            for batch, path in zip(self.batches, paths, strict=True)
+        ]
+        of_all = self.kind_batch, self.kind_node
+        for values, each in zip(
+            (read, written, instructions, separate, slots), zip(*demands, strict=True), strict=True
+        ):
+            values[:count] = np.array(each)[of_all]
         for f, (b, node) in enumerate(pairs):
+            if engines is None or paths[b] == 0:
+                continue
             batch = self.batches[b]
-            cost = batch.stage.cost
-            if engines is None:
-                key = id(cost), node, batch.home, batch.spread
-                first[f] = first_of_kind.setdefault(key, f)
-                if first[f] != f:
-                    continue
-            instructions[f] = cost.instructions_s[node]
-            separate[f] = cost.separate_s[node]
-            slots[f] = max(float(cost.misses_at_once[node]), 1e-9)
-            path = self._path(batch)
-            if engines is not None and path > 0:
-                lines = sum(use.read for use in cost.memory if use.place == "part")
-                here = np.zeros(n)
-                here[node] = lines
-                lines_at = lines * self._where(batch.home, batch.spread)
-                copied.add(f, engines, node, lines_at, here, coherent=path == 1)
-                facts = engines.engines[engines.of_node[node]]
-                copied.setup_s[f], copied.request_s[f] = facts.setup_s, facts.request_s
-                copied.chunk[f] = batch.stage.chunk_entries
-            for use in cost.memory:
-                if use.place == "local" or (use.place == "part" and copied.engine[f] >= 0):
-                    read[f, node] += use.read
-                    written[f, node] += use.written
-                else:
-                    of_part = use.place == "part"
-                    where = self._where(*(batch.home, batch.spread) if of_part else (None, 0))
-                    read[f] += use.read * where
-                    written[f] += use.written * where
-        if len(first_of_kind) < count and engines is None:
-            read, written = read[first], written[first]
-            instructions, separate, slots = instructions[first], separate[first], slots[first]
+            lines = sum(use.read for use in batch.stage.cost.memory if use.place == "part")
+            here = np.zeros(n)
+            here[node] = lines
+            lines_at = lines * self.of.where(batch.home, batch.spread)
+            copied.add(f, engines, node, lines_at, here, coherent=paths[b] == 1)
+            facts = engines.engines[engines.of_node[node]]
+            copied.setup_s[f], copied.request_s[f] = facts.setup_s, facts.request_s
+            copied.chunk[f] = batch.stage.chunk_entries
         page_lines = PAGE_BYTES / LINE_BYTES
         nodes = list(self.kind_node)
         for c, copy in enumerate(copies):
             copy_node = copy.target if copy.source is None else copy.source
             nodes.append(copy_node)
-            read[count + c] += page_lines * self._where(copy.source, copy.spread)
+            read[count + c] += page_lines * self.of.where(copy.source, copy.spread)
             written[count + c, copy.target] += page_lines
             instructions[count + c] = copy.page_s
             slots[count + c] = max(float(self.of.costs.streaming_misses[copy_node]), 1e-9)
@@ -294,14 +311,6 @@ class _Search:
             return PATHS.index("cpu")
         home = 0 if batch.home is None else batch.home + 1
         return self.state.paths[self.of.place_of[id(batch.stage)] * (self.of.n + 1) + home]
-
-    def _where(self, node: int | None, spread: int) -> Floats:
-        """(n,) shares of what lies on a node, or on those of a spread in turn."""
-        if node is None:
-            return np.asarray(self.of.spreads[spread])
-        found = np.zeros(self.of.n)
-        found[node] = 1.0
-        return found
 
     # -- the fixed point --------------------------------------------------------------------------
 
