@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from markupsafe import Markup
 
 from .._version import __version__
-from ..inputs import InputError, write_text_atomically
+from ..inputs import InputError, json_text, write_text_atomically
 from ..sim.studies.base import INNER
 from ..sim.studies.evaluate import ERROR, REPLAY, UNSETTLED, own_seed
 from ..sim.studies.explanation import Explanation, explained_by_rows
@@ -222,7 +221,7 @@ def _data(results: Results, shown: Sequence[int], metric: str | None) -> Markup:
     }
     if study.runs.own_seeds:
         data["seeds"] = [own_seed(int(results.points[k])) for k in shown]
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    text = json_text(data, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e"))
 
 

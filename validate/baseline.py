@@ -18,8 +18,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from .._version import __version__
-from ..inputs import InputError, Strict, check_regular
-from ..inputs.atomic import write_text_atomically
+from ..inputs import InputError, Strict, check_regular, write_json
 from ..sim.run.scenario import Scenario
 from ..workloads.keys import Recorded
 from .suite import LoadedCheck, Suite
@@ -166,7 +165,7 @@ def save_baseline(path: Path, suite: str, entries: Mapping[str, Entry]) -> None:
         "suite": suite,
         "checks": {name: asdict(entry) for name, entry in sorted(entries.items())},
     }
-    write_text_atomically(path, json.dumps(whole, indent=1, allow_nan=False) + "\n")
+    write_json(path, whole)
 
 
 # -- what fits a suite ----------------------------------------------------------------------------

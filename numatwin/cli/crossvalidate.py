@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .failures import after_interrupt
+from .failures import after_interrupt, keeping
 from .options import Json
 from .output import binary_size, console, latency, number, percent, print_json, progress_bar, table
 
@@ -141,7 +141,7 @@ def _calibration_set(parts: Sequence[str], *, quick: bool, out: Path | None, jso
 
     with tempfile.TemporaryDirectory(prefix="numatwin-") as scratch:
         folder = out if out is not None else Path(scratch)
-        with progress_bar("measuring") as progress:
+        with keeping(out is not None), progress_bar("measuring") as progress:
             found = calibration_set(parts, folder, quick=quick, progress=progress)
     if json:
         print_json(found.as_json())
@@ -151,10 +151,8 @@ def _calibration_set(parts: Sequence[str], *, quick: bool, out: Path | None, jso
         _print_errors(found.errors, to)
         for text in found.warnings:
             to.print(f"\nwarning: {text}", soft_wrap=True)
-    if out is not None:
-        found.save(out)
-        if not json:
-            console().print(f"\nRows: {out / ROWS_FILE}", soft_wrap=True)
+    if out is not None and not json:
+        console().print(f"\nRows: {out / ROWS_FILE}", soft_wrap=True)
 
 
 def _list(suite: Suite, json: bool) -> None:

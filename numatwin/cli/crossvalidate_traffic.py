@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from .failures import keeping
 from .output import console, number, percent, print_json, progress_bar, table
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def crossvalidate_traffic(
     begin: str, *, quick: bool, list_: bool, out: Path | None, json: bool
 ) -> None:
     """Runs the cases whose names ``begin`` so, prints rows and summary, keeps them in ``out``."""
-    from ..inputs import InputError, check_folder, write_text_atomically
+    from ..inputs import InputError, check_folder, write_json
     from ..validate.crossvalidate.traffic import traffic_crossvalidated
     from ..validate.crossvalidate.whole import slug
     from ..validate.systems.registry import validations
@@ -49,16 +49,18 @@ def crossvalidate_traffic(
         if out is not None:
             record.save(out / "records" / slug(case) / plane)
 
-    with progress_bar("measuring") as progress:
-        result = traffic_crossvalidated(cases, progress, keep)
+    def store(found: TrafficResult) -> None:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            write_json(out / ROWS_FILE, found.as_json())
+
+    with keeping(out is not None), progress_bar("measuring") as progress:
+        result = traffic_crossvalidated(cases, progress, keep, store)
     if json:
         print_json(result.as_json())
     else:
         _print(result)
-    if out is not None:
-        text = json_text.dumps(result.as_json(), indent=1, allow_nan=False)
-        out.mkdir(parents=True, exist_ok=True)
-        write_text_atomically(out / ROWS_FILE, text + "\n")
+    store(result)
     if not result.holds:
         raise typer.Exit(MISSED)
 

@@ -47,11 +47,13 @@ def after_interrupt(fate: str) -> Ended:
 
 
 @contextmanager
-def keeping() -> Iterator[None]:
-    """Work of which each part is kept once it is finished."""
+def keeping(kept: bool = True) -> Iterator[None]:
+    """Work of which each part is kept once it is finished, if ``kept``."""
     try:
         yield
     except KeyboardInterrupt:
+        if not kept:
+            raise
         raise after_interrupt("kept") from None
 
 

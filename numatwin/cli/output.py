@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from ..inputs.json_text import json_text
 from .long_work import Progress, forecast
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 def print_json(value: Any) -> None:
     """One JSON object on standard output; in ASCII, so that no locale can spoil it."""
-    print(json.dumps(value, allow_nan=False))
+    print(json_text(value))
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -7,6 +7,7 @@ from .atomic import check_folder, check_writable, write_bytes_atomically, write_
 from .catalogue import Catalogue
 from .changes import changed, merged, moved, part_of
 from .errors import InputError
+from .json_text import json_text, write_json
 from .open_part import AnyPart, OpenPart
 from .quantities import Quantity, format_quantity, parse_quantity
 from .regular import check_regular
@@ -29,6 +30,7 @@ __all__ = [
     "check_regular",
     "check_writable",
     "format_quantity",
+    "json_text",
     "load_yaml",
     "merged",
     "moved",
@@ -38,5 +40,6 @@ __all__ = [
     "part_of",
     "with_setting",
     "write_bytes_atomically",
+    "write_json",
     "write_text_atomically",
 ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...inputs import InputError, check_regular
+from ...inputs import InputError, check_regular, json_text
 from ...inputs.atomic import not_written, replace_file, writing_in
 from ...inputs.settings import SHOWN_MAX
 from ..planes.outcome import Series
@@ -132,10 +132,9 @@ def not_tiny(value: float) -> float:
 def _text(head: Mapping[str, Any], resources: int) -> str:
     """As JSON: indented; of so many resources a line a field, which takes a tenth of the time."""
     if resources <= WIDE:
-        return json.dumps(head, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(head, indent=1, ensure_ascii=False) + "\n"
     fields = (
-        f"{json.dumps(name)}: {json.dumps(part, ensure_ascii=False, allow_nan=False)}"
-        for name, part in head.items()
+        f"{json_text(name)}: {json_text(part, ensure_ascii=False)}" for name, part in head.items()
     )
     return "{\n " + ",\n ".join(fields) + "\n}\n"
 
@@ -194,7 +193,7 @@ def _whole_number(text: str) -> int:
 
 def _digest(head: Mapping[str, Any], series: bytes) -> str:
     """SHA-256 of both files of a record, whatever the layout of the first."""
-    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
+    digest = hashlib.sha256(json_text(head, sort_keys=True).encode())
     digest.update(series)
     return digest.hexdigest()
 

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...inputs import InputError
+from ...inputs import InputError, json_text
 from ...inputs.atomic import FULL, replace_file, writing_in
 from ...inputs.errors import DiskFull
 from .evaluate import ERROR, HASH, OWN, PLANE, POINT, REPLAY, UNSETTLED, Row
@@ -71,7 +71,7 @@ class Store:
         whole = identity if self.rows.name == ROWS else {**identity, ROWS: self.rows.name}
         with _full_disk(self.folder, "nothing was run"):
             self.rows.mkdir(parents=True, exist_ok=True)
-            _write(self.folder / MANIFEST, json.dumps(whole, indent=1).encode() + b"\n")
+            _write(self.folder / MANIFEST, json_text(whole, indent=1).encode() + b"\n")
             for left in self._row_folders():
                 if left != self.rows:
                     shutil.rmtree(left, ignore_errors=True)
@@ -169,7 +169,7 @@ def _column(name: str, values: list[Any]) -> pa.Array:
             return pa.array(values, pa.int64())
         return pa.array([None if v is None else float(v) for v in values], pa.float64())
     return pa.array(
-        [v if v is None or isinstance(v, str) else json.dumps(v) for v in values], pa.string()
+        [v if v is None or isinstance(v, str) else json_text(v) for v in values], pa.string()
     )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command_line import CommandLine, Refused
 from measured_hosts import figure, measured
@@ -193,6 +194,31 @@ def test_interrupted_while_the_host_is_measured(
     assert kept.measurements == found.measurements
     assert numatwin("crossvalidate", "mine.yaml").status == 130
     assert made.played == []
+
+
+@pytest.mark.usefixtures("suite")
+def test_figures_of_numpy_are_kept(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run each, enough for calibrated intervals: NumPy's comparisons are NumPy's."""
+    runs = (f"  r{k}: {{scenario: host-lookup, settings: {{seed: {k}}}}}\n" for k in range(12))
+    Path("mine.yaml").write_text(SUITE.partition("  lookup:")[0] + "".join(runs))
+
+    def rate(scenario: Scenario, _: int) -> float:
+        return np.float64(100.0 + scenario.seed)
+
+    planes(monkeypatch, rates=dict.fromkeys(("native", "flow", "event"), rate))
+    assert numatwin(*WORDS, "--out", "kept").status == 0
+    kept = json.loads(Path("kept/rows.json").read_text())
+    assert {one["kind"]: one["rows"] for one in kept["coverage"]}["throughput"] == 24
+    assert Path("kept/report.html").exists()
+
+
+@pytest.mark.usefixtures("suite")
+def test_rows_outlive_a_crash(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    planes(monkeypatch, failing={("native", 4): AssertionError("a bug")})
+    assert numatwin(*WORDS, "--out", "kept").status == 70
+    rows = json.loads(Path("kept/rows.json").read_text())
+    assert (rows["interrupted"], rows["rounds"], len(rows["rows"])) == (True, 1, 6)
+    assert {len(row["values"]) for row in rows["rows"]} == {1, 2}
 
 
 def passes(monkeypatch: pytest.MonkeyPatch, *latencies_ns: float) -> None:

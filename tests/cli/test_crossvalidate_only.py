@@ -63,10 +63,17 @@ def test_one_quick_pass_as_json(numatwin: CommandLine, monkeypatch: pytest.Monke
     assert [each["quick"] for each in asked] == [True]
 
 
-def test_interrupted(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped = dataclasses.replace(measured(scans(1e-3, 1e-3, 1e-3)), interrupted=True)
-    monkeypatch.setattr(of_parts, "measure_pass", lambda **_: stopped)
-    assert numatwin("crossvalidate", "--only", "buffering").status == 130
+def test_interrupted_in_the_second_pass(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of the first are kept where a folder is given."""
+    whole = measured(scans(4e-3, 8e-3, 9e-3))
+    for words, told in (((), "interrupted"), (("--out", "kept"), "what was finished is kept")):
+        found = iter([whole, dataclasses.replace(whole, interrupted=True)])
+        monkeypatch.setattr(of_parts, "measure_pass", lambda found=found, **_: next(found))
+        done = numatwin("crossvalidate", "--only", "buffering", *words)
+        assert (done.status, told in done.err) == (130, True)
+    assert len(json.loads(Path("kept/rows.json").read_text())["rows"]) == 1
 
 
 def test_refused(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:

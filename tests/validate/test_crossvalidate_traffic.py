@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import typer
 pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
 
 from numatwin.cli.crossvalidate_traffic import crossvalidate_traffic
+from numatwin.cli.failures import Ended
 from numatwin.inputs import InputError
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import bare_record
@@ -152,6 +154,26 @@ def test_rows_are_kept_where_every_case_failed(
     with pytest.raises(typer.Exit):
         crossvalidate_traffic("", quick=True, list_=False, out=tmp_path / "kept", json=True)
     assert json.loads((tmp_path / "kept" / "rows.json").read_text())["rows"] == []
+
+
+def test_rows_are_stored_as_they_come(
+    case: TrafficCase, predicted: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second guest is interrupted: the first one's rows are there."""
+    counts = iter([as_counted(predicted)])
+
+    def count(_: TrafficCase) -> Record:
+        for record in counts:
+            return record
+        raise KeyboardInterrupt
+
+    counted = partial(traffic_crossvalidated, count=count)
+    monkeypatch.setattr(
+        traffic, "traffic_crossvalidated", lambda _, *more: counted([case] * 2, *more)
+    )
+    with pytest.raises(Ended, match="what was finished is kept"):
+        crossvalidate_traffic("", quick=True, list_=False, out=tmp_path / "kept", json=True)
+    assert len(json.loads((tmp_path / "kept" / "rows.json").read_text())["rows"]) == 8
 
 
 def test_a_guest_that_fails_is_a_failure_and_no_row(case: TrafficCase) -> None:

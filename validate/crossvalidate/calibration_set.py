@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._version import __version__
-from ...inputs import InputError, write_text_atomically
+from ...inputs import InputError, write_json
 from ...topologies import Machine
 from ..measure import measure_pass, measured_description, merged
 from ..measure.passes import part_of
@@ -57,14 +56,13 @@ class CalibrationSet:
 
     def save(self, folder: Path) -> None:
         """Writes the rows into ``folder``, whole or not at all."""
-        text = json.dumps(self.as_json(), indent=1, allow_nan=False)
-        write_text_atomically(folder / ROWS_FILE, text + "\n")
+        write_json(folder / ROWS_FILE, self.as_json())
 
 
 def calibration_set(
     parts: Sequence[str], folder: Path, *, quick: bool = False, progress: Progress | None = None
 ) -> CalibrationSet:
-    """Measures these parts of this host; ``folder`` gets the machine file.
+    """Measures these parts of this host; ``folder`` gets the machine file and, by each pass, rows.
 
     Raises InputError for an unknown part, and where nothing of them is predicted;
     KeyboardInterrupt where it was interrupted.
@@ -81,11 +79,13 @@ def calibration_set(
         found.append(measure_pass(quick=quick, only=parts, progress=share))
         if found[-1].interrupted:
             raise KeyboardInterrupt
-    machine = written_machine(measured_description(merged(found)), folder / MACHINE_FILE)
-    rows = tuple(primitive_rows(machine))
-    if not rows:
-        raise InputError(
-            f"--only: the cost model predicts no figure of {', '.join(parts)} from others",
-            expected="a part such as buffering, copies or bandwidth",
-        )
-    return CalibrationSet(machine, tuple(parts), rows)
+        machine = written_machine(measured_description(merged(found)), folder / MACHINE_FILE)
+        rows = tuple(primitive_rows(machine))
+        if not rows:
+            raise InputError(
+                f"--only: the cost model predicts no figure of {', '.join(parts)} from others",
+                expected="a part such as buffering, copies or bandwidth",
+            )
+        known = CalibrationSet(machine, tuple(parts), rows)
+        known.save(folder)
+    return known

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..._version import __version__
-from ...inputs import write_text_atomically
+from ...inputs import write_json
 from ...topologies import Machine
 from .coverage import Coverage, coverage_of
 from .rows import Row
@@ -123,5 +122,4 @@ class Result:
 
     def save(self, folder: Path) -> None:
         """Writes the rows into ``folder``, whole or not at all."""
-        text = json.dumps(self.as_json(), indent=1, allow_nan=False)
-        write_text_atomically(folder / ROWS_FILE, text + "\n")
+        write_json(folder / ROWS_FILE, self.as_json())

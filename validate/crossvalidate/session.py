@@ -29,6 +29,7 @@ from .suite import Case, LeftOut
 Play = Callable[[Scenario], Record]
 Progress = Callable[[float, str], None]
 Keep = Callable[[str, str, Record], None]
+Store = Callable[["Found"], None]
 
 # A pass over the host takes about as long as so many real runs.
 PASS_STEPS = 40.0
@@ -73,7 +74,8 @@ class Found:
 
     ``measured``: the records of each case's real runs; ``predicted``: of each case, by plane;
     ``bounds``: likewise, with the machine's facts at either end of their ranges;
-    ``predicted_again``: whether with all that was measured of the host.
+    ``predicted_again``: whether with all that was measured of the host;
+    ``interrupted``: until the session has come to its end.
     ``seconds``: that real runs took, and of the CPUs' time meanwhile ``stolen_s`` (taken by the
     hypervisor) and ``others_s`` (used by other programs).
     """
@@ -86,7 +88,7 @@ class Found:
     not_kept: str | None = None
     rounds: int = 0
     predicted_again: bool = False
-    interrupted: bool = False
+    interrupted: bool = True
     seconds: float = 0.0
     stolen_s: float = 0.0
     others_s: float = 0.0
@@ -225,8 +227,9 @@ class Session:
     """Runs cases in rounds. ``corners``: machines as plain values, with which predictions are made
     again, for their intervals. ``host``: measured between rounds, and so predicted once more at the
     end, and only then with corners; by default the machine is known. ``play`` runs a scenario on
-    its plane; ``keep`` is given each record with its case and a name of its own; ``progress`` the
-    part that is done, and what comes next.
+    its plane; ``keep`` is given each record with its case and a name of its own; ``store``, after
+    each real run, all that was found so far; ``progress`` the part that is done, and what comes
+    next.
     """
 
     def __init__(
@@ -240,11 +243,13 @@ class Session:
         ticks: Callable[[], Ticks] = ticks,
         progress: Progress | None = None,
         keep: Keep | None = None,
+        store: Store | None = None,
     ) -> None:
         self.rounds = rounds
         self.found = Found(cases)
         self._corners, self._host, self._ticks = corners, host, ticks
-        self._play, self._progress, self._keep = play, progress, keep
+        self._play, self._progress = play, progress
+        self._keep, self._store = keep, store
         predictions = sum(len(case.predicted) for case in cases)
         self._steps = float(rounds * len(cases) + predictions)
         if host is not None:
@@ -262,12 +267,13 @@ class Session:
                     self._measure(case, number)
                     if number == 1:
                         self._predict(case, () if self._host else self._corners, found)
+                    self._stored()
                 found.rounds = number
             self._predict_again()
+            found.interrupted = False
         except BaseException as failure:
             if not is_interrupt(failure):
                 raise
-            found.interrupted = True
         if self._progress is not None:
             self._progress(1.0, "done")
         return found
@@ -357,6 +363,14 @@ class Session:
             self._keep(case.name, name, record)
         except InputError as failure:  # the disk is full: rows are made all the same
             self.found.not_kept = f"records are not kept from '{case.name}' on: {failure}"
+
+    def _stored(self) -> None:
+        if self._store is None or self.found.not_kept is not None:
+            return
+        try:
+            self._store(self.found)
+        except InputError as failure:
+            self.found.not_kept = f"rows are not kept meanwhile: {failure}"
 
     def _tell(self, text: str) -> None:
         if self._progress is not None:

@@ -8,6 +8,7 @@ Both count a line and its header on each link that it crosses, and messages with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -104,11 +105,12 @@ def traffic_crossvalidated(
     cases: Sequence[TrafficCase],
     progress: Progress | None = None,
     keep: Keep | None = None,
+    store: Callable[[TrafficResult], None] | None = None,
     count: Count = counted_in_guest,
 ) -> TrafficResult:
     """Counts all cases, one after the other, and predicts them.
 
-    ``keep`` is given each record, with its case and its plane.
+    ``keep`` is given each record, with its case and its plane; ``store`` after each case all rows.
     """
     rows: list[Row] = []
     failures: list[Failure] = []
@@ -126,6 +128,9 @@ def traffic_crossvalidated(
                 rows += traffic_rows(case.name, counted, predicted)
         except InputError as failure:
             failures.append(Failure(case.name, case.scenario.plane, 1, str(failure)))
+        if store is not None:
+            with suppress(InputError):  # a full disk does not cost the other cases
+                store(TrafficResult(tuple(rows), tuple(failures)))
     if progress is not None:
         progress(1.0, "done")
     return TrafficResult(tuple(rows), tuple(failures))

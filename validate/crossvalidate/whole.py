@@ -20,7 +20,7 @@ from ..measure.passes import part_of
 from ..measure.session import check_engine
 from .primitives import primitive_rows
 from .result import Result
-from .session import Facts, Play, Session
+from .session import Facts, Found, Play, Session
 from .suite import Suite, load_suite
 
 Progress = Callable[[float, str], None]
@@ -50,7 +50,8 @@ def crossvalidated(
     """Cross-validates this host on a bundled suite, or one in a file.
 
     ``machine``: a machine file of this host; without it, the host is measured now. ``folder`` gets
-    the machine file and the records. Raises InputError, for bad input before anything is measured.
+    the machine file, the records, and after each run all rows so far.
+    Raises InputError, for bad input before anything is measured.
     """
     ready = planned(suite, machine, folder, quick=quick)  # its mistakes now, not after a minute
     host, measured = None, 0.0
@@ -66,6 +67,12 @@ def crossvalidated(
     def keep(case: str, name: str, record: Record) -> None:
         record.save(folder / RECORDS / slug(case) / name)
 
+    primitives = tuple(primitive_rows(ready.machine))
+    known = ready
+
+    def store(found: Found) -> None:
+        Result(known, primitives, found).save(folder)
+
     session = Session(
         ready.cases,
         ready.rounds,
@@ -73,6 +80,7 @@ def crossvalidated(
         host=host,
         play=play or run_scenario,
         keep=keep,
+        store=store,
         progress=None if progress is None else part_of(progress, measured, 1.0),
     )
     found = session.run()

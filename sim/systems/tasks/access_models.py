@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, ValidationError, model_validator
 
-from ....inputs import InputError, Strict
-from ....inputs.atomic import write_text_atomically
+from ....inputs import InputError, Strict, write_json
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -100,7 +99,7 @@ class AccessModel(Strict):
 
     def save(self, path: File) -> None:
         """Writes it as JSON."""
-        write_text_atomically(path, json.dumps(self.model_dump(mode="json"), indent=1) + "\n")
+        write_json(path, self.model_dump(mode="json"))
 
 
 def load_access_model(path: File) -> AccessModel:
