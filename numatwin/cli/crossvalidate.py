@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..sim.run.statistics import Interval
+    from ..validate.crossvalidate.coverage import Coverage
     from ..validate.crossvalidate.result import Result
     from ..validate.crossvalidate.rows import Row
     from ..validate.crossvalidate.suite import LeftOut, Suite
@@ -206,11 +207,7 @@ def _print(result: Result, to: Console) -> None:
     for text in result.warnings:
         to.print(f"\nwarning: {text}", soft_wrap=True)
     for one in result.coverage:
-        to.print(
-            f"\n90% intervals of {one.kind}, calibrated on the other runs: hold "
-            f"{percent(one.held)} of {one.rows} measured (aim 85% to 95%), ± {percent(one.half)}",
-            soft_wrap=True,
-        )
+        to.print(f"\n90% intervals of {one.kind}{_covered(one)}", soft_wrap=True)
     to.print()
     for check in result.checks:
         sign = "≥" if check.at_least else "≤"
@@ -219,6 +216,14 @@ def _print(result: Result, to: Console) -> None:
             f"aim {check.kind}, {check.name} {sign} {check.aim:.0%}: "
             f"{percent(check.found)}, {verdict}"
         )
+
+
+def _covered(one: Coverage) -> str:
+    width = f"± {percent(one.half)}"
+    if one.judgeable:
+        held = f"hold {percent(one.held)} of {one.rows} measured (aim 85% to 95%)"
+        return f", calibrated on the other runs: {held}, {width}"
+    return f": not judgeable on this host now: to hold nine of ten they would have to be {width}"
 
 
 def _print_rows(title: str, rows: Sequence[Row], to: Console) -> None:

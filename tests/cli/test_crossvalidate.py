@@ -196,11 +196,15 @@ def test_interrupted_while_the_host_is_measured(
     assert made.played == []
 
 
+def twelve_runs() -> None:
+    runs = (f"  r{k}: {{scenario: host-lookup, settings: {{seed: {k}}}}}\n" for k in range(12))
+    Path("mine.yaml").write_text(SUITE.partition("  lookup:")[0] + "".join(runs))
+
+
 @pytest.mark.usefixtures("suite")
 def test_figures_of_numpy_are_kept(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run each, enough for calibrated intervals: NumPy's comparisons are NumPy's."""
-    runs = (f"  r{k}: {{scenario: host-lookup, settings: {{seed: {k}}}}}\n" for k in range(12))
-    Path("mine.yaml").write_text(SUITE.partition("  lookup:")[0] + "".join(runs))
+    twelve_runs()
 
     def rate(scenario: Scenario, _: int) -> float:
         return np.float64(100.0 + scenario.seed)
@@ -210,6 +214,19 @@ def test_figures_of_numpy_are_kept(numatwin: CommandLine, monkeypatch: pytest.Mo
     kept = json.loads(Path("kept/rows.json").read_text())
     assert {one["kind"]: one["rows"] for one in kept["coverage"]}["throughput"] == 24
     assert Path("kept/report.html").exists()
+
+
+@pytest.mark.usefixtures("suite")
+def test_intervals_as_wide_as_the_noise_are_not_judged(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real runs are ten times slower than predicted, or ten times faster."""
+    twelve_runs()
+    rates = dict.fromkeys(("flow", "event"), steady(100.0))
+    real = {"native": lambda scenario, _: 100.0 * 10.0 ** (-1) ** scenario.seed}
+    planes(monkeypatch, rates=rates | real)
+    told = "90% intervals of throughput: not judgeable on this host now: to hold nine of ten they"
+    assert f"{told} would have to be ± 495.0%\n" in numatwin(*WORDS).out
 
 
 @pytest.mark.usefixtures("suite")

@@ -1,5 +1,7 @@
 """Calibrated intervals of a cross-validation: they hold as many measurements as they say."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,16 @@ def test_a_run_does_not_widen_its_own_interval() -> None:
     (found,) = coverage_of([*rows, row(99, 300.0), row(99, 310.0)])
     assert found.held == pytest.approx(40 / 42)
     assert found.half < 0.05
+
+
+def test_intervals_that_hold_nearly_anything_judge_nothing() -> None:
+    """Errors of e^±1 need intervals of ± sinh(1), 118%; of e^±0.8, ± 89%."""
+    for error, judgeable in ((1.0, False), (0.8, True)):
+        rows = [row(k, 100.0 * math.exp(error * (-1) ** k)) for k in range(20)]
+        (found,) = coverage_of(rows)
+        assert found.half == pytest.approx(math.sinh(error))
+        assert (found.judgeable, found.as_json()["judgeable"]) == (judgeable, judgeable)
+        assert not found.holds  # all are held: too many
 
 
 def test_too_few_rows_say_nothing() -> None:

@@ -20,6 +20,7 @@ from .rows import Row
 
 LEVEL = 0.90
 COVERAGE_AIM = (0.85, 0.95)
+HALF_MAX = 1.0  # a wider interval hardly excludes 0: what it holds says nothing of a prediction
 OTHERS_MIN = 9  # rows: of fewer, the quantile is not among them
 
 
@@ -35,9 +36,14 @@ class Coverage:
     half: float
 
     @property
+    def judgeable(self) -> bool:
+        """Whether the intervals are narrow enough to say something."""
+        return self.half <= HALF_MAX
+
+    @property
     def holds(self) -> bool:
         """Whether the share is as the intervals say."""
-        return COVERAGE_AIM[0] <= self.held <= COVERAGE_AIM[1]
+        return self.judgeable and COVERAGE_AIM[0] <= self.held <= COVERAGE_AIM[1]
 
     def as_json(self) -> dict[str, Any]:
         """As ``--json`` has it."""
@@ -48,6 +54,7 @@ class Coverage:
             "held": self.held,
             "half_width": self.half,
             "aim": list(COVERAGE_AIM),
+            "judgeable": self.judgeable,
             "holds": self.holds,
         }
 
