@@ -27,7 +27,7 @@ _Square = list[list[float]]
 
 class _Node(_Part):
     id: _Name
-    cpus: list[int] | None = None
+    cpus: list[int] = []
 
 
 class _Hub(_Part):
@@ -41,10 +41,10 @@ class _Link(_Part):
 class _Machine(_Part):
     name: str
     title: str | None = None
-    nodes: list[_Node] | None = None
-    groups: list[_Name | None] | None = None
-    hubs: list[_Hub] | None = None
-    links: list[_Link] | None = None
+    nodes: list[_Node] = []
+    groups: list[_Name | None] = []
+    hubs: list[_Hub] = []
+    links: list[_Link] = []
 
 
 class _Variant(_Part):
@@ -75,7 +75,7 @@ class _Most(_Part):
 class _Uncertainty(_Part):
     level: float
     facts: list[str]
-    most: list[_Most] = []
+    most: list[_Most]
     throughput: dict[str, _Pair]
     shifts: dict[str, list[float]]
 
@@ -119,10 +119,10 @@ class _Traffic(_Part):
     pairs: _Pairs
     memory: list[_MemoryBytes]
     links: list[_LinkBytes]
-    regions: int | None = None
-    levels: list[int] | None = None
-    remote_share: float | None = None
-    user_remote_share: float | None = None
+    regions: int
+    levels: list[int]
+    remote_share: float
+    user_remote_share: float
 
 
 class _Provenance(_Part):
@@ -153,7 +153,7 @@ class _Parts(_Part):
 
     @model_validator(mode="after")
     def _squares_have_a_row_a_node(self) -> Self:
-        nodes = len(self.machine.nodes or ())
+        nodes = len(self.machine.nodes)
         for name, rows in self.traffic.pairs if self.traffic is not None else ():
             if {nodes} != {len(rows), *map(len, rows)}:
                 raise ValueError(f"traffic.pairs.{name}: not a row and a column for each node")

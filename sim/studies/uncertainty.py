@@ -147,7 +147,8 @@ def beats(first: Record, other: Record, operation: str) -> dict[str, Any] | None
     if not (first.uncertainty and other.uncertainty) or not first.throughput.get(operation):
         return None
     own, its = (
-        np.asarray(record.uncertainty["shifts"].get(operation, ())) for record in (first, other)
+        np.asarray(record.uncertainty["shifts"].get(operation, ()), dtype=np.float64)
+        for record in (first, other)
     )
     if len(own) != DRAWS or len(its) != DRAWS:
         return None

@@ -21,8 +21,9 @@ from numatwin.sim.run.record_files import HEAD_FILE, SERIES_FILE
 from numatwin.topologies.emulator.traffic import MATRICES
 
 # Seeds that once ended as a bug: NaN and numbers as words, ranges and shifts of the wrong kind,
-# series and figures too large to draw and to square, half a surrogate pair, odd traffic.
-KEPT = (41, 44, 47, 51, 102, 130, 174, 186)
+# series and figures too large to draw and to square, half a surrogate pair, odd traffic, integers
+# of more than 64 bits.
+KEPT = (41, 44, 47, 51, 102, 130, 174, 186, 453)
 SEEDS = range(300)
 
 VALUES: tuple[Any, ...] = (
@@ -48,6 +49,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         "uncertainty": {
             "level": 0.9,
             "facts": ["machine.name"],
+            "most": [{"name": "machine.name", "low": -0.1, "high": 0.1}],
             "throughput": {"scan": [5.0, 6.0]},
             "shifts": {"scan": [0.9 + 0.002 * k for k in range(100)]},
         },
