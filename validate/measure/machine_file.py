@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import product
 from statistics import median
@@ -15,10 +16,12 @@ from ...sim.machine.streams import lines_under_way
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement
 from ...topologies.schema import Cache, LoadedPoint, MachineDescription, NodeType, ReadWriteMix
-from ...topologies.schema_types import WRITE_TURNAROUND_MIN, Fact, WriteTurnaround
+from ...topologies.schema_types import Fact, WriteTurnaround
 from ..systems.registry import validations
 from .bandwidth import TRAFFICS
 from .interrupting import interruptions
+from .last_level import effective_size, shared_text
+from .plausible import TURNAROUND, doubts, plausible, within_bounds
 from .ranges import with_ranges
 from .session import Result
 
@@ -38,7 +41,12 @@ def measured_description(result: Result) -> MachineDescription:
     """The host's description with all that was measured of it."""
     description = _Writer(result).description()
     passes = [_Writer(one).description() for one in result.passes]
-    return with_ranges(description, passes) if passes else description
+    description = within_bounds(with_ranges(description, passes))
+    told = description.warnings
+    doubtful = [
+        path for path in build_machine(description).doubtful if not any(path in t for t in told)
+    ]
+    return description.model_copy(update={"warnings": (*told, *doubts(doubtful))})
 
 
 class _Writer:
@@ -67,12 +75,19 @@ class _Writer:
                 ("pair_bandwidth", "memory.bandwidth"),
             ):
                 changes[field] = self._matrix(name, getattr(base, field))
-        changes["warnings"] = tuple(self.warnings)
-        description = self._with_lines_under_way(base.model_copy(update=changes))
+        # Lines under way follow from the other facts.
+        description = self._plausible(base.model_copy(update=changes))
+        description = self._plausible(self._with_lines_under_way(description))
+        description = description.model_copy(update={"warnings": tuple(self.warnings)})
         for of in validations():
             if of.described is not None:
                 description = of.described(description, result.measurements, self.day)
         build_machine(description)
+        return description
+
+    def _plausible(self, description: MachineDescription) -> MachineDescription:
+        description, told = plausible(description)
+        self.warnings += told
         return description
 
     def _found(self, name: str, **parameters: int | str | None) -> list[Measurement]:
@@ -97,7 +112,7 @@ class _Writer:
         changes: dict[str, Any] = {}
         starts = [node.id for node in self.result.layout.starts]
         if starts and starts[0] in ids:  # cores were measured on the first node
-            changes["caches"] = tuple(self._cache(cache) for cache in kind.caches)
+            changes["caches"] = self._caches(name, kind.caches)
             if found := self._found("system_call"):
                 changes["system_call"] = self._quantity(found)
             if self.result.clock_Hz is not None:
@@ -194,17 +209,40 @@ class _Writer:
         if not found:
             return None
         turns = 2.0 * np.array([row[:3] for row in found]).mean(axis=0)
-        value, low, high = (max(float(f"{t:.3g}"), WRITE_TURNAROUND_MIN) for t in turns)
+        value, low, high = (float(f"{t:.3g}") for t in turns)
+        if value < TURNAROUND.low:
+            self.warnings.append(
+                f"not written: write_turnaround: found {value:.4g}, expected {TURNAROUND.low:g} or "
+                "more (a written line takes time)"
+            )
+            return None
         return WriteTurnaround(
             value=value,
-            range=(min(low, value), max(high, value)),
+            range=(max(min(low, value), TURNAROUND.low), max(high, value)),
             source=f"measured {self.day}, from streams that write back each line that they read",
             doubtful=any(row[3].noisy for row in found),
         )
 
-    def _cache(self, cache: Cache) -> Cache:
-        found = self._found("cache.latency", level=cache.level)
-        return cache.model_copy(update={"latency": self._quantity(found)} if found else {})
+    def _caches(self, name: str, caches: Sequence[Cache]) -> tuple[Cache, ...]:
+        """With their latencies, and the size of the last one as far as it is this host's."""
+        top = max((cache.level for cache in caches), default=0)
+        private = max((cache.size.value for cache in caches if cache.level < top), default=math.inf)
+        host = self.result.host.virtualisation
+        made = []
+        for k, cache in enumerate(caches):
+            found = self._found("cache.latency", level=cache.level)
+            changes: dict[str, Any] = {"latency": self._quantity(found)} if found else {}
+            if cache.level == top:
+                size = effective_size(
+                    cache, private, self.result.measurements, virtual=host not in (None, "none")
+                )
+                if size is not None:
+                    changes["size"] = size
+                    self.warnings.append(
+                        shared_text(f"node_types.{name}.caches.{k}.size", cache, size)
+                    )
+            made.append(cache.model_copy(update=changes))
+        return tuple(made)
 
     def _quantity(self, found: Sequence[Measurement]) -> Quantity:
         """One value of several figures alike: their median, the range of all their quartiles."""

@@ -16,9 +16,11 @@ from pydantic import BaseModel
 
 from ...inputs import OpenPart, Quantity
 from ...topologies.schema import MachineDescription
-from ...topologies.schema_types import Fact
+from ...topologies.schema_types import Fact, WriteTurnaround
 from .samples import DIGITS
 
+NOT_MEASURED = ("catalogue", "guessed")  # so their sources begin
+APART = 2.0
 # The parts of a description that hold facts of their own.
 PARTS = ("node_types", "pair_latency", "pair_bandwidth", "processes", "engines")
 
@@ -26,7 +28,11 @@ PARTS = ("node_types", "pair_latency", "pair_bandwidth", "processes", "engines")
 def with_ranges(
     description: MachineDescription, passes: Sequence[MachineDescription]
 ) -> MachineDescription:
-    """``description``, its facts with ranges that hold the quartiles of those of the ``passes``."""
+    """``description``, its facts with ranges that hold the quartiles of those of the ``passes``.
+
+    What comes from the catalogue keeps its own; a fact whose range spans a factor of two becomes
+    doubtful.
+    """
     changes = {
         part: _ranged(getattr(description, part), [getattr(one, part) for one in passes])
         for part in PARTS
@@ -37,14 +43,17 @@ def with_ranges(
 def _ranged(fact: Any, others: Sequence[Any]) -> Any:
     """The same with ranges; what ``others`` do not have in that place does not count."""
     same_type = [one for one in others if type(one) is type(fact)]
-    if not same_type:
+    if isinstance(fact, (Quantity, Fact)) and (fact.source or "").startswith(NOT_MEASURED):
         return fact
     if isinstance(fact, Quantity):
         low, high = _quartiles((fact.low, fact.high), [one.value for one in same_type])
-        return replace(fact, low=low, high=high)
-    if isinstance(fact, Fact):
+        return replace(fact, low=low, high=high, doubtful=fact.doubtful or low * APART <= high)
+    if isinstance(fact, Fact) and (same_type or fact.range):
         low, high = _quartiles(fact.range or (fact.value,) * 2, [one.value for one in same_type])
-        return fact.model_copy(update={"range": (low, high)})
+        # Of what a written line costs, the time of a line that is read and written.
+        line = 2.0 if isinstance(fact, WriteTurnaround) else 0.0
+        doubtful = fact.doubtful or (line + low) * APART <= line + high
+        return fact.model_copy(update={"range": (low, high), "doubtful": doubtful})
     if isinstance(fact, OpenPart):
         known = [one.model for one in same_type]
         return OpenPart(_ranged(fact.model, known)) if fact.model is not None else fact
@@ -67,5 +76,7 @@ def _each(parts: Mapping[str, Any], others: Callable[[str], Sequence[Any]]) -> d
 
 
 def _quartiles(known: tuple[float, float], values: Sequence[float]) -> tuple[float, float]:
+    if not values:
+        return known
     low, high = (float(f"{end:.{DIGITS}g}") for end in np.percentile(values, [25, 75]))
     return min(low, known[0]), max(high, known[1])
