@@ -119,10 +119,10 @@ def main() -> None:
             server = ExploreServer(explorer)
             threading.Thread(target=server.serve, daemon=True).start()
             if options.picture:
-                page.draw(server.address, options.moves, options.picture)
+                page.draw(server.link(), options.moves, options.picture)
                 server.close()
                 break
-            page.open(server.address)
+            page.open(server.link())
             began_ms = page.thread_ms()
             server_time.each_ms.clear()
             whole_ms = [page.move(k) for k in range(options.moves)]

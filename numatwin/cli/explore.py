@@ -36,11 +36,14 @@ def explore(
     with progress_bar("finding the fields that matter") as progress:
         explorer.fields(Choice(), progress)
     server = ExploreServer(explorer, port)
-    console().print(f"{server.address}\nFor this computer only. Ctrl-C ends it.", soft_wrap=True)
+    console().print(
+        f"{server.link()}\nOpens once, in one browser of this computer. Ctrl-C ends it.",
+        soft_wrap=True,
+    )
     if browser:
         import webbrowser
 
-        webbrowser.open(server.address)
+        webbrowser.open(server.link())
     with suppress(KeyboardInterrupt):
         server.serve()
     console().print("ended")

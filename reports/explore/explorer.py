@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import threading
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from queue import LifoQueue
 from typing import Any
 
 import yaml
@@ -27,6 +29,16 @@ from ..report import report_html
 
 SCREENING_S = 6.0  # for the choice of the fields that are shown first
 KEPT_MAX = 256
+AT_A_TIME = 4
+NUMBER = re.compile(r"\s*[-+]?[0-9._]{1,32}([eE][-+]?[0-9]{1,4})?\s*[A-Za-zµμ/]{0,16}\s*")
+
+
+class NotWantedError(Exception):
+    """Nobody waits for the answer any more."""
+
+
+def _always() -> bool:
+    return True
 
 
 @dataclass(frozen=True)
@@ -59,19 +71,26 @@ class Moment:
 
 
 class Explorer:
-    """The variants of ``base``; may be asked by several threads, and answers one at a time.
+    """The variants of ``base``; answers ``AT_A_TIME`` threads at a time.
 
-    Raises InputError, as all its methods do, where the scenario cannot be predicted by the flow
-    plane.
+    Only what ``menus`` and ``fields`` offer may be chosen: raises InputError, as all its methods
+    do, where it is not, and where the scenario cannot be predicted by the flow plane.
     """
 
     def __init__(self, base: Base) -> None:
         self._base = base
-        self._work, self._lock = SharedWork(), threading.RLock()
+        # Work is not shared by threads at the same time. Last in, first out: who asks alone finds
+        # what was made last.
+        self._shared: LifoQueue[SharedWork] = LifoQueue()
+        for _ in range(AT_A_TIME):
+            self._shared.put(SharedWork())
         self._moments: dict[Choice, Moment] = {}
         self._fields: dict[Choice, tuple[Field, ...]] = {}
-        with self._lock, shared(self._work):
+        self._offered: dict[Choice, Mapping[str, Field]] = {}
+        self._menus: Mapping[str, tuple[str, ...]] = {}
+        with self._turn():
             self.scenario = self._based(Choice()).load()
+        self._menus = self.menus()
         self.name = base.scenario if isinstance(base.scenario, str) else base.file
         self.moment(Choice())
 
@@ -79,15 +98,15 @@ class Explorer:
         self, choice: Choice, progress: Callable[[float], None] = lambda part: None
     ) -> tuple[Field, ...]:
         """The fields of the machine and the workload that ``choice`` names, by effect."""
-        base = self._based(choice)
-        with self._lock, shared(self._work):
-            if choice not in self._fields:
+        found = self._fields.get(choice)
+        if found is None:
+            base = self._based(choice)
+            with self._turn():
                 scenario = base.load()
                 fields = fields_of(base, scenario)
-                self._fields[choice] = influences(
-                    base, scenario, fields, budget_s=SCREENING_S, progress=progress
-                )
-            return self._fields[choice]
+                found = influences(base, scenario, fields, budget_s=SCREENING_S, progress=progress)
+                _keep(self._fields, choice, found)
+        return found
 
     def menus(self) -> dict[str, tuple[str, ...]]:
         """What may be chosen by name: machines, workloads, policies of each family."""
@@ -97,23 +116,29 @@ class Explorer:
             found[family.name] = tuple(family.titles)
         return found
 
-    def moment(self, choice: Choice) -> Moment:
-        """The first moment of a variant, without what binds it."""
-        with self._lock, shared(self._work):
-            if choice not in self._moments:
-                while len(self._moments) >= KEPT_MAX:
-                    self._moments.pop(next(iter(self._moments)))
-                self._moments[choice] = _moment(self._load(choice))
-            return self._moments[choice]
+    def moment(self, choice: Choice, wanted: Callable[[], bool] = _always) -> Moment:
+        """The first moment of a variant, without what binds it.
 
-    def why(self, choice: Choice) -> Mapping[str, Why]:
-        """What binds each operation of a variant, and what more of each resource would bring."""
-        with self._lock, shared(self._work):
+        Raises NotWantedError where it is not ``wanted`` when its turn comes.
+        """
+        found = self._moments.get(choice)
+        if found is None:
+            with self._turn(wanted):
+                found = _moment(self._load(choice))
+                _keep(self._moments, choice, found)
+        return found
+
+    def why(self, choice: Choice, wanted: Callable[[], bool] = _always) -> Mapping[str, Why]:
+        """What binds each operation of a variant, and what more of each resource would bring.
+
+        Raises NotWantedError as ``moment``.
+        """
+        with self._turn(wanted):
             return dict(first_moment(self._load(choice)).outcome().why)
 
     def scenario_file(self, choice: Choice) -> str:
         """A scenario file of the variant, machine and workload in full."""
-        with self._lock, shared(self._work):
+        with self._turn():
             settings = dict(self._load(choice).settings)
         command = f"# {self.command(choice)}\n"
         return command + yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=100)
@@ -124,26 +149,72 @@ class Explorer:
 
     def report(self, choices: Sequence[Choice]) -> str:
         """The report of whole runs of variants, as a page."""
-        with self._lock, shared(self._work):
+        with self._turn():
             loaded = [self._load(choice) for choice in choices]
         # Nothing shared: each Record tells what its own run assumed.
         return report_html([run_scenario(scenario) for scenario in loaded])
+
+    @contextmanager
+    def _turn(self, wanted: Callable[[], bool] = _always) -> Iterator[None]:
+        work = self._shared.get()
+        try:
+            if not wanted():
+                raise NotWantedError
+            with shared(work):
+                yield
+        finally:
+            self._shared.put(work)
 
     def _based(self, choice: Choice) -> Base:
         """The base with all but the settings."""
         options: dict[str, Any] = dict(self._base.options)
         for name in ("machine", "workload"):
-            if getattr(choice, name) is not None:
-                options[name] = getattr(choice, name)
+            if (chosen := getattr(choice, name)) is not None:
+                options[name] = self._offer(name, chosen)
         if choice.policies:
+            for family, _, name in (policy.partition("=") for policy in choice.policies):
+                self._offer(family, name)
             options["policy"] = [*options.get("policy", ()), *choice.policies]
         return replace(self._base, options={**options, "plane": FLOW})
 
+    def _offer(self, menu: str, name: str) -> str:
+        if name not in self._menus.get(menu, ()):
+            raise InputError("not in the page's menus", token=f"{menu}={name}")
+        return name
+
     def _load(self, choice: Choice) -> Scenario:
+        base = self._based(choice)
         try:
-            return self._based(choice).load(choice.settings)
+            if choice.settings:
+                self._check_settings(replace(choice, settings=(), policies=()), choice.settings)
+            return base.load(choice.settings)
         except DescriptionError as failure:  # of several fields: the first says enough
             raise InputError(str(failure).splitlines()[0]) from None
+
+    def _check_settings(self, unset: Choice, settings: Sequence[str]) -> None:
+        """Settings are of fields that the page offers for ``unset``, and of their kind."""
+        offered = self._offered.get(unset)
+        if offered is None:
+            base = self._based(unset)
+            offered = {field.path: field for field in fields_of(base, base.load())}
+            _keep(self._offered, unset, offered)
+        for path, _, text in (setting.partition("=") for setting in settings):
+            if path not in offered:
+                raise InputError("not a field of this page", token=path)
+            _check_text(offered[path], text)
+
+
+def _keep(kept: dict[Any, Any], key: Any, made: Any) -> None:
+    """Adds to what is kept, of which the oldest goes; other threads may do the same."""
+    kept[key] = made
+    for oldest in list(kept)[:-KEPT_MAX]:
+        kept.pop(oldest, None)
+
+
+def _check_text(field: Field, text: str) -> None:
+    if text not in field.choices if field.choices else not NUMBER.fullmatch(text):
+        expected = " or ".join(field.choices) or f"a number {field.unit and 'in '}{field.unit}"
+        raise InputError(field.path, token=text, expected=expected.strip())
 
 
 def _moment(scenario: Scenario) -> Moment:

@@ -1,4 +1,4 @@
-"""Serves the page on this computer only: on 127.0.0.1, at a secret path."""
+"""Serves the page on this computer only: on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -6,27 +6,32 @@ import gc
 import logging
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import dash
 from dash import ALL, MATCH, ClientsideFunction, Input, Output, State, ctx, dcc, no_update
 from dash.exceptions import PreventUpdate
-from flask import Response, abort, request
-from werkzeug.serving import make_server
+from pydantic import ConfigDict, Field, validate_call, with_config
+from typing_extensions import TypedDict
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from ...inputs import InputError
 from ..words import shortened
 from . import layout
-from .explorer import Choice, Explorer, Moment
+from .access import Access
+from .explorer import Choice, Explorer, Moment, NotWantedError
 
 LOOPBACK = "127.0.0.1"
 PINS_MAX = 24
 NAME_MAX = 90
+PAGES_MAX = 64
+PATIENCE_S = 0.5
+_STRICT = ConfigDict(extra="forbid", strict=True)
 
 
 class ExploreServer:
@@ -36,23 +41,24 @@ class ExploreServer:
     """
 
     def __init__(self, explorer: Explorer, port: int = 0) -> None:
-        self._token = secrets.token_urlsafe(18)
         logging.getLogger("werkzeug").setLevel(logging.ERROR)  # not a line for each move
-        app = explore_app(explorer, f"/{self._token}/")
+        prefix = f"/{secrets.token_urlsafe(9)}/"  # cookies of a host are told apart by path alone
+        app = explore_app(explorer, prefix)
         try:
             with redirect_stderr(StringIO()):
-                self._server = make_server(LOOPBACK, port, app.server, threaded=True)
+                self._server = make_server(
+                    LOOPBACK, port, app.server, threaded=True, request_handler=_Handler
+                )
         except (OSError, SystemExit):  # werkzeug prints and exits where a port is in use
             raise InputError(
                 "cannot listen", token=f"port {port}", expected="a free port, or 0 for any"
             ) from None
         self.port: int = self._server.server_port
-        _guard(app, {f"{LOOPBACK}:{self.port}", f"localhost:{self.port}"})
+        self._access = Access(app, prefix, {f"{LOOPBACK}:{self.port}", f"localhost:{self.port}"})
 
-    @property
-    def address(self) -> str:
-        """Where the page is; who knows it may use it."""
-        return f"http://{LOOPBACK}:{self.port}/{self._token}/"
+    def link(self) -> str:
+        """A new address that opens the page once, in the browser that asks first."""
+        return f"http://{LOOPBACK}:{self.port}{self._access.link()}"
 
     def serve(self) -> None:
         """Answers until it is interrupted."""
@@ -65,28 +71,8 @@ class ExploreServer:
         self._server.shutdown()
 
 
-def _guard(app: dash.Dash, hosts: set[str]) -> None:
-    """Refuses what other sites ask for; lets the page load nothing from elsewhere."""
-    scripts = " ".join(f"'{one}'" if "'" not in one else one for one in app.csp_hashes())
-    policy = (
-        f"default-src 'none'; script-src 'self' {scripts}; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'"
-    )
-
-    def refuse_other_hosts() -> None:
-        if request.host not in hosts:  # a name that somebody else has lead here
-            abort(403)
-
-    def add_headers(response: Response) -> Response:
-        response.headers["Content-Security-Policy"] = policy
-        response.headers["Referrer-Policy"] = "no-referrer"
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
-        return response
-
-    app.server.before_request(refuse_other_hosts)
-    app.server.after_request(add_headers)
+class _Handler(WSGIRequestHandler):
+    timeout = 30  # of each wait for more of a request, or until more of an answer is taken
 
 
 def explore_app(explorer: Explorer, prefix: str) -> dash.Dash:
@@ -106,8 +92,48 @@ def explore_app(explorer: Explorer, prefix: str) -> dash.Dash:
     return app
 
 
+@with_config(_STRICT)
+class _Chosen(TypedDict):
+    settings: dict[str, str]
+    menus: dict[str, str]
+
+
+@with_config(_STRICT)
+class _Choice(_Chosen):
+    """What the ``number``-th change of a page chose."""
+
+    page: str
+    number: float
+
+
+_Pins = Annotated[list[_Chosen], Field(min_length=1, max_length=PINS_MAX)]
+_checked = validate_call(config=_STRICT)
+
+
+class _Page:
+    """A page's requests for predictions: of a fast drag only the newest is predicted."""
+
+    def __init__(self) -> None:
+        self._latest, self._turn = 0.0, threading.Lock()
+
+    def is_newest(self, number: float) -> bool:
+        """Whether no later change has asked."""
+        self._latest = max(number, self._latest)
+        return number >= self._latest
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Waits for the page's request before, but not for a long one."""
+        mine = self._turn.acquire(timeout=PATIENCE_S)
+        try:
+            yield
+        finally:
+            if mine:
+                self._turn.release()
+
+
 class _Callbacks:
-    """What the page asks of the server."""
+    """What the page asks of the server. What it sends is checked: raises ValidationError."""
 
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
@@ -115,8 +141,7 @@ class _Callbacks:
         self._quick = self._first.predicted_s < layout.LIVE_PREDICTION_MAX_S
         self._own = {"machine": explorer.scenario.machine.name}
         self._own |= {"workload": explorer.scenario.workload.name, **explorer.scenario.policy_names}
-        self._turn = threading.Lock()
-        self._latest: dict[str, float] = {}
+        self._pages: dict[str, _Page] = {}
 
     def register(self, app: dash.Dash) -> None:
         """Adds them, and those that the browser answers by itself (``assets/explore.js``)."""
@@ -143,7 +168,7 @@ class _Callbacks:
             [Output("fields", "children"), Output("more", "options"), Output("more", "value")],
             [Output(menus, "value"), failure],
             [Input("more", "value"), Input("wanted", "data"), Input(menus, "value")],
-            [State("choice", "data"), State(menus, "id")],
+            State("choice", "data"),
             prevent_initial_call="initial_duplicate",
         )(self.show_fields)
         app.callback(
@@ -165,21 +190,23 @@ class _Callbacks:
             prevent_initial_call=True,
         )(self.take)
 
+    @_checked
     def show_fields(
         self,
         more: str | None,
-        wanted: Mapping[str, Any] | None,
-        menus: Sequence[str | None],
-        choice: Mapping[str, Any] | None,
-        menu_ids: Sequence[Mapping[str, str]],
+        wanted: _Chosen | None,
+        menus: list[str | None],
+        choice: _Choice | None,
     ) -> tuple[Any, ...]:
         """Controls of the fields of the largest effect, of those asked for, and of what is set."""
-        kinds = [one["name"] for one in menu_ids]
-        names = dict(zip(kinds, menus, strict=True))
-        source = choice
+        kinds = list(self.explorer.menus())
+        if len(menus) != len(kinds):
+            raise InputError("a value for each menu")
+        names: dict[str, Any] = dict(zip(kinds, menus, strict=True))
+        source: Mapping[str, Any] = choice or {}
         if ctx.triggered_id == "wanted" and wanted is not None:
             names, source = names | self._own | wanted["menus"], wanted
-        texts: Mapping[str, str] = (source or {}).get("settings", {})
+        texts: Mapping[str, str] = source.get("settings", {})
         try:
             fields = self.explorer.fields(replace(self._choice({"menus": names}), policies=()))
         except InputError as failure:
@@ -190,19 +217,16 @@ class _Callbacks:
         children = layout.controls(fields, shown, texts, self._quick)
         return children, options, None, [names[kind] for kind in kinds], ""
 
-    def predict(self, choice: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    @_checked
+    def predict(self, choice: _Choice | None) -> tuple[Any, ...]:
         """The first moment of what is chosen, unless the page has asked for another since."""
-        page, number = (choice or {}).get("page", ""), (choice or {}).get("number", 0.0)
-        self._latest[page] = max(number, self._latest.get(page, 0.0))
-        with self._turn:
-            if number < self._latest[page]:
-                raise PreventUpdate
-            try:
-                chosen = self._choice(choice)
-                moment = self.explorer.moment(chosen)
+        chosen = self._choice(choice)
+        try:
+            with self._wanted(choice) as wanted:
+                moment = self.explorer.moment(chosen, wanted)
                 command = self.explorer.command(chosen)
-            except InputError as failure:
-                return (no_update, str(failure), *[no_update] * 4)
+        except InputError as failure:
+            return (no_update, str(failure), *[no_update] * 4)
         drawn = moment.picture or ""
         return (
             layout.answer(moment, self._first),
@@ -213,50 +237,67 @@ class _Callbacks:
             choice,
         )
 
-    def explain(self, choice: Mapping[str, Any] | None) -> list[Any]:
+    @_checked
+    def explain(self, choice: _Choice | None) -> list[Any]:
         """What binds, of what was predicted last."""
-        page, number = (choice or {}).get("page", ""), (choice or {}).get("number", 0.0)
-        with self._turn:
-            if number < self._latest.get(page, 0.0):
-                raise PreventUpdate
-            try:
-                return layout.gains(self.explorer.why(self._choice(choice)))
-            except InputError as failure:
-                return [str(failure)]
+        try:
+            with self._wanted(choice) as wanted:
+                return layout.gains(self.explorer.why(self._choice(choice), wanted))
+        except InputError as failure:
+            return [str(failure)]
 
+    @contextmanager
+    def _wanted(self, choice: _Choice | None) -> Iterator[Callable[[], bool]]:
+        """The page's turn: whether it still waits for ``choice``."""
+        name, number = (choice["page"], choice["number"]) if choice else ("", 0.0)
+        page = self._pages.setdefault(name, _Page())
+        for oldest in list(self._pages)[:-PAGES_MAX]:
+            self._pages.pop(oldest, None)
+        page.is_newest(number)
+        try:
+            with page.turn():
+                yield lambda: page.is_newest(number)
+        except NotWantedError:
+            raise PreventUpdate from None
+
+    @_checked
     def pin(
         self,
         pinned: int | None,
         reset: int | None,
-        returned: Sequence[int | None],
-        removed: Sequence[int | None],
-        choice: Mapping[str, Any] | None,
-        pins: Sequence[Mapping[str, Any]] | None,
+        returned: list[int | None],
+        removed: list[int | None],
+        choice: _Choice | None,
+        pins: _Pins | None,
     ) -> tuple[Any, ...]:
         """The pinned variants after a button; the first is the scenario as it was given."""
-        given: dict[str, Any] = {"settings": {}, "menus": {}}
-        kept: list[Mapping[str, Any]] = list(pins or [given])
+        given: _Chosen = {"settings": {}, "menus": {}}
+        kept = list(pins or [given])
         wanted: Any = no_update
-        cause = ctx.triggered_id
-        if cause == "pin" and choice is not None and len(kept) < PINS_MAX:
-            kept.append({key: choice[key] for key in given})
-        elif cause == "reset":
-            wanted = given
-        elif isinstance(cause, dict) and ctx.triggered[0]["value"]:
-            if cause["kind"] == "remove":
-                del kept[cause["k"]]
-            else:
-                wanted = kept[cause["k"]]
-        rows = [self._row(one) for one in kept]
+        clicked = bool(ctx.triggered and ctx.triggered[0]["value"])
+        match ctx.triggered_id:
+            case "pin" if choice is not None and len(kept) < PINS_MAX:
+                kept.append({"settings": choice["settings"], "menus": choice["menus"]})
+            case "reset":
+                wanted = given
+            case {"kind": "remove", "k": int(k)} if clicked and 0 < k < len(kept):
+                del kept[k]
+            case {"kind": "return", "k": int(k)} if clicked and 0 <= k < len(kept):
+                wanted = kept[k]
+        try:
+            rows = [self._row(one) for one in kept]
+        except InputError:  # told where it was predicted
+            raise PreventUpdate from None
         names = ["as given", *(self._name(one) for one in kept[1:])]
         return kept, layout.pinned(rows, names), wanted
 
+    @_checked
     def take(
         self,
         scenario: int | None,
         report: int | None,
-        choice: Mapping[str, Any] | None,
-        pins: Sequence[Mapping[str, Any]] | None,
+        choice: _Choice | None,
+        pins: _Pins | None,
     ) -> tuple[Any, str]:
         """A file of what is chosen, or of all that is pinned."""
         name = self.explorer.scenario.name
@@ -264,16 +305,16 @@ class _Callbacks:
             if ctx.triggered_id == "take-scenario":
                 text = self.explorer.scenario_file(self._choice(choice))
                 return dcc.send_string(text, f"{name}.yaml"), ""
-            choices = [self._choice(one) for one in pins or [{}]]
+            choices = [self._choice(one) for one in pins] if pins else [Choice()]
             return dcc.send_string(self.explorer.report(choices), f"{name}.html"), ""
         except InputError as failure:
             return no_update, str(failure)
 
-    def _row(self, one: Mapping[str, Any]) -> tuple[Choice, Moment]:
+    def _row(self, one: _Chosen) -> tuple[Choice, Moment]:
         choice = self._choice(one)
         return choice, self.explorer.moment(choice)
 
-    def _name(self, one: Mapping[str, Any]) -> str:
+    def _name(self, one: _Chosen) -> str:
         choice = self._choice(one)
         others = [name for name in (choice.machine, choice.workload) if name]
         parts = [*others, *choice.policies, *choice.settings]

@@ -1,44 +1,41 @@
 """What the page to explore with predicts and serves, without a browser."""
 
-import gc
-import http.client
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
 
 from numatwin.inputs import InputError
-from numatwin.reports.explore import ExploreServer, layout
-from numatwin.reports.explore.explorer import Choice, Explorer
-from numatwin.sim.run.scenario import load_scenario
+from numatwin.reports.explore import explorer as explorer_module
+from numatwin.reports.explore import layout
+from numatwin.reports.explore.explorer import Choice, Explorer, Moment, NotWantedError
+from numatwin.sim.run.scenario import Scenario, load_scenario
 from numatwin.sim.studies.base import Base
 from numatwin.sim.studies.influences import Field
 
 BANDWIDTH = "machine.node_types.opteron-6274-die.memory.bandwidth"
+QPI_BANDWIDTH = "machine.node_types.e7-4860.memory.bandwidth"
+HOSTILE = (
+    "",
+    "fast",
+    "1 [GB/s",
+    "{a: 1}",
+    "1 GB/s # x",
+    "1: 2",
+    "*a",
+    "!!python/name:os",
+    "1" * 99,
+)
 FASTER = Choice((f"{BANDWIDTH}=32.8 GB/s",))
 
 
 @pytest.fixture(scope="module")
 def explorer() -> Explorer:
     return Explorer(Base("eris-fig12-scan"))
-
-
-@pytest.fixture(scope="module")
-def server(explorer: Explorer) -> Iterator[ExploreServer]:
-    found = ExploreServer(explorer)
-    thread = threading.Thread(target=found.serve, daemon=True)
-    thread.start()
-    yield found
-    found.close()
-    thread.join()
-
-
-def asked(server: ExploreServer, path: str, **headers: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    connection.request("GET", path, headers=headers)
-    return connection.getresponse()
 
 
 def test_a_variant_is_what_a_run_of_its_command_says(explorer: Explorer) -> None:
@@ -74,22 +71,64 @@ def test_a_broken_value_is_one_line_and_costs_nothing(explorer: Explorer) -> Non
     assert explorer.moment(Choice()).total > 0
 
 
-def test_the_page_is_for_who_knows_its_address(server: ExploreServer) -> None:
-    path = "/" + server.address.split("/", 3)[3]
-    assert asked(server, path).status == 200
-    assert asked(server, "/").status == 404
-    assert asked(server, "/wrong/").status == 404
-    assert asked(server, path, Host="example.org").status == 403
-    policy = asked(server, path).headers["Content-Security-Policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe-inline" not in policy.split("style-src")[0]
-    assert "http" not in policy
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        (Choice(machine="/etc/passwd"), "machine=/etc/passwd"),
+        (Choice(machine="../machine.yaml"), "menus"),
+        (Choice(workload="/etc/passwd"), "menus"),
+        (Choice(policies=("balancing=/tmp/p.py:P",)), "menus"),
+        (Choice(policies=("/tmp/p.py:P",)), "menus"),
+        (Choice(("machine=/etc/passwd",)), "not a field of this page: found 'machine'"),
+        (Choice(("policies.balancing=/tmp/p.py:P",)), "not a field"),
+        (Choice(("workload=/etc/passwd",)), "not a field"),
+        (Choice(("extends=/etc/passwd",)), "not a field"),
+        (Choice(("plane=native",)), "not a field"),
+        *((Choice((f"{BANDWIDTH}={text}",)), "GB/s") for text in HOSTILE),
+    ],
+)
+def test_only_what_the_page_offers_may_be_chosen(
+    explorer: Explorer, choice: Choice, told: str
+) -> None:
+    asked: tuple[Callable[[Choice], object], ...] = (
+        explorer.moment,
+        explorer.why,
+        explorer.scenario_file,
+        lambda one: explorer.report([one]),
+    )
+    for ask in asked:
+        with pytest.raises(InputError, match=re.escape(told)):
+            ask(choice)
 
 
-def test_a_move_waits_for_no_search_of_garbage(server: ExploreServer) -> None:
-    path = "/" + server.address.split("/", 3)[3]
-    assert asked(server, path).status == 200  # it serves
-    assert gc.get_freeze_count() > 100_000
+def test_a_long_prediction_holds_up_no_other(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three that never end, while a fourth is answered; one that nobody waits for is left out."""
+    explorer.moment(Choice())
+    begun, end = threading.Semaphore(0), threading.Event()
+    predict = explorer_module._moment
+
+    def slow(scenario: Scenario) -> Moment:
+        if scenario.machine.name == "intel-4s-qpi":
+            begun.release()
+            assert end.wait(60)
+        return predict(scenario)
+
+    monkeypatch.setattr(explorer_module, "_moment", slow)
+    times = [Choice((f"{QPI_BANDWIDTH}={k} GB/s",), "intel-4s-qpi") for k in (11, 12, 13)]
+    with ThreadPoolExecutor(3) as threads:
+        long = [threads.submit(explorer.moment, one) for one in times]
+        try:
+            assert all(begun.acquire(timeout=60) for _ in long)
+            other = Choice((f"{BANDWIDTH}=20 GB/s",))
+            with pytest.raises(NotWantedError):
+                explorer.moment(other, lambda: False)
+            assert explorer.moment(other).total > 0
+            assert not any(one.done() for one in long)
+        finally:
+            end.set()
+        assert all(one.result().total > 0 for one in long)
 
 
 def test_whole_numbers_end_at_one_and_effects_are_factors() -> None:
@@ -97,12 +136,3 @@ def test_whole_numbers_end_at_one_and_effects_are_factors() -> None:
     text = str(layout.controls([field], [field.path], {}, quick=True))
     assert "'-2': {'label': '1'}" in text.replace("-2:", "'-2':")
     assert "×32.9" in text
-
-
-def test_a_port_in_use_is_told(
-    explorer: Explorer, server: ExploreServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """By the error alone: werkzeug has lines of its own for it."""
-    with pytest.raises(InputError, match=f"cannot listen: found 'port {server.port}'"):
-        ExploreServer(explorer, server.port)
-    assert capsys.readouterr() == ("", "")

@@ -84,7 +84,7 @@ def page(chromium: webdriver.Chrome) -> Iterator[Page]:
     server = ExploreServer(Explorer(Base("eris-fig12-scan")))
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
-    yield Page(chromium, server.address)
+    yield Page(chromium, server.link())
     server.close()
     thread.join()
 
