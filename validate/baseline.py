@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from .._version import __version__
-from ..inputs import InputError, Strict, check_regular, write_json
+from ..inputs import InputError, Strict, read_json, write_json
 from ..sim.run.scenario import Scenario
 from ..workloads.keys import Recorded
 from .suite import LoadedCheck, Suite
@@ -121,18 +121,7 @@ def _recorded(scenario: Scenario) -> Iterator[str]:
 
 def load_baseline(path: Path) -> dict[str, Entry]:
     """The entries of the file by check; raises InputError, for another version's too."""
-    try:
-        check_regular(path)
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as failure:
-        raise InputError(
-            f"no baseline: cannot be read: {failure.strerror}",
-            str(path),
-            expected=f"one {REMEDY}",
-        ) from None
-    except (ValueError, RecursionError) as failure:
-        place = getattr(failure, "lineno", None), getattr(failure, "colno", None)
-        raise InputError("not a baseline: not JSON", str(path), *place) from None
+    raw = read_json(path, "a baseline", f"one {REMEDY}")
     found = raw.get("schema") if isinstance(raw, dict) else None
     if found != SCHEMA or isinstance(found, bool):
         raise InputError(

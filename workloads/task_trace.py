@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..inputs import InputError, check_regular
 from ..inputs.names import NAME_EXPECTED, is_name
+from ..inputs.parquet_file import open_parquet
 
 NAMES = ("operator", "part")
 AMOUNTS = ("bytes", "accesses", "instructions")
@@ -91,8 +92,7 @@ class _Rows:
                 raise refused(index, "not an amount", f"a number from 0 to {AMOUNT_MAX:g}")
             amounts.append(amount)
         self.count += 1
-        if self.count > TASKS_MAX:
-            raise InputError("too many tasks", self.name, line, expected=f"at most {TASKS_MAX:,}")
+        _check_count(self.count, self.name, line)
         sums = self.sums.setdefault((operator, part), _Sums())
         sums.tasks += 1
         sums.amounts = tuple(map(sum, zip(sums.amounts, amounts, strict=True)))
@@ -107,6 +107,11 @@ class _Rows:
                 for (operator, part), sums in self.sums.items()
             )
         )
+
+
+def _check_count(count: int, name: str, line: int | None = None) -> None:
+    if count > TASKS_MAX:
+        raise InputError("too many tasks", name, line, expected=f"at most {TASKS_MAX:,}")
 
 
 def load_trace(path: Path, parts: Collection[str]) -> TaskTrace:
@@ -180,18 +185,19 @@ def _order(header: Sequence[str], name: str) -> list[int]:
 
 
 def _parquet(path: Path, name: str) -> Iterator[Row]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    with open_parquet(path, "Parquet") as file:
+        order = _order(file.schema_arrow.names, name)
+        _check_count(file.metadata.num_rows, name)
+        row = 0
+        for batch in file.iter_batches(columns=list(COLUMNS), use_threads=False):
+            for fields in zip(*(_values(batch.column(c)) for c in COLUMNS), strict=True):
+                row += 1
+                yield fields, row, [position + 1 for position in order]
 
-    try:
-        with pq.ParquetFile(path) as file:
-            order = _order(file.schema_arrow.names, name)
-            row = 0
-            for batch in file.iter_batches(columns=list(COLUMNS)):
-                columns: Iterable[list[Any]] = [batch.column(c).to_pylist() for c in COLUMNS]
-                for fields in zip(*columns, strict=True):
-                    row += 1
-                    yield fields, row, [position + 1 for position in order]
-    except (pa.ArrowException, OSError) as failure:
-        reason = str(failure).splitlines()[0] if str(failure) else "unreadable"
-        raise InputError(f"not Parquet: {reason}", name) from None
+
+def _values(column: Any) -> list[Any]:
+    """Of a dictionary each text once."""
+    if not hasattr(column, "dictionary"):
+        return list(column.to_pylist())
+    texts = column.dictionary.to_pylist()
+    return [None if k is None else texts[k] for k in column.indices.to_pylist()]

@@ -7,7 +7,7 @@ from .atomic import check_folder, check_writable, write_bytes_atomically, write_
 from .catalogue import Catalogue
 from .changes import changed, merged, moved, part_of
 from .errors import InputError
-from .json_text import json_text, write_json
+from .json_text import json_text, read_json, write_json
 from .open_part import AnyPart, OpenPart
 from .quantities import Quantity, format_quantity, parse_quantity
 from .regular import check_regular
@@ -38,6 +38,7 @@ __all__ = [
     "parse_setting",
     "parse_yaml",
     "part_of",
+    "read_json",
     "with_setting",
     "write_bytes_atomically",
     "write_json",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...inputs import InputError, check_regular, json_text
+from ...inputs import InputError, check_regular, json_text, read_json
 from ...inputs.atomic import not_written, replace_file, writing_in
+from ...inputs.parquet_file import read_parquet
 from ...inputs.settings import SHOWN_MAX
 from ..planes.outcome import Series
 
@@ -74,29 +74,14 @@ def read_head(path: str | Path) -> tuple[dict[str, Any], Path]:
         head_path = head_path / HEAD_FILE
         if not head_path.exists():
             raise InputError(f"not a record: no {HEAD_FILE} in it", str(path), expected=RECORD)
+    hooks = {"parse_constant": _number, "parse_float": _number, "parse_int": _whole_number}
     try:
-        check_regular(head_path)
-        head = json.loads(
-            head_path.read_text(encoding="utf-8"),
-            parse_constant=_number,
-            parse_float=_number,
-            parse_int=_whole_number,
+        head = read_json(
+            head_path, "a record", None if head_path != Path(path) else RECORD, **hooks
         )
-    except OSError as failure:
-        raise InputError(
-            f"cannot be read: {failure.strerror}",
-            str(path),
-            expected=RECORD,
-        ) from None
     except InputError as failure:
         failure.file = str(head_path)
         raise
-    except (ValueError, RecursionError) as failure:  # too long a number, too deep a nest
-        line, column = getattr(failure, "lineno", None), getattr(failure, "colno", None)
-        expected = None if head_path != Path(path) else RECORD
-        raise InputError(
-            "not a record: not JSON", str(head_path), line, column, expected=expected
-        ) from None
     if not isinstance(head, dict) or head.get("schema") != SCHEMA:
         found = str(head.get("schema")) if isinstance(head, dict) else type(head).__name__
         raise InputError(
@@ -112,6 +97,7 @@ def read_series(head: dict[str, Any], path: Path) -> Series:
     if not series_path.exists():
         series_path = path.parent / SERIES_FILE
     try:
+        check_regular(series_path)
         series = series_path.read_bytes()
     except OSError as failure:
         raise InputError(f"cannot be read: {failure.strerror}", str(series_path)) from None
@@ -200,13 +186,14 @@ def _digest(head: Mapping[str, Any], series: bytes) -> str:
 
 def _series(content: bytes, path: Path) -> Series:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    try:
-        # Its threads may still be starting when a short command ends, which then aborts (134).
-        table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-    except (OSError, pa.ArrowException) as failure:
-        raise InputError(f"not a time series: {failure}", str(path)) from None
+    table = read_parquet(path, "a time series", content=content)
+    for field in table.schema:
+        kinds = pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean
+        if not any(is_kind(field.type) for is_kind in kinds):
+            raise InputError(
+                f"not a time series: column {field.name}", str(path), expected="numbers"
+            )
     series = {name: _numbers(table[name]) for name in table.column_names}
     for name, column in series.items():
         message = f"not a time series: column {name}"

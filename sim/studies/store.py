@@ -10,7 +10,7 @@ manifest names: until that is in place, the earlier rows are.
 from __future__ import annotations
 
 import contextlib
-import json
+import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,15 +21,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...inputs import InputError, json_text
+from ...inputs import InputError, json_text, read_json
 from ...inputs.atomic import FULL, replace_file, writing_in
 from ...inputs.errors import DiskFull
+from ...inputs.parquet_file import read_parquet
 from .evaluate import ERROR, HASH, OWN, PLANE, POINT, REPLAY, UNSETTLED, Row
 from .levels import is_number
 
 MANIFEST, ROWS = "study.json", "rows"
 PARTS_MAX = 64
 ROW_FOLDER = re.compile(rf"{ROWS}(-\d{{1,9}})?")
+PART = re.compile(r"[0-9]{1,15}\.parquet")
 TEXTS = (PLANE, HASH, UNSETTLED, ERROR, REPLAY)
 
 
@@ -56,12 +58,9 @@ class Store:
 
     def _manifest(self) -> dict[str, Any] | None:
         path = self.folder / MANIFEST
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        if not os.path.lexists(path):
             return None
-        except (OSError, ValueError) as failure:
-            raise InputError(f"not a study's folder: {failure}", str(path)) from None
+        found = read_json(path, "a study's folder")
         if not isinstance(found, dict) or not ROW_FOLDER.fullmatch(str(found.get(ROWS, ROWS))):
             raise InputError("not a study's folder", str(path), expected="a JSON object")
         return found
@@ -110,7 +109,7 @@ class Store:
         merged = parts[next(small, len(parts)) :]
         if len(merged) < 2:
             return
-        table = _joined([pq.read_table(part) for part in merged])
+        table = _joined([_table(part) for part in merged])
         try:
             _write_table(merged[-1], table)
         except OSError as failure:
@@ -122,14 +121,7 @@ class Store:
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows by point, each once; only ``columns`` of them where given."""
-        tables = []
-        for part in self._parts():
-            try:
-                names = pq.read_schema(part).names
-                wanted = None if columns is None else [name for name in columns if name in names]
-                tables.append(pq.read_table(part, columns=wanted))
-            except (OSError, pa.ArrowException) as failure:
-                raise InputError(f"not rows of a study: {failure}", str(part)) from None
+        tables = [_table(part, columns) for part in self._parts()]
         if not tables:
             return pa.table({POINT: pa.array([], pa.int64())})
         joined = _joined(tables)
@@ -145,9 +137,21 @@ class Store:
         return set(points), set(failed)
 
     def _parts(self) -> list[Path]:
-        with contextlib.suppress(FileNotFoundError):
-            return sorted(path for path in self.rows.glob("*.parquet") if path.stem.isdigit())
-        return []
+        parts = sorted(self.rows.glob("[!.]*.parquet"))
+        for part in parts:
+            if not PART.fullmatch(part.name):
+                raise InputError("not rows of a study", str(part), expected="a number as its name")
+        return parts
+
+
+def _table(part: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    table = read_parquet(part, "rows of a study", columns)
+    points = table[POINT] if POINT in table.column_names else None
+    if points is None or not pa.types.is_integer(points.type) or points.null_count:
+        raise InputError(
+            f"not rows of a study: no column {POINT}", str(part), expected="a number in each row"
+        )
+    return table
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:

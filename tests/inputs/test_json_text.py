@@ -1,5 +1,6 @@
 """JSON of results: NumPy's numbers are numbers, and what is not finite is refused."""
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numatwin.inputs import InputError, json_text, write_json
+from numatwin.inputs import InputError, json_text, read_json, write_json
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,37 @@ def test_what_json_does_not_have(tmp_path: Path) -> None:
         json_text({1})
     with pytest.raises(InputError, match="cannot be written"):
         write_json(tmp_path / "none" / "rows.json", {})
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", ":1:1: not a model: not JSON"),
+        (b'{\n"a": 1,,\n}', ":2:8: not a model: not JSON"),
+        (b"\xff", ": not a model: not JSON"),
+        (b"1" * 5000, ": not a model: not JSON"),
+        (b"[" * 200_000, ": not a model: nested too deeply"),
+        (b"[" * 65 + b"]" * 65, ": not a model: nested too deeply"),
+        (b'{"a":' * 65 + b"1" + b"}" * 65, ": not a model: nested too deeply"),
+    ],
+)
+def test_what_cannot_be_read(tmp_path: Path, content: bytes, told: str) -> None:
+    path = tmp_path / "model.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_json(path, "a model")
+    assert str(caught.value) == f"{path}{told}"
+
+
+def test_it_is_read_up_to_a_depth_and_a_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.json"
+    path.write_bytes(b"[" * 64 + b"]" * 64)
+    read_json(path, "a model")
+    module = importlib.import_module("numatwin.inputs.json_text")
+    monkeypatch.setattr(module, "READ_MAX_BYTES", 100)
+    with pytest.raises(InputError, match="not a model: larger than 100 bytes"):
+        read_json(path, "a model")
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read_json(tmp_path / "none.json", "a model")

@@ -189,7 +189,7 @@ MALFORMED: list[bytes] = [
     b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
     *(request(CHOICE | {name: value}) for name in ("page", "settings", "menus") for value in WRONG),
     request(CHOICE | {"more": 1}),
-    *(request(value) for value in (0, "x", [], {"settings": {}})),
+    *map(request, (0, "x", [], {"settings": {}})),
     *(request(CHOICE, **{name: value})
       for name in ("output", "outputs", "inputs", "state", "changedPropIds") for value in WRONG),
     request(CHOICE, output="choice.data"),

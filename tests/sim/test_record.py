@@ -388,7 +388,8 @@ def test_a_pipe_is_no_record(tmp_path: Path) -> None:
         (b"", "1:1: not a record: not JSON"),
         (b'{\n"schema": 1,,\n}', "2:13: not a record: not JSON"),
         (b"\xff\xfe\x00", " not a record: not JSON"),
-        (b"[" * 100_000, " not a record: not JSON"),
+        (b"[" * 100_000, " not a record: nested too deeply"),
+        (b"[" * 99 + b"]" * 99, " not a record: nested too deeply"),
         (
             b"9" * 10_000,
             f" not a record: found '{'9' * 59}…', expected finite numbers, below 1e+36",

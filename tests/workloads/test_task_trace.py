@@ -170,3 +170,25 @@ def test_a_trace_fits_its_workload(tmp_path: Path, old: str, new: str, expected:
     with pytest.raises(InputError) as caught:
         load_workload(path)
     assert expected in str(caught.value)
+
+
+def test_a_long_text_in_each_row_is_held_once(tmp_path: Path) -> None:
+    """Of a million rows 100 GB, for an error in the first."""
+    one = pa.DictionaryArray.from_arrays([0] * 1_000_000, ["x" * 100_000])
+    amounts = {name: [1.0] * 1_000_000 for name in ("bytes", "accesses", "instructions")}
+    table = pa.table({"operator": one, "part": ["t"] * 1_000_000, **amounts})
+    pq.write_table(table, tmp_path / "t.parquet", compression="zstd", store_schema=False)
+    with pytest.raises(InputError, match=r"t\.parquet:1:1: operator: not a name: found 'xxx"):
+        load_trace(tmp_path / "t.parquet", ("t",))
+    assert pa.total_allocated_bytes() < 200_000_000
+
+
+def test_more_tasks_than_are_read_are_known_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("numatwin.workloads.task_trace.TASKS_MAX", 2)
+    names = {"operator": ["x"] * 3, "part": ["t"] * 3}
+    amounts = {name: [1.0] * 3 for name in ("bytes", "accesses", "instructions")}
+    pq.write_table(pa.table(names | amounts), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"t\.parquet: too many tasks: expected at most 2"):
+        load_trace(tmp_path / "t.parquet", ("t",))

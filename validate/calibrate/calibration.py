@@ -224,7 +224,7 @@ def _is_json(path: Path) -> bool:
         return isinstance(json.loads(path.read_text("utf-8")), dict)
     except UnicodeDecodeError:
         return False
-    except ValueError:
+    except (ValueError, RecursionError):
         return True
     except OSError:
         return False

@@ -5,7 +5,6 @@ A file of one is JSON: numbers alone, which are checked, and nothing that is exe
 
 from __future__ import annotations
 
-import json
 from pathlib import Path as File
 from typing import Annotated, Any, Literal
 
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, ValidationError, model_validator
 
-from ....inputs import InputError, Strict, write_json
+from ....inputs import InputError, Strict, read_json, write_json
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -105,21 +104,16 @@ class AccessModel(Strict):
 def load_access_model(path: File) -> AccessModel:
     """Raises InputError for a file that is none, of another version, or for other features."""
     file = str(path)
-    try:
-        raw = json.loads(path.read_text("utf-8"))
-    except OSError as failure:
-        raise InputError(f"cannot read the model: {failure.strerror}", file) from None
-    except ValueError as failure:
-        line = getattr(failure, "lineno", None)
-        raise InputError("not a model", file, line, expected="JSON of 'numatwin train'") from None
+    raw = read_json(path, "a model", "one of 'numatwin train'")
     if not isinstance(raw, dict) or raw.get("format") != FORMAT:
         raise InputError("not a model", file, expected=f"format '{FORMAT}'")
     if raw.get("version") != VERSION:
         raise InputError(
             f"a model of version {raw.get('version')!r}", file, expected=f"version {VERSION}"
         )
-    if tuple(raw.get("features") or ()) != FEATURES:
-        listed = ", ".join(map(str, raw.get("features") or ()))
+    features = raw.get("features")
+    if features != list(FEATURES):
+        listed = ", ".join(map(str, features)) if isinstance(features, list) else str(features)
         raise InputError(
             f"a model for other features: {listed or 'none'}", file, expected=", ".join(FEATURES)
         )

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from study_files import SMALL, study_file
@@ -284,6 +286,29 @@ def test_a_broken_part_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows" / "0000001.parquet").write_bytes(b"nothing")
     with pytest.raises(InputError, match="not rows of a study"):
         store.read()
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("²", {"point": [1]}),
+        ("0000001 (copy)", {"point": [1]}),
+        ("0000002", {"figure": [1.0]}),
+        ("0000002", {"point": [None], "figure": [1.0]}),
+        ("0000002", {"point": [[1]], "figure": [1.0]}),
+        ("0000002", {"point": ["1"], "figure": [1.0]}),
+        ("0000002", {"point": [1.0], "figure": [1.0]}),
+    ],
+)
+def test_rows_that_are_of_no_run_do_not_count(
+    tmp_path: Path, name: str, columns: dict[str, list[Any]]
+) -> None:
+    store = Store(tmp_path)
+    store.begin({})
+    store.add([{"point": 0, "figure": 1.0}], 0)
+    pq.write_table(pa.table(columns), tmp_path / "rows" / f"{name}.parquet")
+    with pytest.raises(InputError, match=f"{re.escape(name)}.parquet: not rows of a study"):
+        store.done()
 
 
 def test_rows_are_plain_parquet(study: Study, tmp_path: Path) -> None:

@@ -189,6 +189,9 @@ def test_a_tree_is_that_of_the_library() -> None:
     [
         ({"version": 2}, "version 2.*expected version 1"),
         ({"features": ["hops"]}, "other features: hops"),
+        ({"features": 5}, "other features: 5"),
+        ({"features": {"hops": 1}}, "other features"),
+        ({"version": [1]}, "version 1"),
         ({"format": "pickle"}, "not a model"),
         ({"cpu": {"weights": [1.0], "intercept": 0.0}}, "cpu.weights"),
     ],
