@@ -147,7 +147,7 @@ def _catalogued(description: MachineDescription, path: Path) -> Quantity | Fact 
     except InputError:
         return None
     for key in path:
-        part = getattr(part, key) if isinstance(part, BaseModel) else part[key] if part else None
+        part = getattr(part, str(key)) if isinstance(part, BaseModel) else part and part[key]
     return part if isinstance(part, (Quantity, Fact)) else None
 
 
@@ -159,7 +159,7 @@ def _with(part: Any, path: Path, value: Any) -> Any:
     if isinstance(part, BaseModel):
         return part.model_copy(update={key: _with(getattr(part, str(key)), rest, value)})
     if isinstance(part, Mapping):
-        return {**part, key: _with(part[key], rest, value)}
+        return {**part, str(key): _with(part[key], rest, value)}
     assert isinstance(key, int)
     return (*part[:key], _with(part[key], rest, value), *part[key + 1 :])
 
