@@ -90,6 +90,21 @@ def emulate(
         bool,
         typer.Option("--count", help="Count COMMAND's memory traffic, node by node."),
     ] = False,
+    count_from: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", min=0, help="Count from S seconds of COMMAND on.", show_default=False
+        ),
+    ] = None,
+    count_for: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            min=0.001,
+            help="Count S seconds, then end COMMAND: for servers, which do not end.",
+            show_default=False,
+        ),
+    ] = None,
     detail: Annotated[
         Detail | None,
         typer.Option(
@@ -130,15 +145,17 @@ def emulate(
 
     Needs QEMU. The command sees your files. The exit status is the command's; 124 means that the
     time limit was reached, 125 that the guest crashed. Times in the guest are meaningless. Traffic
-    is counted over the whole command, or over the regions that it marks; 'report' and 'compare'
-    show it. An example: numatwin emulate amd-8n-ht --scale 1/8 --memory 2GiB --predict -- ./program
+    is counted over the whole command, or over the regions that it marks, or --count-from and
+    --count-for; what was counted before a time limit or Ctrl-C is kept. 'report' and 'compare' show
+    it. An example: numatwin emulate amd-8n-ht --scale 1/8 --memory 2GiB --predict -- ./program
     """
     from ..inputs import check_folder
     from ..topologies import load_machine
     from ..topologies.emulator import GuestFailure, guest_machine, run_in_guest, run_shell
     from ..topologies.emulator.counting import NotStarted
 
-    count = count or predict or out is not None or detail is not None
+    region = (count_from, count_for)
+    count = count or predict or out is not None or detail is not None or region != (None, None)
     if predict and detail is Detail.accesses:
         raise typer.BadParameter("--predict needs misses: expected --detail caches or coherence")
     if count and not command:
@@ -176,7 +193,7 @@ def emulate(
         if count:
             each = interval if predict else 0
             wanted = detail or Detail.coherence
-            done, record = run_and_count(guest, command, wanted, each, **options)
+            done, record = run_and_count(guest, command, wanted, each, region, **options)
         else:
             done = run_in_guest(guest, command, **options)
     except NotStarted as failure:  # which the guest's line said
@@ -186,6 +203,8 @@ def emulate(
     except GuestFailure as failure:
         print(f"numatwin: error: {failure}", file=sys.stderr)
         raise Ended(failure.status) from None
+    if done.stopped is not None:
+        print(f"numatwin: {done.stopped}; what was counted is kept", file=sys.stderr)
     if done.out_of_memory is not None:
         print(f"numatwin: the guest ran out of memory: {done.out_of_memory}", file=sys.stderr)
     if json:

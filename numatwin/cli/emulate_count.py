@@ -26,21 +26,30 @@ def run_and_count(
     command: Sequence[str],
     detail: Detail,
     interval: int = 0,
+    region: tuple[float | None, float | None] = (None, None),
     **options: Any,
 ) -> tuple[GuestRun, Record]:
-    """Runs the command with its traffic counted.
+    """Runs the command with its traffic counted, also where it is stopped before it ends.
 
     ``interval``: instructions of an interval, where the command's time is to be predicted; else 0.
-    ``options`` are those of ``run_in_guest``.
+    ``region``: the seconds from which on, and for which, it is counted. ``options`` are those of
+    ``run_in_guest``.
     """
     from ..sim.run.counted import counted_record
     from ..topologies.emulator.counting import Counting, run_counted
 
     began = time.perf_counter()
-    counting = Counting(detail is not Detail.accesses, detail is Detail.coherence, interval)
-    done = run_counted(guest, command, counting, **options)
+    from_s, for_s = region
+    counting = Counting(
+        detail is not Detail.accesses,
+        detail is Detail.coherence,
+        interval,
+        from_s=from_s,
+        for_s=for_s,
+    )
+    done = run_counted(guest, command, counting, keep_stopped=True, **options)
     wall_s = time.perf_counter() - began
-    return done.run, counted_record(done.traffic, command, wall_s, done.run.status)
+    return done.run, counted_record(done.traffic, command, wall_s, done.run)
 
 
 def print_counted(record: Record) -> None:

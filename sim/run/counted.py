@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...topologies.emulator.guest import GuestRun
 from ...topologies.emulator.traffic import MATRICES, Counts, Traffic
 from ...topologies.old_form import ignored_parts
 from ...topologies.picture import picture_data
@@ -21,9 +22,12 @@ from .scenario import Scenario
 
 
 def counted_record(
-    traffic: Traffic, command: Sequence[str], wall_s: float, status: int = 0
+    traffic: Traffic, command: Sequence[str], wall_s: float, run: GuestRun | None = None
 ) -> Record:
-    """What was counted of ``command`` as a Record; ``wall_s`` is how long the guest took in all."""
+    """What was counted of ``command`` as a Record; ``wall_s`` is how long the guest took in all.
+
+    ``run``: how the command ended, by default well.
+    """
     text = shlex.join(command)
     settings = {"machine": traffic.machine.name, "command": list(command)}
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()
@@ -49,11 +53,18 @@ def counted_record(
         model=_hit_rates(traffic),
         warnings=(
             *traffic.notes,
-            *([f"the command failed: its exit status is {status}"] if status else []),
+            *_ending(run),
         ),
         provenance=provenance(wall_s, int(traffic.whole.accesses.sum())),
         traffic=traffic_json(traffic),
     )
+
+
+def _ending(run: GuestRun | None) -> Iterator[str]:
+    if run is not None and run.stopped is not None:
+        yield f"counted until then: {run.stopped}"
+    elif run is not None and run.status:
+        yield f"the command failed: its exit status is {run.status}"
 
 
 def with_traffic(scenario: Scenario, outcome: Outcome, traffic: Traffic, wall_s: float) -> Record:

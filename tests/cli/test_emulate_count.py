@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from command_line import CommandLine, Refused
 from emulator_needed import needs_emulator
 
+from numatwin.cli import emulate
 from numatwin.inputs import InputError
 from numatwin.reports import write_report
 from numatwin.sim.run.record import Record, load_record
@@ -115,6 +117,79 @@ def test_a_command_that_ends_as_if_there_were_none_is_counted(
     assert load_record("counted").traffic["pairs"]
 
 
+ENDLESS = "echo up; while :; do :; done"
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    ("stop", "status", "told"),
+    [
+        (emulator.GuestTimeout("the command did not end within 5 s"), 124, "within 5 s"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_what_a_server_did_until_it_was_stopped_is_kept(
+    numatwin: CommandLine,
+    monkeypatch: pytest.MonkeyPatch,
+    stop: BaseException,
+    status: int,
+    told: str,
+) -> None:
+    """Stopped as its first word comes: by then it has been counted."""
+
+    def stopped(_: object) -> Callable[[bytes], None]:
+        def write(_: bytes) -> None:
+            raise stop
+
+        return write
+
+    monkeypatch.setattr(emulate, "_to", stopped)
+    monkeypatch.setattr(sys, "stdin", None)
+    done = numatwin(*SMALL, "--out", "counted", "--", "sh", "-c", ENDLESS)
+    assert done.status == status
+    assert told in done.err
+    assert "what was counted is kept" in done.err
+    record = load_record("counted")
+    assert any(told in text for text in record.warnings)
+    assert sum(map(sum, record.traffic["pairs"]["reads_user"])) > 10_000
+
+
+@needs_emulator
+def test_an_unmodified_server_is_counted_for_a_while(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    words = ("--count-from", "0.2", "--count-for", "0.2", "--out", "counted")
+    assert numatwin(*SMALL, *words, "--", "sh", "-c", ENDLESS).status == 0
+    traffic = load_record("counted").traffic
+    assert (traffic["span"], traffic["regions"]) == ("regions", 1)
+    assert sum(map(sum, traffic["pairs"]["reads_user"])) > 0
+
+
+@needs_emulator
+def test_a_command_marks_a_region_by_signals_to_its_parent(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    client = "head -c 1000000 /dev/zero | wc -c"
+    script = f"kill -USR1 $PPID; {client}; kill -USR2 $PPID; {client}; exit 5"
+    done = numatwin(*SMALL, "--out", "counted", "--", "sh", "-c", script)
+    assert (done.status, done.out) == (5, "1000000\n" * 2)
+    traffic = load_record("counted").traffic
+    assert (traffic["span"], traffic["regions"]) == ("regions", 1)
+
+
+@needs_emulator
+def test_a_command_that_ends_before_its_region_is_counted_whole(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    done = numatwin(*SMALL, "--count-from", "1000", "--out", "counted", "--", "true")
+    assert done.status == 0
+    assert "the command ended before --count-from: all of it was counted" in done.err
+    assert load_record("counted").traffic["span"] == "command"
+
+
 @needs_emulator
 def test_counts_are_printed_though_their_record_cannot_be_written(
     numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
@@ -137,7 +212,10 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_guest_starts(
     assert "file/counted: cannot be written" in refused(*SMALL, "--out", "file/counted", "--", "x")
 
 
-@pytest.mark.parametrize("words", [("--count",), ("--out", "counted"), ("--detail", "caches")])
+@pytest.mark.parametrize(
+    "words",
+    [("--count",), ("--out", "counted"), ("--detail", "caches"), ("--count-for", "3")],
+)
 def test_counting_needs_a_command(refused: Refused, words: tuple[str, ...]) -> None:
     assert "a command after '--'" in refused(*SMALL, *words)
 

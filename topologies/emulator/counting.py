@@ -28,12 +28,24 @@ class Counting:
     ``interval``: instructions of one processor after which an interval ends; 0: no instructions
     are counted, and no intervals. ``user_only``: what the kernel accesses is left out, and takes no
     room in caches: between two interrupts, a guest executes a few per cent of what a machine does.
+    ``from_s``, ``for_s``: a region that begins so many seconds after the command, and after which
+    the command is ended; by default as the command marks it.
     """
 
     caches: bool = True
     coherence: bool = True
     interval: int = 0
     user_only: bool = False
+    from_s: float | None = None
+    for_s: float | None = None
+
+    @property
+    def region(self) -> tuple[str, str]:
+        """As ``run_counted`` of the guest takes it."""
+        return (
+            "-" if self.from_s is None else f"{self.from_s:g}",
+            "-" if self.for_s is None else f"{self.for_s:g}",
+        )
 
 
 @dataclass(frozen=True)
@@ -88,7 +100,8 @@ def run_counted(
         _path(settings).write_text(text, encoding="utf-8")
         arguments = {"settings": str(_path(settings))}
         plugin = Plugin(traffic_plugin(), arguments, (settings, counts))
-        run = run_in_guest(guest, [str(command_marker()), *command], plugins=[plugin], **options)
+        words = [str(command_marker()), *counting.region, *command]
+        run = run_in_guest(guest, words, plugins=[plugin], **options)
         spans = read_counts(
             _path(counts), len(guest.machine.nodes), len(caches.levels), len(caches.cpu_node)
         )

@@ -30,7 +30,7 @@ BOOT_LIMIT_S, BOOT_LIMIT_PER_PROCESSOR_S, RESUME_LIMIT_S = 60.0, 4.0, 60.0
 # So many times as long where QEMU has not had that much of the host's processors.
 BUSY_HOST = 5.0
 _LOOK_S = 1.0
-TIMED_OUT, BROKEN = 124, 125
+TIMED_OUT, BROKEN, INTERRUPTED = 124, 125, 130
 _END_LIMIT_S = 20.0
 _DEATH_LIMIT_S = 2.0  # between QEMU's last word and its end
 _TERMINAL_END_S = 0.2  # for its last words; a terminal has no end
@@ -63,6 +63,8 @@ class GuestRun:
     """Processor time of QEMU in all."""
     out_of_memory: str | None = None
     """What the guest's kernel said as it ended a process for want of memory."""
+    stopped: str | None = None
+    """Why the guest was ended before its command did."""
 
 
 def run_in_guest(
@@ -78,15 +80,18 @@ def run_in_guest(
     stdout: Sink | None = None,
     stderr: Sink | None = None,
     booted: Callable[[], object] | None = None,
+    keep_stopped: bool = False,
 ) -> GuestRun:
     """Boots ``machine`` as a guest, runs ``command`` there, and waits for it.
 
     The guest sees the host's files, and keeps in its memory what it writes. The command runs in
     ``folder`` (by default the caller's) as the caller's user, reads the file ``stdin`` (nothing by
     default); its output goes to ``stdout`` and ``stderr``, or is kept. ``time_limit_s`` is of the
-    command, without the boot; ``booted`` is called after that. Raises GuestFailure, and InputError
-    for what cannot be emulated.
+    command, without the boot; ``booted`` is called after that. With ``keep_stopped`` a command that
+    the time limit or an interrupt ends is no failure: plugins write what they counted until then.
+    Raises GuestFailure, and InputError for what cannot be emulated.
     """
+    stopped = None
     guest = machine if isinstance(machine, GuestMachine) else guest_machine(machine)
     output, errors = bytearray(), bytearray()
     job = Job(
@@ -102,10 +107,17 @@ def run_in_guest(
         if booted is not None:
             booted()
         sinks = {"out": stdout or output.extend, "err": stderr or errors.extend}
-        status = qemu.run(job, sinks, stdin, time_limit_s)
+        try:
+            status = qemu.run(job, sinks, stdin, time_limit_s)
+        except (GuestTimeout, KeyboardInterrupt) as failure:
+            if not keep_stopped:
+                raise
+            timed_out = isinstance(failure, GuestTimeout)
+            status = TIMED_OUT if timed_out else INTERRUPTED
+            stopped = str(failure) if timed_out else "interrupted: the guest was ended"
         qemu.end()
     killed = qemu.out_of_memory()
-    return GuestRun(status, bytes(output), bytes(errors), boot_s, qemu.cpu_s, killed)
+    return GuestRun(status, bytes(output), bytes(errors), boot_s, qemu.cpu_s, killed, stopped)
 
 
 class Qemu:

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <exception>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -88,9 +87,10 @@ namespace {
 
 using namespace numatwin;
 
-std::unique_ptr<Processors> processors;
-std::unique_ptr<Spans> spans;
-std::unique_ptr<Quanta> quanta;
+// Never destroyed: as QEMU ends, processors still run, and on_exit comes after destructors.
+Processors* processors = nullptr;
+Spans* spans = nullptr;
+Quanta* quanta = nullptr;
 bool counts_instructions = false, user_only = false;
 
 // Instructions; more where processors have nothing to do with each other, as waits cost time.
@@ -255,7 +255,7 @@ Block::Ending ending_of(const Bytes& code) {
 const Block* kept(const Block& block) {
     static std::mutex lock;
     using Key = std::tuple<std::uint64_t, std::uint64_t, unsigned, unsigned, bool>;
-    static std::map<Key, Block> blocks;
+    static auto& blocks = *new std::map<Key, Block>;
     const std::lock_guard locked(lock);
     const Key key{block.begin, block.end, block.instructions, block.ending, block.fused};
     return &blocks.try_emplace(key, block).first->second;
@@ -332,11 +332,10 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argc, 
         Settings settings = read_settings(argument.substr(key.size()));
         if (info->system.max_vcpus > static_cast<int>(settings.shape.cpu_node.size()))
             throw std::runtime_error("the guest has more processors than the settings");
-        processors = std::make_unique<Processors>(settings);
-        spans =
-            std::make_unique<Spans>(*processors, settings.shape, settings.out, settings.interval);
-        quanta = std::make_unique<Quanta>(processors->size(),
-                                          settings.shape.interacts() ? QUANTUM : QUANTUM_SEPARATE);
+        processors = new Processors(settings);
+        spans = new Spans(*processors, settings.shape, settings.out, settings.interval);
+        quanta =
+            new Quanta(processors->size(), settings.shape.interacts() ? QUANTUM : QUANTUM_SEPARATE);
         counts_instructions = settings.interval > 0;
         user_only = settings.user_only;
         if (settings.from_start) spans->mark(Mark::COMMAND_BEGIN);
