@@ -28,7 +28,7 @@ from ...inputs.quantities import time_text
 from ..control.control_plane import ControlPlane
 from ..control.sampling import Sampling
 from ..planes.outcome import ControlEvent, Outcome, Series
-from ..planes.plane import Maker
+from ..planes.plane import Maker, is_real_time
 from .scenario import Scenario, scenario_from_settings
 from .statistics import mean_interval
 from .warm_up import mser5, trends
@@ -42,6 +42,8 @@ UNSETTLED = "warm-up: "  # so warnings begin of runs that were too short to sett
 SETTLED_TIMES = 2  # what the pilot took to settle
 # Below this much work left, starting workers takes longer than they save.
 PARALLEL_MIN_S = 3.0
+# Services take whole picoseconds: so much of a sample, or in all, comes of rounding.
+ROUNDED_PART, ROUNDED_S = 1e-6, 1e-11
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,22 @@ def play(
     control.run(progress)
     # The last look first: in real time workers go on, and share their CPUs with what comes here.
     series = sampling.series(scenario.horizon_s)
+    if not is_real_time(plane):
+        _check_uses(series)
     outcome = plane.outcome()
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
     return Replication(number, outcome, tuple(events), series, time.perf_counter() - began)
+
+
+def _check_uses(series: Series) -> None:
+    """No resource was in use for longer than a sample lasted, nor for less than no time."""
+    duration_s = series["duration_s"]
+    rounded_s = ROUNDED_PART * duration_s + ROUNDED_S
+    for name, use in series.items():
+        past_s = np.maximum(use - 1.0, -use) * duration_s
+        if name.startswith("utilisation/") and (past_s > rounded_s).any():
+            worst = use[np.argmax(past_s)]
+            raise AssertionError(f"{name}: {worst:.4%} of a sample, expected 0 to 100%")
 
 
 # -- the warm-up ----------------------------------------------------------------------------------

@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
-from toy_plane import SERVER, Queue, toy_scenario
+from toy_plane import SERVER, Queue, QueuePlane, toy_scenario
 
 from numatwin.inputs import InputError
 from numatwin.sim.run import replications
@@ -102,6 +103,20 @@ def test_series_are_means_too(tmp_path: Path) -> None:
     use = (series[f"utilisation/{SERVER}"] * series["duration_s"])[counted].sum()
     counted_s = record.horizon_s - record.warm_up_s
     assert use / counted_s == pytest.approx(record.resources[0].utilisation)
+
+
+@pytest.mark.parametrize("factor", [3.0, -1.0])
+def test_use_of_more_than_a_sample_or_of_less_than_nothing_is_a_bug(
+    tmp_path: Path, factor: float
+) -> None:
+    class Wrong(QueuePlane):
+        def totals(self) -> dict[str, float]:
+            found = dict(super().totals())
+            found[f"utilisation/{SERVER}"] *= factor
+            return found
+
+    with pytest.raises(AssertionError, match=f"utilisation/{SERVER}: .*expected 0 to 100%"):
+        run_random(partial(Wrong, QUEUE), toy_scenario(tmp_path))
 
 
 def test_a_record_survives_its_file(tmp_path: Path) -> None:

@@ -41,11 +41,12 @@ class alignas(64) Core {
         return {alone, done};
     }
 
-    // So much of what `held` counts goes elsewhere, with a thread that leaves.
+    // So much of what `held` counts goes elsewhere, with a thread that leaves; comes, if below 0.
     void withdraw(double held) { held_ -= held; }
 
     // -- counted since start_counting()
-    double held() const { return held_; }  // slot time of misses
+    // Slot time of misses, of phases under way to their ends (ThreadTime::held_left).
+    double held() const { return held_; }
     // Time that its pipeline worked; of a core with one thread the thread tells.
     Time executed(Time now) const { return server_.done(now); }
     void start_counting(Time now) {
@@ -59,13 +60,17 @@ class alignas(64) Core {
     double held_ = 0;
 };
 
-// How long a thread is kept waiting by all that it shares: memory, links, its core.
+// How long a thread is kept waiting by all that it shares: memory, links, its core; and what is
+// left of its phase.
 class ThreadTime {
   public:
-    // A phase begins, and would be over at `alone` with nobody in its way.
-    void begin(Time alone) {
+    // A phase begins, and would be over at `alone` with nobody in its way. Its misses hold slots
+    // for `held`.
+    void begin(Time now, Time alone, double held) {
         held_up_ += over_ - alone_;
+        begun_ = now;
         alone_ = alone;
+        held_ = held;
     }
     // It will be over at `done`.
     void end(Time done) { over_ = done; }
@@ -74,6 +79,13 @@ class ThreadTime {
         held_up_ = held_up(now);
         alone_ = over_ = now;
     }
+
+    // The part of its phase that is ahead, and of the slot time of its misses: these come evenly.
+    double left(Time now) const {
+        return over_ > now ? static_cast<double>(over_ - now) / static_cast<double>(over_ - begun_)
+                           : 0.0;
+    }
+    double held_left(Time now) const { return left(now) * held_; }
 
     // Time that it was kept waiting up to now, since start_counting().
     Time held_up(Time now) const {
@@ -85,8 +97,9 @@ class ThreadTime {
     }
 
   private:
-    Time alone_ = 0, over_ = 0;  // ends of the phase under way
-    Time held_up_ = 0;           // by phases before it
+    Time begun_ = 0, alone_ = 0, over_ = 0;  // the phase under way, and its ends
+    double held_ = 0;
+    Time held_up_ = 0;  // by phases before it
 };
 
 }  // namespace numatwin

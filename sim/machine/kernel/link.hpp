@@ -20,31 +20,23 @@ class Link {
     // Data that take the wire so long arrive. Returns when they are across.
     Time data(Time now, Time work) {
         look(now);
-        data_work_ += work;
-        return wire_.serve(now, rounded_ps(static_cast<double>(work) * stretch_));
+        both_.serve(now, work);
+        return data_free_ =
+                   std::max(data_free_, now) + rounded_ps(static_cast<double>(work) * stretch_);
     }
     Time message(Time now, Time work) {
         look(now);
         window_work_ += work;
-        return control_.serve(now, work);
+        both_.serve(now, work);
+        return control_free_ = std::max(control_free_, now) + work;
     }
 
     // -- counted since start_counting()
-    Time arrived() const { return data_work_ + control_.taken(); }  // work that arrived
-    // Work of both kinds that was done by `now`: data at the stretch that they had in the mean.
-    Time done(Time now) const {
-        const double mean =
-            data_work_ > 0 ? static_cast<double>(wire_.taken()) / static_cast<double>(data_work_)
-                           : stretch_;
-        const Time data = rounded_ps(static_cast<double>(wire_.done(now)) / mean);
-        return std::min(data + control_.done(now), now - since_);
-    }
-    void start_counting(Time now) {
-        wire_.start_counting(now);
-        control_.start_counting(now);
-        data_work_ = 0;
-        since_ = now;
-    }
+    Time arrived() const { return both_.taken(); }  // work that arrived
+    // How long the wire was busy by `now`. Both kinds share it, and it rests only when nothing of
+    // either is left.
+    Time done(Time now) const { return both_.done(now); }
+    void start_counting(Time now) { both_.start_counting(now); }
 
   private:
     void look(Time now) {
@@ -56,8 +48,8 @@ class Link {
         window_work_ = 0;
     }
 
-    Backlog wire_, control_;
-    Time data_work_ = 0, since_ = 0, window_start_ = 0, window_work_ = 0;
+    Backlog both_;
+    Time data_free_ = 0, control_free_ = 0, window_start_ = 0, window_work_ = 0;
     double stretch_ = 1;
 };
 

@@ -44,9 +44,8 @@ class OsThreads {
         Thread& t = thread_[thread];
         const PhaseEnd end = core_[t.core].begin(now, work);
         t.work = work;
-        t.begun = now;
         t.over = end.done;
-        t.time.begin(end.alone);
+        t.time.begin(now, end.alone, work.held);
         t.time.end(end.done);
         busy_[t.core] += end.done - now;
         return end.done;
@@ -76,8 +75,7 @@ class OsThreads {
         const std::uint32_t before = t.core;
         t.core = core;
         if (t.over <= now) return now;
-        const double left =
-            static_cast<double>(t.over - now) / static_cast<double>(t.over - t.begun);
+        const double left = t.time.left(now);
         busy_[before] -= t.over - now;
         t.time.cut(now);
         core_[before].withdraw(left * t.work.held);
@@ -95,6 +93,13 @@ class OsThreads {
             if (t.core == core) found -= std::max<Time>(t.over - now, 0);
         return found;
     }
+    // Slot time of misses on a core.
+    double held(std::size_t core, Time now) const {
+        double found = core_[core].held();
+        for (const Thread& t : thread_)
+            if (t.core == core) found -= t.time.held_left(now);
+        return found;
+    }
     Time held_up(std::size_t thread, Time now) const { return thread_[thread].time.held_up(now); }
     void start_counting(Time now) {
         for (Core& core : core_) core.start_counting(now);
@@ -102,6 +107,7 @@ class OsThreads {
         for (Thread& t : thread_) {
             t.time.start_counting(now);
             busy_[t.core] += std::max<Time>(t.over - now, 0);
+            core_[t.core].withdraw(-t.time.held_left(now));
         }
     }
 
@@ -110,7 +116,7 @@ class OsThreads {
         std::uint32_t core = 0;
         bool pinned = false;
         CoreWork work;  // of the phase under way
-        Time begun = 0, over = 0;
+        Time over = 0;
         ThreadTime time;
     };
 

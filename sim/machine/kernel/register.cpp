@@ -73,8 +73,9 @@ void register_core(py::module_& module) {
         .def("move", &OsThreads::move, py::arg("now"), py::arg("thread"), py::arg("core"))
         .def("busy", &OsThreads::busy, py::arg("core"), py::arg("now"))
         .def(
-            "held", [](OsThreads& self, std::size_t core) { return self.core(core).held(); },
-            py::arg("core"))
+            "held",
+            [](OsThreads& self, std::size_t core, Time now) { return self.held(core, now); },
+            py::arg("core"), py::arg("now"))
         .def("held_up", &OsThreads::held_up, py::arg("thread"), py::arg("now"))
         .def("start_counting", &OsThreads::start_counting, py::arg("now"));
 }

@@ -20,7 +20,7 @@ py::dict counts_at(const Parts& parts, Time now) {
     const std::size_t cores = parts.threads.cores(), n = memory.size(), count = links.links();
     py::dict found;
     found["busy"] = column_of(cores, [&](std::size_t k) { return parts.threads.busy(k, now); });
-    found["held"] = column_of(cores, [&](std::size_t k) { return parts.threads.core(k).held(); });
+    found["held"] = column_of(cores, [&](std::size_t k) { return parts.threads.held(k, now); });
     found["memory_lines"] = column_of(n, [&](std::size_t k) { return memory[k].lines(); });
     found["memory_arrived"] = column_of(n, [&](std::size_t k) { return memory[k].arrived(); });
     found["memory_done"] = column_of(n, [&](std::size_t k) { return memory[k].done(now); });

@@ -50,20 +50,32 @@ class Core:
 
 
 class ThreadTime:
-    """How long a thread is kept waiting by all that it shares: memory, links, its core."""
+    """How long a thread is kept waiting by all that it shares: memory, links, its core; and what
+    is left of its phase."""
 
     def __init__(self) -> None:
-        self.before = self.alone = self.over = 0  # held up before; ends of the phase under way
+        self.before = self.begun = 0  # held up before; the phase under way, and its ends
+        self.alone = self.over = 0
+        self.held = 0.0
 
-    def begin(self, alone: int) -> None:
-        """A phase begins, and would be over at ``alone`` with nobody in its way."""
+    def begin(self, now: int, alone: int, held: float) -> None:
+        """A phase begins, and would be over at ``alone`` with nobody in its way; its misses hold
+        slots for ``held``."""
         self.before += self.over - self.alone
-        self.alone = alone
+        self.begun, self.alone, self.held = now, alone, held
 
     def cut(self, now: int) -> None:
         """The phase under way is cut off."""
         self.before = self.held_up(now)
         self.alone = self.over = now
+
+    def left(self, now: int) -> float:
+        """The part of its phase that is ahead."""
+        return (self.over - now) / (self.over - self.begun) if self.over > now else 0.0
+
+    def held_left(self, now: int) -> float:
+        """Slot time of misses that is ahead: they come evenly."""
+        return self.left(now) * self.held
 
     def held_up(self, now: int) -> int:
         """Time that it was kept waiting up to now, since counting began."""

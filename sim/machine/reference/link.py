@@ -12,21 +12,24 @@ class Link:
     """Control messages go first; data get what these left free in the last window."""
 
     def __init__(self) -> None:
-        self.wire, self.control = Backlog(), Backlog()
-        self.data_work = self.since = self.start = self.work = 0
+        self.both = Backlog()
+        self.data_free = self.control_free = self.start = self.work = 0
         self.stretch = 1.0
 
     def data(self, now: int, work: int) -> int:
         """When data are across that take the wire so long."""
         self.look(now)
-        self.data_work += work
-        return self.wire.serve(now, rounded(work * self.stretch))
+        self.both.serve(now, work)
+        self.data_free = max(self.data_free, now) + rounded(work * self.stretch)
+        return self.data_free
 
     def message(self, now: int, work: int) -> int:
         """When a control message is across."""
         self.look(now)
         self.work += work
-        return self.control.serve(now, work)
+        self.both.serve(now, work)
+        self.control_free = max(self.control_free, now) + work
+        return self.control_free
 
     def look(self, now: int) -> None:
         """Once a window: what control messages leave to data."""
@@ -35,13 +38,9 @@ class Link:
             self.start, self.work = now, 0
 
     def done(self, now: int) -> int:
-        """Work done by now, since counting began; data at the stretch that they had in the mean."""
-        mean = self.wire.taken / self.data_work if self.data_work else self.stretch
-        data = rounded(self.wire.done(now) / mean)
-        return min(data + self.control.done(now), now - self.since)
+        """How long the wire was busy by now, since counting began: while any of both is left."""
+        return self.both.done(now)
 
     def start_counting(self, now: int) -> None:
         """Forgets what was done."""
-        self.wire.start_counting(now)
-        self.control.start_counting(now)
-        self.data_work, self.since = 0, now
+        self.both.start_counting(now)

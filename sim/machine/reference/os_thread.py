@@ -15,7 +15,6 @@ class Thread:
     core: int
     pinned: bool = False
     work: CoreWork = field(default_factory=CoreWork)
-    begun: int = 0
     over: int = 0
     time: ThreadTime = field(default_factory=ThreadTime)
 
@@ -52,8 +51,8 @@ class OsThreads:
         """When a phase is over that the thread begins."""
         t = self.threads[thread]
         end = self.cores[t.core].begin(now, work)
-        t.work, t.begun, t.over = work, now, end.done
-        t.time.begin(end.alone)
+        t.work, t.over = work, end.done
+        t.time.begin(now, end.alone, work.held)
         t.time.over = end.done
         self.ran[t.core] += end.done - now
         return end.done
@@ -81,7 +80,7 @@ class OsThreads:
         self.cores[core].threads += 1
         if t.over <= now:
             return now
-        left = (t.over - now) / (t.over - t.begun)
+        left = t.time.left(now)
         self.ran[before] -= t.over - now
         t.time.cut(now)
         self.cores[before].held -= left * t.work.held
@@ -92,9 +91,13 @@ class OsThreads:
         ahead = (max(t.over - now, 0) for t in self.threads if t.core == core)
         return self.ran[core] - sum(ahead)
 
-    def held(self, core: int) -> float:
+    def held(self, core: int, now: int) -> float:
         """Slot time of misses on a core, since counting began."""
-        return self.cores[core].held
+        found = self.cores[core].held
+        for t in self.threads:
+            if t.core == core:
+                found -= t.time.held_left(now)
+        return found
 
     def held_up(self, thread: int, now: int) -> int:
         """Time that a thread was kept waiting, since counting began."""
@@ -108,3 +111,4 @@ class OsThreads:
         for t in self.threads:
             t.time.start_counting(now)
             self.ran[t.core] += max(t.over - now, 0)
+            self.cores[t.core].held += t.time.held_left(now)

@@ -72,7 +72,7 @@ class Parts:
         cores, memory, links = range(len(self.threads.cores)), self.memory, self.links
         return {
             "busy": np.array([self.threads.busy(k, now) for k in cores]),
-            "held": np.array([self.threads.held(k) for k in cores]),
+            "held": np.array([self.threads.held(k, now) for k in cores]),
             "memory_lines": np.array([controller.lines for controller in memory]),
             "memory_arrived": np.array([controller.arrived for controller in memory]),
             "memory_done": np.array([controller.done(now) for controller in memory]),

@@ -45,6 +45,7 @@ class ReferenceModel(Exchange):
         found: dict[str, npt.NDArray[Any]] = {
             "latencies_ps": np.array(self.latencies_ps, dtype=np.int64),
             "operators": np.array(self.operator_used, dtype=np.int64),
+            "message_cpu_ps": np.array(self.message_cpu_ps()),
             "out_ps": np.array([a.outgoing.done(self.now) for a in self.adapters]),
             "in_ps": np.array([a.incoming.done(self.now) for a in self.adapters]),
             "lines_read": np.array([service.lines_read(k) for k in nodes]),

@@ -129,26 +129,13 @@ class JoinPlane:
                 name = f"adapter of node {node}, {direction}"
                 rate = use * (capacity_Bps or 0.0)
                 yield ResourceUse(name, f"nic {direction}", use, rate, capacity_Bps, node)
-            part = self._threads_part(float(busy[k]) / workers[k], ps)
+            part = float(busy[k]) / workers[k] / ps
             yield ResourceUse(f"workers of node {node}", "threads", part, node=node)
             if play.setup.machine.read_ps[k]:
                 part = float(counted["controller_ps"][k]) / ps
                 peak_Bps = LINE_BYTES * PS / play.setup.machine.read_ps[k]
                 name = f"memory of node {node}"
                 yield ResourceUse(name, "memory", part, part * peak_Bps, peak_Bps, node)
-
-    def _threads_part(self, busy_ps: float, passed_ps: float) -> float:
-        """Of a node's threads. A message's time is counted as it begins: each thread may have as
-        much too much as it goes on with after the end."""
-        setup = self.play.setup
-        longest_ps = max(
-            max(cost.send_ps, cost.receive_ps * setup.taken_at_once)
-            for operator in setup.operators
-            for cost in operator.costs
-        ) * max(setup.slow)
-        if busy_ps > passed_ps + longest_ps:
-            return busy_ps / passed_ps
-        return min(busy_ps / passed_ps, 1.0)
 
     def _facts(self, counted: Counts, queries: int) -> dict[str, Any]:
         """What the model saw: partitions, messages, rows, and where pieces of work were done."""

@@ -15,9 +15,11 @@ void ErisRouting::start_counting() {
     counts.executed.assign(operations_ * count, 0);
     counts.done.assign(operations_, 0);
     counts.progress.assign(operations_, 0);
+    for (auto& core : core_) core.start_counting(since_);
     for (std::size_t i = 0; i < count; ++i) {
         Worker& w = worker_[i];
         w.time.start_counting(since_);
+        core_[w.core].withdraw(-w.time.held_left(since_));
         w.asleep = 0;
         if (w.state == State::asleep) w.asleep_since = since_;
         std::fill(std::begin(w.step), std::end(w.step), 0);
@@ -25,7 +27,6 @@ void ErisRouting::start_counting() {
     for (auto& of_operation : latency) of_operation.reset();
     for (auto& server : memory_) server.start_counting(since_);
     links_.start_counting(since_);
-    for (auto& core : core_) core.start_counting(since_);
 }
 
 Time ErisRouting::busy(std::size_t worker) const {

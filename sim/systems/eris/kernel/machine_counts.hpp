@@ -15,7 +15,10 @@ void add_machine_counts(pybind11::dict& found, const Model& model) {
     const auto& memory = model.memory();
     const auto& links = model.links();
     const std::size_t n = memory.size(), count = links.links();
-    found["held"] = column_of(cores.size(), [&](std::size_t k) { return cores[k].held(); });
+    auto held = column_of(cores.size(), [&](std::size_t k) { return cores[k].held(); });
+    for (std::size_t i = 0; i < model.workers(); ++i)
+        held.mutable_data()[model.core_of(i)] -= model.held_left(i);
+    found["held"] = held;
     found["core_executed"] =
         column_of(cores.size(), [&](std::size_t k) { return model.core_executed(k); });
     found["memory_lines"] = column_of(n, [&](std::size_t k) { return memory[k].lines(); });

@@ -143,6 +143,9 @@ class ErisRouting {
     Time link_done(std::size_t link) const { return links_.done(link, clock.now()); }
     const LargeVector<Core>& cores() const { return core_; }
     Time core_executed(std::size_t k) const { return core_[k].executed(clock.now()); }
+    std::size_t core_of(std::size_t i) const { return worker_[i].core; }
+    // Slot time of misses that is ahead in the worker's phase.
+    double held_left(std::size_t i) const { return worker_[i].time.held_left(clock.now()); }
     Time step_time(Step step, std::size_t worker) const { return worker_[worker].step[step]; }
     Time counting_since() const { return since_; }
     // Time that a worker had use for: neither asleep nor held up.
@@ -191,7 +194,6 @@ class ErisRouting {
         bool called = false;
         Time asleep_since = 0;
         // Line 1: its phase, and the flush under way.
-        Time waits[2] = {};  // for lines of those who wrote into its incoming buffers
         ThreadTime time;
         std::uint64_t read_word = 0;
         Portion sends;
@@ -220,12 +222,14 @@ class ErisRouting {
         std::uint32_t next_flush = 0;
         std::uint32_t executing = 0;
         std::uint32_t operation = 0;
-        // Line 4: what is being executed.
+        // Line 4: what was received, and is being executed.
+        Time waits[2] = {};          // for lines of those who wrote into its incoming buffers
         ErisBatch* batch = nullptr;  // whose commands are being executed
         std::size_t batch_number = 0;
         std::uint32_t of_batch = 0;  // commands of that batch's that are done
         Time pending_since = 0;
         Time round_start = 0, transfers_until = 0;
+        // Line 5.
         Time asleep = 0;  // with nothing to do, counted
         double scan_left = 0, scan_now = 0;
         // clients

@@ -70,8 +70,10 @@ void ErisShared::start_counting() {
         controller.forget_load();
     }
     links_.start_counting(since_);
-    for (auto& w : worker_) {
+    for (std::size_t i = 0; i < workers(); ++i) {
+        Worker& w = worker_[i];
         w.time.start_counting(since_);
+        core_[core_of(i)].withdraw(-w.time.held_left(since_));
         if (w.asleep) w.asleep_since = since_;
     }
 }
@@ -131,8 +133,9 @@ void ErisShared::next_step(std::uint32_t i) {
     const double units =
         setup_.chunks > 0 ? 1.0 / static_cast<double>(setup_.chunks) : static_cast<double>(w.units);
     const SharedStep& of = setup_.steps[w.step];
-    auto [alone, end] = core.begin(now, {units * of.core_ps[node], units * held_of_[w.step][node]});
-    w.time.begin(alone);
+    const CoreWork work{units * of.core_ps[node], units * held_of_[w.step][node]};
+    auto [alone, end] = core.begin(now, work);
+    w.time.begin(now, alone, work.held);
     if (w.step + 1 == setup_.steps.size()) {  // the last step is where data are read
         Time served = end;
         setup_.memory_ps.each(node, [&](std::size_t at, double work, std::size_t) {

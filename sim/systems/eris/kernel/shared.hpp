@@ -46,6 +46,9 @@ class ErisShared {
     Time link_done(std::size_t k) const { return links_.done(k, clock.now()); }
     const std::vector<Core>& cores() const { return core_; }
     Time core_executed(std::size_t k) const { return core_[k].executed(clock.now()); }
+    std::size_t core_of(std::size_t i) const { return static_cast<std::size_t>(setup_.core[i]); }
+    // Slot time of misses that is ahead in the worker's phase.
+    double held_left(std::size_t i) const { return worker_[i].time.held_left(clock.now()); }
     // Time that a worker had use for: neither asleep nor held up by memory, links or its core.
     Time busy(std::size_t worker) const;
     Time counting_since() const { return since_; }

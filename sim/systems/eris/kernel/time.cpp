@@ -10,7 +10,7 @@ Time ErisRouting::phase(std::size_t i, Step step, const CoreWork& work, const Fr
     Worker& w = worker_[i];
     Core& core = core_[w.core];
     auto [alone, done] = core.begin(now, work);
-    w.time.begin(alone);
+    w.time.begin(now, alone, work.held);
     if (const auto [lines, written] = from; lines > 0) {
         const auto home = static_cast<std::size_t>(machine_.home[node(i)]);
         done = std::max(done, memory_[home].serve(now, lines, written));

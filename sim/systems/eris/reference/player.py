@@ -92,6 +92,9 @@ class ReferencePlayer:
             w.asleep + (now - w.asleep_since if w.wakes is not None else 0) for w in model.workers
         ]
         held_up = [w.time.held_up(now) for w in model.workers]
+        held_ps = np.array([core.held for core in model.cores])
+        for w in model.workers:
+            held_ps[model.m.core[w.index]] -= w.time.held_left(now)
         memory_ps = np.array([controller.done(now) for controller in model.memory])
         link_ps = np.array(model.links.done(now), dtype=np.int64)
         found = {**vars(Counts), **vars(counts), "forwarded": 0, "in_flight": self._in_flight()}
@@ -102,7 +105,7 @@ class ReferencePlayer:
             core_executed_ps=np.array([core.executed(now) for core in model.cores]),
             busy_ps=now - self._since_ps - np.array(asleep) - np.array(held_up),
             steps_ps=steps_of({step: np.array(ps) for step, ps in counts.steps_ps.items()}),
-            held_ps=np.array([core.held for core in model.cores]),
+            held_ps=held_ps,
             memory_ps=memory_ps,
             memory_bytes=memory_bytes(
                 {

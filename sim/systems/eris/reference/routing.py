@@ -106,6 +106,7 @@ class ErisRoutingReference:
         for w in self.workers:
             w.asleep, w.asleep_since = 0, now
             w.time.start_counting(now)
+            self.core(w).held += w.time.held_left(now)
 
     # -- the loop ---------------------------------------------------------------------------------
 
@@ -425,7 +426,7 @@ class ErisRoutingReference:
         """When a phase of a worker is over."""
         now, node = self.now, self.node(w)
         alone, done = self.core(w).begin(now, work)
-        w.time.begin(alone)
+        w.time.begin(now, alone, work.held)
         if memory.lines > 0:
             controller = self.memory[self.m.home[node]]
             done = max(done, controller.serve(now, memory.lines, memory.written))

@@ -27,7 +27,7 @@ Exchange::Exchange(ExchangeSetup setup, std::uint64_t seed, std::uint64_t replic
     require(setup_.fetch.size() == 4, "fetch: expected four messages");
     nodes_.resize(n);
     adapters_.resize(n);
-    for (auto* counts : {&messages, &rows_sent, &pieces_done, &cpu_ps, &waited_ps})
+    for (auto* counts : {&messages, &rows_sent, &pieces_done, &cpu_ps_, &waited_ps})
         counts->assign(n, 0);
     for (const std::int64_t core : setup_.worker_core) {
         const auto node =
@@ -299,10 +299,11 @@ bool Exchange::take_inbox(Index worker_index) {
 
 // The worker's thread is busy with messages for so long.
 void Exchange::spend(Index worker_index, Time ps, Kind then) {
-    const Index node = workers_[worker_index].node;
-    ps = slowed(node, ps);
-    cpu_ps[node] += ps;
-    clock.schedule(clock.now() + ps, then, worker_index);
+    Worker& worker = workers_[worker_index];
+    ps = slowed(worker.node, ps);
+    cpu_ps_[worker.node] += ps;
+    worker.spent_at = clock.now() + ps;
+    clock.schedule(worker.spent_at, then, worker_index);
 }
 
 void Exchange::start(Index worker_index, std::uint32_t demand, double lines) {
@@ -383,6 +384,13 @@ std::vector<std::int64_t> Exchange::adapter_busy_ps(bool out) const {
         busy.push_back(static_cast<std::int64_t>(out ? adapter.outgoing_busy_ps(clock.now())
                                                      : adapter.incoming_busy_ps(clock.now())));
     return busy;
+}
+
+std::vector<std::int64_t> Exchange::message_cpu_ps() const {
+    std::vector<std::int64_t> spent = cpu_ps_;
+    for (const Worker& worker : workers_)
+        spent[worker.node] -= std::max<Time>(worker.spent_at - clock.now(), 0);
+    return spent;
 }
 
 }  // namespace numatwin

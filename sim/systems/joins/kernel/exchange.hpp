@@ -71,12 +71,12 @@ class Exchange {
     std::vector<std::int64_t> operator_used;        // of queries
     std::vector<std::int64_t> messages, rows_sent;  // by node
     std::vector<std::int64_t> pieces_done;          // by node of the worker
-    std::vector<std::int64_t> cpu_ps;               // [n] of messages' work on threads
     std::vector<std::int64_t> waited_ps;            // [n] workers for buffers or the adapter
 
     const SharedService& service() const { return service_; }
     std::size_t cores() const { return setup_.machine.core_node.size(); }
     std::vector<std::int64_t> adapter_busy_ps(bool out) const;
+    std::vector<std::int64_t> message_cpu_ps() const;  // [n] of messages' work on threads
 
   private:
     using Index = std::uint32_t;
@@ -115,6 +115,7 @@ class Exchange {
         bool flushing = false;        // and it is still sending them
         bool blocked = false;         // no buffer of the next one's partition is free
         Time left_at = 0, waits_since = 0;
+        Time spent_at = 0;  // its work on messages is over
         Fetch fetch = Fetch::nothing;
         std::int64_t fetched = none;
         std::vector<std::int64_t> fill;         // [P] rows in the open buffer
@@ -186,6 +187,7 @@ class Exchange {
     std::vector<Node> nodes_;
     std::vector<Worker> workers_;
     std::vector<Adapter> adapters_;
+    std::vector<std::int64_t> cpu_ps_;  // [n] of messages' work that was begun
     std::vector<Message> messages_;
     std::vector<Index> free_messages_;
     // Of the query's operator: pieces by step and home; the rank of each piece at its home.

@@ -27,7 +27,7 @@ py::dict counts(Held& self) {
     found["messages"] = array_of(model.messages);
     found["rows_sent"] = array_of(model.rows_sent);
     found["pieces"] = array_of(model.pieces_done);
-    found["message_cpu_ps"] = array_of(model.cpu_ps);
+    found["message_cpu_ps"] = array_of(model.message_cpu_ps());
     found["waited_ps"] = array_of(model.waited_ps);
     found["out_ps"] = array_of(model.adapter_busy_ps(true));
     found["in_ps"] = array_of(model.adapter_busy_ps(false));

@@ -52,8 +52,8 @@ class Cluster(ABC):
         self.rows: list[tuple[int, int, int, int]] = []
         self.latencies_ps: list[int] = []
         self.operator_used: list[int] = []
-        counts = ("messages", "rows_sent", "pieces", "message_cpu_ps", "waited_ps")
-        self.counted = {name: [0] * n for name in counts}
+        self.counted = {name: [0] * n for name in ("messages", "rows_sent", "pieces", "waited_ps")}
+        self.cpu_ps = [0] * n  # of messages' work that was begun
         self._after(setup.think_ps, self._ask)
 
     @property
@@ -69,6 +69,13 @@ class Cluster(ABC):
     def choose(self, operator: int) -> None:
         """Queries that begin from now on take this one."""
         self.next_operator = operator
+
+    def message_cpu_ps(self) -> list[int]:
+        """Of messages' work on each node's threads, up to now."""
+        spent = list(self.cpu_ps)
+        for worker in self.workers:
+            spent[worker.node] -= max(worker.spent_at - self.now, 0)
+        return spent
 
     def _after(self, ps: int, then: Callable[[], None]) -> None:
         callbacks = self.env.timeout(ps).callbacks
@@ -107,7 +114,8 @@ class Cluster(ABC):
     def _spend(self, worker: Worker, ps: int, then: Callable[[Worker], None]) -> None:
         """The worker's thread is busy with messages."""
         ps *= self.setup.slow[worker.node]
-        self.counted["message_cpu_ps"][worker.node] += ps
+        self.cpu_ps[worker.node] += ps
+        worker.spent_at = self.now + ps
         self._after(ps, lambda: then(worker))
 
     @abstractmethod

@@ -33,7 +33,10 @@ class Message:
 
 @dataclass
 class Worker:
-    """A thread with a core of its own; ``full``: (partition, rows) of buffers to be sent."""
+    """A thread with a core of its own.
+
+    ``full``: (partition, rows) of buffers to be sent. ``spent_at``: its work on messages is over.
+    """
 
     number: int
     node: int
@@ -47,6 +50,7 @@ class Worker:
     blocked: bool = False
     left_at: int = 0
     waits_since: int = 0
+    spent_at: int = 0
     fetch: int = NOTHING
     fetched: int = NONE
     fill: list[int] = field(default_factory=list)
