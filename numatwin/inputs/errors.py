@@ -40,6 +40,11 @@ class InputError(Exception):
         # SimPy and pickle make an exception again from its arguments, which lack those by keyword.
         super().__init__(*(getattr(self, part.name) for part in fields(self)))
 
+    @property
+    def of_whole_file(self) -> bool:
+        """Whether it is of a file as a whole: who names the file has the line to mend."""
+        return self.line is None and self.file is not None and not self.file.startswith("--")
+
     def __str__(self) -> str:
         where = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
         text = f"{where}: {self.message}" if where else self.message

@@ -33,6 +33,10 @@ _UNSEEN = re.compile(
     "[\\0-\\x08\\x0b-\\x1f\\x7f-\\x84\\x86-\\x9f"
     "\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]"
 )
+# What no YAML may hold; its parser does not say where it stands.
+_NOT_YAML = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
 # Above it a float is not distinguished from whole numbers next to it.
 _EXACT_MAX = 2**53
 _LOGGER = logging.getLogger("numatwin")
@@ -203,8 +207,6 @@ def parse_yaml(
     if size > limits.bytes_max:
         raise InputError(f"too large: expected at most {limits.bytes_max:,} bytes", name)
     if isinstance(content, bytes):
-        if b"\0" in content:
-            raise InputError("not text: holds a NUL byte", name, expected="UTF-8")
         try:
             content = content.decode("utf-8-sig")
         except UnicodeDecodeError as failure:
@@ -216,10 +218,14 @@ def parse_yaml(
                 token=f"byte 0x{failure.object[failure.start]:02x}",
                 expected="UTF-8",
             ) from None
+    if found := _NOT_YAML.search(content):
+        line, column = _line_and_column(content, found.start())
+        message = f"not text: control character U+{ord(found[0]):04X}"
+        raise InputError(message, name, line, column, expected="UTF-8")
     # The parser looks through all tag directives for each further one.
     if directive := _TAG_DIRECTIVE.search(content):
-        line = content.count("\n", 0, directive.start()) + 1
-        raise InputError("tag directives are not allowed", name, line, 1, token="%TAG")
+        line, column = _line_and_column(content, directive.start())
+        raise InputError("tag directives are not allowed", name, line, column, token="%TAG")
     try:
         _check_events(content, name, limits)
         root = yaml.compose(content, Loader=_Loader)
@@ -239,6 +245,11 @@ def parse_yaml(
     builder = _Builder(name, limits, refused)
     value = builder.build(root, ())
     return Document(value, name, builder.marks)
+
+
+def _line_and_column(content: str, position: int) -> tuple[int, int]:
+    line = content.count("\n", 0, position) + 1
+    return line, position - content.rfind("\n", 0, position)
 
 
 def _check_events(content: str, name: str, limits: Limits) -> None:

@@ -207,9 +207,9 @@ def extended(document: Document, depth: int = 0) -> Document:
             place, "extends too many", expected=f"at most {EXTENDED_MAX}, and no circle"
         )
     with reported_at(document, place):
-        path = CATALOGUE.path(extends, folder_of(document, place))
+        base = _loaded(CATALOGUE.path(extends, folder_of(document, place)))
     own = {key: value for key, value in document.value.items() if key != "extends"}
-    return merged(extended(_loaded(path), depth + 1), replace(document, value=own))
+    return merged(extended(base, depth + 1), replace(document, value=own))
 
 
 def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:

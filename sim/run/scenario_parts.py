@@ -73,7 +73,8 @@ def _machine_with_engine(document: Document, settings: Sequence[Setting]) -> Mac
     of_engines = [setting for setting in settings if setting.path[0] == "engines"]
     others = [setting for setting in settings if setting.path[0] != "engines"]
     part, _ = _named_or_inline(document, ("machine",), MACHINES, MachineDescription, others)
-    engine = load_engine(folder_of(document, place) / named)
+    with reported_at(document, place):
+        engine = load_engine(folder_of(document, place) / named)
     check_kind(document, engine, described_system(document).name)
     part = with_engine(part, engine, machine_from_document(part))
     part = _as_set(part, MachineDescription, of_engines)
@@ -189,14 +190,18 @@ def folder_of(document: Document, place: Place) -> Path:
 
 @contextmanager
 def reported_at(document: Document, place: Place) -> Iterator[None]:
-    """Gives an error that does not know where it stands its place in the document."""
+    """Gives an error that does not know where it stands its place in the document: so does one of
+    a file as a whole that is named there.
+    """
     try:
         yield
     except InputError as failure:
-        if failure.file is not None:
+        named = failure.of_whole_file and place in document.marks
+        if failure.file is not None and not named:
             raise
+        message = f"{failure.file}: {failure.message}" if named else failure.message
         raise document.error(
-            place, failure.message, token=failure.token, expected=failure.expected
+            place, message, token=failure.token, expected=failure.expected
         ) from None
     except DescriptionError as failure:
         where = (*place, *failure.place)

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pydantic import Field
 
 from ...inputs import InputError, Strict
 from ...inputs.quantities import DIMENSIONS, parse_quantity
+from .levels import is_number
 from .metrics import COST, OF_KIND, check_metric, unit_of
 
 Floats = npt.NDArray[np.float64]
@@ -35,14 +37,15 @@ class Price(Strict):
     per_port: Amount = 0.0
 
     def of(self, row: Mapping[str, Any]) -> float:
-        """The price of the machine whose figures (``machine.nodes`` …) a row has."""
-        return float(
-            self.fixed
-            + self.per_node * row["machine.nodes"]
-            + self.per_core * row["machine.cores"]
-            + self.per_GB * row["machine.memory_GB"]
-            + self.per_port * row["machine.ports"]
-        )
+        """The price of the machine whose figures (``machine.nodes`` …) a row has; NaN where one of
+        them is no number.
+        """
+        priced = {"nodes": self.per_node, "cores": self.per_core}
+        priced |= {"memory_GB": self.per_GB, "ports": self.per_port}
+        figures = [row.get(f"machine.{name}") for name in priced]
+        if not all(map(is_number, figures)):
+            return math.nan
+        return float(sum(map(mul, priced.values(), figures), self.fixed))
 
 
 class Prices(Strict):

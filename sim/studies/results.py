@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from ..run.replications import unsettled_notes
 from .evaluate import ERROR, OWN, POINT, UNSETTLED
-from .levels import is_number
 from .metrics import COST, less_is_better
 from .run_study import check_same
 from .store import Store, rows_in
@@ -250,8 +249,7 @@ def results_of(study: Study, table: pa.Table) -> Results:
         for row in table.select(wanted).to_pylist():
             key = tuple(row.values())
             if key not in known:
-                whole = is_number(row.get("machine.nodes"))
-                known[key] = study.prices.cost(row) if whole else float("nan")
+                known[key] = study.prices.cost(row)
             costs.append(known[key])
         table = table.append_column(COST, pa.array(costs, pa.float64(), from_pandas=True))
     return Results(study, table)

@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...inputs import InputError, json_text, read_json
 from ...inputs.atomic import FULL, replace_file, writing_in
 from ...inputs.errors import DiskFull
 from ...inputs.parquet_file import read_parquet
+from ..run.record_files import LARGEST
 from .evaluate import ERROR, HASH, OWN, PLANE, POINT, REPLAY, UNSETTLED, Row
 from .levels import is_number
 
@@ -151,6 +153,13 @@ def _table(part: Path, columns: Sequence[str] | None = None) -> pa.Table:
         raise InputError(
             f"not rows of a study: no column {POINT}", str(part), expected="a number in each row"
         )
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_floating(column.type):
+            known = pc.all(pc.less(pc.abs(column), LARGEST)).as_py()
+            if known is False:  # NaN, too; None: no value in any row
+                raise InputError(
+                    f"not rows of a study: column {name}", str(part), expected="finite numbers"
+                )
     return table
 
 

@@ -15,6 +15,7 @@ from ...inputs import Document, InputError, load_yaml
 from ...inputs.kinds import check_kind
 from ...inputs.yaml_file import Place
 from ..run.scenario import CATALOGUE as SCENARIOS
+from ..run.scenario import load_document
 from . import designs
 from .base import INNER, POLICY, Base, is_whole
 from .description import POINTS_MAX, FactorDescription, StudyDescription
@@ -142,6 +143,7 @@ def _base(document: Document, described: StudyDescription, folder: Path) -> Base
         with _placed(document, ("scenario",)):
             if not SCENARIOS.is_bundled(scenario):
                 scenario = str(folder / scenario)
+                load_document(scenario)
             else:
                 SCENARIOS.path(scenario)
     settings = [
@@ -300,9 +302,9 @@ def _placed(document: Document, place: Place) -> Iterator[None]:
     try:
         yield
     except InputError as failure:
-        if failure.file:
+        if failure.file and not failure.of_whole_file:
             raise
-        name = ".".join(map(str, place))
+        name = failure.file or ".".join(map(str, place))
         raise document.error(
             place,
             f"{name}: {failure.message}",

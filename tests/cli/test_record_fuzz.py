@@ -115,7 +115,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from _places(value[key], (*path, key))
 
 
-def _damage_head(head: dict[str, Any], rng: random.Random) -> str:
+def damage_json(head: dict[str, Any], rng: random.Random) -> str:
     """Changes one part, of each field as often; returns what was done."""
     field = rng.choice(sorted(head))
     path = rng.choice([(field,), *((field, *more) for more in _places(head[field]))])
@@ -166,7 +166,7 @@ def _play(whole: list[Path], seed: int, numatwin: CommandLine) -> None:
     rng = random.Random(seed)
     source = rng.choice(whole)
     head, series = json.loads((source / HEAD_FILE).read_text()), _series(source)
-    done = [_damage_head(head, rng)] if rng.random() < 0.8 else [_damage_series(series, rng)]
+    done = [damage_json(head, rng)] if rng.random() < 0.8 else [_damage_series(series, rng)]
     damaged = Path("damaged")
     damaged.mkdir(exist_ok=True)
     _write(damaged, head, series)

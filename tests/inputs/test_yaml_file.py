@@ -69,7 +69,14 @@ def test_refused_with_its_place(text: str, message: str, line: int, column: int)
         ("a: &a 1\nb: [*a, *a, *a, *a]\n", "too many aliases"),
         ("a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a]\nc: [*b]\n", "aliases expand"),
         (b"a: \xff\n", "not text: found 'byte 0xff'"),
-        (b"a: \0\n", "holds a NUL byte"),
+        *(
+            (f"a: b\nc: é{mark}\n".encode(), f"x.yaml:2:5: not text: control character {name}: exp")
+            for mark, name in (
+                *(("\0", "U+0000"), ("\1", "U+0001"), ("\x7f", "U+007F"), ("\x9f", "U+009F")),
+                *(("\ufffe", "U+FFFE"), ("\ufeff", "U+FEFF"), ("\uffff", "U+FFFF")),
+            )
+        ),
+        ("a: \ud800", "x.yaml:1:4: not text: control character U+D800"),
     ],
 )
 def test_limits(text: str | bytes, message: str) -> None:
@@ -144,3 +151,12 @@ def test_numbers_with_an_exponent(text: str) -> None:
     found = parse_yaml(f"a: {text}\nb: '{text}'\nc: {text}s\n", "file").value
     assert found == {"a": float(text), "b": text, "c": f"{text}s"}
     assert isinstance(found["a"], int if float(text).is_integer() else float)
+
+
+@pytest.mark.parametrize("mark", ["\x85", "\xa0", "\u2028", "\ue000", "\ufffd", "😀", "\uff01"])
+def test_what_yaml_may_hold_is_no_control_character(mark: str) -> None:
+    """Each is taken, or refused by the parser, which knows where it stands."""
+    try:
+        parse_yaml(f"a: 'x{mark}y'\n", "x.yaml")
+    except InputError as failure:
+        assert failure.line == 1

@@ -390,7 +390,12 @@ def test_errors_name_the_file_that_says_so(here: Path) -> None:
         ("extends: [a]\n", ":1:1: extends: expected the name or path of a scenario"),
         ("extends: eris-fig31\n", ":1:10: unknown scenario: found 'eris-fig31', expected 'eris-fi"),
         ("extends: mine.yaml\n", "mine.yaml:1:10: extends too many: expected at most 16, and no"),
-        ("extends: other.yaml\n", "other.yaml: cannot be read: No such file"),
+        ("extends: other.yaml\n", "mine.yaml:1:10: other.yaml: cannot be read: No such file"),
+        (MINE + "engine: no.yaml\n", "mine.yaml:5:9: no.yaml: cannot be read: No such file"),
+        (
+            MINE + "policies: {balancing: 'no.py:P'}\n",
+            "mine.yaml:5:23: no.py: cannot be read: No such file",
+        ),
         ("- 1\n", "mine.yaml:1:1: file: expected a mapping"),
         ("just text\n", "mine.yaml:1:1: file: found 'just text', expected a mapping"),
         (MINE.replace("machine: amd-8n-ht\n", ""), "missing field 'machine'"),
