@@ -38,8 +38,16 @@ STUDY = EXAMPLES / "buffers.yaml"
 SCENARIOS, TOPOLOGIES = ROOT / "sim" / "scenarios", ROOT / "topologies"
 WORKLOADS, SUITES = ROOT / "workloads", ROOT / "validate" / "suites"
 MACHINES = ("epyc-2s-cxl", "opteron-4n", "ib-fdr-8n", "intel-4s-qpi")
-NAMES = ("record", "study", "model", "baseline", "trace", "histogram", "engine rows", "scenarios")
-NAMES += ("machines", "workloads", "studies", "suites")
+NAMES: tuple[str, ...] = (
+    "record",
+    "study",
+    "model",
+    "baseline",
+    "trace",
+    "histogram",
+    "engine rows",
+)
+NAMES += ("scenarios", "machines", "workloads", "studies", "suites")
 FEW, MANY = range(12), range(12, 300)
 
 TOKENS = (

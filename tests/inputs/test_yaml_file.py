@@ -153,10 +153,6 @@ def test_numbers_with_an_exponent(text: str) -> None:
     assert isinstance(found["a"], int if float(text).is_integer() else float)
 
 
-@pytest.mark.parametrize("mark", ["\x85", "\xa0", "\u2028", "\ue000", "\ufffd", "😀", "\uff01"])
+@pytest.mark.parametrize("mark", ["\xa0", "\ue000", "\ufffd", "😀", "\uff01"])
 def test_what_yaml_may_hold_is_no_control_character(mark: str) -> None:
-    """Each is taken, or refused by the parser, which knows where it stands."""
-    try:
-        parse_yaml(f"a: 'x{mark}y'\n", "x.yaml")
-    except InputError as failure:
-        assert failure.line == 1
+    assert parse_yaml(f"a: 'x{mark}y'\n", "x.yaml").value == {"a": f"x{mark}y"}
