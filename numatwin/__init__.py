@@ -20,18 +20,50 @@ if TYPE_CHECKING:
     from .sim.run.scenario import Scenario, load_scenario
     from .sim.studies.python import study
     from .sim.studies.tables import run_scenarios
-    from .sim.systems.eris.commands import Observation, Rebalance
+    from .sim.systems.eris.commands import ObjectObservation, Observation, Rebalance
+    from .sim.systems.joins.choice import ChooseOperator, OperatorObservation
+    from .sim.systems.tasks.commands import (
+        AccessPathObservation,
+        AllocateCore,
+        AllowStealing,
+        ChoosePath,
+        CoresObservation,
+        MergeTable,
+        MovePart,
+        PartitionTable,
+        PartUse,
+        PlacerObservation,
+        ReleaseCore,
+        ScanSeen,
+        StealingObservation,
+    )
     from .topologies import Machine, load_machine
     from .workloads import Workload, load_workload
 
 __all__ = [
+    "AccessPathObservation",
+    "AllocateCore",
+    "AllowStealing",
+    "ChooseOperator",
+    "ChoosePath",
     "Comparison",
+    "CoresObservation",
     "InputError",
     "Machine",
+    "MergeTable",
+    "MovePart",
+    "ObjectObservation",
     "Observation",
+    "OperatorObservation",
+    "PartUse",
+    "PartitionTable",
+    "PlacerObservation",
     "Rebalance",
     "Record",
+    "ReleaseCore",
+    "ScanSeen",
     "Scenario",
+    "StealingObservation",
     "Workload",
     "__version__",
     "compare_records",
@@ -46,13 +78,29 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AccessPathObservation": "sim.systems.tasks.commands",
+    "AllocateCore": "sim.systems.tasks.commands",
+    "AllowStealing": "sim.systems.tasks.commands",
+    "ChooseOperator": "sim.systems.joins.choice",
+    "ChoosePath": "sim.systems.tasks.commands",
     "Comparison": "reports.comparison",
+    "CoresObservation": "sim.systems.tasks.commands",
     "InputError": "inputs",
     "Machine": "topologies",
+    "MergeTable": "sim.systems.tasks.commands",
+    "MovePart": "sim.systems.tasks.commands",
+    "ObjectObservation": "sim.systems.eris.commands",
     "Observation": "sim.systems.eris.commands",
+    "OperatorObservation": "sim.systems.joins.choice",
+    "PartUse": "sim.systems.tasks.commands",
+    "PartitionTable": "sim.systems.tasks.commands",
+    "PlacerObservation": "sim.systems.tasks.commands",
     "Rebalance": "sim.systems.eris.commands",
     "Record": "sim.run.record",
+    "ReleaseCore": "sim.systems.tasks.commands",
+    "ScanSeen": "sim.systems.tasks.commands",
     "Scenario": "sim.run.scenario",
+    "StealingObservation": "sim.systems.tasks.commands",
     "Workload": "workloads",
     "compare_records": "reports.comparison",
     "load_machine": "topologies",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .words import nanoseconds, percent, seconds, si
@@ -43,7 +44,7 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """``records`` side by side; ratios are to the first one. A notebook shows it as a table."""
+    """``records`` side by side, a table where they are printed; ratios are to the first one."""
 
     records: tuple[Record, ...]
 
@@ -73,6 +74,14 @@ class Comparison:
             for row in self.rows
         )
 
+    def __str__(self) -> str:
+        heads = ["", *(f"{one.scenario}, {one.policy}, {one.plane}" for one in self.records)]
+        lines = [heads, *([row["metric"] + arrow(row), *_written(row)] for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(map(str.ljust, line, widths)).rstrip() for line in [*lines, [DIRECTIONS]]
+        )
+
     def _repr_html_(self) -> str:
         """All figures as a table, in a notebook."""
         heads = "".join(
@@ -97,13 +106,16 @@ def arrow(row: Mapping[str, Any]) -> str:
     return {"more": " ↑", "less": " ↓", None: ""}[row["better"]]
 
 
-def compare_records(*records: Record) -> Comparison:
-    """Two records or more side by side; raises InputError for fewer."""
+def compare_records(*records: Record | Iterable[Record]) -> Comparison:
+    """Two records or more, or a list of them, side by side; raises InputError for fewer."""
     from ..inputs import InputError
+    from ..sim.run.record import Record
 
-    if len(records) < 2:
+    listed = [[one] if isinstance(one, Record) else one for one in records]
+    found = tuple(chain.from_iterable(listed))
+    if len(found) < 2:
         raise InputError("nothing to compare", expected="two records or more")
-    return Comparison(records)
+    return Comparison(found)
 
 
 def _written(row: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import numatwin
+from numatwin.sim.systems.registry import systems
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -32,6 +33,30 @@ def test_from_a_scenario_to_a_report(tmp_path: Path) -> None:
     assert isinstance(numatwin.load_workload("eris-scan-8gb"), numatwin.Workload)
     with pytest.raises(numatwin.InputError, match="unknown machine"):
         numatwin.load_machine("none")
+
+
+def test_names_and_lists_will_do() -> None:
+    record = numatwin.run_scenario("eris-fig12-scan")
+    again = numatwin.run_scenario(numatwin.load_scenario("eris-fig12-scan"))
+    assert record.figures() == again.figures()
+    found = numatwin.compare_records([record, record])
+    assert found == numatwin.compare_records(record, record)
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["eris-fig12-scan,", "none,", "flow"] * 2
+    (line,) = (line for line in lines if line.startswith("throughput.scan ↑  "))
+    assert line.endswith("/s ×1.00")
+    assert line.index("/s ×1.00") > lines[0].rindex("eris-fig12-scan")
+    with pytest.raises(numatwin.InputError, match="two records or more"):
+        numatwin.compare_records([record])
+
+
+def test_the_commands_of_all_systems_are_offered() -> None:
+    """What a policy file takes and returns, of each family of each system."""
+    for system in systems():
+        for family in system.families:
+            assert family.types
+            for kind in family.types:
+                assert getattr(numatwin, kind.__name__) is kind
 
 
 def test_the_example_of_the_readme(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._version import __version__
@@ -29,7 +30,7 @@ from .fact_range import Corners, corners_of, fact_range
 from .plane_names import EMULATOR, NATIVE, REAL
 from .record import Record
 from .recovery import recovery_notes
-from .scenario import Scenario
+from .scenario import Scenario, load_scenario
 from .what_if import FLOW, Predictor, first_moment, flow_plane
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 def run_scenario(
-    scenario: Scenario,
+    scenario: Scenario | str | Path,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -60,17 +61,21 @@ def run_scenario(
     effects: bool = False,
     machine_scale: float | None = None,
 ) -> Record:
-    """The Record of ``scenario``; ``progress`` is called with the part of the work done, and
-    before, on a plane that loads data, ``loading`` the part that is loaded. ``effects``: whether
-    its assumptions come with what each decides of the answer, which takes two more predictions
-    each (milliseconds in the flow plane). ``machine_scale``: on plane ``emulator``, the part of the
-    machine's processors, memory and caches that its guest has; by default as much as fits.
+    """The Record of ``scenario``, or of the one of that name or in that file.
+
+    ``progress`` is called with the part of the work done, and before, on a plane that loads data,
+    ``loading`` the part that is loaded. ``effects``: whether its assumptions come with what each
+    decides of the answer, which takes two more predictions each (milliseconds in the flow plane).
+    ``machine_scale``: on plane ``emulator``, the part of the machine's processors, memory and
+    caches that its guest has; by default as much as fits.
 
     A plane that draws at random runs as often as ``scenario.statistics`` says, on ``workers``
     processes at most (by default one a processor), which is no matter for the Record. Raises
     InputError where the scenario cannot be run, or a user's policy fails; RunInterrupted, which
     has a Record, where Ctrl-C comes after the first of several replications.
     """
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
     _LOGGER.info(
         "running %s (%s) on plane %s, seed %d",
         scenario.name,

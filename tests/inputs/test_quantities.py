@@ -200,3 +200,19 @@ def test_units_load_no_dask() -> None:
         "assert parse_quantity('2 GB/s', 'bandwidth') == 2e9; assert 'dask' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "dimension", "told"),
+    [
+        ("1 KB", "size", "unknown unit 'KB': expected kB or KiB"),
+        ("1 KB/s", "bandwidth", "unknown unit 'KB/s': expected kB/s or KiB/s"),
+        ("1 KHz", "frequency", "unknown unit 'KHz': expected kHz"),
+        ("1 KX", "size", "unknown unit 'KX': expected a size such as '24 MiB'"),
+        ("1 K", "size", "unknown unit 'K': expected a size such as '24 MiB'"),
+    ],
+)
+def test_a_large_k_may_mean_two_things(text: str, dimension: str, told: str) -> None:
+    with pytest.raises(ValueError, match="unit") as failure:
+        parse_quantity(text, dimension)
+    assert str(failure.value) == told
