@@ -1,12 +1,12 @@
 """Events per CPU-second of the compiled kernel against SimPy: the hold model, and M/M/1.
 
 Hold model: so many processes, each of which waits an exponential time, again and again (Vaucher and
-Duval, A comparison of simulation event list algorithms, CACM 1975). It is played by a model of a
-few lines on the kernel's headers (``event_kernel_hold.cpp``, compiled when this runs), and by the
-kernel's QueueingNetwork, which also gathers its statistics. M/M/1 at utilisation 0.9: customers
-through a QueueingNetwork. SimPy does the same work in the same run, as its documentation does it,
-with as many draws, from Python's own generator. CPU time, the best of several. One JSON object a
-line goes to standard output, the hash of the kernel's result to standard error.
+Duval, A comparison of simulation event list algorithms, CACM 1975). M/M/1 at utilisation 0.9:
+customers through a server, with quantiles of how long they stay. Both are models of a few lines on
+the kernel's headers (``event_kernel.cpp``, compiled when this runs). SimPy does the same work in
+the same run, as its documentation does it, with as many draws, from Python's own generator. CPU
+time, the best of several. One JSON object a line goes to standard output, the hash of the kernel's
+result to standard error.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ from typing import Any
 
 import simpy
 
-from numatwin.sim._kernel import Durations, QueueingNetwork
-from numatwin.sim.kernel.streams import stream, stream_key
+from numatwin.sim.kernel.streams import stream_key
 
 HERE = Path(__file__).parent
 KERNEL = HERE.parent / "sim" / "kernel"
-MEAN_PS = 1_000_000
 UTILISATION = 0.9
 SEED = 1
 
@@ -60,17 +58,6 @@ def best_of(repeat: int, run: Callable[[], Run]) -> Run:
     return max((run() for _ in range(repeat)), key=lambda run: run.rate)
 
 
-def network_hold(processes: int, events: int) -> Run:
-    network = QueueingNetwork(SEED)
-    delay = network.add_delay(Durations.exponential(MEAN_PS), stream(SEED, 0, "hold"))
-    network.set_route(delay, [1.0], stream(SEED, 0, "route"))
-    network.add_customers(delay, processes)
-    start = time.process_time()
-    network.run(round(events / processes * MEAN_PS))
-    cpu_s = time.process_time() - start
-    return Run(network.events, cpu_s, f"{network.events} {network.sojourn_ps(delay).mean}")
-
-
 def simpy_hold(processes: int, events: int) -> Run:
     draws = random.Random(SEED)
 
@@ -86,18 +73,6 @@ def simpy_hold(processes: int, events: int) -> Run:
     env.run(until=1.0 + events / processes)
     # Counting would slow SimPy down: there are so many events but for 1 / sqrt(events), at random.
     return Run(events, time.process_time() - start, "")
-
-
-def kernel_mm1(customers: int) -> Run:
-    network = QueueingNetwork(SEED)
-    service = Durations.exponential(UTILISATION * MEAN_PS)
-    queue = network.add_fifo(service, stream(SEED, 0, "service"))
-    network.add_source(queue, Durations.exponential(MEAN_PS), stream(SEED, 0, "arrivals"))
-    start = time.process_time()
-    network.run(customers * MEAN_PS)
-    cpu_s = time.process_time() - start
-    sojourn = network.response_ps()
-    return Run(sojourn.count, cpu_s, f"{sojourn.count} {sojourn.mean} {sojourn.quantile(0.99)}")
 
 
 def simpy_mm1(customers: int) -> Run:
@@ -123,24 +98,30 @@ def simpy_mm1(customers: int) -> Run:
     return Run(len(sojourns), time.process_time() - start, str(len(sojourns)))
 
 
-class HoldProgram:
-    """The model on the kernel's headers."""
+class Program:
+    """The models on the kernel's headers."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "event_kernel_hold"
-        source = HERE / "event_kernel_hold.cpp"
+        self.path = folder / "event_kernel"
+        source = HERE / "event_kernel.cpp"
         flags = ["-std=c++20", "-O3", "-ffp-contract=off", f"-I{KERNEL.parent}"]
         command = [os.environ.get("CXX", "g++"), *flags, str(source), "-o", str(self.path)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"{source.name} does not compile:\n{done.stderr[:2000]}")
 
-    def run(self, processes: int, events: int, repeat: int) -> Run:
-        arguments = map(str, [processes, events, repeat, *stream_key(SEED, 0, "hold")])
-        command = [str(self.path), *arguments]
+    def run(self, *arguments: object) -> Run:
+        command = [str(self.path), *map(str, arguments)]
         printed = subprocess.run(command, check=True, capture_output=True, text=True)
         cpu_s, done, *result = printed.stdout.split()
         return Run(int(done), float(cpu_s), " ".join([done, *result]))
+
+    def hold(self, processes: int, events: int, repeat: int) -> Run:
+        return self.run(repeat, "hold", processes, events, *stream_key(SEED, 0, "hold"))
+
+    def mm1(self, customers: int, repeat: int) -> Run:
+        keys = stream_key(SEED, 0, "arrivals") + stream_key(SEED, 0, "service")
+        return self.run(repeat, "mm1", customers, UTILISATION, *keys)
 
 
 def report(name: str, ours: Run, unit: str, theirs: Run) -> None:
@@ -164,15 +145,12 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        program = HoldProgram(Path(name))
+        program = Program(Path(name))
         for processes in options.processes:
             theirs = best_of(options.repeat, partial(simpy_hold, processes, options.simpy_events))
-            case = f"event_kernel/hold/{processes}_processes"
-            model = program.run(processes, options.events, options.repeat)
-            report(case, model, "events", theirs)
-            network = best_of(options.repeat, partial(network_hold, processes, options.events))
-            report(f"{case}/with_statistics", network, "events", theirs)
-    ours = best_of(options.repeat, partial(kernel_mm1, options.events // 2))
+            ours = program.hold(processes, options.events, options.repeat)
+            report(f"event_kernel/hold/{processes}_processes", ours, "events", theirs)
+        ours = program.mm1(options.events // 2, options.repeat)
     theirs = best_of(options.repeat, partial(simpy_mm1, options.simpy_events // 5))
     report("event_kernel/mm1", ours, "customers", theirs)
 

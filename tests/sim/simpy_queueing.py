@@ -1,27 +1,55 @@
-"""Networks of queues again, in plain SimPy: what the kernel's QueueingNetwork must equal.
+"""Networks of queues in plain SimPy, and on the kernel's headers: these must give one trace.
 
-A customer is a process. Servers are SimPy's Resources, so that the order of service is SimPy's own.
-Draws come from the same streams.
+In SimPy a customer is a process. Servers are SimPy's Resources, so that the order of service is
+SimPy's own. On the kernel it is ``queueing_network.cpp``, compiled on first use. Draws come from
+the same streams.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import subprocess
 from bisect import bisect_right
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import accumulate
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+import pytest
 import simpy
 
-from numatwin.sim._kernel import Durations, QueueingNetwork
-from numatwin.sim.kernel.streams import stream
+from numatwin.sim._kernel import Durations
+from numatwin.sim.kernel.streams import stream, stream_key
 
+HERE = Path(__file__).parent
 SimPyProcess = Generator[simpy.Event, Any, None]
 Row = tuple[int, int, int, int]
+Rows = npt.NDArray[np.int64]
 ARRIVE, DEPART = range(2)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Durations by name: the name of their maker, and its arguments; empirical: two times, then
+    their weights.
+    """
+
+    kind: Literal["deterministic", "exponential", "uniform", "empirical"]
+    values: tuple[float, ...]
+
+    def durations(self) -> Durations:
+        """The kernel's."""
+        if self.kind == "empirical":
+            return Durations.empirical([int(t) for t in self.values[:2]], self.values[2:])
+        made: Durations = getattr(Durations, self.kind)(*self.values)
+        return made
 
 
 @dataclass(frozen=True)
@@ -29,10 +57,10 @@ class Station:
     """``route``: where to with which probability; what is missing to 1 leaves."""
 
     kind: Literal["fifo", "delay"]
-    service: Durations
+    service: Times
     servers: int = 1
     route: tuple[float, ...] = ()
-    between: Durations | None = None
+    between: Times | None = None
     """Between arrivals from a source."""
     customers: int = 0
     """From the start."""
@@ -46,22 +74,24 @@ class Network:
     seed: int = 1
     replication: int = 0
 
-    def kernel(self) -> QueueingNetwork:
-        """The same in the kernel."""
-        network = QueueingNetwork(self.seed, self.replication)
+    def text(self) -> str:
+        """For ``queueing_network``: how many stations; then of each its kind, servers, service,
+        stream of routes, source, customers, and where to."""
+        words: list[object] = [len(self.stations)]
         for s, station in enumerate(self.stations):
-            draws = station.service, self.stream(f"service {s}")
-            if station.kind == "fifo":
-                network.add_fifo(*draws, station.servers)
-            else:
-                network.add_delay(*draws)
-        for s, station in enumerate(self.stations):
-            if station.route:
-                network.set_route(s, np.array(station.route), self.stream(f"route {s}"))
+            words += [station.kind, station.servers, *self._draws(f"service {s}", station.service)]
+            words += self._key(f"route {s}")
+            words += ["none"]
             if station.between is not None:
-                network.add_source(s, station.between, self.stream(f"source {s}"))
-            network.add_customers(s, station.customers)
-        return network
+                words[-1:] = self._draws(f"source {s}", station.between)
+            words += [station.customers, *(station.route or (0.0,) * len(self.stations))]
+        return " ".join(map(str, words))
+
+    def _draws(self, name: str, times: Times) -> list[object]:
+        return [times.kind, len(times.values), *times.values, *self._key(name)]
+
+    def _key(self, name: str) -> tuple[int, int]:
+        return stream_key(self.seed, self.replication, name)
 
     def stream(self, name: str) -> Any:
         """The stream of that name, from its beginning."""
@@ -81,7 +111,7 @@ class Run:
         stations = self.network.stations
         services = [self.network.stream(f"service {k}") for k in range(len(stations))]
         self.draw: list[Callable[[], int]] = [
-            partial(station.service.draw, service)
+            partial(station.service.durations().draw, service)
             for station, service in zip(stations, services, strict=True)
         ]
         self.route = [self.network.stream(f"route {k}") for k in range(len(stations))]
@@ -100,10 +130,10 @@ class Run:
     def record(self, event: int, station: int, customer: int) -> None:
         self.trace.append((int(self.env.now), event, station, customer))
 
-    def source(self, station: int, between: Durations) -> SimPyProcess:
-        draws = self.network.stream(f"source {station}")
+    def source(self, station: int, between: Times) -> SimPyProcess:
+        draws, durations = self.network.stream(f"source {station}"), between.durations()
         while True:
-            yield self.env.timeout(between.draw(draws))
+            yield self.env.timeout(durations.draw(draws))
             self.env.process(self.customer(station, self.new_customer()))
 
     def customer(self, station: int | None, serial: int) -> SimPyProcess:
@@ -144,13 +174,35 @@ def simpy_trace(network: Network, until_ps: int) -> list[Row]:
     return in_order(run.trace)
 
 
+@cache
+def program() -> Path:
+    """``queueing_network``, compiled."""
+    compiler = os.environ.get("CXX", "g++")
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no C++ compiler: {compiler}")
+    folder = mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    made = Path(folder) / "queueing_network"
+    flags = ["-std=c++20", "-O2", "-ffp-contract=off", f"-I{HERE.parents[1] / 'sim'}"]
+    source = str(HERE / "queueing_network.cpp")
+    subprocess.run([compiler, *flags, source, "-o", str(made)], check=True)
+    return made
+
+
+def kernel_rows(network: Network, *until_ps: int) -> Rows:
+    """The trace on the kernel, stopped at each of the times: [rows, 4]."""
+    done = subprocess.run(
+        [program(), *map(str, until_ps)],
+        input=network.text().encode(),
+        capture_output=True,
+        check=True,
+    )
+    return np.frombuffer(done.stdout, np.int64).reshape(-1, 4)
+
+
 def kernel_trace(network: Network, *until_ps: int) -> list[Row]:
-    """The same from the kernel, stopped at each of the times."""
-    kernel = network.kernel()
-    kernel.keep_trace()
-    for until in until_ps:
-        kernel.run(until)
-    return in_order([tuple(row) for row in kernel.trace().tolist()])
+    """The same rows, in the order of ``simpy_trace``."""
+    return in_order([tuple(row) for row in kernel_rows(network, *until_ps).tolist()])
 
 
 def in_order(trace: list[Row]) -> list[Row]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from simpy_queueing import DEPART, Network, Times, kernel_rows
+from simpy_queueing import Station as Played
 
-from numatwin.sim._kernel import Durations, QueueingNetwork
-from numatwin.sim.kernel.streams import stream
 from numatwin.sim.planes.closed_network import (
     Branch,
     ClosedNetwork,
@@ -100,16 +100,13 @@ def test_several_servers_against_erlang(servers: int) -> None:
 @pytest.mark.parametrize("customers", [2, 5, 12])
 def test_against_the_kernel(customers: int) -> None:
     """Two servers, one in order of arrival with steady service, one exponential, and a pause."""
-    kernel = QueueingNetwork(1, 0)
-    kernel.add_fifo(Durations.deterministic(1_000_000), stream(1, 0, "a"))
-    kernel.add_fifo(Durations.exponential(700_000.0), stream(1, 0, "b"))
-    kernel.add_delay(Durations.exponential(2_000_000.0), stream(1, 0, "c"))
-    for station in range(3):
-        following = np.eye(3)[(station + 1) % 3]
-        kernel.set_route(station, following, stream(1, 0, f"route {station}"))
-    kernel.add_customers(0, customers)
-    kernel.run(20_000_000_000)
-    played = kernel.departures()[0] / 20e-3
+    stations = (
+        Played("fifo", Times("deterministic", (1_000_000,)), route=(0, 1, 0), customers=customers),
+        Played("fifo", Times("exponential", (700_000.0,)), route=(0, 0, 1)),
+        Played("delay", Times("exponential", (2_000_000.0,)), route=(1, 0, 0)),
+    )
+    rows = kernel_rows(Network(stations), 20_000_000_000)
+    played = ((rows[:, 1] == DEPART) & (rows[:, 2] == 0)).sum() / 20e-3
     stages = [
         Stage("a", (Branch((always(0, 1e-6),)),)),
         Stage("b", (Branch((exponential(1, 0.7e-6),)),)),

@@ -5,43 +5,82 @@ Each figure is the mean of independent replications and must lie in its confiden
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import comb, factorial, log
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from simpy_queueing import Network, Station
-
-from numatwin.sim._kernel import Durations, QueueingNetwork
+from simpy_queueing import ARRIVE, DEPART, Network, Rows, Station, Times, kernel_rows
 
 MS = 10**9  # picoseconds: the unit of time below
 REPLICATIONS = 12
 CONFIDENCE = 0.999
 SEED = 20
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
-def times(mean: float) -> Durations:
-    return Durations.exponential(mean * MS)
+def times(mean: float) -> Times:
+    return Times("exponential", (mean * MS,))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a trace says of stations from one time to another, in ms."""
+
+    network: Network
+    rows: Rows
+    start: float
+    end: float
+
+    def levels(self, station: int) -> tuple[Floats, Ints]:
+        """How long, within these times, each number of customers was there, and which."""
+        rows = self.rows[self.rows[:, 2] == station]
+        at = np.clip(np.append(rows[:, 0] / MS, self.end), self.start, self.end)
+        number = np.cumsum(np.where(rows[:, 1] == ARRIVE, 1, -1))
+        return np.diff(at), number
+
+    def number(self, station: int = 0) -> float:
+        """Customers, on average."""
+        lasted, number = self.levels(station)
+        return float(lasted @ number) / (self.end - self.start)
+
+    def utilisation(self, station: int = 0) -> float:
+        """Of the servers."""
+        servers = self.network.stations[station].servers
+        lasted, number = self.levels(station)
+        return float(lasted @ np.minimum(number, servers)) / servers / (self.end - self.start)
+
+    def sojourns(self, station: int = 0) -> Floats:
+        """Of those who left, in ms."""
+        rows = self.rows[self.rows[:, 2] == station]
+        rows = rows[np.argsort(rows[:, 3], kind="stable")]  # each customer: come, gone, come, …
+        gone = np.flatnonzero((rows[:, 1] != ARRIVE) & (rows[:, 0] >= self.start * MS))
+        return np.asarray(rows[gone, 0] - rows[gone - 1, 0]) / MS
+
+    def counted(self, event: int, station: int = 0) -> int:
+        """Arrivals or departures."""
+        at, what, where, _ = self.rows.T
+        return int(((at >= self.start * MS) & (what == event) & (where == station)).sum())
+
+
+def seen(network: Network, start: float, end: float) -> Seen:
+    return Seen(network, kernel_rows(network, round(end * MS)), start, end)
 
 
 def replicate(
     network: Network,
-    figures: Callable[[QueueingNetwork], Sequence[float]],
+    figures: Callable[[Seen], Sequence[float]],
     warm_up: float,
     horizon: float,
 ) -> list[list[float]]:
     """Figures by replication, gathered from the warm-up to the horizon."""
-    rows = []
-    for replication in range(REPLICATIONS):
-        kernel = replace(network, seed=SEED, replication=replication).kernel()
-        kernel.run(round(warm_up * MS))
-        kernel.reset_statistics()
-        kernel.run(round(horizon * MS))
-        rows.append([float(figure) for figure in figures(kernel)])
-    return rows
+    runs = (replace(network, seed=SEED, replication=k) for k in range(REPLICATIONS))
+    return [[float(f) for f in figures(seen(run, warm_up, horizon))] for run in runs]
 
 
 def assert_means(rows: list[list[float]], expected: Sequence[float]) -> None:
@@ -61,10 +100,10 @@ def assert_means(rows: list[list[float]], expected: Sequence[float]) -> None:
 def test_mm1() -> None:
     station = Station("fifo", times(0.8), between=times(1.0))
 
-    def figures(kernel: QueueingNetwork) -> Sequence[float]:
-        sojourn = kernel.sojourn_ps(0)
-        p50, p99 = (sojourn.quantile(q) / MS for q in (0.5, 0.99))
-        return kernel.mean_number()[0], kernel.utilisation()[0], sojourn.mean / MS, p50, p99
+    def figures(run: Seen) -> Sequence[float]:
+        stayed = run.sojourns()
+        p50, p99 = np.quantile(stayed, (0.5, 0.99))
+        return run.number(), run.utilisation(), stayed.mean(), p50, p99
 
     rows = replicate(Network((station,)), figures, 500, 250_000)
     assert_means(rows, [4.0, 0.8, 4.0, 4.0 * log(2), 4.0 * log(100)])
@@ -72,19 +111,20 @@ def test_mm1() -> None:
 
 @pytest.mark.parametrize("servers", [1, 2])
 def test_md1_and_the_like(servers: int) -> None:
-    service = Durations.deterministic(round(0.8 * MS))
+    service = Times("deterministic", (round(0.8 * MS),))
     station = Station("fifo", service, between=times(1.0))
     if servers == 2:  # half of the time each, of hyperexponential kind: c2 = E[S^2] / E[S]^2 - 1
         short, long = 0.2, 2.0
         weight = (long - 0.8) / (long - short)
-        service = Durations.empirical([round(short * MS), round(long * MS)], [weight, 1 - weight])
+        values = round(short * MS), round(long * MS), weight, 1 - weight
+        service = Times("empirical", values)
         station = Station("fifo", service, between=times(1.0))
         c2 = (weight * short**2 + (1 - weight) * long**2) / 0.8**2 - 1
     else:
         c2 = 0.0
     number = 0.8 + 0.8**2 * (1 + c2) / (2 * 0.2)
     rows = replicate(
-        Network((station,)), lambda k: (k.mean_number()[0], k.utilisation()[0]), 500, 60_000
+        Network((station,)), lambda run: (run.number(), run.utilisation()), 500, 60_000
     )
     assert_means(rows, [number, 0.8])
 
@@ -104,7 +144,7 @@ def test_mmc() -> None:
     station = Station("fifo", times(1.0), servers, between=times(1 / load))
     rows = replicate(
         Network((station,)),
-        lambda k: (k.sojourn_ps(0).mean / MS, k.utilisation()[0]),
+        lambda run: (run.sojourns().mean(), run.utilisation()),
         200,
         30_000,
     )
@@ -140,7 +180,7 @@ def test_closed_network_by_mean_value_analysis() -> None:
     assert sum(numbers) == pytest.approx(12)
     rows = replicate(
         Network(stations),
-        lambda k: (k.departures()[0] / 20_000, *k.mean_number()),
+        lambda run: (run.counted(DEPART) / 20_000, *map(run.number, range(3))),
         500,
         20_500,
     )
@@ -168,8 +208,8 @@ def test_machine_repair() -> None:
         Station("fifo", times(ratio), repairers, route=(1.0, 0)),
     )
 
-    def figures(kernel: QueueingNetwork) -> Sequence[float]:
-        return kernel.mean_number()[0], kernel.arrivals()[1] / 20_000, kernel.utilisation()[1]
+    def figures(run: Seen) -> Sequence[float]:
+        return run.number(), run.counted(ARRIVE, 1) / 20_000, run.utilisation(1)
 
     rows = replicate(Network(stations), figures, 200, 20_200)
     assert_means(rows, [working, working, working * ratio / repairers])
@@ -184,22 +224,21 @@ def test_machine_repair() -> None:
 )
 def test_laws(kind: str, load: float, servers: int, seed: int) -> None:
     station = Station(kind, times(servers * load), servers, between=times(1.0))  # type: ignore[arg-type]
-    kernel = Network((station,), seed=seed).kernel()
-    kernel.run(2000 * MS)
-    arrivals, departures = int(kernel.arrivals()[0]), int(kernel.departures()[0])
+    run = seen(Network((station,), seed=seed), 0, 2000)
+    number = run.levels(0)[1]
+    assert (number >= 0).all()
     # Who came has left or is there.
-    assert arrivals == departures + kernel.customers
-    assert kernel.response_ps().count == departures
-    if kind != "delay":
-        assert kernel.utilisation()[0] <= 1 + 1e-12
+    there = int(number[-1])
+    assert run.counted(ARRIVE) == run.counted(DEPART) + there
+    gone = run.rows[run.rows[:, 1] == DEPART, 3]
+    if kind == "fifo" and servers == 1:  # in the order in which they came
+        assert gone.tolist() == list(range(len(gone)))
     # Little's law over a finite time: the integral of the number is the sum of all sojourns, of
     # which those still there have the least part.
-    integral = kernel.mean_number()[0] * 2000
-    left = kernel.sojourn_ps(0).mean * departures / MS
+    integral, left = run.number() * 2000, run.sojourns().sum()
     assert left <= integral * (1 + 1e-12)
-    if kernel.customers == 0:
+    if there == 0:
         assert left == pytest.approx(integral)
-    assert kernel.mean_customers == kernel.mean_number()[0]
 
 
 # Common random numbers: with slower servers, no customer leaves a queue earlier.
@@ -215,9 +254,7 @@ def test_slower_servers_make_it_no_faster(
 ) -> None:
     def number(mean: float) -> float:
         station = Station("fifo", times(mean), servers, between=times(1.0))
-        kernel = Network((station,), seed=seed).kernel()
-        kernel.run(300 * MS)
-        return float(kernel.mean_number()[0])
+        return seen(Network((station,), seed=seed), 0, 300).number()
 
     assert number(load * slower) >= number(load) * (1 - 1e-9)
 

@@ -3,9 +3,16 @@
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from simpy_queueing import ARRIVE, DEPART, Network, Station, kernel_trace, simpy_trace
-
-from numatwin.sim._kernel import Durations
+from simpy_queueing import (
+    ARRIVE,
+    DEPART,
+    Network,
+    Station,
+    Times,
+    kernel_rows,
+    kernel_trace,
+    simpy_trace,
+)
 
 pytestmark = pytest.mark.kernel
 
@@ -14,8 +21,8 @@ KINDS = ["fifo", "delay"]
 
 # All without ties: what happens in one picosecond in which order is another test.
 durations = st.one_of(
-    st.integers(1, 4).map(lambda k: Durations.exponential(k * MEAN_PS / 2)),
-    st.integers(1, 4).map(lambda k: Durations.uniform(k, k * MEAN_PS)),
+    st.integers(1, 4).map(lambda k: Times("exponential", (k * MEAN_PS / 2,))),
+    st.integers(1, 4).map(lambda k: Times("uniform", (k, k * MEAN_PS))),
 )
 
 
@@ -76,13 +83,8 @@ def test_stopping_changes_nothing(network: Network, stops: list[int]) -> None:
 # Two customers take 10 ps each of one server, in turn, with nothing between. What is due at one
 # time comes in the order in which it was scheduled; what is due at the end comes later.
 def test_equal_times_come_in_the_order_of_scheduling() -> None:
-    station = Station("fifo", Durations.deterministic(10), route=(1.0,), customers=2)
-    kernel = Network((station,)).kernel()
-    kernel.keep_trace()
-    kernel.run(30)
+    station = Station("fifo", Times("deterministic", (10,)), route=(1.0,), customers=2)
     rows = [(0, ARRIVE, 0, 0), (0, ARRIVE, 0, 1)]
     for time, customer in ((10, 0), (20, 1)):
         rows += [(time, DEPART, 0, customer), (time, ARRIVE, 0, customer)]
-    assert [tuple(row) for row in kernel.trace().tolist()] == rows
-    assert kernel.now_ps == 30
-    assert kernel.pending == 2
+    assert [tuple(row) for row in kernel_rows(Network((station,)), 30).tolist()] == rows
