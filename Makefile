@@ -4,7 +4,13 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := tools/alive packages $(PY) -m pip --disable-pip-version-check -q
 NUMATWIN := $(VENV)/bin/numatwin
+# 'make run' installs what numatwin needs, and everything else the tests' and lint's packages too.
 PACKAGES := $(VENV)/.packages
+EXTRAS := [test,lint]
+ifeq ($(filter-out run run-here,$(or $(MAKECMDGOALS),help))$(wildcard $(PACKAGES)),)
+PACKAGES := $(VENV)/.packages-run
+EXTRAS :=
+endif
 # Where warnings are errors (.ci/run), what was compiled with warnings does not count; a folder that was
 # set up so stays so.
 ifneq ($(NUMATWIN_WERROR)$(wildcard $(VENV)/.kernel-strict),)
@@ -42,7 +48,8 @@ setup: $(PACKAGES) $(KERNEL) $(SCHEMAS) $(BYTECODE)
 
 # What has to be compiled is compiled while pip fetches the rest; its own turn comes after, and finds it.
 # setuptools warns that ./numatwin hides the installed package; the sub-packages are found all the same.
-$(PACKAGES): setup.cfg pyproject.toml
+# pyproject.toml has the settings of tools, but for what builds the package.
+$(PACKAGES): setup.cfg
 	@tools/system-packages venv compiler headers
 	@# Without these the native engine is left out, or runs transactions in one process only.
 	@tools/system-packages numa ucx || true
@@ -52,7 +59,7 @@ $(PACKAGES): setup.cfg pyproject.toml
 	    print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'])")
 	@$(COMPILE) & compiled=$$!; \
 	PYTHONWARNINGS='ignore:Editable installation' \
-	    $(PIP) install --no-build-isolation -e '.[test,lint]'; installed=$$?; \
+	    $(PIP) install --no-build-isolation -e '.$(EXTRAS)'; installed=$$?; \
 	echo "setup: packages are there; the compiled modules follow"; \
 	wait $$compiled && exit $$installed
 	@touch $(KERNEL) $@
@@ -76,7 +83,7 @@ $(BYTECODE): $(MODULES) $(TEMPLATES) | $(KERNEL)
 # In a folder of its own: 'numatwin run eris-fig13' writes to another.
 BALANCERS := out/balancers
 POLICIES := none one-shot ma-1 ma-8
-run: setup
+run: $(PACKAGES) $(KERNEL) $(BYTECODE)
 	@$(eval BEGAN := $(shell date +%s))
 	@echo "ERIS on the 8-node HyperTransport machine: from 10 s on, clients look up only half"
 	@echo "of the keys, and this range moves four times; without balancing, then under three balancers."
