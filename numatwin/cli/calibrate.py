@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ import typer
 from .calibrate_engine import calibrate_own, check_own
 from .files import check_ending
 from .machine import MachineArgument
+from .option_groups import grouped
 from .options import Json
 from .output import console, latency, number, print_json, print_whole, progress_bar, table
 
@@ -24,6 +26,77 @@ if TYPE_CHECKING:
 ROWS_MAX = 40
 
 
+@dataclass(frozen=True)
+class FitOptions:
+    """How it is fitted, and where the result goes."""
+
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the calibrated machine, or the engine's profile (.yaml), here.",
+            show_default=False,
+        ),
+    ] = None
+    held_out: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of each kind of measurement that is held out; by default 0.2. From MLC's "
+            "output: every other point of the loaded-latency curve, and all mixes. From an "
+            "engine's throughputs: every third configuration.",
+            show_default=False,
+        ),
+    ] = None
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Seed that selects the held-out measurements.")
+    ] = 0
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Accept measurements of another machine."),
+    ] = False
+    scenario: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCENARIO",
+            help="What your engine ran, with a .csv file; by default lookups and upserts of an "
+            "index.",
+            show_default=False,
+        ),
+    ] = None
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            help="Another value for any field of that scenario; may be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a report (.html) on the fit.", show_default=False),
+    ] = None
+    json: Json = False
+
+    def check(self, source: list[Path]) -> None:
+        """Refuses files that cannot be written; raises InputError."""
+        from ..inputs import InputError, check_writable
+
+        for path, option, endings in (
+            (self.out, "--out", (".yaml", ".yml")),
+            (self.report, "--report", (".html", ".htm")),
+        ):
+            if path is not None:
+                check_ending(path, *endings, option=option)
+                check_writable(path)
+        if self.out is not None and realpath(self.out) in map(realpath, source):
+            raise InputError(
+                "--out: it is a file of --from", token=str(self.out), expected="another file"
+            )
+
+
+@grouped
 def calibrate(
     machine: MachineArgument,
     source: Annotated[
@@ -37,54 +110,7 @@ def calibrate(
             show_default=False,
         ),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the calibrated machine, or the engine's profile (.yaml), here.",
-            show_default=False,
-        ),
-    ] = None,
-    held_out: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Share of each kind of measurement that is held out; by default 0.2. From MLC's "
-            "output: every other point of the loaded-latency curve, and all mixes. From an "
-            "engine's throughputs: every third configuration.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Seed that selects the held-out measurements.")
-    ] = 0,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Accept measurements of another machine."),
-    ] = False,
-    scenario: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SCENARIO",
-            help="What your engine ran, with a .csv file; by default lookups and upserts of an "
-            "index.",
-            show_default=False,
-        ),
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="PATH=VALUE",
-            help="Another value for any field of that scenario; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a report (.html) on the fit.", show_default=False),
-    ] = None,
-    json: Json = False,
+    fit: FitOptions = FitOptions(),
 ) -> None:
     """Fit a machine, or your own engine, to measurements.
 
@@ -92,49 +118,52 @@ def calibrate(
     throughputs, it fits the cost of each step: 'numatwin calibrate amd-8n-ht --from store.csv --out
     store.yaml', then 'numatwin run SCENARIO --set engine=store.yaml'.
     """
-    from ..inputs import InputError, check_writable, write_text_atomically
     from ..sim.systems.registry import check_engines
     from ..topologies import load_machine
-    from ..topologies.export import machine_yaml
-    from ..validate.calibrate import as_json
     from ..validate.calibrate import calibrate as fitted
 
-    for path, endings in ((out, (".yaml", ".yml")), (report, (".html", ".htm"))):
-        if path is not None:
-            check_ending(path, *endings, option="--out" if path is out else "--report")
-            check_writable(path)
-    if out is not None and realpath(out) in map(realpath, source):
-        raise InputError("--out: it is a file of --from", token=str(out), expected="another file")
-    if check_own(source, scenario, set_ or []):
+    fit.check(source)
+    if check_own(source, fit.scenario, fit.set_ or []):
         calibrate_own(
             machine,
             source,
-            scenario=scenario,
-            settings=set_ or [],
-            held_out=held_out,
-            out=out,
-            report=report,
-            json=json,
+            scenario=fit.scenario,
+            settings=fit.set_ or [],
+            held_out=fit.held_out,
+            out=fit.out,
+            report=fit.report,
+            json=fit.json,
             print_rows=_print_residuals,
         )
         return
     loaded = load_machine(machine)
     check_engines(loaded)
     with progress_bar("fitting") as progress:
-        found = fitted(loaded, source, share=held_out, seed=seed, force=force, progress=progress)
-    if out is not None:
-        write_text_atomically(out, machine_yaml(found.description))
-    if report is not None:
+        found = fitted(
+            loaded, source, share=fit.held_out, seed=fit.seed, force=fit.force, progress=progress
+        )
+    _keep(found, fit)
+
+
+def _keep(found: Calibration, fit: FitOptions) -> None:
+    """Writes machine and report, and prints what was found."""
+    from ..inputs import write_text_atomically
+    from ..topologies.export import machine_yaml
+    from ..validate.calibrate import as_json
+
+    if fit.out is not None:
+        write_text_atomically(fit.out, machine_yaml(found.description))
+    if fit.report is not None:
         from ..reports.validation import write_validation
         from ..validate.calibrate.report import validation_of
 
-        write_validation(validation_of(found), report)
-    if json:
+        write_validation(validation_of(found), fit.report)
+    if fit.json:
         print_json(as_json(found))
         return
     to = console()
     _print(found, to)
-    for what, path in (("Machine file", out), ("Report", report)):
+    for what, path in (("Machine file", fit.out), ("Report", fit.report)):
         if path is not None:
             to.print(f"\n{what}: {path}", soft_wrap=True)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .failures import after_interrupt, keeping
+from .option_groups import grouped
 from .options import Json
 from .output import binary_size, console, latency, number, percent, print_json, progress_bar, table
 
@@ -30,6 +32,66 @@ REPORT_FILE = "report.html"
 HALF_MIN = 1e-6  # less is the dust of rounding
 
 
+@dataclass(frozen=True)
+class Checks:
+    """What is checked, and where rows go."""
+
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="M",
+            help="A machine file of this host, instead of measuring it now.",
+            show_default=False,
+        ),
+    ] = None
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Two rounds, and only the first and last value of each axis."),
+    ] = False
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep machine file, records, rows.json and report.html here.",
+            show_default=False,
+        ),
+    ] = None
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="Compare only this part of 'machine measure', such as buffering, with the model; "
+            "no runs. May be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    list_: Annotated[
+        bool, typer.Option("--list", help="Only list what would run on this host.")
+    ] = False
+    traffic: Annotated[
+        bool,
+        typer.Option(
+            "--traffic",
+            help="Check traffic instead: bytes per operation, counted in the emulator on three "
+            "machines; with --quick, one case only.",
+        ),
+    ] = False
+    json: Json = False
+
+    def check_only(self) -> None:
+        """Refuses what does not go with ``--only``."""
+        from ..inputs import InputError
+
+        others = {"--machine": self.machine is not None, "--list": self.list_}
+        others["--traffic"] = self.traffic
+        if found := [name for name, given in others.items() if given]:
+            raise InputError(
+                f"--only measures parts of this host and runs nothing: found {found[0]}",
+                expected="one of them",
+            )
+
+
+@grouped
 def crossvalidate(
     suite: Annotated[
         str,
@@ -39,100 +101,62 @@ def crossvalidate(
             "begin so, by default all.",
         ),
     ] = HOST,
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="M",
-            help="A machine file of this host, instead of measuring it now.",
-            show_default=False,
-        ),
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Two rounds, and only the first and last value of each axis."),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Keep machine file, records, rows.json and report.html here.",
-            show_default=False,
-        ),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PART",
-            help="Compare only this part of 'machine measure', such as buffering, with the model; "
-            "no runs. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    list_: Annotated[
-        bool, typer.Option("--list", help="Only list what would run on this host.")
-    ] = False,
-    traffic: Annotated[
-        bool,
-        typer.Option(
-            "--traffic",
-            help="Check traffic instead: bytes per operation, counted in the emulator on three "
-            "machines; with --quick, one case only.",
-        ),
-    ] = False,
-    json: Json = False,
+    of: Checks = Checks(),
 ) -> None:
     """Check predictions against real runs, or counted traffic."""
-    if traffic and not only:
+    if of.traffic and not of.only:
         from .crossvalidate_traffic import crossvalidate_traffic
 
         begin = "" if suite == HOST else suite
-        crossvalidate_traffic(begin, quick=quick, list_=list_, out=out, json=json)
-        return
-    if only:
-        from ..inputs import InputError
+        crossvalidate_traffic(begin, quick=of.quick, list_=of.list_, out=of.out, json=of.json)
+    elif of.only:
+        of.check_only()
+        _calibration_set(of.only, quick=of.quick, out=of.out, json=of.json)
+    else:
+        with tempfile.TemporaryDirectory(prefix="numatwin-") as scratch:
+            _whole(suite, of, Path(scratch))
 
-        others = {"--machine": machine is not None, "--list": list_, "--traffic": traffic}
-        if found := [name for name, given in others.items() if given]:
-            raise InputError(
-                f"--only measures parts of this host and runs nothing: found {found[0]}",
-                expected="one of them",
-            )
-        _calibration_set(only, quick=quick, out=out, json=json)
+
+def _whole(suite: str, of: Checks, scratch: Path) -> None:
+    """Real runs of a suite, and their predictions."""
+    from ..validate.crossvalidate.whole import MeasuringInterrupted, crossvalidated, planned
+
+    if of.list_:
+        _list(planned(suite, of.machine, scratch, quick=of.quick), of.json)
         return
+    folder = of.out if of.out is not None else scratch
+    try:
+        with progress_bar("measuring") as progress:
+            result = crossvalidated(suite, of.machine, folder, quick=of.quick, progress=progress)
+    except MeasuringInterrupted as stopped:
+        if of.out is not None and stopped.parts:
+            console(stderr=True).print(
+                f"What was measured of this host until then: {stopped.path}", soft_wrap=True
+            )
+        raise
+    if of.json:
+        print_json(result.as_json())
+    else:
+        _print(result, console())
+    if of.out is not None:  # after the rows: a full disk does not cost them
+        _keep(result, of.out, of.json)
+    if result.found.interrupted:
+        if not result.rows and of.out is None:
+            raise KeyboardInterrupt
+        raise after_interrupt("printed" if of.out is None else "kept")
+    if not result.holds:
+        raise typer.Exit(MISSED)
+
+
+def _keep(result: Result, out: Path, quiet: bool) -> None:
     from ..reports.validation import write_validation
     from ..validate.crossvalidate.report import validation_of
     from ..validate.crossvalidate.result import ROWS_FILE
-    from ..validate.crossvalidate.whole import MeasuringInterrupted, crossvalidated, planned
 
-    with tempfile.TemporaryDirectory(prefix="numatwin-") as scratch:
-        if list_:
-            _list(planned(suite, machine, Path(scratch), quick=quick), json)
-            return
-        folder = out if out is not None else Path(scratch)
-        try:
-            with progress_bar("measuring") as progress:
-                result = crossvalidated(suite, machine, folder, quick=quick, progress=progress)
-        except MeasuringInterrupted as stopped:
-            if out is not None and stopped.parts:
-                console(stderr=True).print(
-                    f"What was measured of this host until then: {stopped.path}", soft_wrap=True
-                )
-            raise
-        if json:
-            print_json(result.as_json())
-        else:
-            _print(result, console())
-        if out is not None:  # after the rows: a full disk does not cost them
-            result.save(out)
-            write_validation(validation_of(result), out / REPORT_FILE)
-            if not json:
-                console().print(f"\nRows: {out / ROWS_FILE}\nReport: {out / REPORT_FILE}")
-    if result.found.interrupted:
-        if not result.rows and out is None:
-            raise KeyboardInterrupt
-        raise after_interrupt("printed" if out is None else "kept")
-    if not result.holds:
-        raise typer.Exit(MISSED)
+    result.save(out)
+    write_validation(validation_of(result), out / REPORT_FILE)
+    if not quiet:
+        console().print(f"\nRows: {out / ROWS_FILE}\nReport: {out / REPORT_FILE}")
 
 
 def _calibration_set(parts: Sequence[str], *, quick: bool, out: Path | None, json: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from .emulate_count import Detail, print_counted, run_and_count
 from .failures import Ended
+from .option_groups import grouped
 from .options import fraction
 from .output import print_json
 
@@ -30,6 +32,162 @@ def _memory(text: str | float) -> float:
         raise typer.BadParameter(f"{text!r}: {failure}") from None
 
 
+@dataclass(frozen=True)
+class GuestOptions:
+    """What the guest has."""
+
+    nodes: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="The first N nodes only.", show_default=False),
+    ] = None
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            parser=_memory, metavar="SIZE", help="Memory in all, such as 2GiB.", show_default=False
+        ),
+    ] = None
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            parser=fraction,
+            metavar="PART",
+            help="The part of memory, processors and caches to have, such as 1/16; by default as "
+            "much as fits on this host, and 64 processors at most.",
+            show_default=False,
+        ),
+    ] = None
+    share: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIR[:rw]",
+            help="A folder that the guest sees as it is, and with :rw may write to; may be "
+            "repeated. All other files it sees too; what it writes there is lost with it.",
+            show_default=False,
+        ),
+    ] = None
+    architecture: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The processors' architecture: x86_64 or aarch64; by default this host's. With "
+            "another one, programs need to bring their own libraries.",
+            show_default=False,
+        ),
+    ] = None
+
+    def guest(self, machine: str) -> GuestMachine:
+        """The machine as a guest; raises InputError."""
+        from ..topologies import load_machine
+        from ..topologies.emulator import guest_machine
+
+        return guest_machine(
+            load_machine(machine),
+            nodes=self.nodes,
+            memory_bytes=self.memory,
+            scale=self.scale,
+            architecture=self.architecture,
+        )
+
+
+@dataclass(frozen=True)
+class CountOptions:
+    """What is counted."""
+
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", min=0.001, help="End COMMAND after S seconds.", show_default=False
+        ),
+    ] = None
+    count: Annotated[
+        bool,
+        typer.Option("--count", help="Count COMMAND's memory traffic, node by node."),
+    ] = False
+    count_from: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", min=0, help="Count from S seconds of COMMAND on.", show_default=False
+        ),
+    ] = None
+    count_for: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            min=0.001,
+            help="Count S seconds, then end COMMAND: for servers, which do not end.",
+            show_default=False,
+        ),
+    ] = None
+    detail: Annotated[
+        Detail | None,
+        typer.Option(
+            help="Count accesses only, also cache misses, or also transfers between caches (the "
+            "default).",
+            show_default=False,
+        ),
+    ] = None
+    predict: Annotated[
+        bool,
+        typer.Option(
+            "--predict",
+            help="Count, and predict how long COMMAND would take on the machine, what would limit "
+            "it, and what other placements of its data would gain.",
+        ),
+    ] = False
+    interval: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=100_000,
+            help="With --predict: instructions of a processor between two reports of its counts; "
+            "what processors do within one interval is taken to be concurrent.",
+        ),
+    ] = 50_000_000
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Count, and keep the record in this folder.", show_default=False
+        ),
+    ] = None
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print one JSON object, which includes COMMAND's output."),
+    ] = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether anything is."""
+        given = (self.out, self.detail, *self.region)
+        return self.count or self.predict or any(one is not None for one in given)
+
+    @property
+    def region(self) -> tuple[float | None, float | None]:
+        """Seconds of the command from which, and for how long, it is counted."""
+        return self.count_from, self.count_for
+
+    def check(self, command: list[str] | None) -> None:
+        """Refuses what does not go together."""
+        from ..inputs import check_folder
+
+        if self.predict and self.detail is Detail.accesses:
+            raise typer.BadParameter(
+                "--predict needs misses: expected --detail caches or coherence"
+            )
+        if self.counts and not command:
+            raise typer.BadParameter("--count: expected a command after '--'")
+        if self.out is not None:
+            check_folder(self.out)  # now, not after a long run
+
+    def check_guest(self, guest: GuestMachine) -> None:
+        """Refuses a prediction without caches."""
+        if self.predict and not any(node.caches for node in guest.machine.nodes):
+            raise typer.BadParameter(
+                f"--predict needs misses, and no caches of {guest.machine.name} are known: "
+                "expected caches in the machine file, or --count only"
+            )
+
+
+@grouped
 def emulate(
     machine: Annotated[
         str, typer.Argument(metavar="MACHINE", help="A machine: a name or a file (.yaml).")
@@ -42,104 +200,8 @@ def emulate(
             show_default=False,
         ),
     ] = None,
-    nodes: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="The first N nodes only.", show_default=False),
-    ] = None,
-    memory: Annotated[
-        float | None,
-        typer.Option(
-            parser=_memory, metavar="SIZE", help="Memory in all, such as 2GiB.", show_default=False
-        ),
-    ] = None,
-    scale: Annotated[
-        float | None,
-        typer.Option(
-            parser=fraction,
-            metavar="PART",
-            help="The part of memory, processors and caches to have, such as 1/16; by default as "
-            "much as fits on this host, and 64 processors at most.",
-            show_default=False,
-        ),
-    ] = None,
-    share: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DIR[:rw]",
-            help="A folder that the guest sees as it is, and with :rw may write to; may be "
-            "repeated. All other files it sees too; what it writes there is lost with it.",
-            show_default=False,
-        ),
-    ] = None,
-    architecture: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The processors' architecture: x86_64 or aarch64; by default this host's. With "
-            "another one, programs need to bring their own libraries.",
-            show_default=False,
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S", min=0.001, help="End COMMAND after S seconds.", show_default=False
-        ),
-    ] = None,
-    count: Annotated[
-        bool,
-        typer.Option("--count", help="Count COMMAND's memory traffic, node by node."),
-    ] = False,
-    count_from: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S", min=0, help="Count from S seconds of COMMAND on.", show_default=False
-        ),
-    ] = None,
-    count_for: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S",
-            min=0.001,
-            help="Count S seconds, then end COMMAND: for servers, which do not end.",
-            show_default=False,
-        ),
-    ] = None,
-    detail: Annotated[
-        Detail | None,
-        typer.Option(
-            help="Count accesses only, also cache misses, or also transfers between caches (the "
-            "default).",
-            show_default=False,
-        ),
-    ] = None,
-    predict: Annotated[
-        bool,
-        typer.Option(
-            "--predict",
-            help="Count, and predict how long COMMAND would take on the machine, what would limit "
-            "it, and what other placements of its data would gain.",
-        ),
-    ] = False,
-    interval: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=100_000,
-            help="With --predict: instructions of a processor between two reports of its counts; "
-            "what processors do within one interval is taken to be concurrent.",
-        ),
-    ] = 50_000_000,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Count, and keep the record in this folder.", show_default=False
-        ),
-    ] = None,
-    json: Annotated[
-        bool,
-        typer.Option("--json", help="Print one JSON object, which includes COMMAND's output."),
-    ] = False,
+    has: GuestOptions = GuestOptions(),
+    wanted: CountOptions = CountOptions(),
 ) -> None:
     """Boot a machine as a Linux guest and run a command in it.
 
@@ -149,60 +211,55 @@ def emulate(
     --count-for; what was counted before a time limit or Ctrl-C is kept. 'report' and 'compare' show
     it. An example: numatwin emulate amd-8n-ht --scale 1/8 --memory 2GiB --predict -- ./program
     """
-    from ..inputs import check_folder
-    from ..topologies import load_machine
-    from ..topologies.emulator import GuestFailure, guest_machine, run_in_guest, run_shell
+    from ..topologies.emulator import GuestFailure, run_shell
     from ..topologies.emulator.counting import NotStarted
 
-    region = (count_from, count_for)
-    count = count or predict or out is not None or detail is not None or region != (None, None)
-    if predict and detail is Detail.accesses:
-        raise typer.BadParameter("--predict needs misses: expected --detail caches or coherence")
-    if count and not command:
-        raise typer.BadParameter("--count: expected a command after '--'")
-    if out is not None:
-        check_folder(out)  # now, not after a long run
-    shares = [_share(text) for text in share or ()]
-    guest = guest_machine(
-        load_machine(machine),
-        nodes=nodes,
-        memory_bytes=memory,
-        scale=scale,
-        architecture=architecture,
-    )
-    if predict and not any(node.caches for node in guest.machine.nodes):
-        raise typer.BadParameter(
-            f"--predict needs misses, and no caches of {guest.machine.name} are known: expected "
-            "caches in the machine file, or --count only"
-        )
+    wanted.check(command)
+    shares = [_share(text) for text in has.share or ()]
+    guest = has.guest(machine)
+    wanted.check_guest(guest)
     if guest.notes:
         print(f"numatwin: {guest.machine.name}: {'; '.join(guest.notes)}", file=sys.stderr)
-    if not command and (json or not sys.stdin.isatty()):
+    if not command and (wanted.json or not sys.stdin.isatty()):
         raise typer.BadParameter("no command: expected one after '--', or a terminal for a shell")
     try:
         if not command:
             raise Ended(run_shell(guest, shares=shares))
-        options: dict[str, Any] = {
-            "shares": shares,
-            "time_limit_s": time_limit,
-            "stdin": sys.stdin.fileno() if sys.stdin is not None else None,
-            "stdout": None if json else _to(sys.stdout.buffer),
-            "stderr": None if json else _to(sys.stderr.buffer),
-        }
-        record: Record | None = None
-        if count:
-            each = interval if predict else 0
-            wanted = detail or Detail.coherence
-            done, record = run_and_count(guest, command, wanted, each, region, **options)
-        else:
-            done = run_in_guest(guest, command, **options)
+        done, record = _run(guest, command, shares, wanted)
     except NotStarted as failure:  # which the guest's line said
-        if json:
+        if wanted.json:
             print_json(as_json(guest, failure.run))
         raise Ended(failure.status) from None
     except GuestFailure as failure:
         print(f"numatwin: error: {failure}", file=sys.stderr)
         raise Ended(failure.status) from None
+    _tell(guest, done, record, wanted.json)
+    if record is not None and wanted.out is not None:
+        record.save(wanted.out)
+    raise Ended(done.status)
+
+
+def _run(
+    guest: GuestMachine, command: list[str], shares: list[Share], wanted: CountOptions
+) -> tuple[GuestRun, Record | None]:
+    from ..topologies.emulator import run_in_guest
+
+    options: dict[str, Any] = {
+        "shares": shares,
+        "time_limit_s": wanted.time_limit,
+        "stdin": sys.stdin.fileno() if sys.stdin is not None else None,
+        "stdout": None if wanted.json else _to(sys.stdout.buffer),
+        "stderr": None if wanted.json else _to(sys.stderr.buffer),
+    }
+    if not wanted.counts:
+        return run_in_guest(guest, command, **options), None
+    each = wanted.interval if wanted.predict else 0
+    return run_and_count(
+        guest, command, wanted.detail or Detail.coherence, each, wanted.region, **options
+    )
+
+
+def _tell(guest: GuestMachine, done: GuestRun, record: Record | None, json: bool) -> None:
     if done.stopped is not None:
         print(f"numatwin: {done.stopped}; what was counted is kept", file=sys.stderr)
     if done.out_of_memory is not None:
@@ -212,9 +269,6 @@ def emulate(
         print_json(as_json(guest, done) | counted)
     elif record is not None:
         print_counted(record)
-    if record is not None and out is not None:
-        record.save(out)
-    raise Ended(done.status)
 
 
 def _share(text: str) -> Share:

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +16,7 @@ import typer
 from .failures import Ended, after_interrupt
 from .files import alone_in
 from .long_work import announce_run, forecast
+from .option_groups import grouped
 from .options import (
     Json,
     OtherMachine,
@@ -40,9 +41,11 @@ DIGEST_SHOWN = 8
 EFFECTS_NODES_MAX = 16
 
 
-def run(
-    scenario: ScenarioName,
-    machine: OtherMachine = None,
+@dataclass(frozen=True)
+class Variant:
+    """How a run differs from its scenario."""
+
+    machine: OtherMachine = None
     workload: Annotated[
         str | None,
         typer.Option(
@@ -51,7 +54,7 @@ def run(
             autocompletion=bundled_workloads,
             show_default=False,
         ),
-    ] = None,
+    ] = None
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,10 +64,10 @@ def run(
             autocompletion=bundled_policies,
             show_default=False,
         ),
-    ] = None,
-    on: OtherPlane = None,
-    seed: Seed = None,
-    replications: Replications = None,
+    ] = None
+    on: OtherPlane = None
+    seed: Seed = None
+    replications: Replications = None
     scale: Annotated[
         float | None,
         typer.Option(
@@ -73,7 +76,7 @@ def run(
             help="Scale of the workload's objects, such as 1/50 or 0.02.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     machine_scale: Annotated[
         float | None,
         typer.Option(
@@ -83,7 +86,7 @@ def run(
             "its guest has, such as 1/8; by default as much as fits on this host.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     numactl: Annotated[
         str | None,
         typer.Option(
@@ -92,8 +95,63 @@ def run(
             "'--membind=1 --cpunodebind=0' or '-w 0:9,1:1'.",
             show_default=False,
         ),
-    ] = None,
-    set_: Settings = None,
+    ] = None
+    set_: Settings = None
+
+    def load(self, scenario: str, settings: list[str]) -> Scenario:
+        """The scenario with these options and ``settings``; raises InputError."""
+        from ..sim.run.scenario import load_scenario
+
+        return load_scenario(
+            scenario,
+            machine=self.machine,
+            workload=self.workload,
+            policy=self.policy,
+            plane=self.on.value if self.on else None,
+            seed=self.seed,
+            replications=self.replications,
+            scale=self.scale,
+            settings=settings,
+        )
+
+    def settings(self) -> list[str]:
+        """Those that numactl's options mean, which are told, and those that are set."""
+        from ..sim.run.numactl import numactl_settings
+
+        meant = [] if self.numactl is None else numactl_settings(self.numactl)
+        if self.numactl is not None:
+            words = " --set ".join(map(shlex.quote, meant))
+            print(f"numatwin: numactl means --set {words}", file=sys.stderr)
+        return [*meant, *(self.set_ or [])]
+
+    def check(self, loaded: Scenario) -> None:
+        """Refuses, or tells, what means nothing on the plane."""
+        if self.machine_scale is not None and loaded.plane != "emulator":
+            raise typer.BadParameter("--machine-scale: expected with --on emulator")
+        if self.replications is not None and self.replications > 1 and loaded.plane == "flow":
+            print(
+                f"numatwin: the flow plane computes expected rates and draws nothing at random: "
+                f"{self.replications} replications would be equal, so it runs one",
+                file=sys.stderr,
+            )
+
+    def folder(self, scenario: str, digest: str) -> Path:
+        """Where the run is kept by default; see ``default_folder``."""
+        others = (name for name in (self.machine, self.workload) if name)
+        values = {
+            "on": self.on,
+            "seed": self.seed,
+            "replications": self.replications,
+            "scale": self.scale,
+            "machine-scale": self.machine_scale,
+        }
+        return default_folder([scenario, *(self.policy or []), *others], values, digest)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What becomes of a result."""
+
     out: Annotated[
         Path | None,
         typer.Option(
@@ -102,14 +160,14 @@ def run(
             "SCENARIO and these options, or nowhere with --json.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     assumptions: Annotated[
         bool,
         typer.Option(
             "--assumptions",
             help="List what the run assumed, with sources and the effect of each on the result.",
         ),
-    ] = False,
+    ] = False
     uncertainty: Annotated[
         bool | None,
         typer.Option(
@@ -119,69 +177,42 @@ def run(
             f"By default it is given on machines of up to {EFFECTS_NODES_MAX} nodes.",
             show_default=False,
         ),
-    ] = None,
-    json: Json = False,
-) -> None:
+    ] = None
+    json: Json = False
+
+
+@grouped
+def run(scenario: ScenarioName, variant: Variant, result: Result) -> None:
     """Run a scenario: its throughput and the bottleneck."""
     from ..inputs import check_folder
-    from ..sim.run.numactl import numactl_settings
-    from ..sim.run.scenario import load_scenario
 
-    if out is not None:
-        check_folder(out)  # now, not after a long run
-    if numactl is not None:
-        meant = numactl_settings(numactl)
-        print(
-            f"numatwin: numactl means --set {' --set '.join(map(shlex.quote, meant))}",
-            file=sys.stderr,
-        )
-        set_ = [*meant, *(set_ or [])]
-    load = partial(
-        load_scenario,
-        scenario,
-        machine=machine,
-        workload=workload,
-        policy=policy,
-        plane=on.value if on else None,
-        seed=seed,
-        replications=replications,
-        scale=scale,
-    )
+    if result.out is not None:
+        check_folder(result.out)  # now, not after a long run
+    settings = variant.settings()
+    load = partial(variant.load, scenario)
     with _others_counted(scenario):
-        loaded = load(settings=set_ or [])
-    if machine_scale is not None and loaded.plane != "emulator":
-        raise typer.BadParameter("--machine-scale: expected with --on emulator")
-    if replications is not None and replications > 1 and loaded.plane == "flow":
-        print(
-            f"numatwin: the flow plane computes expected rates and draws nothing at random: "
-            f"{replications} replications would be equal, so it runs one",
-            file=sys.stderr,
-        )
-    if out is None and not json:
-        names = [scenario, *(policy or []), *(name for name in (machine, workload) if name)]
-        values = {"on": on, "seed": seed, "replications": replications, "scale": scale}
-        values["machine-scale"] = machine_scale
-        out = default_folder(names, values, loaded.hash if set_ else "")
-    with alone_in(out):
-        _run_and_keep(loaded, set_ or [], load, out, assumptions, uncertainty, json, machine_scale)
+        loaded = load(settings)
+    variant.check(loaded)
+    if result.out is None and not result.json:
+        out = variant.folder(scenario, loaded.hash if settings else "")
+        result = replace(result, out=out)
+    with alone_in(result.out):
+        _run_and_keep(loaded, settings, load, result, variant.machine_scale)
 
 
 def _run_and_keep(
     loaded: Scenario,
     settings: list[str],
-    load: Callable[..., Scenario],
-    out: Path | None,
-    assumptions: bool,
-    uncertainty: bool | None,
-    json: bool,
+    load: Callable[[list[str]], Scenario],
+    result: Result,
     machine_scale: float | None,
 ) -> None:
-    """Runs ``loaded``, prints its result and keeps it in ``out``; ``load`` takes other settings."""
+    """Runs ``loaded``, prints its result and keeps it; ``load`` takes other settings."""
     from ..inputs import InputError
     from ..sim.run.plane_names import DRAWING_PLANES, REAL
     from ..sim.run.runner import RunInterrupted, run_scenario
 
-    interrupted: RunInterrupted | None = None
+    out, json, interrupted = result.out, result.json, None
     if loaded.plane in DRAWING_PLANES:
         announce_run(loaded, "'--set horizon=…' and '--replications' change that")
     work = "running" if loaded.plane in ("native", "emulator") else "simulating"
@@ -196,14 +227,15 @@ def _run_and_keep(
         from ..sim.run.setting_effects import idle_settings
 
         with progress_bars("leaving out settings") as (leaving,):
-            idle = idle_settings(record, settings, lambda chosen: load(settings=chosen), leaving)
+            idle = idle_settings(record, settings, lambda chosen: load(list(chosen)), leaving)
         record = replace(record, idle_settings=idle)
     # On a large machine a prediction takes a while, and this is two for each assumption.
     predicts = loaded.plane != "emulator" and interrupted is None
-    effects = predicts and (assumptions or len(loaded.machine.nodes) <= EFFECTS_NODES_MAX)
-    shown = assumptions or json
+    effects = predicts and (result.assumptions or len(loaded.machine.nodes) <= EFFECTS_NODES_MAX)
+    shown = result.assumptions or json
     if effects and shown:
         record = _with_effects(record, loaded)
+    uncertainty = result.uncertainty
     if uncertainty is None:
         uncertainty = loaded.plane not in REAL and len(loaded.machine.nodes) <= EFFECTS_NODES_MAX
     if uncertainty and interrupted is None:
@@ -212,7 +244,7 @@ def _run_and_keep(
         with progress_bar("drawing facts") as drawing:
             record = with_uncertainty(record, loaded, drawing)
     try:
-        _print(record, json, assumptions, loaded.machine.doubtful)
+        _print(record, json, result.assumptions, loaded.machine.doubtful)
     # The result is printed before a disk can be full, and kept even if the reader closed the pipe.
     finally:
         if out is not None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .figures import factor_names, factor_values, written_figure
 from .long_work import announce_points
+from .option_groups import grouped
 from .options import Jobs, Json
 from .output import (
     console,
@@ -206,20 +209,22 @@ def explain_step(
     print_notes(to, found.notes)
 
 
-def study_sensitivity(
-    file: File,
-    metric: Metric = None,
+@dataclass(frozen=True)
+class Sampling:
+    """What is varied, and how often."""
+
+    metric: Metric = None
     facts: Annotated[
         bool,
         typer.Option(
             "--facts",
             help="Vary the machine's uncertain facts within their ranges, not the factors.",
         ),
-    ] = False,
+    ] = False
     method: Annotated[
         Method,
         typer.Option(help="Sobol indices, or Morris screening in far fewer runs."),
-    ] = Method.sobol,
+    ] = Method.sobol
     points: Annotated[
         int | None,
         typer.Option(
@@ -229,7 +234,7 @@ def study_sensitivity(
             "trajectories (16), N·(factors+1) runs.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     leave_out_failed: Annotated[
         bool,
         typer.Option(
@@ -237,55 +242,59 @@ def study_sensitivity(
             help="Leave out base points or trajectories with a failed run, at most a tenth: the "
             "answer then holds where runs succeed (Sobol indices: approximately).",
         ),
-    ] = False,
-    jobs: Jobs = None,
-    json: Json = False,
-) -> None:
+    ] = False
+    jobs: Jobs = None
+    json: Json = False
+
+    @property
+    def count(self) -> int:
+        """Base points or trajectories; raises InputError for what Sobol's method does not take."""
+        from ..inputs import InputError
+
+        points = self.points or (128 if self.method is Method.sobol else 16)
+        if self.method is Method.sobol and points & (points - 1):
+            raise InputError("--points", token=str(points), expected="a power of two")
+        return points
+
+    def figure(self, study: Study) -> str:
+        """The one that is asked for; by default the objective, or the first throughput."""
+        from ..sim.studies.metrics import check_metric
+
+        operations = list(study.runs.base.load().workload.operations)
+        of, name = study.objective, self.metric
+        if name is None:
+            known = of is not None and of.metric != "cost"
+            name = of.metric if of is not None and known else f"throughput.{operations[0]}"
+        check_metric(name, operations, "--metric" if self.metric else None)
+        return name
+
+
+@grouped
+def study_sensitivity(file: File, by: Sampling) -> None:
     """Show which factors, or uncertain facts, decide the result."""
-    from ..inputs import InputError
     from ..sim.studies.designs import one_at_a_time
-    from ..sim.studies.metrics import check_metric
     from ..sim.studies.sensitivity import fact_factors, runs_of, screening, sensitivity
     from ..sim.studies.study import load_study
 
     study = load_study(file)
-    points = points or (128 if method is Method.sobol else 16)
-    if method is Method.sobol and points & (points - 1):
-        raise InputError("--points", token=str(points), expected="a power of two")
-    operations = list(study.runs.base.load().workload.operations)
-    name = metric
-    if name is None:
-        of = study.objective
-        name = (
-            of.metric if of is not None and of.metric != "cost" else f"throughput.{operations[0]}"
-        )
-    check_metric(name, operations, "--metric" if metric else None)
-    factors = fact_factors(study.runs.base) if facts else list(study.factors)
-    runs = points * (len(factors) + (1 if method is Method.morris else 2))
-    announce_points(runs_of(study, factors, name), one_at_a_time(factors), runs, jobs)
-    if method is Method.morris:
-        with progress_bar("simulating") as progress:
-            screened = screening(
-                study,
-                factors,
-                name,
-                trajectories=points,
-                jobs=jobs,
-                leave_out_failed=leave_out_failed,
-                progress=progress,
-            )
-        _print_screening(screened, points, json)
-        return
+    points, name = by.count, by.figure(study)
+    factors = fact_factors(study.runs.base) if by.facts else list(study.factors)
+    runs = points * (len(factors) + (1 if by.method is Method.morris else 2))
+    announce_points(runs_of(study, factors, name), one_at_a_time(factors), runs, by.jobs)
+    options: dict[str, Any] = {"jobs": by.jobs, "leave_out_failed": by.leave_out_failed}
     with progress_bar("simulating") as progress:
-        found = sensitivity(
-            study,
-            factors,
-            name,
-            base_points=points,
-            jobs=jobs,
-            leave_out_failed=leave_out_failed,
-            progress=progress,
-        )
+        options["progress"] = progress
+        if by.method is Method.morris:
+            show = partial(
+                _print_screening, screening(study, factors, name, trajectories=points, **options)
+            )
+        else:
+            found = sensitivity(study, factors, name, base_points=points, **options)
+            show = partial(_print_indices, found, name)
+    show(points, by.json)
+
+
+def _print_indices(found: Sensitivity, name: str, points: int, json: bool) -> None:
     undecided = Undecided(
         points,
         NEGLIGIBLE,

@@ -6,6 +6,7 @@ import csv
 import io
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,11 +15,14 @@ import typer
 from .failures import after_interrupt
 from .figures import curve_of, factor_names, factor_values, heading, written_figure
 from .long_work import announce_points
+from .option_groups import grouped
 from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed
 from .output import console, print_json, print_notes, print_whole, progress_bar, table
 
 if TYPE_CHECKING:
     from ..sim.studies.designs import Design
+    from ..sim.studies.evaluate import Runs
+    from ..sim.studies.metrics import Metrics as StudyMetrics
 
 ROWS_SHOWN = 60
 CSV_FILE, PICTURE = "sweep.csv", "sweep"
@@ -33,8 +37,10 @@ Metrics = Annotated[
 ]
 
 
-def sweep(
-    scenario: ScenarioName,
+@dataclass(frozen=True)
+class Grid:
+    """The values that a scenario is run with."""
+
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -43,24 +49,39 @@ def sweep(
             help="Values of a field: v1,v2,v3 or from:to:n or from:to:nlog; several make a grid.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     machine: Annotated[
         str | None,
         typer.Option(metavar="M,M", help="Machines: names or files.", show_default=False),
-    ] = None,
+    ] = None
     workload: Annotated[
         str | None,
         typer.Option(metavar="W,W", help="Workloads: names or files.", show_default=False),
-    ] = None,
+    ] = None
     policy: Annotated[
         list[str] | None,
         typer.Option(metavar="P,P", help="Policies, as 'run' takes them.", show_default=False),
-    ] = None,
-    on: OtherPlane = None,
-    seed: Seed = None,
-    replications: Replications = None,
-    metric: Metrics = None,
-    jobs: Jobs = None,
+    ] = None
+    on: OtherPlane = None
+    seed: Seed = None
+    replications: Replications = None
+
+    def options(self) -> dict[str, Any]:
+        """Those that have options of their own."""
+        return {
+            "machine": self.machine,
+            "workload": self.workload,
+            "policy": self.policy,
+            "plane": self.on.value if self.on else None,
+            "seed": self.seed,
+            "replications": self.replications,
+        }
+
+
+@dataclass(frozen=True)
+class RowsOut:
+    """What becomes of the rows."""
+
     out: Annotated[
         Path | None,
         typer.Option(
@@ -68,35 +89,61 @@ def sweep(
             help="A folder for the rows as CSV and the curve as HTML, SVG and PNG.",
             show_default=False,
         ),
-    ] = None,
-    csv_: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
-    json: Json = False,
+    ] = None
+    csv_: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False
+    json: Json = False
+
+    def check(self) -> None:
+        """Refuses what does not go together."""
+        from ..inputs import check_folder
+
+        if self.json and self.csv_:
+            raise typer.BadParameter("expected --json or --csv, not both", param_hint="--csv")
+        if self.out is not None:
+            check_folder(self.out)
+
+
+@grouped
+def sweep(
+    scenario: ScenarioName,
+    grid: Grid,
+    metric: Metrics = None,
+    jobs: Jobs = None,
+    to: RowsOut = RowsOut(),
 ) -> None:
     """Run a scenario for a grid of values, and show the curve."""
-    from ..inputs import InputError, check_folder
-    from ..sim.studies.engine import run_points
-    from ..sim.studies.evaluate import ERROR, POINT, Runs
+    from ..sim.studies.evaluate import Runs
     from ..sim.studies.metrics import DEFAULTS, Metrics
     from ..sim.studies.sweep import sweep_design
 
-    if json and csv_:
-        raise typer.BadParameter("expected --json or --csv, not both", param_hint="--csv")
-    if out is not None:
-        check_folder(out)
-    options = {
-        "machine": machine,
-        "workload": workload,
-        "policy": policy,
-        "plane": on.value if on else None,
-        "seed": seed,
-        "replications": replications,
-    }
-    base, design = sweep_design(scenario, options, set_ or [])
+    to.check()
+    base, design = sweep_design(scenario, grid.options(), grid.set_ or [])
     paths = tuple(factor.path for factor in design.factors)
     metrics = Metrics((*DEFAULTS, *(metric or ())))
     metrics.check(base.load(), not any(path.startswith("workload") for path in paths))
     runs = Runs(base, paths, tuple(factor.unit for factor in design.factors), metrics)
     announce_points(runs, design, design.count, jobs)
+    rows, stopped = _run(runs, design, jobs)
+    failed = _check_found(metrics, rows)
+    if to.json:
+        print_json(_as_json(scenario, design, rows))
+    elif to.csv_:
+        print(_as_csv(paths, rows), end="")
+    else:
+        _print(design, rows)
+    if failed is not None:
+        print(f"numatwin: {failed}", file=sys.stderr)
+    if to.out is not None:
+        _keep(to.out, base.load().title or scenario, design, rows, quiet=to.json or to.csv_)
+    if stopped:
+        raise after_interrupt("printed" if to.out is None else "kept")
+
+
+def _run(runs: Runs, design: Design, jobs: int | None) -> tuple[list[dict[str, Any]], bool]:
+    """Rows in order, and whether Ctrl-C ended them early."""
+    from ..sim.studies.engine import run_points
+    from ..sim.studies.evaluate import POINT
+
     rows: list[dict[str, Any]] = []
     stopped = False
     with progress_bar("simulating") as progress:
@@ -108,26 +155,21 @@ def sweep(
             if not rows:
                 raise
             stopped = True
-    rows.sort(key=lambda row: row[POINT])
-    if all(ERROR in row for row in rows):
+    return sorted(rows, key=lambda row: int(row[POINT])), stopped
+
+
+def _check_found(metrics: StudyMetrics, rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """How many rows failed, in words; raises InputError where all did, or lack a metric."""
+    from ..inputs import InputError
+    from ..sim.studies.evaluate import ERROR
+
+    failed = [row for row in rows if ERROR in row]
+    if len(failed) == len(rows):
         raise InputError(str(rows[0][ERROR]))
     metrics.check_found([row for row in rows if ERROR not in row], "--metric")
-    if json:
-        print_json(_as_json(scenario, design, rows))
-    elif csv_:
-        print(_as_csv(paths, rows), end="")
-    else:
-        _print(design, rows)
-    failed = [row for row in rows if ERROR in row]
-    if failed:
-        print(
-            f"numatwin: {len(failed)} of {len(rows)} runs failed, such as: {failed[0][ERROR]}",
-            file=sys.stderr,
-        )
-    if out is not None:
-        _keep(out, base.load().title or scenario, design, rows, quiet=json or csv_)
-    if stopped:
-        raise after_interrupt("printed" if out is None else "kept")
+    if not failed:
+        return None
+    return f"{len(failed)} of {len(rows)} runs failed, such as: {failed[0][ERROR]}"
 
 
 def _as_json(scenario: str, design: Design, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
