@@ -9,7 +9,6 @@ from ..inputs import Catalogue, Document, load_yaml
 from ..inputs.kinds import check_kind
 from .build import build_machine
 from .machine import Machine
-from .old_form import present_form
 from .schema import DescriptionError, MachineDescription
 
 BUNDLED = Path(__file__).parent
@@ -43,7 +42,6 @@ def machine_from_document(document: Document) -> Machine:
 def description_from_document(document: Document) -> MachineDescription:
     """The description in a loaded YAML document; raises InputError with line and column."""
     check_kind(document, "machine")
-    document = present_form(document)
     found = document.read_as(MachineDescription)
     engines = {
         name: part.placed(document, ("engines", name)) for name, part in found.engines.items()

@@ -409,8 +409,7 @@ class MachineDescription(Strict):
     name says writes. SLIT is a hint for people only. ``processes``: of a machine that is one host.
     ``engines``: by system, what an engine of it was measured to take on this machine; each system
     has the schema of its own part. No plane reads ``warnings``, ``host`` and ``measurements``,
-    which come from ``numatwin machine measure``. ``ignored``: parts of a file of an earlier version
-    that were left out as it was read, as nothing reads them any more.
+    which come from ``numatwin machine measure``.
     """
 
     name: Name
@@ -438,7 +437,6 @@ class MachineDescription(Strict):
     copy_engines: tuple[CopyEngineFacts, ...] = ()
     processes: ProcessFacts | None = None
     engines: dict[Name, AnyPart] = Field(default_factory=dict)
-    ignored: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     host: HostState | None = None
     measurements: tuple[Measurement, ...] = ()

@@ -12,7 +12,6 @@ import numpy as np
 
 from ...topologies.emulator.guest import GuestRun
 from ...topologies.emulator.traffic import MATRICES, Counts, Traffic
-from ...topologies.old_form import ignored_parts
 from ...topologies.picture import picture_data
 from ..planes.outcome import Outcome
 from .plane_names import EMULATOR
@@ -82,7 +81,6 @@ def with_traffic(scenario: Scenario, outcome: Outcome, traffic: Traffic, wall_s:
         confidence={},
         model=_hit_rates(traffic) | dict(outcome.model),
         warnings=(
-            *ignored_parts(scenario.machine.description),
             *outcome.warnings,
             *traffic.notes,
         ),

@@ -46,9 +46,8 @@ from .scenario_parts import (
 from .scenario_policies import (
     policies_of,
     policy_text,
+    with_long_forms,
     with_policies,
-    with_present_name,
-    with_present_names,
     without_foreign_families,
 )
 
@@ -175,7 +174,7 @@ def scenario_of_document(
         if value is not None:
             check_mappings(document, place[:-1])
             document = changed(document, place, value, f"--{option} {value}")
-    parsed = [with_present_name(parse_setting(text)) for text in settings]
+    parsed = [parse_setting(text) for text in settings]
     if policy is not None:
         kind = [setting for setting in parsed if setting.path == ("system", "kind")]
         for setting in kind:  # whose families they are
@@ -190,7 +189,7 @@ def scenario_from_settings(settings: Mapping[str, Any], name: str = "settings") 
 
 
 def _loaded(path: str | Path) -> Document:
-    return with_present_names(load_yaml(path))
+    return with_long_forms(load_yaml(path))
 
 
 def extended(document: Document, depth: int = 0) -> Document:
@@ -285,10 +284,10 @@ class _Read:
 
 def _read(source: Document, settings: Sequence[Setting]) -> _Read:
     """The description in a document with ``settings`` of its own fields."""
-    document = with_present_names(source)
+    document = with_long_forms(source)
     for setting in settings:
         schema = description_of(described_system(document))
-        document = with_present_names(with_own_setting(document, schema, setting))
+        document = with_long_forms(with_own_setting(document, schema, setting))
     document = _with_set_horizon(document, [setting.path for setting in settings])
     system = described_system(document)
     document = without_foreign_families(document, system)

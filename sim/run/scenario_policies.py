@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...inputs import DescriptionError, Document, InputError, Setting, changed, moved
+from ...inputs import DescriptionError, Document, InputError, changed
 from ...inputs.fields import near
 from ...inputs.yaml_file import Place
 from ..control import NO_POLICY, ChosenPolicy, PolicySpec
@@ -22,20 +22,14 @@ POLICIES = "policies"
 _BY_FAMILY = re.compile(r"([A-Za-z][\w-]*)=(.+)", re.ASCII)
 
 
-def with_present_names(document: Document) -> Document:
-    """The document with families by their present names, and policies in their long form."""
+def with_long_forms(document: Document) -> Document:
+    """The document with policies in their long form."""
     if not isinstance(document.value, dict):
         return document  # reported where it is read
     check_mappings(document, (POLICIES,))
     for name, value in dict(document.part((POLICIES,)) or {}).items():
-        place: Place = (POLICIES, name)
-        if (now := family_names().get(name)) not in (None, name):
-            to: Place = (POLICIES, str(now))
-            if document.part(to) is not None:
-                raise document.error(place, f"policies: '{name}' is the same as '{now}'")
-            document, place = moved(document, place, to), to
         if isinstance(value, str):
-            document = _in_long_form(document, place, value)
+            document = _in_long_form(document, (POLICIES, name), value)
     return document
 
 
@@ -49,14 +43,6 @@ def _in_long_form(document: Document, place: Place, text: str) -> Document:
     if (mark := document.marks.get(place)) is not None:
         made.marks.update(dict.fromkeys((place, *((*place, key) for key in fields)), mark))
     return made
-
-
-def with_present_name(setting: Setting) -> Setting:
-    """A setting of a policy by the present name of its family."""
-    path = setting.path
-    if len(path) < 2 or path[0] != POLICIES:
-        return setting
-    return replace(setting, path=(path[0], family_names().get(path[1], path[1]), *path[2:]))
 
 
 def with_policies(document: Document, texts: Sequence[str]) -> Document:

@@ -24,7 +24,7 @@ from ..run.scenario import (
 )
 from ..run.scenario_description import described_system, description_of
 from ..run.scenario_parts import named_or_inline
-from ..run.scenario_policies import POLICIES, check_policy, with_present_name
+from ..run.scenario_policies import POLICIES, check_policy
 from .levels import written
 
 INNER = {"machine": MachineDescription, "workload": WorkloadDescription}
@@ -120,7 +120,7 @@ class Base:
     def _field(self, path: str, source: str) -> _Field:
         """Where ``path`` leads; raises InputError where it names no field."""
         setting = Setting(source, tuple(OPTIONS.get(path, path).split(".")), None)
-        setting, document = with_present_name(setting), self._with_named_parts(source)
+        document = self._with_named_parts(source)
         first = setting.path[0]
         model: Any = description_of(described_system(document))
         if first in INNER and len(setting.path) > 1:

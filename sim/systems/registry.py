@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
 from ...inputs import InputError
@@ -46,21 +43,9 @@ def default_kind() -> str:
     return next(iter(SYSTEMS))
 
 
-def family_names() -> Mapping[str, str]:
-    """Each name that a family of policies has or had in any system, with the one it has now."""
-    return _family_names(tuple(SYSTEMS))
-
-
-@cache
-def _family_names(kinds: tuple[str, ...]) -> Mapping[str, str]:
-    return MappingProxyType(
-        {
-            name: family.name
-            for system in map(system_named, kinds)
-            for family in system.families
-            for name in (*family.aliases, family.name)
-        }
-    )
+def family_names() -> set[str]:
+    """Of policies, of all systems."""
+    return {family.name for system in systems() for family in system.families}
 
 
 def trainer_of(family: str) -> Any:

@@ -353,7 +353,6 @@ DESCRIPTIVE = {
     "Hub.kind": "A symbol in pictures",
     "LinkType.source": "Where a fact is from",
     "MachineDescription.calibrated_on": "Printed with scores",
-    "MachineDescription.ignored": "What an earlier version's file had",
     "MachineDescription.name": "A name",
     "MachineDescription.notes": "Text",
     "MachineDescription.slit": "A hint for people: latencies stand for themselves",

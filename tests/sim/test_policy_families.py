@@ -121,12 +121,10 @@ def test_short_and_long_forms_in_a_file(toy: Path) -> None:
     short = load_scenario(toy)
     assert names(short) == {"clock": "once", "mover": "once"}
     assert [chosen.period_s for chosen in short.policies.values()] == [1.0, 2.0]
-    toy.write_text(
-        text + "policies: {clock: {policy: once}, shifter: {policy: once, period: 2 s}}\n"
-    )
-    assert load_scenario(toy).hash == short.hash  # 'shifter' is an earlier name of 'mover'
+    toy.write_text(text + "policies: {clock: {policy: once}, mover: {policy: once, period: 2 s}}\n")
+    assert load_scenario(toy).hash == short.hash
     assert scenario_from_settings(short.settings).hash == short.hash
-    options = load_scenario(toy, settings=["policies.clock.factor=5.0", "policies.shifter=none"])
+    options = load_scenario(toy, settings=["policies.clock.factor=5.0", "policies.mover=none"])
     assert names(options) == {"clock": "once", "mover": "none"}
     assert options.policies["clock"].make() == toy_system.Once(toy_system.Faster(5.0))
 
@@ -177,7 +175,6 @@ def test_a_policy_that_will_not_do(toy: Path, policy: str, message: str) -> None
     [
         ("{balancing: ma-8}", "a system of kind toy has no policies of kind 'balancing': found"),
         ("{clok: once}", "unknown kind of policy 'clok': expected 'clock'"),
-        ("{mover: once, shifter: none}", "policies: 'shifter' is the same as 'mover'"),
         ("{mover: {policy: once, factor: 2.0}}", "unknown field 'factor' in policies.mover"),
         ("{clock: {file: mine.py, class: Thrice, factor: 2.0}}", "factor belongs to bundled"),
         ("{clock: 3}", "policies.clock: "),
@@ -193,8 +190,7 @@ def test_a_file_that_will_not_do(toy: Path, policies: str, message: str) -> None
 
 
 def test_none_of_a_family_that_another_system_has_is_no_matter(toy: Path) -> None:
-    """Records of earlier versions have it with every system."""
-    toy.write_text(toy.read_text() + "policies: {load_balancing: {policy: none, period: 1 s}}\n")
+    toy.write_text(toy.read_text() + "policies: {balancing: {policy: none, period: 1 s}}\n")
     assert names(load_scenario(toy)) == {"clock": "none", "mover": "none"}
 
 
