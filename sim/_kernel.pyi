@@ -979,23 +979,6 @@ class Core:
     def held(self) -> float: ...
     def start_counting(self, now: int) -> None: ...
 
-class OsThreads:
-    """Threads of the operating system on cores: pinned, or moved while they run.
-
-    See sim/machine/reference/os_thread.py, which has the same calls.
-    """
-    def __init__(self, core_node: Sequence[int], core: Sequence[int]) -> None: ...
-    def core_of(self, thread: int) -> int: ...
-    def node_of(self, thread: int) -> int: ...
-    def pin(self, thread: int) -> None: ...
-    def begin(self, now: int, thread: int, work: tuple[float, float, float]) -> int: ...
-    def extend(self, thread: int, done: int) -> int: ...
-    def move(self, now: int, thread: int, core: int) -> int: ...
-    def busy(self, core: int, now: int) -> int: ...
-    def held(self, core: int, now: int) -> float: ...
-    def held_up(self, thread: int, now: int) -> int: ...
-    def start_counting(self, now: int) -> None: ...
-
 class MemoryController:
     """Serves lines in order of arrival, and answers the later the busier it is.
 
@@ -1214,79 +1197,6 @@ class OsScheduler:
     @property
     def migrations(self) -> list[int]: ...
 
-class PartsSetup:
-    """The parts of a machine, in ps."""
-
-    FIELDS: ClassVar[tuple[str, ...]]
-    core_node: list[int]
-    """[C] node of each core that threads may have"""
-    core: list[int]
-    """[A] core of each thread at the start"""
-    read_ps: list[float]
-    """[n] a line read takes a controller so long; 0: it never limits"""
-    write_ps: list[float]
-    """[n] the same of a line written"""
-    latency_ps: list[float]
-    """[n, n] of a line of j's memory to a core of i, without load"""
-    handed_ps: list[float]
-    """[n, n] of a line that a core of j hands over to one of i"""
-    load: list[float]
-    """[K] of a controller, rising"""
-    load_ratio: list[float]
-    """[K] latency at that load over latency without"""
-    link_data_ps: list[int]
-    """[2L] a line with its header takes a link so long"""
-    link_request_ps: list[int]
-    """[2L] the same of a request"""
-    entering: list[int]
-    """[n, v] last link on the way from a node to a vertex"""
-    predecessor: list[int]
-    """[n, v] vertex before it"""
-    vertices: int
-    """v"""
-    interrupted_every_ps: float
-    """a core, on average: see machine/disturbances"""
-    interruption_ps: list[float]
-    """[I] how long each kind of interruption lasts"""
-    interruption_share: list[float]
-    """[I] of this kind or one before it, up to 1"""
-    interruption_keys: list[tuple[int, int]]
-    """[C] of each core's stream; none: nobody interrupts"""
-    def __init__(
-        self,
-        *,
-        core_node: _AnyIndices = ...,
-        core: _AnyIndices = ...,
-        read_ps: _AnyFloats = ...,
-        write_ps: _AnyFloats = ...,
-        latency_ps: _AnyFloats = ...,
-        handed_ps: _AnyFloats = ...,
-        load: _AnyFloats = ...,
-        load_ratio: _AnyFloats = ...,
-        link_data_ps: _AnyIndices = ...,
-        link_request_ps: _AnyIndices = ...,
-        entering: _AnyIndices = ...,
-        predecessor: _AnyIndices = ...,
-        vertices: int = ...,
-        interrupted_every_ps: float = ...,
-        interruption_ps: _AnyFloats = ...,
-        interruption_share: _AnyFloats = ...,
-        interruption_keys: Sequence[tuple[int, int]] = ...,
-    ) -> None: ...
-
-class Parts:
-    """Threads on cores, memory controllers and links of a machine.
-
-    See sim/machine/reference/parts.py, which has the same calls.
-    """
-    def __init__(self, setup: PartsSetup) -> None: ...
-    def execute(self, now: int, thread: int, work: tuple[float, float, float]) -> int: ...
-    def read(self, now: int, node: int, home: int, lines: float) -> int: ...
-    def latency_ps(self, now: int, node: int, home: int) -> float: ...
-    def hand_over(self, now: int, start: int, end: int, lines: float) -> int: ...
-    def counts_at(self, now: int) -> dict[str, Any]: ...
-    def start_counting(self, now: int) -> None: ...
-
 class ProcessorSetup:
     """Processors of one host that processes share by Linux's rules (EEVDF), and what that costs them, in their own time: sim/machine/reference/processors.py."""
 
@@ -1376,68 +1286,6 @@ class SharedProcessors:
     @property
     def pending(self) -> int:
         """Events to come."""
-
-class QueueingNetwork:
-    """A network of queues: the kernel's primitives put together.
-
-    Customers come from sources (open) or are there from the start (closed), and go from station to
-    station by chance; from a station without a route they leave. A visit draws its service when it
-    arrives. Stations are named by their number, from 0. A
-    network is complete before it runs. Raises ValueError for values out of range.
-    """
-    def __init__(self, seed: int, replication: int = 0) -> None:
-        """Seed and replication are told in error messages; streams are handed in."""
-    def run(self, until_ps: int | None = None) -> bool:
-        """Handles all events before until_ps, or all; False where it halts before.
-
-        Releases the GIL; Ctrl-C raises KeyboardInterrupt, and the next run goes on from there.
-        Raises ModelError.
-        """
-    @property
-    def now_ps(self) -> int:
-        """The time reached."""
-    @property
-    def events(self) -> int:
-        """Events handled."""
-    @property
-    def pending(self) -> int:
-        """Events to come."""
-    def add_fifo(self, service: Durations, stream: Stream, servers: int = 1) -> int:
-        """Servers with one queue, in order of arrival."""
-    def add_delay(self, service: Durations, stream: Stream) -> int:
-        """Everybody at once."""
-    def add_source(self, station: int, between: Durations, stream: Stream) -> None:
-        """Customers who come to the station, so far apart."""
-    def add_customers(self, station: int, count: int) -> None:
-        """So many customers, who are at the station from the start."""
-    def set_route(self, station: int, probability: _AnyFloats | float, stream: Stream) -> None:
-        """Where to from the station: probabilities [stations]; what is missing to 1 leaves."""
-    def arrivals(self) -> _Indices:
-        """Customers who arrived, by station: [stations]. All since the last reset."""
-    def departures(self) -> _Indices: ...
-    def mean_number(self) -> _Floats:
-        """Customers at each station, averaged over time: [stations]."""
-    def utilisation(self) -> _Floats:
-        """The part of its servers' time in which they serve; of a delay, its mean number."""
-    def sojourn_ps(self, station: int) -> Histogram:
-        """Times from arrival to departure, a copy."""
-    def response_ps(self) -> Histogram:
-        """Times from creation to leaving the network, a copy."""
-    @property
-    def customers(self) -> int:
-        """In the network now."""
-    @property
-    def mean_customers(self) -> float: ...
-    def reset_statistics(self) -> None:
-        """Count from now on: the end of a warm-up."""
-    def keep_trace(self, kept: bool = True) -> None:
-        """Keep what happens from now on."""
-    def trace(self) -> NDArray[np.void]:
-        """Rows (time_ps, event, subject, data), a copy.
-
-        Events: 0 arrives, 1 departs. Subject: the station. Data: the customer, in the order of
-        creation.
-        """
 
 class ModelError(RuntimeError): ...
 
@@ -2168,7 +2016,7 @@ class TaskModel:
     @property
     def asked(self) -> int:
         """Queries."""
-    def service_use(self) -> tuple[_Floats, _Floats, _Floats, _Floats, _Indices]:
+    def service_use(self) -> tuple[_Floats, _Floats, _Floats, _Floats, _Floats]:
         """Lines read [n], written [n], controllers' [n], links' [2L] and cores' [C] busy ps."""
 
 def water_filling(height: _AnyFloats | float, cost: _AnyFloats | float) -> _Floats:

@@ -12,7 +12,6 @@
 #include "machine/kernel/core.hpp"
 #include "machine/kernel/interconnect.hpp"
 #include "machine/kernel/memory_controller.hpp"
-#include "machine/kernel/os_thread.hpp"
 
 namespace py = pybind11;
 
@@ -54,30 +53,6 @@ void register_core(py::module_& module) {
             py::arg("now"), py::arg("work"))
         .def_property_readonly("held", &Core::held)
         .def("start_counting", &Core::start_counting, py::arg("now"));
-    py::class_<OsThreads>(
-        module, "OsThreads",
-        "Threads of the operating system on cores: pinned, or moved while they run.\n\n"
-        "See sim/machine/reference/os_thread.py, which has the same calls.")
-        .def(py::init<std::vector<std::uint32_t>, const std::vector<std::uint32_t>&>(),
-             py::arg("core_node"), py::arg("core"))
-        .def("core_of", &OsThreads::core_of, py::arg("thread"))
-        .def("node_of", &OsThreads::node_of, py::arg("thread"))
-        .def("pin", &OsThreads::pin, py::arg("thread"))
-        .def(
-            "begin",
-            [](OsThreads& self, Time now, std::size_t thread, const Work& work) {
-                return self.begin(now, thread, work_of(work));
-            },
-            py::arg("now"), py::arg("thread"), py::arg("work"))
-        .def("extend", &OsThreads::extend, py::arg("thread"), py::arg("done"))
-        .def("move", &OsThreads::move, py::arg("now"), py::arg("thread"), py::arg("core"))
-        .def("busy", &OsThreads::busy, py::arg("core"), py::arg("now"))
-        .def(
-            "held",
-            [](OsThreads& self, std::size_t core, Time now) { return self.held(core, now); },
-            py::arg("core"), py::arg("now"))
-        .def("held_up", &OsThreads::held_up, py::arg("thread"), py::arg("now"))
-        .def("start_counting", &OsThreads::start_counting, py::arg("now"));
 }
 
 void register_machine(py::module_& module) {

@@ -24,12 +24,11 @@ class ServedPieces:
         return name, end
 
     def move(self, name: int, core: int) -> None:
-        """See SharedService."""
         self.service.move(int(self.env.now), name, core)
         self._plan()
 
     def cancel(self, name: int) -> float:
-        """See SharedService; its end never comes."""
+        """Its end never comes."""
         left = self.service.cancel(int(self.env.now), name)
         self._plan()
         return left
