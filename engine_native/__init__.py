@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..inputs import InputError
-from ..sim.systems.registry import system_of
 
 if TYPE_CHECKING:
     from ..sim.planes.experiment import Experiment
     from ..sim.planes.plane import Maker
+    from ..sim.run.record import Record
     from ..sim.run.runner import Progress
+    from ..sim.run.scenario import Scenario
 
 # Where a scenario states no warm-up: of the time before the workload changes; more helps no engine.
 WARM_UP_SHARE, WARM_UP_MAX_S = 0.2, 1.0
@@ -34,8 +35,24 @@ def planes(scenario: Experiment, loading: Progress | None = None) -> Iterator[Ma
     Raises InputError where this host, or this build, cannot run it.
     """
     require_engine()
-    with system_of(scenario.system).model("native")(loading) as make:
+    from .systems.registry import REAL_PLANES
+
+    with REAL_PLANES["native"].engines[scenario.system.kind].load()(loading) as make:
         yield make
+
+
+def run_native(
+    scenario: Scenario,
+    machine_scale: float | None = None,
+    *,
+    progress: Progress | None = None,
+    loading: Progress | None = None,
+) -> Record:
+    """The Record of ``scenario`` on this host, which has no scale. Raises InputError as above."""
+    from ..sim.run.runner import run_random
+
+    with planes(scenario, loading) as make:
+        return run_random(make, scenario, 1, progress, warm_up_s(scenario))
 
 
 def require_engine() -> None:

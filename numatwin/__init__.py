@@ -10,8 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ._version import __version__
+from .sim.run import real_planes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .inputs import InputError
     from .reports import write_report
     from .reports.comparison import Comparison, compare_records
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from .sim.run.scenario import Scenario, load_scenario
     from .sim.studies.python import study
     from .sim.studies.tables import run_scenarios
-    from .sim.systems.eris.commands import ObjectObservation, Observation, Rebalance
+    from .sim.systems.eris.commands import BalancingObservation, ObjectObservation, Rebalance
     from .sim.systems.joins.choice import ChooseOperator, OperatorObservation
     from .sim.systems.tasks.commands import (
         AccessPathObservation,
@@ -44,6 +47,7 @@ __all__ = [
     "AccessPathObservation",
     "AllocateCore",
     "AllowStealing",
+    "BalancingObservation",
     "ChooseOperator",
     "ChoosePath",
     "Comparison",
@@ -53,7 +57,6 @@ __all__ = [
     "MergeTable",
     "MovePart",
     "ObjectObservation",
-    "Observation",
     "OperatorObservation",
     "PartUse",
     "PartitionTable",
@@ -90,7 +93,7 @@ _MODULES = {
     "MergeTable": "sim.systems.tasks.commands",
     "MovePart": "sim.systems.tasks.commands",
     "ObjectObservation": "sim.systems.eris.commands",
-    "Observation": "sim.systems.eris.commands",
+    "BalancingObservation": "sim.systems.eris.commands",
     "OperatorObservation": "sim.systems.joins.choice",
     "PartUse": "sim.systems.tasks.commands",
     "PartitionTable": "sim.systems.tasks.commands",
@@ -122,6 +125,15 @@ if not TYPE_CHECKING:  # or a type checker would take any name for one of these
         found = getattr(import_module(f".{_MODULES[name]}", __name__), name)
         globals()[name] = found  # the next time it is there at once
         return found
+
+
+def _real_planes() -> Mapping[str, real_planes.RealPlane]:
+    from .engine_native.systems.registry import REAL_PLANES
+
+    return REAL_PLANES
+
+
+real_planes.register(_real_planes)
 
 
 def __dir__() -> list[str]:

@@ -84,6 +84,17 @@ def test_imports_are_fine(package: Path) -> None:
             ("topologies/emulator/host_files.py", "from .guest import Guest"),
             "circle of imports: numatwin.topologies.emulator.",
         ),
+        (
+            ("sim/control/policy.py", 'import_module("..systems.registry", __package__)'),
+            "numatwin.sim.control.policy imports by import_module: only registries do",
+        ),
+        (
+            (
+                "sim/systems/eris/system.py",
+                'LazyImport("numatwin.engine_native.systems.eris", "plane")',
+            ),
+            "numatwin.sim.systems.eris.system names numatwin.engine_native, which comes after it",
+        ),
     ],
     indirect=["planted"],
 )

@@ -1,5 +1,6 @@
 """``import numatwin``: what it offers, and that it is there at once."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import numatwin
+from numatwin.sim import _kernel
 from numatwin.sim.systems.registry import systems
 
 README = Path(__file__).parents[1] / "README.md"
@@ -81,3 +83,27 @@ def test_each_name_is_that_of_its_module() -> None:
     for name, module in numatwin._MODULES.items():
         found = getattr(numatwin, name)
         assert found is getattr(sys.modules[f"numatwin.{module}"], name)
+
+
+def test_every_public_method_is_explained_where_it_is_declared() -> None:
+    """Some class says what the method does; those that implement it need not say so again."""
+    explained = {
+        name
+        for member in vars(_kernel).values()
+        if isinstance(member, type)
+        for name in vars(member)
+    }
+    silent: dict[str, str] = {}
+    folders = ("numatwin", "topologies", "workloads", "sim", "engine_native", "validate", "reports")
+    for path in (path for folder in folders for path in (README.parent / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+                continue
+            for method in node.body:
+                if not isinstance(method, ast.FunctionDef) or method.name.startswith("_"):
+                    continue
+                if ast.get_docstring(method):
+                    explained.add(method.name)
+                else:
+                    silent[method.name] = f"{path}:{method.lineno}: {node.name}.{method.name}"
+    assert not [place for name, place in silent.items() if name not in explained]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Imports between Python files: no circle, and no system imports another one.
+"""Imports between Python files: no circle, no system imports another one, none is hidden.
 
     tools/check_imports.py TREE    # a folder with the package numatwin, as 'make lint' makes it
 
@@ -10,6 +10,7 @@ by import-linter (pyproject.toml). Status 1 where something is found, a line eac
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ import networkx as nx
 PACKAGE = "numatwin"
 # Each package in one of these is a system's home.
 HOMES = tuple(f"{PACKAGE}.{part}.systems" for part in ("sim", "engine_native", "validate"))
+# Folders without the command line, lowest first, as import-linter has them.
+ORDER = ("inputs", "topologies", "workloads", "sim", "engine_native", "reports", "validate")
+# Who imports by a name that is worked out: registries, of what lies beside them.
+LATE = re.compile(r".*\.systems\.(registry|descriptor)|numatwin\.topologies\.importers")
 
 
 def imports(tree: Path) -> nx.DiGraph:
@@ -61,12 +66,30 @@ def crossings(graph: nx.DiGraph) -> Iterator[str]:
             yield f"{module} imports {imported}: systems know nothing of each other"
 
 
+def hidden(graph: nx.DiGraph, tree: Path) -> Iterator[str]:
+    """Imports by ``import_module`` below the command line, and modules of later folders by name."""
+    for module in sorted(graph):
+        parts = module.split(".")
+        if len(parts) < 2 or parts[1] not in ORDER:
+            continue
+        path = tree.joinpath(*parts)
+        text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(
+            "utf-8"
+        )
+        if re.search(r"import_module\((f?\"\.|\w+\[)", text) and not LATE.fullmatch(module):
+            yield f"{module} imports by import_module: only registries do"
+        for folder in re.findall(rf"[\"']{PACKAGE}\.(\w+)\.", text):
+            if folder in ORDER and ORDER.index(folder) > ORDER.index(parts[1]):
+                yield f"{module} names {PACKAGE}.{folder}, which comes after it"
+
+
 def main() -> int:
     """Prints what is found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tree", type=Path)
-    graph = imports(parser.parse_args().tree)
-    found = [*circles(graph), *crossings(graph)]
+    tree = parser.parse_args().tree
+    graph = imports(tree)
+    found = [*circles(graph), *crossings(graph), *hidden(graph, tree)]
     print(*found, sep="\n", end="\n" if found else "")
     return 1 if found else 0
 

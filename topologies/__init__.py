@@ -10,6 +10,15 @@ from .catalogue import (
 from .machine import Machine
 from .schema import DescriptionError, MachineDescription
 
+
+def _svg(machine: Machine) -> str:
+    from .draw import machine_svg  # with what draws, which most do without
+
+    return machine_svg(machine)
+
+
+Machine.svg = _svg
+
 __all__ = [
     "DescriptionError",
     "Machine",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -155,6 +155,9 @@ class Machine:
     doubtful: tuple[str, ...] = field(default=())
     """Paths of the fields whose source leaves them in doubt."""
 
+    svg: ClassVar[Callable[[Machine], str]]
+    """Its picture; the package has what draws it."""
+
     @property
     def name(self) -> str:
         """The machine's name."""
@@ -203,8 +206,7 @@ class Machine:
 
     def _repr_html_(self) -> str:
         """Its picture, in a notebook."""
-        text: str = import_module(".draw", __package__).machine_svg(self)
-        return text
+        return self.svg()
 
     def vertex_name(self, vertex: int) -> int | str:
         """The id of a vertex, as the description has it."""

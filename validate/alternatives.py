@@ -22,7 +22,7 @@ def is_exact(scenario: Side) -> bool:
 
 
 @dataclass
-class Played:
+class AlternativeRun:
     """A scenario's outcomes so far, in the order of their replications.
 
     ``warm_up_s``: what they leave out; the two sides of a check leave out the same.
@@ -85,20 +85,20 @@ class Sides:
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers
-        self._played: dict[tuple[str, int, float], Played] = {}
+        self._played: dict[tuple[str, int, float], AlternativeRun] = {}
         self._warm_ups: dict[tuple[str, int], tuple[float, float]] = {}
 
-    def of(self, scenario: Side, warm_up_s: float | None = None) -> Played:
+    def of(self, scenario: Side, warm_up_s: float | None = None) -> AlternativeRun:
         """The scenario as run so far, with that warm-up or with its own."""
         if warm_up_s is None:
             warm_up_s = self._own_warm_up(scenario)[0]
         key = (scenario.hash, scenario.seed, warm_up_s)
         if key not in self._played:
             wall_s = self._warm_ups.get(key[:2], (0.0, 0.0))[1]
-            self._played[key] = Played(scenario, warm_up_s, self._workers, wall_s=wall_s)
+            self._played[key] = AlternativeRun(scenario, warm_up_s, self._workers, wall_s=wall_s)
         return self._played[key]
 
-    def both(self, one: Side, other: Side) -> tuple[Played, Played]:
+    def both(self, one: Side, other: Side) -> tuple[AlternativeRun, AlternativeRun]:
         """Two scenarios that are compared: both leave out the longer one's warm-up."""
         if is_exact(one) or is_exact(other):
             return self.of(one), self.of(other)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..sim.run.scenario import Scenario
 from ..sim.run.statistics import Sample
-from .alternatives import Played, Sides
+from .alternatives import AlternativeRun, Sides
 from .baseline import Entry, digests
 from .suite import LoadedCheck, Suite
 from .verdicts import (
@@ -119,7 +119,7 @@ class _Run:
         self, check: LoadedCheck, entry: Entry | None, most: int, update: bool, sides: Sides
     ) -> None:
         self.check, self.entry = check, entry
-        self.other: Played | None = None
+        self.other: AlternativeRun | None = None
         if check.other is not None:
             self.one, self.other = sides.both(check.scenario, check.other)
         else:

@@ -54,7 +54,6 @@ class UniformSpec(KeySpec):
     distribution: Literal["uniform"] = "uniform"
 
     def over(self, keys: int, folder: Path) -> KeyDistribution:
-        """See KeySpec."""
         return Uniform(keys)
 
 
@@ -69,7 +68,6 @@ class ZipfSpec(KeySpec):
     order: Literal["scattered", "sorted"] = "scattered"
 
     def over(self, keys: int, folder: Path) -> KeyDistribution:
-        """See KeySpec."""
         return Zipf(keys, self.exponent, scattered=self.order == "scattered")
 
 
@@ -102,7 +100,6 @@ class HotRangeSpec(_RangeSpec):
     distribution: Literal["hot_range"]
 
     def over(self, keys: int, folder: Path) -> KeyDistribution:
-        """See KeySpec."""
         self._check(keys)
         return HotRange(keys, self.first, self.end, self.share)
 
@@ -135,7 +132,6 @@ class MovingHotRangeSpec(_RangeSpec):
         return every
 
     def over(self, keys: int, folder: Path) -> KeyDistribution:
-        """See KeySpec."""
         self._check(keys)
         moving = MovingHotRange(
             keys,
@@ -163,7 +159,6 @@ class RecordedSpec(KeySpec):
     file: Annotated[str, Field(min_length=1, max_length=1_024)]
 
     def over(self, keys: int, folder: Path) -> KeyDistribution:
-        """See KeySpec."""
         own, bundled = folder / self.file, BUNDLED / Path(self.file).name
         try:
             is_bundled = "/" not in self.file and not own.exists() and bundled.exists()

@@ -72,13 +72,11 @@ class PiecewiseKeys(KeyDistribution):
     """A distribution whose ``density`` is exact: shares and draws follow from it."""
 
     def shares(self, bounds: npt.ArrayLike, time_s: float = 0.0) -> Floats:
-        """See KeyDistribution."""
         density = self.density(time_s)
         below = np.interp(np.asarray(bounds, dtype=np.float64), density.breaks, _sums(density.mass))
         return np.maximum(np.diff(below), 0.0)
 
     def draw(self, uniforms: npt.ArrayLike, time_s: float = 0.0) -> Keys:
-        """See KeyDistribution."""
         density = self.density(time_s)
         sums, widths = _sums(density.mass), np.diff(density.breaks)
         targets = np.asarray(uniforms, dtype=np.float64)
@@ -95,11 +93,9 @@ class Uniform(PiecewiseKeys):
     """Uniform keys."""
 
     def density(self, time_s: float = 0.0) -> Density:
-        """See KeyDistribution."""
         return Density(np.array([0, self.keys]), np.ones(1))
 
     def scaled(self, keys: int) -> Uniform:
-        """See KeyDistribution."""
         return Uniform(keys)
 
 
@@ -111,11 +107,10 @@ class HotRange(PiecewiseKeys):
         self.first, self.end, self.share = first, end, share
 
     def density(self, time_s: float = 0.0) -> Density:
-        """See KeyDistribution."""
         return self._density_at(self.first)
 
     def scaled(self, keys: int) -> HotRange:
-        """See KeyDistribution; at least one key stays hot."""
+        """At least one key stays hot."""
         first, end = self._scaled_range(keys)
         return HotRange(keys, first, end, self.share if end - first < keys else 1.0)
 
@@ -162,11 +157,10 @@ class MovingHotRange(HotRange):
         self.first_move_s = every_s if first_move_s is None else first_move_s
 
     def density(self, time_s: float = 0.0) -> Density:
-        """See KeyDistribution."""
         return self._density_at(self.first + self.step * self.moves_by(time_s))
 
     def scaled(self, keys: int) -> MovingHotRange:
-        """See KeyDistribution; where not even a step of one key fits, it moves less often."""
+        """Where not even a step of one key fits, it moves less often."""
         first, end = self._scaled_range(keys)
         room = keys - end if self.step > 0 else first
         width = max(abs(self.step) * keys // self.keys, 1)
@@ -187,13 +181,11 @@ class MovingHotRange(HotRange):
         return min(max(done, 0), self.moves)
 
     def change_times(self, until_s: float) -> list[float]:
-        """See KeyDistribution."""
         moves = range(self.moves_by(0.0), self.moves_by(until_s))
         times = (self.first_move_s + k * self.every_s for k in moves)
         return [time for time in times if time < until_s]
 
     def later(self, elapsed_s: float) -> MovingHotRange:
-        """See KeyDistribution."""
         return MovingHotRange(
             self.keys,
             self.first,
@@ -217,11 +209,10 @@ class Recorded(PiecewiseKeys):
         self._first, self._end, self._counts = first, end, counts
 
     def density(self, time_s: float = 0.0) -> Density:
-        """See KeyDistribution."""
         return self._density
 
     def scaled(self, keys: int) -> Recorded:
-        """See KeyDistribution; a key has the accesses of all keys that it stands for."""
+        """A key has the accesses of all keys that it stands for."""
         density = self.density()
         edges = np.unique((density.breaks.astype(object) * keys // self.keys).astype(np.int64))
         # Whole numbers, so that an edge is where it was: key k stands for those from k / factor on.

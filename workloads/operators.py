@@ -110,7 +110,6 @@ class _Following(OperatorSpec):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """See OperatorSpec."""
         return (self.input,)
 
 
@@ -140,7 +139,6 @@ class ScanSpec(OperatorSpec):
 
     @property
     def columns_read(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """See OperatorSpec."""
         return (("columns", self.columns),)
 
 
@@ -152,7 +150,6 @@ class MaterialiseSpec(_Following):
 
     @property
     def columns_read(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """See OperatorSpec."""
         return (("columns", self.columns),)
 
 
@@ -170,7 +167,6 @@ class AggregateSpec(_Following):
 
     @property
     def columns_read(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """See OperatorSpec."""
         return ("group_by", self.group_by), ("sums", self.sums)
 
     @model_validator(mode="after")
@@ -196,7 +192,6 @@ class JoinSpec(OperatorSpec):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """See OperatorSpec."""
         return self.probe, self.build
 
 
@@ -228,7 +223,6 @@ class CustomSpec(OperatorSpec):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """See OperatorSpec."""
         return self.inputs
 
     @model_validator(mode="after")

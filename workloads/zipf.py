@@ -123,7 +123,7 @@ class Zipf(KeyDistribution):
         return Density(breaks, mass / mass.sum())
 
     def shares(self, bounds: npt.ArrayLike, time_s: float = 0.0) -> Floats:
-        """See KeyDistribution; scattered keys beyond the first ``PLACED`` count as even."""
+        """Scattered keys beyond the first ``PLACED`` count as even."""
         edges = np.clip(np.asarray(bounds, dtype=np.int64), 0, self.keys)
         if not self.scattered:
             return np.asarray(self._power.between(edges[:-1], edges[1:]) / self._total)
@@ -145,11 +145,10 @@ class Zipf(KeyDistribution):
         return places[order], np.concatenate([[0.0], np.cumsum(mass[order])])
 
     def scaled(self, keys: int) -> Zipf:
-        """See KeyDistribution: the same exponent over fewer ranks."""
+        """The same exponent over fewer ranks."""
         return Zipf(keys, self.exponent, scattered=self.scattered)
 
     def draw(self, uniforms: npt.ArrayLike, time_s: float = 0.0) -> Keys:
-        """See KeyDistribution."""
         targets = np.asarray(uniforms, dtype=np.float64) * self._total
         drawn = self._power.rank_at(targets.ravel(), self.keys)
         places = scatter(drawn, self.keys) if self.scattered else drawn

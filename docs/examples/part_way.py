@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from numatwin import Observation, Rebalance
+from numatwin import BalancingObservation, Rebalance
 
 
 class PartWay:
@@ -12,7 +12,7 @@ class PartWay:
         self.share = share
         self.threshold = threshold
 
-    def decide(self, observation: Observation) -> list[Rebalance]:
+    def decide(self, observation: BalancingObservation) -> list[Rebalance]:
         """New bounds for every index that is uneven and not being balanced already."""
         commands = []
         for name, seen in observation.objects.items():

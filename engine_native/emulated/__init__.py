@@ -11,9 +11,9 @@ from ...sim.run.counted import with_traffic
 from ...sim.run.record import Record
 from ...sim.run.runner import Progress
 from ...sim.run.scenario import Scenario, scenario_from_settings
-from ...sim.systems.registry import system_of
 from ...topologies.emulator import GuestMachine, guest_machine
 from .. import require_engine, warm_up_s
+from ..systems.registry import REAL_PLANES
 
 
 def on_machine_of(guest: GuestMachine, scenario: Scenario) -> Scenario:
@@ -49,7 +49,7 @@ def run_emulated(
     counted_from_s = played.statistics.warm_up_s
     if counted_from_s is None:
         counted_from_s = warm_up_s(played)
-    offered = system_of(played.system).model(played.plane)
+    offered = REAL_PLANES[played.plane].engines[played.system.kind].load()
     with GuestProcess(guest, Counting(user_only=user_only)) as process:
         with offered(process, counted_from_s, loading) as make:
             plane = make(played)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 KEPT_MAX = 64  # of each kind
 
 
@@ -25,9 +25,9 @@ class SharedWork:
         self,
         kind: str,
         key: Hashable,
-        make: Callable[[], Made],
-        most: Callable[[Made], int] = lambda made: KEPT_MAX,
-    ) -> Made:
+        make: Callable[[], Result],
+        most: Callable[[Result], int] = lambda made: KEPT_MAX,
+    ) -> Result:
         """What ``make`` makes, or made before for that ``key``; it must not be changed.
 
         ``most``: how many of its size may be kept.
@@ -62,9 +62,9 @@ def sharing() -> bool:
 def once(
     kind: str,
     key: Hashable,
-    make: Callable[[], Made],
-    most: Callable[[Made], int] = lambda made: KEPT_MAX,
-) -> Made:
+    make: Callable[[], Result],
+    most: Callable[[Result], int] = lambda made: KEPT_MAX,
+) -> Result:
     """What ``make`` makes; within ``shared`` only where it has not been made for that ``key``."""
     work = _PRESENT.get()
     return make() if work is None else work.once(kind, key, make, most)

@@ -24,7 +24,7 @@ from .policy import AnyPolicy, is_memoryless
 FIRST_TURN = 2
 
 
-class Steered(Protocol):
+class ControlledScenario(Protocol):
     """What the control plane reads of a scenario."""
 
     @property
@@ -47,7 +47,7 @@ class ControlPlane:
     plane says so (``REAL_TIME``), else virtual.
     """
 
-    def __init__(self, scenario: Steered, plane: Plane) -> None:
+    def __init__(self, scenario: ControlledScenario, plane: Plane) -> None:
         self.scenario, self.plane = scenario, plane
         self.policies: dict[str, AnyPolicy] = {
             family: chosen.make() for family, chosen in scenario.policies.items()

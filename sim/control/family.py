@@ -27,8 +27,7 @@ class Family:
     name and, of a user's, where its code is; raises InputError for what cannot be done.
     ``event``: how the record tells of a command that the policy of that name gave at a time.
     ``types``: of what policies see and order, which users' files import.
-    ``aliases``: earlier names of the family. ``draw``: a policy as a picture (SVG), where the one
-    of that name has any to show.
+    ``draw``: a policy as a picture (SVG), where the one of that name has any to show.
     """
 
     name: str
@@ -40,7 +39,6 @@ class Family:
     check: Callable[[Any, Any, str, Origin | None], tuple[Any, ...]]
     event: Callable[[Any, str, float], ControlEvent]
     types: tuple[type, ...] = ()
-    aliases: tuple[str, ...] = ()
     draw: Callable[[str], str | None] = lambda name: None
 
     def bundled(self, name: str, options: Mapping[str, Any]) -> AnyPolicy:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from ...inputs import InputError, check_regular
 from .policy import AnyPolicy
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def origin_of(kind: type) -> Origin:
         return Origin(file)
 
 
-def guarded(call: Callable[[], Made], what: str, origin: Origin) -> Made:
+def guarded(call: Callable[[], Result], what: str, origin: Origin) -> Result:
     """What ``call`` returns, a call of a user's code, known by ``what``.
 
     Raises InputError for whatever it raises, with the innermost line of the user's file. What it

@@ -76,7 +76,6 @@ class FlowPlane:
     # -- time -------------------------------------------------------------------------------------
 
     def advance(self, until_s: float) -> None:
-        """See Plane."""
         while self._time_s < until_s:
             rates = self.rates()
             left = until_s - self._time_s
@@ -173,11 +172,9 @@ class FlowPlane:
     # -- control ----------------------------------------------------------------------------------
 
     def observe(self, family: str) -> Any:
-        """See Plane."""
         return self.system.observe(family, self._time_s)
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane."""
         for command in commands:
             if isinstance(command, StartPhase):
                 self.system.phase = command.phase
@@ -187,7 +184,7 @@ class FlowPlane:
             self._rates = None
 
     def outcome(self, with_gains: bool = True) -> Outcome:
-        """See Plane. ``why`` holds at the end of the run; without gains it names what binds."""
+        """``why`` holds at the end of the run; without gains it names what binds."""
         self.system.check_conservation()
         warnings = dict.fromkeys([*self.costs.warnings, *self.system.warnings()])
         if self._unsettled:

@@ -40,7 +40,7 @@ class MachineDemands:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Made = TypeVar("Made", bound=Demands)
+DemandsKind = TypeVar("DemandsKind", bound=Demands)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Piece:
     steps_s: Mapping[str, Floats]
 
 
-class FlowSystem(Protocol[Made]):
+class FlowSystem(Protocol[DemandsKind]):
     """A system's state; the plane says what was done, and how long it took.
 
     ``demands`` are asked for several times: what-ifs scale the machine's resources. What is called
@@ -72,18 +72,18 @@ class FlowSystem(Protocol[Made]):
     events: list[ControlEvent]
 
     @abstractmethod
-    def demands(self, scales: Scales) -> Made:
+    def demands(self, scales: Scales) -> DemandsKind:
         """What makes demands on the machine, its resources scaled; raises InputError."""
 
     @abstractmethod
-    def demand(self, demands: Made, time_s: float) -> Demand:
+    def demand(self, demands: DemandsKind, time_s: float) -> Demand:
         """The flows of the present phase, with everything where it is now."""
 
-    def settled(self, demands: Made, time_s: float) -> None:
+    def settled(self, demands: DemandsKind, time_s: float) -> None:
         """Rates were found for the present state; the next pieces of time go by them."""
         return None
 
-    def transfers(self, demands: Made) -> TransferDemand | None:
+    def transfers(self, demands: DemandsKind) -> TransferDemand | None:
         """The T transfers under way in the background: volumes that move between cores."""
         return None
 
@@ -107,7 +107,7 @@ class FlowSystem(Protocol[Made]):
         """What policies of that family see, since one was last asked."""
         return None
 
-    def apply(self, command: Any, demands: Made, time_s: float) -> None:
+    def apply(self, command: Any, demands: DemandsKind, time_s: float) -> None:
         """Carries out a policy's command."""
         return None
 

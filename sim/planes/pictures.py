@@ -18,7 +18,7 @@ from .outcome import ControlEvent, Series
 Floats = npt.NDArray[np.float64]
 
 
-class Shown(Protocol):
+class PicturedRecord(Protocol):
     """What a system reads of a Record."""
 
     @property

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from ..._version import __version__
 from ...inputs import InputError
 from ...inputs.shared_work import SharedWork, shared
 from ...topologies.draw import picture_data
-from ...topologies.old_form import ignored_parts
 from ..control.control_plane import ControlPlane
 from ..machine.costs import CostModel
 from ..planes.flow import FlowPlane
@@ -27,7 +25,8 @@ from ..planes.plane import Maker
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, described_assumptions
 from .fact_range import Corners, corners_of, fact_range
-from .plane_names import EMULATOR, NATIVE, REAL
+from .plane_names import NATIVE, REAL
+from .real_planes import real_planes
 from .record import Record
 from .recovery import recovery_notes
 from .scenario import Scenario, load_scenario
@@ -83,10 +82,8 @@ def run_scenario(
         scenario.plane,
         scenario.seed,
     )
-    if scenario.plane == EMULATOR:
-        return _run_emulated(scenario, machine_scale, progress, loading)
     try:
-        record = _run(scenario, workers, progress, loading)
+        record = _run(scenario, workers, machine_scale, progress, loading)
     except InputError as failure:
         if failure.place == ("workload",) and failure.file is None:
             failure.file, failure.line, failure.column = scenario.workload_at
@@ -126,11 +123,14 @@ def with_effects(record: Record, scenario: Scenario) -> Record:
 def _run(
     scenario: Scenario,
     workers: int | None,
+    machine_scale: float | None,
     progress: Progress | None,
     loading: Progress | None,
 ) -> Record:
-    if scenario.plane == NATIVE:
-        return _run_native(scenario, progress, loading)
+    if scenario.plane in REAL:
+        run = real_planes()[scenario.plane].run.load()
+        record: Record = run(scenario, machine_scale, progress=progress, loading=loading)
+        return record
     if scenario.plane != FLOW:
         return run_random(maker_of(scenario), scenario, workers, progress)
     return _flow_record(scenario, progress)
@@ -158,7 +158,6 @@ def _flow_record(
         confidence={},
         model=outcome.model,
         warnings=(
-            *ignored_parts(scenario.machine.description),
             *outcome.warnings,
             *scenario.system.notes(scenario.machine, scenario.workload),
         ),
@@ -228,28 +227,6 @@ def maker_of(scenario: Scenario) -> Maker:
     """What makes the plane of a scenario that draws at random, for one replication."""
     make: Maker = system_of(scenario.system).model(scenario.plane)
     return make
-
-
-def _run_native(scenario: Scenario, progress: Progress | None, loading: Progress | None) -> Record:
-    """On this host. The engine needs libraries that the simulator runs without: loaded by name."""
-    engine = import_module("...engine_native", __package__)
-    with engine.planes(scenario, loading) as make:
-        record: Record = run_random(make, scenario, 1, progress, engine.warm_up_s(scenario))
-    return record
-
-
-def _run_emulated(
-    scenario: Scenario,
-    machine_scale: float | None,
-    progress: Progress | None,
-    loading: Progress | None,
-) -> Record:
-    """In a guest. The emulator reads what the simulator does without: loaded by name."""
-    emulated = import_module("...engine_native.emulated", __package__)
-    record: Record = emulated.run_emulated(
-        scenario, machine_scale, progress=progress, loading=loading
-    )
-    return record
 
 
 def run_random(
@@ -325,7 +302,6 @@ def _random_record(
         confidence=together.confidence,
         model=together.model,
         warnings=(
-            *ignored_parts(scenario.machine.description),
             *together.warnings,
             *warm_up.notes,
             *_notes(scenario, done),

@@ -11,6 +11,7 @@ from ...workloads import Workload
 from ..control import ChosenPolicy
 from ..systems.descriptor import System
 from .plane_names import DRAWING_PLANES, PLANES, REAL
+from .real_planes import planes_of
 from .scenario_description import ScenarioDescription
 from .scenario_parts import reported_at
 
@@ -44,11 +45,11 @@ def check_system(
     workload: Workload,
 ) -> None:
     """Refuses a plane, a workload or a machine that the system does not go with."""
-    if description.plane not in system.planes:
+    if description.plane not in (planes := planes_of(system)):
         raise document.error(
             ("plane",),
             f"plane {description.plane} does not run systems of kind {system.name}",
-            expected=" or ".join(system.planes),
+            expected=" or ".join(planes),
         )
     why = foreign_operation(system, workload) or description.system.misfit(workload)
     if why is not None:

@@ -40,7 +40,7 @@ from ..systems.registry import check_engines
 from .engine_profile import check_kind, load_engine, with_engine
 from .scenario_description import described_system
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 def machine_of(document: Document, settings: Sequence[Setting]) -> Machine:
@@ -87,9 +87,9 @@ def _made_once(
     document: Document,
     part: str,
     settings: Sequence[Setting],
-    make: Callable[[], Made],
-    most: Callable[[Made], int] = lambda made: KEPT_MAX,
-) -> Made:
+    make: Callable[[], Result],
+    most: Callable[[Result], int] = lambda made: KEPT_MAX,
+) -> Result:
     """What ``make`` makes of a part of ``document`` as set: made once while work is shared."""
     named = document.part((part,))
     setting_texts = tuple((setting.path, repr(setting.value)) for setting in settings)

@@ -104,7 +104,7 @@ def _of_field(place: tuple[str, ...], value: Any, mark: Default) -> Assumption:
 
 
 @dataclass(frozen=True)
-class Later:
+class LazyImport:
     """Something of a module that is imported when it is first asked for."""
 
     module: str
@@ -124,10 +124,7 @@ class System:
     ``planes``: by name, what makes its model. For ``flow``, of an Experiment a ``FlowSystem``, or
     a ``Plane`` of the system's own; for
     planes that draw at random, of an Experiment and the number of a replication a ``RandomPlane``
-    (a ``Maker``); for ``native``, of an Experiment and what is told the part of the data that is
-    loaded (or None) a context, which gives a ``Maker`` and leaves nothing running; for
-    ``emulator``, of the engine's process in a guest, when to begin counting and the same, a
-    context, which gives what makes a ``Plane`` of an Experiment.
+    (a ``Maker``). Planes that run an engine for real: ``run.real_planes``.
     ``machine_parts``: those of ``OF_SOME`` of a machine file that it reads.
     ``facts``: what a machine file may say, in its ``engines`` under the system's name, of what such
     an engine was measured to take there; None where nothing.
@@ -140,22 +137,22 @@ class System:
     scored on, too (or None), and how many observations it learns online from (or None).
     ``threshold``: what finds the fact of a machine that the system's policies go by, of a machine,
     a plane, and what is told the part that is done (or None); None where there is none.
-    ``pictures``: of a Record (``planes.pictures.Shown``), what a report shows of it besides what
-    all systems have in common; None where nothing.
+    ``pictures``: of a Record (``planes.pictures.PicturedRecord``), what a report shows besides
+    what all systems have in common; None where nothing.
     """
 
     name: str
     spec: type[SystemSpec]
     operations: tuple[str, ...]
-    planes: Mapping[str, Later]
+    planes: Mapping[str, LazyImport]
     families: tuple[Family, ...] = ()
     machine_parts: tuple[str, ...] = ()
     facts: type[Strict] | None = None
     profile: type[EngineProfile] | None = None
-    assumptions: Later | None = None
-    trainers: Mapping[str, Later] = dataclasses.field(default_factory=dict)
-    threshold: Later | None = None
-    pictures: Later | None = None
+    assumptions: LazyImport | None = None
+    trainers: Mapping[str, LazyImport] = dataclasses.field(default_factory=dict)
+    threshold: LazyImport | None = None
+    pictures: LazyImport | None = None
 
     def reads(self, path: str) -> bool:
         """Whether it reads the fact of a machine file at that dotted path."""
@@ -169,8 +166,5 @@ class System:
         return self.planes[plane].load()
 
     def family(self, name: str) -> Family | None:
-        """The family of that name, or of that earlier name; None where it has none such."""
-        for family in self.families:
-            if name == family.name or name in family.aliases:
-                return family
-        return None
+        """The family of that name; None where it has none such."""
+        return next((family for family in self.families if family.name == name), None)

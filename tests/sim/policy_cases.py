@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from numatwin.sim.systems.eris.commands import ObjectObservation, Observation
+from numatwin.sim.systems.eris.commands import BalancingObservation, ObjectObservation
 
 
 def index(
@@ -41,6 +41,6 @@ def column(sizes: npt.ArrayLike, *, balancing: bool = False) -> ObjectObservatio
     )
 
 
-def observed(**objects: ObjectObservation) -> Observation:
+def observed(**objects: ObjectObservation) -> BalancingObservation:
     """All those objects, half a second after the start."""
-    return Observation(time_s=0.5, period_s=0.5, objects=objects)
+    return BalancingObservation(time_s=0.5, period_s=0.5, objects=objects)

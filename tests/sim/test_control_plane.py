@@ -14,7 +14,7 @@ from numatwin.sim.control.control_plane import ControlPlane
 from numatwin.sim.planes.outcome import Outcome
 from numatwin.sim.planes.plane import Command, Plane, StartPhase
 from numatwin.sim.run.scenario import Scenario, load_scenario
-from numatwin.sim.systems.eris.commands import ObjectObservation, Observation, Rebalance
+from numatwin.sim.systems.eris.commands import BalancingObservation, ObjectObservation, Rebalance
 
 Log = list[tuple[str, Any]]
 
@@ -42,7 +42,7 @@ horizon: 12 s
 """
 BALANCERS = """\
 import numpy as np
-from numatwin.sim.control import Rebalance
+from numatwin import Rebalance
 
 
 class Keen:
@@ -83,7 +83,7 @@ class FakePlane:
         assert until_s >= self.time_s
         self.time_s = until_s
 
-    def observe(self, family: str) -> Observation:
+    def observe(self, family: str) -> BalancingObservation:
         self.log.append(("observe", self.time_s))
         seen = ObjectObservation(
             kind="index",
@@ -94,7 +94,7 @@ class FakePlane:
             nodes=np.array([0, 1]),
             balancing=False,
         )
-        return Observation(self.time_s, 1.0, {"index": seen})
+        return BalancingObservation(self.time_s, 1.0, {"index": seen})
 
     def apply(self, commands: Sequence[Command]) -> None:
         for command in commands:

@@ -9,11 +9,12 @@ import pytest
 import yaml
 
 from numatwin.inputs import InputError, Quantity
+from numatwin.sim._kernel import ExchangeModel
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario
 from numatwin.sim.systems.joins.facts import ExchangeCost, JoinFacts, PassCost
 from numatwin.sim.systems.joins.flow import FlowModel
-from numatwin.sim.systems.joins.models import event_model, reference_model
+from numatwin.sim.systems.joins.models import ReferenceModel
 from numatwin.sim.systems.joins.pass_costs import PassCosts
 from numatwin.sim.systems.joins.setup import play_of
 
@@ -159,8 +160,8 @@ def test_both_models_of_events_have_one_trace(operator: str, transport: str, mac
     of_kind = AGGREGATE if "aggregation" in operator else ()
     chosen = (*of_kind, f"system.operator={operator}", f"system.host_transport={transport}")
     setup = play_of(scenario(machine, *small, *chosen), 1).setup
-    event: Any = event_model(setup, 1, 1)
-    reference = reference_model(setup, 1, 1)
+    event: Any = ExchangeModel(setup, 1, 1)
+    reference = ReferenceModel(setup, 1, 1)
     event.keep_trace()
     event.run(3_000_000_000)
     reference.run(3_000_000_000)

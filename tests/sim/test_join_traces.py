@@ -10,8 +10,9 @@ from examples import few_and_many
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from numatwin.sim._kernel import ExchangeModel
 from numatwin.sim.run.scenario import load_scenario
-from numatwin.sim.systems.joins.models import Model, event_model, reference_model
+from numatwin.sim.systems.joins.models import Model, ReferenceModel
 from numatwin.sim.systems.joins.setup import play_of
 
 SMALL = (
@@ -31,8 +32,8 @@ def both(scenario_settings: tuple[str, ...], until_ps: int) -> tuple[Model, Mode
     """Played until then, with their traces."""
     scenario = load_scenario("join", plane="event", settings=scenario_settings)
     setup = play_of(scenario, 1).setup
-    event: Any = event_model(setup, scenario.seed, 1)
-    reference: Any = reference_model(setup, scenario.seed, 1)
+    event: Any = ExchangeModel(setup, scenario.seed, 1)
+    reference: Any = ReferenceModel(setup, scenario.seed, 1)
     event.keep_trace()
     event.run(until_ps)
     reference.run(until_ps)
@@ -95,7 +96,7 @@ def test_both_models_give_one_trace(examples: int) -> None:
 def test_operators_change_between_queries(operators: tuple[int, ...]) -> None:
     chosen = load_scenario("join", plane="event", policy="operator=cheapest", settings=SMALL)
     setup = play_of(chosen, 1).setup
-    models: list[Any] = [event_model(setup, 1, 1), reference_model(setup, 1, 1)]
+    models: list[Any] = [ExchangeModel(setup, 1, 1), ReferenceModel(setup, 1, 1)]
     models[0].keep_trace()
     for model in models:
         for k, operator in enumerate(operators):

@@ -12,7 +12,7 @@ from policy_cases import column, index, observed
 from numatwin.inputs import InputError
 from numatwin.sim.control.family import decide
 from numatwin.sim.systems.eris.balancing import BALANCING, MovingAverage, NoBalancing, OneShot
-from numatwin.sim.systems.eris.commands import Observation, Rebalance, check_commands
+from numatwin.sim.systems.eris.commands import BalancingObservation, Rebalance, check_commands
 from numatwin.sim.systems.registry import systems
 
 SEEN = observed(
@@ -152,7 +152,7 @@ class _Returns:
     def __init__(self, answer: Callable[[], Any]) -> None:
         self.answer = answer
 
-    def decide(self, observation: Observation) -> Any:
+    def decide(self, observation: BalancingObservation) -> Any:
         return self.answer()
 
 

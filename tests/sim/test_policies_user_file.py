@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from numatwin.sim.control import Observation, Rebalance
+from numatwin import BalancingObservation, Rebalance
 from numatwin.sim.systems.eris.balancing import OneShot
 
 print("hello")
@@ -34,7 +34,7 @@ class EvenKeys:
     step: int = 1
     asked: list[float] = field(default_factory=list)
 
-    def decide(self, observation: Observation) -> list[Rebalance]:
+    def decide(self, observation: BalancingObservation) -> list[Rebalance]:
         self.asked.append(observation.time_s)
         return [
             Rebalance(name, bounds=np.linspace(seen.bounds[0], seen.bounds[-1], 3).round())

@@ -157,7 +157,7 @@ def test_a_smaller_machine_has_no_room(tmp_path: Path) -> None:
 
 POLICY = """\
 import numpy as np
-from numatwin.sim.control import Rebalance
+from numatwin import Rebalance
 
 
 class Once:

@@ -32,9 +32,8 @@ HOMES = ("engine_native/systems", "engine_native/tests", "validate/systems")
 ORDINARY_WORDS = ("tasks", "joins")
 # What may name systems, and why.
 EXCEPTIONS = {
-    "topologies/old_form.py": "where facts of engines stood in files of earlier versions",
     "engine_native/measure/routing_work.cpp": "times one engine's router, for machine measure",
-    "numatwin/__init__.py": "names that policies of users import since before there were families",
+    "numatwin/__init__.py": "what policies of each system see and order",
 }
 
 
@@ -62,9 +61,8 @@ def names() -> re.Pattern[str]:
     for system in systems():
         known.append(system.spec.__name__)
         known += [kind.__name__ for family in system.families for kind in family.types]
-    words = [word for word in known if word != "Observation"]  # a word of every plane, too
     modules = [rf"systems[./]{name}\b|[\"'`]{name}[\"'`]" for name in SYSTEMS]
-    text = rf"\b({'|'.join(words)}|aeus?|rebalanc\w*)\b|{'|'.join(modules)}"
+    text = rf"\b({'|'.join(known)}|aeus?|rebalanc\w*)\b|{'|'.join(modules)}"
     return re.compile(text, re.IGNORECASE)
 
 

@@ -22,7 +22,7 @@ from numatwin.sim.planes.experiment import Experiment
 from numatwin.sim.planes.outcome import Outcome, ResourceUse, Why
 from numatwin.sim.planes.plane import Command, StartPhase
 from numatwin.sim.run.scenario import Scenario, load_scenario
-from numatwin.sim.systems.eris.commands import Observation
+from numatwin.sim.systems.eris.commands import BalancingObservation
 
 EDGES_NS = np.array([0.0, *(10.0 * 1.01 ** np.arange(1_600))])
 CHUNK = 1_024
@@ -112,8 +112,8 @@ class QueuePlane:
             f"utilisation/{SERVER}": self._busy_s,
         }
 
-    def observe(self, family: str) -> Observation:
-        return Observation(self.time_s, 0.0, {})
+    def observe(self, family: str) -> BalancingObservation:
+        return BalancingObservation(self.time_s, 0.0, {})
 
     def apply(self, commands: Sequence[Command]) -> None:
         assert all(isinstance(command, StartPhase) for command in commands)

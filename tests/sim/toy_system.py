@@ -26,7 +26,7 @@ from numatwin.sim.planes.experiment import Experiment
 from numatwin.sim.planes.flow_system import FlowSystem, MachineDemands, Piece
 from numatwin.sim.planes.outcome import ControlEvent
 from numatwin.sim.planes.plane import StartPhase
-from numatwin.sim.systems.descriptor import Later, System, SystemSpec
+from numatwin.sim.systems.descriptor import LazyImport, System, SystemSpec
 
 Floats = npt.NDArray[np.float64]
 SECOND = Quantity(1.0, 1.0, 1.0)
@@ -138,7 +138,6 @@ MOVER = Family(
     "none or once",
     _checked(Move),
     _event("mover"),
-    aliases=("shifter",),
 )
 
 
@@ -226,6 +225,6 @@ SYSTEM = System(
     name="toy",
     spec=ToySpec,
     operations=("lookup",),
-    planes={"flow": Later(__name__, "ToyFlow")},
+    planes={"flow": LazyImport(__name__, "ToyFlow")},
     families=(CLOCK, MOVER),
 )

@@ -11,7 +11,7 @@ from small_suites import AGAINST, BOUND, FASTER, FLOW, KEEPS, PROMPT, REPLICATIO
 from numatwin.sim.run import replications
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.validate import alternatives
-from numatwin.validate.alternatives import Played, Sides
+from numatwin.validate.alternatives import AlternativeRun, Sides
 from numatwin.validate.baseline import Entry
 from numatwin.validate.junit import message_of
 from numatwin.validate.metrics import Metric
@@ -184,7 +184,7 @@ def test_no_quantile_is_further_off_than_its_step(tmp_path: Path) -> None:
     scenario = load_scenario(
         "nam-fig6-rsi", settings=["system.clients=4", "horizon=1 ms", "statistics.warm_up=0.2 ms"]
     )
-    run = Played(scenario, 2e-4, 1)
+    run = AlternativeRun(scenario, 2e-4, 1)
     run.play(1)
     histogram = run.outcomes[0].latencies_ns["checkout"]
     for part in (0.01, 0.5, 0.9, 0.99):

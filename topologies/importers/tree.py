@@ -55,12 +55,10 @@ class FolderTree:
         self._inside = None if inside is None else os.path.realpath(inside)
 
     def read(self, path: str) -> str | None:
-        """See ``Tree.read``."""
         data = self.data(path)
         return None if data is None else _text(data)
 
     def data(self, path: str) -> bytes | None:
-        """See ``Tree.data``."""
         try:
             where = self._find(path)
             # Without O_NONBLOCK, a FIFO in a saved tree would wait for a writer.
@@ -77,7 +75,6 @@ class FolderTree:
         return data
 
     def names(self, path: str) -> list[str]:
-        """See ``Tree.names``."""
         try:
             return sorted(os.listdir(self._find(path)))
         except OSError as failure:
@@ -85,7 +82,6 @@ class FolderTree:
             return []
 
     def full_path(self, path: str) -> str:
-        """See ``Tree.full_path``."""
         first, _, rest = path.partition("/")
         return str(self._roots[first] / rest)
 
@@ -159,22 +155,18 @@ class ArchiveTree:
                 above, _, last = above.rpartition("/")
 
     def read(self, path: str) -> str | None:
-        """See ``Tree.read``."""
         data = self.data(path)
         return None if data is None else _text(data)
 
     def data(self, path: str) -> bytes | None:
-        """See ``Tree.data``."""
         node = self._find(path)
         return None if node is None else self._files.get(node)
 
     def names(self, path: str) -> list[str]:
-        """See ``Tree.names``."""
         node = self._find(path)
         return [] if node is None else sorted(self._folders.get(node, ()))
 
     def full_path(self, path: str) -> str:
-        """See ``Tree.full_path``."""
         return f"{self._name}/{self._inner(path)}"
 
     def _inner(self, path: str) -> str:

@@ -55,14 +55,14 @@ class EmulatedCommits:
         return self._time_s
 
     def observe(self, family: str) -> None:
-        """See Plane: no policies watch."""
+        """No policies watch."""
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane. There is nothing to apply, as in the event plane."""
+        """There is nothing to apply, as in the event plane."""
         assert not commands
 
     def advance(self, until_s: float) -> None:
-        """See Plane. Raises InputError where a role failed."""
+        """Raises InputError where a role failed."""
         if not self._started:
             try:
                 self._cluster.start()
@@ -82,7 +82,7 @@ class EmulatedCommits:
                 raise InputError(f"the run in the guest failed: {failure}")
 
     def outcome(self) -> Outcome:
-        """See Plane. Counting ends with it, and so does the run.
+        """Counting ends with it, and so does the run.
 
         Of transactions that begin or end outside of the region a part is counted: at most one for
         each client.

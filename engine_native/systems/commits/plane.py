@@ -60,7 +60,7 @@ class NativeCommits:
         return self._time_s
 
     def advance(self, until_s: float) -> None:
-        """See Plane. Raises InputError where a server died."""
+        """Raises InputError where a server died."""
         if not self._started:
             self.cluster.start()
             self._started = True
@@ -72,18 +72,16 @@ class NativeCommits:
         self._time_s = until_s
 
     def observe(self, family: str) -> None:
-        """See Plane: no policies watch."""
+        """No policies watch."""
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane. There is nothing to apply, as in the event plane."""
+        """There is nothing to apply, as in the event plane."""
         assert not commands
 
     def start_counting(self) -> None:
-        """See RandomPlane."""
         self._before = self._count()
 
     def totals(self) -> Mapping[str, float]:
-        """See RandomPlane."""
         counted = self._count().since(self._before)
         found = {
             f"throughput/{self.operation}": float(counted.commits),
@@ -94,7 +92,7 @@ class NativeCommits:
         return found
 
     def outcome(self) -> Outcome:
-        """See Plane. The run is over then: its processes are stopped."""
+        """The run is over then: its processes are stopped."""
         if not self._stopped:
             self._now = self._count()
             self.cluster.stop()

@@ -33,7 +33,7 @@ class EmulatedEris(SteeredEris):
         self._counting = False
 
     def advance(self, until_s: float) -> None:
-        """See Plane. Raises InputError where a worker failed."""
+        """Raises InputError where a worker failed."""
         if self._began_s is None:
             self._host.begin(self.scenario)
             self._began_s = self._engine.time_s
@@ -65,7 +65,7 @@ class EmulatedEris(SteeredEris):
             self._host.check()
 
     def outcome(self) -> Outcome:
-        """See Plane. Counting ends with it."""
+        """Counting ends with it."""
         self._pause()
         now, before = counted("end", self._engine, "totals"), self._since
         self._host.check()

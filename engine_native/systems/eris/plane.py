@@ -74,7 +74,7 @@ class NativeEris(SteeredEris):
         self._latencies_before = self._latencies()
 
     def advance(self, until_s: float) -> None:
-        """See Plane. Raises InputError where a worker failed."""
+        """Raises InputError where a worker failed."""
         if self._began_s is None:
             self._host.begin(self.scenario)
             self._began_s = self._engine.time_s
@@ -88,14 +88,12 @@ class NativeEris(SteeredEris):
     # -- counting ---------------------------------------------------------------------------------
 
     def start_counting(self) -> None:
-        """See RandomPlane."""
         self._latencies_before = self._latencies()
         self._traffic_before = self._host.traffic_bytes()
         self._waited_before_ns = threads_waited_ns()
         self._since = self._engine.totals()
 
     def totals(self) -> Mapping[str, float]:
-        """See RandomPlane."""
         now = self._engine.totals()
         found = {}
         for k, name in enumerate(self.operations):
@@ -123,7 +121,6 @@ class NativeEris(SteeredEris):
         return [float(busy[self._host.worker_nodes == k].mean()) for k in self._nodes]
 
     def outcome(self) -> Outcome:
-        """See Plane."""
         now, before = self._engine.totals(), self._since
         self._host.check()
         counted_s = now["time_s"] - before["time_s"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import ControlEvent
 from ....sim.planes.plane import Command, StartPhase
-from ....sim.systems.eris.commands import ObjectObservation, Observation
+from ....sim.systems.eris.commands import BalancingObservation, ObjectObservation
 from .host import ErisHost
 from .setup import phase_setup
 
@@ -36,8 +36,7 @@ class SteeredEris:
         """The time reached, of the engine's own clock."""
         return self._time_s
 
-    def observe(self, family: str) -> Observation:
-        """See Plane."""
+    def observe(self, family: str) -> BalancingObservation:
         now, before = self._engine.totals(), self._watched
         self._watched = now
         period_s = now["time_s"] - before["time_s"]
@@ -47,7 +46,7 @@ class SteeredEris:
                 name: self._observed(k, now, before, period_s)
                 for k, name in enumerate(self.objects)
             }
-        return Observation(self._time_s, period_s, objects)
+        return BalancingObservation(self._time_s, period_s, objects)
 
     def _observed(
         self, k: int, now: Mapping[str, Any], before: Mapping[str, Any], period_s: float
@@ -72,7 +71,6 @@ class SteeredEris:
         )
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane."""
         for command in commands:
             if isinstance(command, StartPhase):
                 self.phase = command.phase

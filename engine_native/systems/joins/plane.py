@@ -72,7 +72,7 @@ class NativeJoins:
         return self._time_s
 
     def advance(self, until_s: float) -> None:
-        """See Plane. Raises InputError where the engine fails."""
+        """Raises InputError where the engine fails."""
         while self._next_s < until_s:
             # To the horizon at once: each run draws the tables again.
             self._run(max(until_s, self.horizon_s))
@@ -95,21 +95,20 @@ class NativeJoins:
             self.queries.append(Query(self.operator, self._next_s, seconds, nodes))
 
     def observe(self, family: str) -> OperatorObservation:
-        """See Plane: of the operators that the engine has."""
+        """A choice among the operators that the engine has."""
         chosen = tuple(map(str, self.play.names)).index(self.operator)
         seen = self.flow.observed(self._time_s, chosen)
         able = {name: s for name, s in seen.predicted_s.items() if name in self.plan.operators}
         return OperatorObservation(seen.time_s, seen.operator, able)
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane: queries that begin from now on take another operator."""
+        """Queries that begin from now on take another operator."""
         for command in commands:
             assert isinstance(command, ChooseOperator)
             self.operator = command.operator
             self.queries = [query for query in self.queries if query.began_s < self._time_s]
 
     def start_counting(self) -> None:
-        """See RandomPlane."""
         self._since_s = self._time_s
 
     def _counted(self) -> list[Query]:
@@ -117,7 +116,6 @@ class NativeJoins:
         return [q for q in self.queries if self._since_s < q.ended_s <= self._time_s]
 
     def totals(self) -> Mapping[str, float]:
-        """See RandomPlane."""
         counted, name = self._counted(), self.play.operation
         found = {
             f"throughput/{name}": float(len(counted)),
@@ -128,7 +126,6 @@ class NativeJoins:
         return found
 
     def outcome(self) -> Outcome:
-        """See Plane."""
         counted, name = self._counted(), self.play.operation
         histogram = KernelHistogram()
         histogram.add_all(np.array([round(q.seconds * PS) for q in counted], dtype=np.int64))

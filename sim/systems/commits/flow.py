@@ -69,7 +69,6 @@ class CommitFlow:
     # -- time -------------------------------------------------------------------------------------
 
     def advance(self, until_s: float) -> None:
-        """See Plane."""
         while self._time_s < until_s:
             tries, step_s = self._next(until_s)
             self.log.pieces.append(_Piece(self._time_s, step_s, tries))
@@ -159,14 +158,14 @@ class CommitFlow:
     # -- control ----------------------------------------------------------------------------------
 
     def observe(self, family: str) -> None:
-        """See Plane: no policies watch."""
+        """No policies watch."""
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane. There is nothing to apply."""
+        """There is nothing to apply."""
         assert not commands
 
     def outcome(self, with_gains: bool = True) -> Outcome:
-        """See Plane. ``why`` holds at the end of the run; without gains it names what binds."""
+        """``why`` holds at the end of the run; without gains it names what binds."""
         return self.log.outcome(
             why={self.operation: self._why(with_gains)} if self._last is not None else {},
             events=list(faults(self.system, self._time_s)),

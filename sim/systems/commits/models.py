@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ...kernel.histogram import Histogram
+from ...machine.reference.clock import run_until
 from .model import KernelCommitModel
 from .parameters import CommitParameters
 from .reference.commits import CommitModel as SimpyModel
@@ -54,59 +55,29 @@ class Sums:
     busy_ps: Ints
 
 
-class Model(Protocol):
-    """What the planes ask of a model."""
-
-    @property
-    def events(self) -> int:
-        """Events handled since time 0."""
-
-    def run(self, until_ps: int) -> None:
-        """Goes on to that time; what happens just then comes after."""
+class EventModel(KernelCommitModel):
+    """A protocol as a compiled model, of one replication."""
 
     def sums(self) -> Sums:
         """The same as ``counters`` says, without its histogram."""
+        busy_ps = np.array(self.busy_ps(), dtype=np.int64)
+        return Sums(self.commits, self.latency_total_ps / 1e3, busy_ps)
 
     def counters(self) -> Counters:
         """What was counted so far."""
-
-
-class EventModel:
-    """A protocol as a compiled model."""
-
-    def __init__(self, parameters: CommitParameters, seed: int, replication: int) -> None:
-        self._model = KernelCommitModel(parameters, seed, replication)
-
-    @property
-    def events(self) -> int:
-        """See Model."""
-        return self._model.events
-
-    def run(self, until_ps: int) -> None:
-        """See Model."""
-        self._model.run(until_ps)
-
-    def sums(self) -> Sums:
-        """See Model."""
-        model = self._model
-        busy_ps = np.array(model.busy_ps(), dtype=np.int64)
-        return Sums(model.commits, model.latency_total_ps / 1e3, busy_ps)
-
-    def counters(self) -> Counters:
-        """See Model."""
-        found = self._model.result()
+        found = self.result()
         return Counters(
             found.time_ps,
             found.given_up,
             found.aborts,
             found.messages,
             self.sums().busy_ps,
-            Histogram.of_kernel(self._model.latency_buckets(), found.latency_ps.total),
+            Histogram.of_kernel(self.latency_buckets(), found.latency_ps.total),
         )
 
 
 class ReferenceModel:
-    """A protocol in plain SimPy."""
+    """A protocol in plain SimPy, as ``EventModel``."""
 
     def __init__(self, parameters: CommitParameters, seed: int, replication: int) -> None:
         kind = OneSidedModel if parameters.one_sided else TwoPhaseModel
@@ -114,16 +85,9 @@ class ReferenceModel:
         self.events = 0
 
     def run(self, until_ps: int) -> None:
-        """See Model."""
-        env = self._model.env
-        while env.peek() < until_ps:
-            env.step()
-            self.events += 1
-        if env.now < until_ps:
-            self._model.run(until_ps)  # to that very time
+        self.events += run_until(self._model.env, until_ps)
 
     def sums(self) -> Sums:
-        """See Model."""
         model, cluster = self._model, self._model.cluster
         busy = [
             *cluster.outgoing_busy_ps(),
@@ -135,7 +99,6 @@ class ReferenceModel:
         return Sums(len(latencies_ps), sum(latencies_ps) / 1e3, np.array(busy, dtype=np.int64))
 
     def counters(self) -> Counters:
-        """See Model."""
         model, cluster = self._model, self._model.cluster
         return Counters(
             model.now_ps,
@@ -145,3 +108,6 @@ class ReferenceModel:
             self.sums().busy_ps,
             Histogram.of_values(model.latencies_ps),
         )
+
+
+Model: TypeAlias = EventModel | ReferenceModel

@@ -52,25 +52,22 @@ class CommitPlane:
         return self._time_s
 
     def advance(self, until_s: float) -> None:
-        """See Plane."""
         self.model.run(round(until_s * PS))
         self._time_s = until_s
 
     def observe(self, family: str) -> None:
-        """See Plane: no policies watch."""
+        """No policies watch."""
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane. There is nothing to apply: the system refuses workloads with phases, and
+        """There is nothing to apply: the system refuses workloads with phases, and
         has no policies."""
         assert not commands
 
     def start_counting(self) -> None:
-        """See RandomPlane."""
         self._before, self._since_s = self.model.counters(), self._time_s
         self._sums_before = self.model.sums()
 
     def totals(self) -> Mapping[str, float]:
-        """See RandomPlane."""
         now, before = self.model.sums(), self._sums_before
         found = {
             f"throughput/{self.operation}": float(now.commits - before.commits),
@@ -83,7 +80,7 @@ class CommitPlane:
         return found
 
     def outcome(self) -> Outcome:
-        """See Plane. ``why`` comes from the first replication."""
+        """``why`` comes from the first replication."""
         now = self.model.counters()
         self._check(now)
         counted = now.since(self._before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..descriptor import Later, System
+from ..descriptor import LazyImport, System
 from .facts import CommitFacts
 from .spec import CommitSystem
 
@@ -11,13 +11,11 @@ SYSTEM = System(
     spec=CommitSystem,
     operations=("transaction",),
     planes={
-        "flow": Later(f"{__package__}.flow", "CommitFlow"),
-        "event": Later(f"{__package__}.plane", "event_plane"),
-        "reference": Later(f"{__package__}.plane", "reference_plane"),
-        "native": Later("numatwin.engine_native.systems.commits.plane", "native_commits"),
-        "emulator": Later("numatwin.engine_native.systems.commits.emulated", "emulated_commits"),
+        "flow": LazyImport(f"{__package__}.flow", "CommitFlow"),
+        "event": LazyImport(f"{__package__}.plane", "event_plane"),
+        "reference": LazyImport(f"{__package__}.plane", "reference_plane"),
     },
     machine_parts=("nics", "processes"),
     facts=CommitFacts,
-    assumptions=Later(f"{__package__}.assumptions", "adapters_assumed"),
+    assumptions=LazyImport(f"{__package__}.assumptions", "adapters_assumed"),
 )

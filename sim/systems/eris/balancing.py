@@ -30,7 +30,14 @@ from ...control.family import Family
 from ...control.policy import Policy
 from ...control.policy_spec import PolicySpec
 from ...planes.outcome import ControlEvent
-from .commands import Floats, Ints, ObjectObservation, Observation, Rebalance, check_commands
+from .commands import (
+    BalancingObservation,
+    Floats,
+    Ints,
+    ObjectObservation,
+    Rebalance,
+    check_commands,
+)
 
 # The paper compares with a threshold but does not give it: a tenth of the mean load is assumed.
 THRESHOLD = 0.1
@@ -56,7 +63,7 @@ class BalancingSpec(PolicySpec):
 class NoBalancing:
     """Leaves every partition as it is."""
 
-    def decide(self, observation: Observation) -> tuple[Rebalance, ...]:
+    def decide(self, observation: BalancingObservation) -> tuple[Rebalance, ...]:
         """No command, ever."""
         return ()
 
@@ -74,7 +81,7 @@ class _Balancer(ABC):
         if not 0 <= threshold < float("inf"):
             raise ValueError("threshold: expected a number of at least 0")
 
-    def decide(self, observation: Observation) -> tuple[Rebalance, ...]:
+    def decide(self, observation: BalancingObservation) -> tuple[Rebalance, ...]:
         """New bounds or sizes for each object that is uneven and not being balanced already."""
         return tuple(
             self._rebalance(name, seen)
@@ -174,7 +181,7 @@ def sizes_for(sizes: Floats, targets: Floats) -> Floats:
     return np.diff(ends, prepend=0.0)
 
 
-def _make(name: str, options: Mapping[str, Any]) -> Policy[Observation, Rebalance] | None:
+def _make(name: str, options: Mapping[str, Any]) -> Policy[BalancingObservation, Rebalance] | None:
     if name == "none":
         return NoBalancing()
     if name == "one-shot":
@@ -202,6 +209,5 @@ BALANCING = Family(
     expected="none, one-shot or ma-K, such as ma-8",
     check=check_commands,
     event=_event,
-    types=(Observation, ObjectObservation, Rebalance),
-    aliases=("load_balancing",),
+    types=(BalancingObservation, ObjectObservation, Rebalance),
 )

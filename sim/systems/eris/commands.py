@@ -60,7 +60,7 @@ class ObjectObservation:
 
 
 @dataclass(frozen=True)
-class Observation:
+class BalancingObservation:
     """What the monitor saw: ``objects`` by name, over the ``period_s`` that ends at ``time_s``."""
 
     time_s: float
@@ -82,7 +82,7 @@ class Rebalance:
 
 
 def check_commands(
-    commands: Any, observation: Observation, policy_name: str, origin: Origin | None = None
+    commands: Any, observation: BalancingObservation, policy_name: str, origin: Origin | None = None
 ) -> tuple[Rebalance, ...]:
     """``commands`` as a policy returned them, with arrays of their own and of the right types.
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._kernel import ErisTransfer
-from .commands import Observation, Rebalance
+from .commands import BalancingObservation, Rebalance
 from .engine import Eris
 from .partitions import ColumnPartitions, IndexPartitions
 from .players import RoutedPlayer
@@ -55,7 +55,7 @@ class Cycles:
         if len(self._ordered) == 1:
             self._call()
 
-    def seen(self, observation: Observation) -> Observation:
+    def seen(self, observation: BalancingObservation) -> BalancingObservation:
         """The observation, where objects whose workers are yet to meet are being balanced too."""
         waiting = {command.object for command in self._ordered}
         objects = {

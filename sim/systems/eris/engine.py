@@ -17,7 +17,7 @@ from ...machine.threads import place_workers
 from ...planes.experiment import Experiment
 from ...planes.flow_system import Piece
 from ...planes.outcome import ControlEvent
-from .commands import ObjectObservation, Observation, Rebalance
+from .commands import BalancingObservation, ObjectObservation, Rebalance
 from .costs import ErisCosts
 from .partitioned import PartitionedDemands
 from .partitions import ColumnPartitions, IndexPartitions, Transfers
@@ -73,7 +73,6 @@ class Eris:
     # -- what the flow plane plays ----------------------------------------------------------------
 
     def demands(self, scales: Scales) -> ErisDemands:
-        """See FlowSystem."""
         return self.demands_of(costs_once(ErisCosts, self.machine, scales))
 
     def demands_of(self, costs: ErisCosts) -> ErisDemands:
@@ -137,7 +136,6 @@ class Eris:
     # -- the monitor ------------------------------------------------------------------------------
 
     def settled(self, demands: ErisDemands, time_s: float) -> None:
-        """See FlowSystem."""
         self._accesses = self.accesses(demands, time_s)
 
     def accesses(self, demands: ErisDemands, time_s: float) -> dict[str, Floats]:
@@ -160,20 +158,19 @@ class Eris:
         self._watched_s += length_s
 
     def played(self, piece: Piece) -> None:
-        """See FlowSystem."""
         commands = {
             name: each * piece.units_per_s * piece.length_s for name, each in self._accesses.items()
         }
         self.watch(commands, piece.steps_s, piece.length_s)
 
-    def observe(self, family: str, time_s: float) -> Observation:
+    def observe(self, family: str, time_s: float) -> BalancingObservation:
         """What the monitor saw since the last observation, or since partitions last changed."""
         objects = {}
         if self.partitioned:
             objects = {name: self._observed(name, part) for name, part in self.partitions.items()}
         period_s = self._watched_s
         self._reset_monitor()
-        return Observation(time_s, period_s, objects)
+        return BalancingObservation(time_s, period_s, objects)
 
     def _observed(self, name: str, part: IndexPartitions | ColumnPartitions) -> ObjectObservation:
         seen, kind = self._seen[name], _kind(part)

@@ -15,7 +15,7 @@ from ...planes.experiment import Experiment
 from ...planes.model_plane import ModelPlane
 from ...planes.outcome import ControlEvent
 from ...planes.plane import Command, StartPhase
-from .commands import Observation, Rebalance
+from .commands import BalancingObservation, Rebalance
 from .costs import ErisCosts
 from .cycles import Cycles
 from .engine import Eris
@@ -44,20 +44,18 @@ class ErisEvents(ModelPlane[Player]):
         self._watched_at_s = 0.0
 
     def attend(self) -> None:
-        """See ModelPlane: workers have met."""
+        """Workers have met."""
         assert self._cycles is not None
         self._cycles.attend()
 
     # -- the control plane ------------------------------------------------------------------------
 
-    def observe(self, family: str) -> Observation:
-        """See Plane."""
+    def observe(self, family: str) -> BalancingObservation:
         self._watch()
         seen = self.eris.observe(family, self._time_s)
         return seen if self._cycles is None else self._cycles.seen(seen)
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane."""
         for command in commands:
             if isinstance(command, StartPhase):
                 self._watch()
@@ -93,7 +91,6 @@ class ErisEvents(ModelPlane[Player]):
         self.eris.watch(commands, steps_s, length_s)
 
     def start_counting(self) -> None:
-        """See RandomPlane."""
         self._watch()
         super().start_counting()
         self._watched = self.player.counted()
@@ -102,29 +99,24 @@ class ErisEvents(ModelPlane[Player]):
 
     @property
     def workers(self) -> Workers:
-        """See ModelPlane."""
         return self.eris.workers
 
     @property
     def events(self) -> Sequence[ControlEvent]:
-        """See ModelPlane."""
         return self.eris.events
 
     def busy_ps(self, counted: model_plane.Counted) -> Floats:
-        """See ModelPlane. Threads of one core may each have time left while their core has none."""
+        """Threads of one core may each have time left while their core has none."""
         assert isinstance(counted, Counted)
         executed_ps = counted.core_executed_ps * self.workers.on_cores
         return np.maximum(per_core(self.eris, counted.busy_ps), executed_ps)
 
     def facts(self, counted: model_plane.Counted) -> Mapping[str, Any]:
-        """See ModelPlane."""
         return {**self.player.demands.facts, **counted.facts}
 
     def warnings(self) -> Sequence[str]:
-        """See ModelPlane."""
         return self.eris.warnings()
 
     def check(self) -> None:
-        """See ModelPlane."""
         super().check()
         self.eris.check_conservation()

@@ -487,7 +487,6 @@ class PartitionedDemands(ErisDemands):
         return Step(name, core_s, hit_s, reads)
 
     def bytes_on_nodes(self, name: str, sizes: Floats) -> Floats:
-        """See ErisDemands."""
         n = len(self.costs.machine.nodes)
         return group_sums(self.home[self.workers.node], sizes * self.stored_bytes(name), n)
 

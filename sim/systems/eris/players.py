@@ -16,6 +16,7 @@ from ..._kernel import ErisRouting, ErisShared
 from ...kernel.histogram import of_kernel
 from ...kernel.streams import stream_key
 from ...kernel.sums import group_sums
+from ...machine.costs import LINE_BYTES
 from ...planes import model_plane
 from ...planes.experiment import Experiment
 from ...planes.model_plane import OfModel, memory_bytes, moved_bytes
@@ -104,7 +105,6 @@ class RoutedPlayer(OfModel[ErisRouting]):
         self.model.start()
 
     def refresh(self, moved: bool = False) -> None:
-        """See Player."""
         self._follow([])
 
     def moved(self, ranges: Mapping[str, list[tuple[int, int, float, float]]]) -> None:
@@ -148,17 +148,15 @@ class RoutedPlayer(OfModel[ErisRouting]):
         return self.model.now_ps / 1e12
 
     def start_counting(self) -> None:
-        """See Player."""
         self.model.start_counting()
 
     def counted(self) -> Counted:
-        """See Player."""
         found = self.model.counts()
         back = np.argsort(self.order)
         costs = self.demands.costs
         link_bytes = found["link_bytes"]
         if len(link_bytes):
-            data = found["link_lines"] * (64.0 + costs.link_header_bytes)
+            data = found["link_lines"] * (LINE_BYTES + costs.link_header_bytes)
             link_bytes = link_bytes + data + found["link_requests"] * costs.link_request_bytes
         return Counted(
             since_ps=found["since_ps"],
@@ -179,7 +177,6 @@ class RoutedPlayer(OfModel[ErisRouting]):
         )
 
     def check(self) -> None:
-        """See Player."""
         self.model.check()
 
 
@@ -207,15 +204,12 @@ class SharedPlayer(OfModel[ErisShared]):
         return shared_setup(self.demands, demand, self.eris.phase, self.clients)
 
     def refresh(self, moved: bool = False) -> None:
-        """See Player."""
         self.model.update(self._setup(self.model.now_ps / 1e12))
 
     def start_counting(self) -> None:
-        """See Player."""
         self.model.start_counting()
 
     def counted(self) -> Counted:
-        """See Player."""
         found = self.model.counts()
         done = found["done"]
         return Counted(
@@ -237,7 +231,6 @@ class SharedPlayer(OfModel[ErisShared]):
         )
 
     def check(self) -> None:
-        """See Player."""
         self.model.check()
 
 

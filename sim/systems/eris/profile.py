@@ -49,7 +49,6 @@ class ErisProfile(EngineProfile):
 
     @classmethod
     def in_play(cls, experiment: Experiment) -> Mapping[str, float]:
-        """See EngineProfile."""
         loops = loops_in_play(experiment)
         found = {
             name: float(getattr(INSTRUCTIONS, name)) for name in loops if name in cls.model_fields
@@ -57,7 +56,6 @@ class ErisProfile(EngineProfile):
         return found | ({LINES: LINES_COUNTED} if "tree_level" in loops else {})
 
     def on(self, machine: Machine) -> ErisFacts:
-        """See EngineProfile."""
         costs = CostModel(machine)
         first = costs.first_node
         assert first is not None, "a scenario's machine has cores"

@@ -257,7 +257,6 @@ class SharedDemands(ErisDemands):
         return max(private // self._shards, 1), max(last // self._shards, 1)
 
     def bytes_on_nodes(self, name: str, sizes: Floats) -> Floats:
-        """See ErisDemands."""
         return np.asarray(sizes.sum() * self.stored_bytes(name) * self.homes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..descriptor import Later, System
+from ..descriptor import LazyImport, System
 from .balancing import BALANCING
 from .facts import ErisFacts
 from .profile import ErisProfile
@@ -13,14 +13,12 @@ SYSTEM = System(
     spec=ErisSystem,
     operations=("lookup", "upsert", "scan", "route"),
     planes={
-        "flow": Later(f"{__package__}.engine", "Eris"),
-        "event": Later(f"{__package__}.event_plane", "ErisEvents"),
-        "reference": Later(f"{__package__}.reference.player", "eris_reference"),
-        "native": Later("numatwin.engine_native.systems.eris.plane", "native_eris"),
-        "emulator": Later("numatwin.engine_native.systems.eris.emulated", "emulated_eris"),
+        "flow": LazyImport(f"{__package__}.engine", "Eris"),
+        "event": LazyImport(f"{__package__}.event_plane", "ErisEvents"),
+        "reference": LazyImport(f"{__package__}.reference.player", "eris_reference"),
     },
     families=(BALANCING,),
     facts=ErisFacts,
     profile=ErisProfile,
-    assumptions=Later(f"{__package__}.assumptions", "loops_assumed"),
+    assumptions=LazyImport(f"{__package__}.assumptions", "loops_assumed"),
 )

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from ....topologies import Machine
+from ...machine.costs import LINE_BYTES as LINE_BYTES
 from .spec import BUFFERED_BY_PARTITION, JoinSystem, Operator, last_cache_bytes, own_cache_bytes
 
-LINE_BYTES = 64.0
 FINAL_MAX = 65_536  # partitions of all nodes: more are not distinguished
 
 

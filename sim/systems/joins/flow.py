@@ -227,7 +227,6 @@ class JoinFlow:
         return self.flow.query_s(operator) + self.play.setup.think_ps / PS
 
     def advance(self, until_s: float) -> None:
-        """See Plane."""
         if until_s <= self._time_s:
             return
         lasts_s = until_s - self._time_s
@@ -240,11 +239,9 @@ class JoinFlow:
         self._time_s = until_s
 
     def observe(self, family: str) -> OperatorObservation:
-        """See Plane."""
         return self.flow.observed(self._time_s, self.chosen)
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane."""
         for command in commands:
             assert isinstance(command, ChooseOperator)
             self.chosen = self.play.names.index(command.operator)
@@ -255,7 +252,7 @@ class JoinFlow:
         return FlowLog(self)
 
     def outcome(self, with_gains: bool = True) -> Outcome:
-        """See Plane. ``why`` holds at the end of the run."""
+        """``why`` holds at the end of the run."""
         uses, query_s = tuple(self.uses()), self.flow.query_s(self.chosen)
         gains = self.flow.gains(self.chosen) if with_gains else ()
         why = Why(binding(uses), gains, {"a query": query_s * 1e9})

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ..._kernel import ExchangeSetup
+from ..._kernel import ExchangeModel, ExchangeSetup
 from ..._kernel import Histogram as KernelHistogram
 from ...kernel.histogram import of_kernel
+from ...machine.costs import LINE_BYTES
 from ...planes.experiment import Experiment
 from ...planes.outcome import Outcome, ResourceUse, Why
 from ...planes.plane import Command
 from .choice import ChooseOperator, OperatorObservation
-from .fan_out import LINE_BYTES
 from .flow import FlowModel, binding, stragglers
-from .models import Counts, Model, event_model, reference_model
+from .models import Counts, Model, ReferenceModel
 from .setup import PS, play_of
 
 ModelMaker = Callable[[ExchangeSetup, int, int], Model]
@@ -42,23 +42,20 @@ class JoinPlane:
         return self._time_s
 
     def advance(self, until_s: float) -> None:
-        """See Plane."""
         self.model.run(round(until_s * PS))
         self._time_s = until_s
 
     def observe(self, family: str) -> OperatorObservation:
-        """See Plane."""
         return self.flow.observed(self._time_s, self.chosen)
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane: queries that begin from now on take another operator."""
+        """Queries that begin from now on take another operator."""
         for command in commands:
             assert isinstance(command, ChooseOperator)
             self.chosen = self.play.names.index(command.operator)
             self.model.choose(self.chosen)
 
     def start_counting(self) -> None:
-        """See RandomPlane."""
         self._before, self._since_s = self.model.counts(), self._time_s
 
     def _counted(self) -> Counts:
@@ -69,7 +66,6 @@ class JoinPlane:
         }
 
     def totals(self) -> Mapping[str, float]:
-        """See RandomPlane."""
         counted, name = self._counted(), self.play.operation
         latencies_s = float(counted["latencies_ps"].sum()) / PS
         found = {
@@ -82,7 +78,6 @@ class JoinPlane:
         return found
 
     def outcome(self) -> Outcome:
-        """See Plane."""
         counted, name = self._counted(), self.play.operation
         passed_s = max(self._time_s - self._since_s, 1e-12)
         histogram = KernelHistogram()
@@ -159,8 +154,8 @@ class JoinPlane:
                 raise AssertionError(f"{use.name} was busy for longer than the run lasted")
 
 
-event_plane = partial(JoinPlane, event_model)
+event_plane = partial(JoinPlane, ExchangeModel)
 """Makes the event plane, from a scenario and the number of a replication."""
 
-reference_plane = partial(JoinPlane, reference_model)
+reference_plane = partial(JoinPlane, ReferenceModel)
 """The same, of the reference plane."""

@@ -15,7 +15,7 @@ from ....topologies.machine import Node
 from ....topologies.nics import MessageCurve, message_curves
 from ....workloads import Workload
 from ....workloads.schema import Operation
-from ..descriptor import Default, Later, SystemSpec
+from ..descriptor import Default, LazyImport, SystemSpec
 from ..fields import (
     Count,
     Nodes,
@@ -158,7 +158,6 @@ class JoinSystem(SystemSpec):
         return self.host_transport or "shm"
 
     def misfit(self, workload: Workload) -> str | None:
-        """See SystemSpec."""
         if len(workload.operations) != 1:
             return f"{len(workload.operations)} operations: expected one join or one aggregation"
         (operation,) = workload.operations.values()
@@ -219,11 +218,10 @@ class JoinSystem(SystemSpec):
         return positions.index(position)
 
     def check(self, machine: Machine, workload: Workload) -> None:
-        """See SystemSpec."""
         self.check_memory_of_hosts()
         if self.layout == "host":
             for check in ("check_host", "check_room", "check_buffers"):
-                Later(f"{__package__}.checks", check).load()(self, machine, workload)
+                LazyImport(f"{__package__}.checks", check).load()(self, machine, workload)
             return
         positions = self.positions(machine)
         self.curve(machine)
@@ -248,7 +246,7 @@ class JoinSystem(SystemSpec):
             )
         self.queue_position(machine)
         for check in ("check_room", "check_buffers"):  # they need the tables' partitions
-            Later(f"{__package__}.checks", check).load()(self, machine, workload)
+            LazyImport(f"{__package__}.checks", check).load()(self, machine, workload)
 
     def workers_of(self, machine: Machine, position: int) -> int:
         """How many a node has."""

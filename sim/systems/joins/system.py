@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..descriptor import Later, System
+from ..descriptor import LazyImport, System
 from .choice import OPERATOR
 from .facts import JoinFacts
 from .spec import JoinSystem
@@ -12,10 +12,9 @@ SYSTEM = System(
     spec=JoinSystem,
     operations=("join", "aggregate"),
     planes={
-        "flow": Later(f"{__package__}.flow", "JoinFlow"),
-        "event": Later(f"{__package__}.plane", "event_plane"),
-        "reference": Later(f"{__package__}.plane", "reference_plane"),
-        "native": Later("numatwin.engine_native.systems.joins.plane", "native_joins"),
+        "flow": LazyImport(f"{__package__}.flow", "JoinFlow"),
+        "event": LazyImport(f"{__package__}.plane", "event_plane"),
+        "reference": LazyImport(f"{__package__}.plane", "reference_plane"),
     },
     families=(OPERATOR,),
     machine_parts=("nics",),

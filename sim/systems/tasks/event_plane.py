@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._kernel import TaskSetup
-from ...machine.costs import CostModel
+from ...machine.costs import LINE_BYTES, CostModel
 from ...planes.experiment import Experiment
 from ...planes.model_plane import Counted, ModelPlane
 from ...planes.outcome import ControlEvent, Outcome
@@ -89,7 +89,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
     # -- time -------------------------------------------------------------------------------------
 
     def advance(self, until_s: float) -> None:
-        """See Plane; the use of parts is sampled on the way where a placer sees it."""
+        """The use of parts is sampled on the way where a placer sees it."""
         while self._sampled and (at_s := (self._samples + 1) * SAMPLE_S) <= until_s + 1e-12:
             super().advance(min(at_s, until_s))
             self.parts.sample()
@@ -97,7 +97,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         super().advance(until_s)
 
     def attend(self) -> None:
-        """See ModelPlane: copies have arrived."""
+        """Copies have arrived."""
         now_s = self.model.now_ps / PS_PER_S
         self._change_at(now_s)
         self.parts.arrived(now_s)
@@ -107,7 +107,6 @@ class TasksEvents(ModelPlane[TasksPlayer]):
     def observe(
         self, family: str
     ) -> PlacerObservation | StealingObservation | CoresObservation | AccessPathObservation:
-        """See Plane."""
         if family == "access-path":
             parts = tuple(self.parts.layout.parts.items())
             workers = self.program.scheduling.workers.tolist()
@@ -161,16 +160,15 @@ class TasksEvents(ModelPlane[TasksPlayer]):
                 if core in self._allocated
             ),
             cpu_load=float(used.sum() / (threads.sum() * passed_s * PS_PER_S)),
-            memory_bytes=lines * 64.0,
+            memory_bytes=lines * LINE_BYTES,
             interconnect_Bps=float(link_Bps.sum()),
-            controllers_Bps=float(lines.sum() * 64.0 / passed_s),
+            controllers_Bps=float(lines.sum() * LINE_BYTES / passed_s),
         )
 
     def _positions(self) -> Ints:
         return np.array(sorted(self._allocated), dtype=np.int64)
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane."""
         self._change_at(self.time_s)
         allocated, paths = list(self._allocated), self.paths.current
         for command in commands:
@@ -203,11 +201,9 @@ class TasksEvents(ModelPlane[TasksPlayer]):
 
     @property
     def events(self) -> Sequence[ControlEvent]:
-        """See ModelPlane."""
         return self.parts.layout.events
 
     def start_counting(self) -> None:
-        """See ModelPlane."""
         super().start_counting()
         self._lasted, self._lasted_to_s = {}, self.time_s
         self._classes_before = self.model.class_counts()
@@ -215,7 +211,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         self._migrations_before = np.array(self.model.migrations())
 
     def totals(self) -> Mapping[str, float]:
-        """See ModelPlane; also the flow plane's columns of parts, cores and stolen tasks."""
+        """With the flow plane's columns of parts, cores and stolen tasks."""
         counted, latencies_ns = self.player.sums()
         stolen = (self.model.class_counts() - self._classes_before)[:, 4].astype(np.float64)
         columns = (f"stolen/{name}" for name in self.program.classes)
@@ -237,7 +233,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         self._lasted, self._lasted_to_s = self._lasted_until(time_s), time_s
 
     def facts(self, counted: Counted) -> Mapping[str, Any]:
-        """See ModelPlane; what the flow plane tells, by the same names. Pages, parts, tasks that
+        """What the flow plane tells, by the same names. Pages, parts, tasks that
         wait or run, and averages are as they are now, all else since counting began.
         """
         now, names = self.model.class_counts(), self.program.classes
@@ -275,14 +271,12 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         return None if node is None else self.machine.nodes[node].id
 
     def check(self) -> None:
-        """See ModelPlane: tasks made are done, wait or run; pages that were sent have arrived."""
+        """Tasks made are done, wait or run; pages that were sent have arrived."""
         super().check()
         self.parts.layout.check()
 
     def outcome(self) -> Outcome:
-        """See Plane; cores where threads run, or look for work, take their active power. Slots of
-        outstanding misses are not counted, so nothing is said of them.
-        """
+        """Cores where threads run, or look for work, take their active power."""
         found, counted = super().outcome(), self.player.counted()
         total_s = self._time_s - counted.since_ps / PS_PER_S
         active = self.player.active_thread_s / total_s / _threads_of_a_core(self.workers.on_cores)
@@ -293,8 +287,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
             counted.link_bytes / total_s,
             total_s,
         )
-        uses = tuple(use for use in found.resources if use.kind != "misses")
-        return replace(found, energy_J=energy_J, resources=uses)
+        return replace(found, energy_J=energy_J)
 
 
 def _threads_of_a_core(on_cores: Floats) -> float:

@@ -111,13 +111,12 @@ class TasksFlow:
 
     @property
     def unchanged_until_s(self) -> float:
-        """See Plane."""
+        """Until when rates stay what they are, unless something is applied."""
         return self._time_s + self._next_change(self.rates())
 
     # -- time -------------------------------------------------------------------------------------
 
     def advance(self, until_s: float) -> None:
-        """See Plane."""
         while self._time_s < until_s:
             rates = self.rates()
             left = until_s - self._time_s
@@ -260,7 +259,6 @@ class TasksFlow:
     # -- control ----------------------------------------------------------------------------------
 
     def observe(self, family: str) -> Any:
-        """See Plane."""
         watched, rates = self._watched.setdefault(family, Watched()), self.rates()
         if not watched.pieces:
             watched.pieces.append((0.0, max(self._time_s, SAMPLE_S), rates))
@@ -362,7 +360,7 @@ class TasksFlow:
         )
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """See Plane. Where each worker has a queue of its own, these count as one a node."""
+        """Where each worker has a queue of its own, these count as one a node."""
         for command in commands:
             if isinstance(command, StartPhase):
                 shares = mix_shares(command.phase, self.workload.operations)
@@ -394,7 +392,7 @@ class TasksFlow:
     # -- the result -------------------------------------------------------------------------------
 
     def outcome(self, with_gains: bool = True) -> Outcome:
-        """See Plane. ``why`` holds at the end of the run; without gains there is none."""
+        """``why`` holds at the end of the run; without gains there is none."""
         self.layout.check()
         return self.log.outcome(
             why=self._why() if with_gains else {},

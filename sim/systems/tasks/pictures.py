@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...planes.pictures import Picture, Shown, Span, Square, Steps, Strips, Timeline
+from ...planes.pictures import Picture, PicturedRecord, Span, Square, Steps, Strips, Timeline
 
 Floats = npt.NDArray[np.float64]
 
 ROWS_MAX = 48  # of a timeline; tables that change come first
 
 
-def pictures(record: Shown) -> Iterator[Picture]:
+def pictures(record: PicturedRecord) -> Iterator[Picture]:
     """Those that the record has the figures for."""
     series = record.series
     if len(series.get("time_s", ())) > 1:
@@ -69,7 +69,7 @@ def _columns(series: Mapping[str, Any], prefix: str) -> dict[str, Floats]:
     }
 
 
-def _parts(record: Shown) -> Timeline | None:
+def _parts(record: PicturedRecord) -> Timeline | None:
     """Where each part of each table lies; None where the record does not tell."""
     history: Sequence[Sequence[Any]] = record.model.get("layout", ())
     by_table: dict[str, list[tuple[float, Sequence[Any]]]] = {}

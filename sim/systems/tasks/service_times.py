@@ -1,10 +1,10 @@
 """How fast running tasks are that share cores, memory controllers and links: a fixed point.
 
-Threads of a core share its pipeline and its miss slots in equal parts, as there. Shares are max-min
-fair in lines per second of a task, as in ``machine/kernel/shared_service``, of
-which this is the steady state: a controller's latency is the one that belongs to its load, lines
-wait for entries of home agents until those that are there, waiting for links too, have room, and
-updates of directories in memory take their part of controllers' time.
+This is the steady state of ``machine/kernel/shared_service``. As there, threads of a core share its
+pipeline and its miss slots equally, and shares are max-min fair in lines per second of a task. A
+controller's latency is the one that belongs to its load. Lines wait for free entries of home
+agents; those that hold one may wait for links too. Updates of directories in memory take their part
+of the controllers' time.
 """
 
 from __future__ import annotations

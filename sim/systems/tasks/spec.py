@@ -200,7 +200,6 @@ class TasksSystem(SystemSpec):
         return found
 
     def notes(self, machine: Machine, workload: Workload) -> list[str]:
-        """See SystemSpec."""
         return self.laid_out(machine, workload).notes
 
     def placed(self, machine: Machine, workload: Workload) -> tuple[Table, ...]:

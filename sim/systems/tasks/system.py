@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..descriptor import Later, System
+from ..descriptor import LazyImport, System
 from .access_path import ACCESS_PATH
 from .cores import CORES
 from .facts import TasksFacts
@@ -15,14 +15,14 @@ SYSTEM = System(
     spec=TasksSystem,
     operations=("query",),
     planes={
-        "flow": Later(f"{__package__}.flow", "TasksFlow"),
-        "event": Later(f"{__package__}.event_plane", "event_plane"),
-        "reference": Later(f"{__package__}.event_plane", "reference_plane"),
+        "flow": LazyImport(f"{__package__}.flow", "TasksFlow"),
+        "event": LazyImport(f"{__package__}.event_plane", "event_plane"),
+        "reference": LazyImport(f"{__package__}.event_plane", "reference_plane"),
     },
     families=(PLACER, STEALING, CORES, ACCESS_PATH),
-    trainers={"access-path": Later(f"{__package__}.access_training", "train_on")},
+    trainers={"access-path": LazyImport(f"{__package__}.access_training", "train_on")},
     machine_parts=("copy_engines",),
     facts=TasksFacts,
-    threshold=Later(f"{__package__}.threshold", "search_threshold"),
-    pictures=Later(f"{__package__}.pictures", "pictures"),
+    threshold=LazyImport(f"{__package__}.threshold", "search_threshold"),
+    pictures=LazyImport(f"{__package__}.pictures", "pictures"),
 )

@@ -67,25 +67,21 @@ class ReferencePlayer:
 
     @property
     def now_ps(self) -> int:
-        """See Player."""
         return self._until_ps
 
     def run(self, until_ps: int) -> bool:
-        """See Player."""
         self.events += run_until(self.model.env, until_ps)
         self._until_ps = until_ps
         return True
 
     def refresh(self, moved: bool = False) -> None:
-        """See Player: nothing changes here."""
+        """Nothing changes here."""
 
     def start_counting(self) -> None:
-        """See Player."""
         self.model.start_counting()
         self._since_ps = self._until_ps
 
     def counted(self) -> Counted:
-        """See Player."""
         model, costs, now = self.model, self.demands.costs, self._until_ps
         counts = model.counts
         asleep = [
@@ -131,7 +127,7 @@ class ReferencePlayer:
         )
 
     def check(self) -> None:
-        """See Player: every command made was executed, or is somewhere."""
+        """Every command made was executed, or is somewhere."""
         made, done, in_flight = self.model.drawn, self.model.done, self._in_flight()
         if made != done + in_flight:
             raise RuntimeError(f"{made} commands made, {done} executed, {in_flight} in flight")

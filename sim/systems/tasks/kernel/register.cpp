@@ -56,7 +56,7 @@ py::array_t<std::int64_t> class_counts(const TaskModel& model) {
 
 // Lines read and written and busy time of controllers (n), busy time of links (2L) and cores (C).
 std::tuple<py::array_t<double>, py::array_t<double>, py::array_t<double>, py::array_t<double>,
-           py::array_t<std::int64_t>>
+           py::array_t<double>>
 service_use(const TaskModel& model) {
     const SharedService service = model.counted_service();
     const std::size_t n = model.nodes();
@@ -65,8 +65,9 @@ service_use(const TaskModel& model) {
             column<double>(n, [&](std::size_t k) { return service.controller_ps(k); }),
             column<double>(model.setup().machine.data_ps.size(),
                            [&](std::size_t k) { return service.link_ps(k); }),
-            column<std::int64_t>(model.setup().machine.core_node.size(),
-                                 [&](std::size_t k) { return service.core_busy(k); })};
+            column<double>(model.setup().machine.core_node.size(), [&](std::size_t k) {
+                return static_cast<double>(service.core_busy(k));
+            })};
 }
 
 void register_tasks(py::module_& module) {

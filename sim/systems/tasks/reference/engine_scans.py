@@ -9,13 +9,13 @@ from typing import Protocol
 
 from ...._kernel import TaskSetup
 from ....machine.copy_engines import copied_memory
+from ....machine.costs import LINE_BYTES
 from ....machine.reference.copy_engine import CopyEngine, DoubleBuffer
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ..parameters import NOTHING, PLACES, homes
 from .clock import Clock
 from .tasks import Task
 
-LINE_BYTES = 64.0
 ENDLESS_ENTRIES = 1e12
 ENGINE_JOBS, BACKGROUND_JOBS = 1 << 48, 1 << 49
 BY_CPU, BY_ENGINE = 0, 1

@@ -69,25 +69,20 @@ class TaskModel:
         self.clock.plan()
 
     def set_parts(self, table: int, rows: Sequence[int], nodes: Sequence[int]) -> None:
-        """See Queries."""
         self.queries.set_parts(table, list(rows), list(nodes))
 
     def block(self, table: int, part: int) -> None:
-        """See Queries."""
         self.queries.block(table, part)
 
     def place(self, table: int, part: int, node: int) -> None:
-        """See Queries."""
         self.queries.place(table, part, node)
         self.clock.plan()
 
     def allow(self, classes: Sequence[bool], within_node: bool = True) -> None:
-        """See Workers."""
         self.workers.allow(list(classes), within_node)
         self.clock.plan()
 
     def use(self, workers: Sequence[bool]) -> None:
-        """See Workers."""
         self.workers.use(workers)
         self.clock.plan()
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...._kernel import TaskSetup
+from ....machine.costs import LINE_BYTES
 from ....machine.reference.os_scheduler import OsScheduler
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ..history import ON, WOKEN
 from ..parameters import NEVER_PS, NOTHING
 from .clock import Clock
 from .tasks import Task
-from .workers import LINE_BYTES, Worker, Workers
+from .workers import Worker, Workers
 
 
 class MovedWorkers(Workers):
@@ -171,7 +172,6 @@ class MovedWorkers(Workers):
         return worker
 
     def looked_up_to_now(self) -> list[int]:
-        """See Workers."""
         looked_ps = self.looked_ps.copy()
         for worker in self.workers:
             if self._looks(worker):
@@ -186,7 +186,7 @@ class MovedWorkers(Workers):
     # -- tasks in pieces --------------------------------------------------------------------------
 
     def ended(self, number: int) -> None:
-        """See Workers; or the caches are warm, and the task goes on."""
+        """A piece is done: the task goes on where it warmed a cache, else it may have ended."""
         worker = self.workers[number]
         assert worker.task is not None
         if worker.warms is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...._kernel import TaskSetup
+from ....machine.costs import LINE_BYTES
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ..history import BEGAN, ENDED, WOKEN
 from ..parameters import INTERLEAVED, NOTHING, PLACES, homes
@@ -13,7 +14,6 @@ from .clock import Clock
 from .engine_scans import EngineScans
 from .tasks import ClassCounts, Task, Use
 
-LINE_BYTES = 64.0
 AVERAGE_WEIGHT = 0.125
 
 

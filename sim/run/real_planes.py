@@ -1,0 +1,45 @@
+"""Planes that run an engine for real: who has them registers them here, and runs find them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..systems.descriptor import LazyImport, System
+
+
+@dataclass(frozen=True)
+class RealPlane:
+    """``engines``: by system, what its engine is run with. ``run``: of a Scenario, its machine's
+    scale (or None), and what is told how far the run and the loading of data are (or None), the
+    Record.
+    """
+
+    engines: Mapping[str, LazyImport]
+    run: LazyImport
+
+
+def _none() -> Mapping[str, RealPlane]:
+    return {}
+
+
+_known: Callable[[], Mapping[str, RealPlane]] = _none
+
+
+def register(planes: Callable[[], Mapping[str, RealPlane]]) -> None:
+    """From now on these are the planes that run for real; asked for when a scenario wants one."""
+    global _known
+    _known = planes
+
+
+def real_planes() -> Mapping[str, RealPlane]:
+    """Those that are registered, by name."""
+    return _known()
+
+
+def planes_of(system: System) -> tuple[str, ...]:
+    """All planes that run systems of this kind, real ones last."""
+    real = (name for name, plane in real_planes().items() if system.name in plane.engines)
+    return (*system.planes, *real)
