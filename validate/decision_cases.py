@@ -125,10 +125,23 @@ class CaseFile:
 
     def scenario(self, alternative: str, further: Sequence[str] = ()) -> Scenario:
         """The scenario of an alternative. Raises InputError."""
-        settings = [*self.case.alternatives[alternative].settings, *further]
+        own = self.case.alternatives[alternative]
         document = _part(self.document, ("scenario",))
         document.value = {"name": f"{self.case.name}-{alternative}", **document.value}
-        return scenario_of_document(extended(document), settings)
+        try:
+            return scenario_of_document(extended(document), [*own.settings, *further])
+        except InputError as failure:
+            source = failure.file or ""
+            setting = source.removeprefix("--set ")
+            if failure.line is not None or setting in further:
+                raise
+            place: Place = (KEY, alternative)
+            if setting in own.set:
+                place = (*place, "set", own.set.index(setting))
+            message = f"{source}: {failure.message}" if source else failure.message
+            raise self.document.error(
+                place, message, token=failure.token, expected=failure.expected
+            ) from None
 
 
 def case_files(folder: Path | None = None, id_: str | None = None) -> list[CaseFile]:

@@ -20,6 +20,7 @@ from test_record_fuzz import damage_json
 from numatwin import load_record, load_scenario
 from numatwin.inputs import InputError
 from numatwin.reports.study_page import study_html
+from numatwin.sim.run.engine_profile import load_engine
 from numatwin.sim.studies.results import load_results
 from numatwin.sim.studies.run_study import progressed, run_study
 from numatwin.sim.studies.study import load_study
@@ -27,6 +28,7 @@ from numatwin.sim.systems.tasks.access_models import FEATURES, FORMAT, load_acce
 from numatwin.topologies import load_machine
 from numatwin.validate.baseline import Entry, load_baseline, save_baseline
 from numatwin.validate.calibrate.engine_rows import load_rows
+from numatwin.validate.decision_cases import CaseFile
 from numatwin.validate.suite import load_suite
 from numatwin.workloads import load_workload
 from numatwin.workloads.histogram import load_histogram
@@ -37,6 +39,7 @@ EXAMPLES = ROOT / "docs" / "examples"
 STUDY = EXAMPLES / "buffers.yaml"
 SCENARIOS, TOPOLOGIES = ROOT / "sim" / "scenarios", ROOT / "topologies"
 WORKLOADS, SUITES = ROOT / "workloads", ROOT / "validate" / "suites"
+DECISIONS = ROOT / "validate" / "decisions"
 MACHINES = ("epyc-2s-cxl", "opteron-4n", "ib-fdr-8n", "intel-4s-qpi")
 NAMES: tuple[str, ...] = (
     "record",
@@ -47,7 +50,7 @@ NAMES: tuple[str, ...] = (
     "histogram",
     "engine rows",
 )
-NAMES += ("scenarios", "machines", "workloads", "studies", "suites")
+NAMES += ("scenarios", "machines", "workloads", "studies", "suites", "profiles", "decisions")
 FEW, MANY = range(12), range(12, 300)
 
 TOKENS = (
@@ -175,8 +178,16 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
         ),
         "workloads": by_hand("workloads", WORKLOADS.glob("*.yaml"), load_workload),
         "studies": by_hand("studies", [STUDY], load_study),
+        "profiles": by_hand("profiles", [EXAMPLES / "my-engine.yaml"], load_engine),
+        "decisions": by_hand("decisions", DECISIONS.glob("*.yaml"), _read_case),
         "suites": by_hand("suites", SUITES.glob("*.yaml"), lambda path: load_suite(str(path))),
     }
+
+
+def _read_case(path: Path) -> None:
+    file = CaseFile(path)
+    for name in file.case.alternatives if file.case.scenario is not None else ():
+        file.scenario(name)
 
 
 def _machine(name: str) -> Path:

@@ -157,7 +157,7 @@ def _with(part: Any, path: Path, value: Any) -> Any:
         return value
     key, rest = path[0], path[1:]
     if isinstance(part, BaseModel):
-        return part.model_copy(update={key: _with(getattr(part, str(key)), rest, value)})
+        return part.model_copy(update={str(key): _with(getattr(part, str(key)), rest, value)})
     if isinstance(part, Mapping):
         return dict(part) | {key: _with(part[key], rest, value)}
     assert isinstance(key, int)
