@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from ..sim.control import NO_POLICY
 from ..sim.planes.outcome import ResourceUse, Why
-from ..sim.run.comparison import noise_of
-from ..sim.run.limit import limit_in_words, limits
+from ..sim.run.comparison import noise_of, settled
+from ..sim.run.limit import limit_in_words, limits, together
 from ..sim.run.plane_names import NATIVE
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, recoveries_together, share_levels
@@ -50,6 +50,10 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
         return Markup("{} of one scenario, which share no operation.").format(
             count(len(runs), "run")
         )
+    short = [run.label for run in able if not settled([run.record])]
+    if short:
+        text = "Which does most is open, as {} did not run for long enough to settle."
+        return Markup(text).format(listing(short))
     best = max(able, key=lambda run: run.record.throughput[operation])
     worst = min(able, key=lambda run: run.record.throughput[operation])
     high, low = best.record.throughput[operation], worst.record.throughput[operation]
@@ -131,7 +135,9 @@ def _under(policies: Mapping[str, str]) -> str:
 
 
 def _doubts(record: Record) -> Markup:
-    """How far the answer may be off, as facts, assumptions and draws may be."""
+    """How far the answer may be off, as facts, assumptions and draws may be, and the time is."""
+    if not settled([record]):
+        return Markup("The run was too short to settle: a longer one may do much more or less.")
     found = record.uncertainty or record.fact_range
     wide = [
         Markup("{} from {} to {}").format(name, si(low, "/s"), si(high, "/s"))
@@ -152,18 +158,6 @@ def _doubts(record: Record) -> Markup:
         for one in found["most"]
     ]
     return said + (Markup(", most of all {}.").format(_listing(most)) if most else ".")
-
-
-def together(why: Mapping[str, Why]) -> list[tuple[list[str], Why]]:
-    """(operations, why): those of a mix that are held back alike are named once."""
-    found: list[tuple[list[str], Why]] = []
-    for name, one in why.items():
-        names_of_answer = next((names for names, other in found if other == one), None)
-        if names_of_answer is None:
-            found.append(([name], one))
-        else:
-            names_of_answer.append(name)
-    return found
 
 
 def _limit(operations: Sequence[str], why: Why, resources: Sequence[ResourceUse]) -> Markup:

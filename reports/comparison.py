@@ -184,7 +184,7 @@ def _metrics(records: Sequence[Record]) -> list[Metric]:
 
 
 def _row(metric: Metric, records: list[Record]) -> dict[str, Any]:
-    from ..sim.run.comparison import difference, level_of
+    from ..sim.run.comparison import difference, level_of, settled
 
     path, level = metric.path, level_of(records)
     values = [_value(path, record) for record in records]
@@ -193,7 +193,11 @@ def _row(metric: Metric, records: list[Record]) -> dict[str, Any]:
     differences = [
         difference(path, (first[0], value), (first[1], record), level) for value, record in others
     ]
-    return _row_of(metric, values, intervals, [None, *differences])
+    row = _row_of(metric, values, intervals, [None, *differences])
+    known = [settled((records[0], record)) for record in records]
+    return row | {
+        "ratios": [ratio if is_ else None for ratio, is_ in zip(row["ratios"], known, strict=True)]
+    }
 
 
 def _row_of(

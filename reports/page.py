@@ -10,12 +10,12 @@ import yaml
 from markupsafe import Markup
 
 from ..sim.planes.outcome import ControlEvent, ResourceUse
-from ..sim.run.limit import limits
+from ..sim.run.limit import limits, together
 from ..sim.run.plane_names import NATIVE
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, sample_step_s, share_levels
 from ..topologies.figure import Figure
-from .answer import answer, comparing_answer, together
+from .answer import answer, comparing_answer
 from .assumptions import AssumptionRow, assumption_rows
 from .bars import depths, gains, parts_of_time, recovery_times
 from .charts import throughput_over_time, use_over_time
@@ -183,7 +183,8 @@ def _run_view(run: Run, plots: Plots) -> RunView:
     events = sorted(record.control_events, key=lambda event: event.time_s)
     changing = len(record.series.get("time_s", ())) > 1
     shown = smoothed(run)
-    limited = together(limits(record.why, record.throughput))
+    why = limits(record.why, record.throughput)
+    limited, timed = together(why), together(why, by_parts=True)
     over_time = throughput_over_time([shown], list(record.throughput)) if changing else None
     return RunView(
         run=run,
@@ -210,7 +211,7 @@ def _run_view(run: Run, plots: Plots) -> RunView:
             for names, why in limited
         ],
         parts=plots.plot(
-            parts_of_time({listing(names): why for names, why in limited}),
+            parts_of_time({listing(names): why for names, why in timed}),
             "Where the time of one operation goes.",
         ),
         traffic=[

@@ -233,7 +233,9 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
 def _run(words: Sequence[str]) -> object:
     _refuse_empty(words)
     chosen = _only(words[0]) if words else app
-    return chosen(with_log_options_first(words), prog_name="numatwin", standalone_mode=False)
+    return chosen(
+        with_log_options_first(words), prog_name="numatwin", standalone_mode=False, obj=words
+    )
 
 
 def _refuse_empty(words: Sequence[str]) -> None:

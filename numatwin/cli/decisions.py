@@ -32,16 +32,17 @@ def decisions(records: Sequence[Record]) -> list[dict[str, Any]]:
     replications, at ``level`` (None where neither is random), None where nobody knows how far
     replications differ; ``holds``: whether the same one is faster all over it; ``prediction``: the
     position of the one that predicts what the other measured, or None; ``facts``: how many are
-    uncertain. Nothing where none are, but of predictions.
+    uncertain. Nothing where none are, but of predictions, and of runs that did not settle.
 
     Records on the same machine are compared with the same facts at the same ends.
     """
-    from ..sim.run.comparison import predicts
+    from ..sim.run.comparison import predicts, settled
 
     first = records[0]
     return [
         row
         for k, other in enumerate(records[1:], 1)
+        if settled((first, other))
         if first.fact_range or other.fact_range or predicts(first, other)
         for operation in first.throughput
         if (row := _decision(k, operation, first, other)) is not None

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..sim.run.comparison import has_intervals, level_of
-from ..sim.run.limit import limit_in_words, limits
+from ..reports.words import listing
+from ..sim.run.comparison import has_intervals, level_of, settled
+from ..sim.run.limit import limit_in_words, limits, together
 from ..sim.run.record import part_at
 from .counted_traffic import print_traffic
 from .output import latency, number, percent, print_facts, table
@@ -155,9 +156,11 @@ def _likely(record: Record) -> str:
 
 
 def _ranges(bounds: Mapping[str, Sequence[float]]) -> str:
+    """Of the operations that are done; of all where none is."""
+    done = {name: ends for name, ends in bounds.items() if any(ends)} or bounds
     return ", ".join(
         f"{operation} from {number(low, '/s')} to {number(high, '/s')}"
-        for operation, (low, high) in bounds.items()
+        for operation, (low, high) in done.items()
     )
 
 
@@ -208,13 +211,15 @@ def _with_bounds(record: Record, path: Sequence[str], value: float | None, writt
 def _print_operations(record: Record, to: Console) -> None:
     """A row for each operation; a latency that is known of none has no column.
 
-    Of a random run a row for each figure, with its interval.
+    Of a random run a row for each figure, with its interval if it settled.
     """
     to.print()
     if record.replications:
         rows = [row for name in record.throughput for row in _figures(record, name)]
         of = f"{100 * level_of([record]):g}% interval"
-        to.print(table(("operation", "figure", "value", of), rows, left=2))
+        columns = 4 if settled([record]) else 3
+        heads = ("operation", "figure", "value", of)[:columns]
+        to.print(table(heads, (row[:columns] for row in rows), left=2))
         return
     columns = {
         "operation": list(record.throughput),
@@ -282,11 +287,12 @@ def _print_resources(record: Record, to: Console) -> None:
 
 
 def _print_why(record: Record, to: Console) -> None:
-    for name, why in limits(record.why, record.throughput).items():
+    for names, why in together(limits(record.why, record.throughput)):
         gains = [gain for gain in why.gains if gain.gain_per_10pct >= 0.0005][:GAINS_SHOWN]
         best = f"; 10% more {gains[0].resource} would help most" if gains else ""
         limit = limit_in_words(why, record.resources)
-        to.print(f"\n{name} is limited by {limit}{best}", soft_wrap=True)
+        are = "is" if len(names) == 1 else "are"
+        to.print(f"\n{listing(names)} {are} limited by {limit}{best}", soft_wrap=True)
         if gains:
             to.print(
                 table(

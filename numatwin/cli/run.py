@@ -182,7 +182,7 @@ class Result:
 
 
 @grouped
-def run(scenario: ScenarioName, variant: Variant, result: Result) -> None:
+def run(context: typer.Context, scenario: ScenarioName, variant: Variant, result: Result) -> None:
     """Run a scenario: its throughput and the bottleneck."""
     from ..inputs import check_folder
 
@@ -197,7 +197,9 @@ def run(scenario: ScenarioName, variant: Variant, result: Result) -> None:
         out = variant.folder(scenario, loaded.hash if settings else "")
         result = replace(result, out=out)
     with alone_in(result.out):
-        _run_and_keep(loaded, settings, load, result, variant.machine_scale)
+        record = _run_and_keep(loaded, settings, load, result, variant.machine_scale)
+    if not result.json and (words := _longer(record, context.obj)):
+        console().print(f"\nFor long enough to settle: {words}", soft_wrap=True)
 
 
 def _run_and_keep(
@@ -206,7 +208,7 @@ def _run_and_keep(
     load: Callable[[list[str]], Scenario],
     result: Result,
     machine_scale: float | None,
-) -> None:
+) -> Record:
     """Runs ``loaded``, prints its result and keeps it; ``load`` takes other settings."""
     from ..inputs import InputError
     from ..sim.run.plane_names import DRAWING_PLANES, REAL
@@ -256,6 +258,23 @@ def _run_and_keep(
         raise InputError(f"{interrupted.lost}; {kept}")
     if interrupted is not None:
         raise after_interrupt("printed" if out is None else "kept")
+    return record
+
+
+def _longer(record: Record, words: Sequence[str]) -> str:
+    """The command of these words with a longer horizon, where that is what a run lacked that did
+    not settle; empty of others.
+    """
+    from ..sim.run.comparison import settled
+
+    if settled([record]):
+        return ""
+    from ..sim.run.replications import longer_horizon
+
+    setting = longer_horizon(record.horizon_s)
+    if not any(f"'{setting}'" in warning for warning in record.warnings):
+        return ""
+    return shlex.join(["numatwin", *words, "--set", setting])
 
 
 @contextmanager

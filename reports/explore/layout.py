@@ -10,10 +10,10 @@ from dash import dcc, html
 
 from ...sim.machine.assumptions import split_quantity
 from ...sim.planes.outcome import ResourceUse, Why
+from ...sim.run.limit import together
 from ...sim.run.scenario import Scenario
 from ...sim.studies.influences import Field
 from ...sim.studies.levels import written
-from ..answer import together
 from ..words import nanoseconds, percent, plural, shortened, si, signed_percent
 from .explorer import Choice, Moment
 

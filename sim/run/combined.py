@@ -33,11 +33,14 @@ class Combined:
 
     Intervals, at ``level``, are those of the mean over replications. Of one replication they are
     those of batch means over its series from ``warm_up_s`` on, where it has a series of the figure
-    and they can be known. A figure that a replication does not know has neither value nor interval.
+    and they can be known. A figure that a replication does not know has neither value nor interval;
+    where runs have not ``settled``, no figure has an interval.
     """
 
-    def __init__(self, played: Sequence[Replication], level: float, warm_up_s: float) -> None:
-        self._level = level
+    def __init__(
+        self, played: Sequence[Replication], level: float, warm_up_s: float, settled: bool = True
+    ) -> None:
+        self._level, self._settled = level, settled
         self._outcomes = [replication.outcome for replication in played]
         self.series = _mean_series([replication.series for replication in played])
         self._counted = self.series["time_s"] >= warm_up_s - 1e-12
@@ -104,7 +107,7 @@ class Combined:
     ) -> None:
         """Keeps interval and replicates; no figure lies below 0 or above ``highest``."""
         bounds = None
-        if interval is not None:
+        if interval is not None and self._settled:
             bounds = [min(max(bound, 0.0), highest) for bound in (interval.low, interval.high)]
         _put(self.confidence, path, bounds)
         if values is not None:

@@ -46,6 +46,16 @@ def noise_of(records: Sequence[Record]) -> str:
     return begin + "; ".join(noise) if noise else ""
 
 
+def settled(records: Sequence[Record]) -> bool:
+    """Whether all ran for long enough that longer runs would do the same, as far as is known."""
+    random = [record for record in records if record.replications]
+    if not random:
+        return True
+    from .replications import unsettled
+
+    return not any(unsettled(record.warnings) for record in random)
+
+
 def has_intervals(record: Record) -> bool:
     """Whether the interval of any figure is known."""
 
@@ -65,7 +75,7 @@ def difference(
     ``interval``: of the difference; ``ratio_interval``: of the ratio, None to 0; ``paired``. None
     where it is unknown how sure it is.
     """
-    if not any(record.replications for record in records):
+    if not any(record.replications for record in records) or not settled(records):
         return None
     from . import statistics
 

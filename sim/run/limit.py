@@ -16,10 +16,29 @@ def limits(why: Mapping[str, Why], throughput: Mapping[str, float]) -> Mapping[s
     return {name: limit for name, limit in why.items() if throughput.get(name)} or why
 
 
+def together(why: Mapping[str, Why], by_parts: bool = False) -> list[tuple[list[str], Why]]:
+    """(operations, why): those of a mix that are held back alike, and gain alike, once;
+    ``by_parts``: if the parts of their time are alike too."""
+    found: dict[tuple[object, ...], tuple[list[str], Why]] = {}
+    for name, one in why.items():
+        key = one.resource, *one.gains, *(one.demands.items() if by_parts else ())
+        found.setdefault(key, ([], one))[0].append(name)
+    return list(found.values())
+
+
 def limit_in_words(why: Why, resources: Sequence[ResourceUse]) -> str:
-    """``why.resource``; the time of workers with the part of it in which their reads are under way,
-    and the busiest of what they share, as they are slow by waiting too.
+    """``why.resource``; of a node whose cores are mostly free, that it is one of its workers, or
+    few; the time of workers with the part of it in which their reads are under way, and the busiest
+    of what they share, as they are slow by waiting too.
     """
+    for use in resources:
+        of_node = why.resource.endswith(use.name) or (
+            why.resource.startswith(WORKERS)
+            and why.resource.endswith(use.name.removeprefix("cores"))
+        )
+        if use.kind == "cores" and of_node and use.utilisation < NEAR:
+            hot = f"one of its workers, or few: all its cores together are {use.utilisation:.0%}"
+            return f"{why.resource} ({hot} in use)"
     if not why.resource.startswith(WORKERS):
         return why.resource
     misses = [use.utilisation for use in resources if use.kind == "misses"]

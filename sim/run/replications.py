@@ -39,6 +39,7 @@ Name = TypeVar("Name")
 
 PILOT = 0
 UNSETTLED = "warm-up: "  # so warnings begin of runs that were too short to settle
+LONGER_TIMES = 10  # a run that did not settle
 SETTLED_TIMES = 2  # what the pilot took to settle
 # Below this much work left, starting workers takes longer than they save.
 PARALLEL_MIN_S = 3.0
@@ -61,7 +62,8 @@ class Replication:
 class WarmUp:
     """When counting starts, and what a reader should know of it.
 
-    ``wall_s``, ``steps``: of the pilot run, 0 without one.
+    ``notes``: that the pilot run did not settle; intervals would then say little. ``wall_s``,
+    ``steps``: of the pilot run, 0 without one.
     """
 
     warm_up_s: float
@@ -123,13 +125,21 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     )
     if not settled or any(trends(column[first:]) for column in columns):
         first = max(first, len(pilot.series["time_s"]) // 2)
+        longer = f"--set '{longer_horizon(scenario.horizon_s)}' runs it for longer"
+        if until_s < scenario.horizon_s:
+            longer = "it needs more time before the workload changes"
         notes = (
             f"{UNSETTLED}a pilot run of {time_text(until_s)} does not settle; half of it is "
-            "discarded: a longer horizon, or a warm_up of your own, is safer",
+            f"discarded, and figures have no intervals: {longer}",
         )
     settled_s = float(pilot.series["time_s"][first]) if columns else 0.0
     warm_up_s = min(SETTLED_TIMES * settled_s, until_s / 2)
     return WarmUp(warm_up_s, notes, pilot.wall_s, pilot.outcome.steps)
+
+
+def longer_horizon(horizon_s: float) -> str:
+    """The setting by which a run that did not settle in that time may."""
+    return f"horizon={time_text(LONGER_TIMES * horizon_s)}"
 
 
 def _uneven(throughput: Any) -> bool:

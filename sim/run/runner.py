@@ -255,6 +255,9 @@ def run_random(
             warm_up = WarmUp(warm_up_s)
         else:
             warm_up = warm_up_of(make, scenario, _part(progress, 0.0, pilot))
+        if warm_up.notes:  # no number of replications makes it sure
+            plan = plan.model_copy(update={"half_width": None})
+            scenario = replace(scenario, statistics=plan)
         report = _part(progress, pilot, 1.0)
         for replication in replicate(make, scenario, warm_up, workers, report):
             done.append(replication)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
@@ -281,14 +284,15 @@ def _random_record(
     from .combined import Combined
 
     plan = scenario.statistics
-    together = Combined(done, plan.confidence, warm_up.warm_up_s)
+    settled = not warm_up.notes
+    together = Combined(done, plan.confidence, warm_up.warm_up_s, settled)
     steps = warm_up.steps + sum(replication.outcome.steps for replication in done)
     played_s = warm_up.wall_s + sum(replication.wall_s for replication in done)
     # Where time is real, what is done in a second is what was measured: no speed of a simulator.
     native = scenario.plane == NATIVE
     rate = {} if native else {"events_per_s": steps / max(played_s, 1e-9)}
     # What was measured is no prediction that the facts could be off for.
-    corners = {} if native or not whole else corners_of(scenario)
+    corners = {} if native or not whole or not settled else corners_of(scenario)
     record = Record(
         **identity(scenario, whole),
         throughput=together.throughput,

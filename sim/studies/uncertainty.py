@@ -21,7 +21,7 @@ from ...inputs import DescriptionError, InputError
 from ...inputs.shared_work import SharedWork, shared
 from ..machine.assumptions import Place, Variant
 from ..run.assumptions import varied
-from ..run.comparison import difference
+from ..run.comparison import difference, settled
 from ..run.plane_names import REAL
 from ..run.record import Record, part_at
 from ..run.scenario import Scenario
@@ -39,10 +39,12 @@ def with_uncertainty(
     record: Record, scenario: Scenario, progress: Callable[[float], None] | None = None
 ) -> Record:
     """The Record of a run of ``scenario`` with its ``uncertainty``, and a ``fact_range`` that holds
-    what was drawn. Raises InputError of what was measured.
+    what was drawn; as it is where the run did not settle. Raises InputError of what was measured.
     """
     if scenario.plane in REAL:
         raise InputError("--uncertainty", token=scenario.plane, expected="a plane that predicts")
+    if not settled([record]):
+        return record
     with shared(SharedWork()):  # variants have most of the machine in common
         doubts = doubts_of(scenario)
         shifts, most = _drawn_doubts(record, scenario, doubts, progress)

@@ -4,7 +4,9 @@ A queue whose answers are known stands in for the event plane.
 """
 
 import json
+import math
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +15,9 @@ from command_line import CommandLine, Refused
 from small_scenarios import LOOKUP, small_file
 from toy_plane import Queue
 
+from numatwin.sim.run import replications, scenario
 from numatwin.sim.run import runner as run
-from numatwin.sim.run import scenario
+from numatwin.sim.run.comparison import has_intervals
 from numatwin.sim.run.record import load_record
 
 ARGUMENTS = ("small.yaml", "--on", "event", "--set", "horizon=20 ms")
@@ -25,6 +28,7 @@ def queue(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Queue:
     """The event plane is a queue; a scenario lies in the current folder."""
     toy = Queue()
     monkeypatch.setattr(run, "maker_of", lambda scenario: toy)
+    monkeypatch.setattr(replications, "PARALLEL_MIN_S", math.inf)  # on a slow host too
     small_file(Path(), LOOKUP)
     return toy
 
@@ -138,3 +142,36 @@ def test_alternatives_side_by_side(
 )
 def test_refused(refused: Refused, words: list[str], text: str) -> None:
     assert text in refused("run", *ARGUMENTS, *words)
+
+
+def test_what_has_not_settled_has_no_interval(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A queue that grows for ever: its latency is whatever the horizon makes of it. The command
+    that is printed runs it for longer; nothing is claimed of how two such runs differ, and no
+    replications are added for a precision that says nothing."""
+    monkeypatch.setattr(run, "maker_of", lambda scenario: Queue(arrivals_per_s=1.5e6))
+    precise = ("--set", "statistics.half_width=0.01")
+    asked = ("run", "small.yaml", "--on", "event", "--set", "horizon=2 ms", *precise)
+    shown = numatwin(*asked, "--out", "a").out
+    record = load_record(Path("a"))
+    assert record.replications == 5
+    assert not has_intervals(record)
+    assert not record.fact_range
+    assert not record.uncertainty
+    assert "interval" not in shown.replace("figures have no intervals", "")
+    assert "uncertain " not in shown
+    longer = shlex.split(shown.partition("For long enough to settle: ")[2].splitlines()[0])
+    assert longer[-2:] == ["--set", "horizon=20 ms"]
+    assert numatwin(*longer[1:], "--json").json()["horizon_s"] == pytest.approx(0.02)
+    other = numatwin(*asked, "--seed", "7", "--out", "b", "--json").json()
+    assert other["confidence"]["throughput"] == {"lookup": None}
+    compared = numatwin("compare", "a", "b").out
+    assert "×" not in compared
+    assert "faster" not in compared
+    assert "does not settle" in compared
+    rows = numatwin("compare", "a", "b", "--json").json()["rows"]
+    assert all(row["ratios"] == [None, None] for row in rows)
+    numatwin("report", "a", "b", "--out", "page.html")
+    assert "Which does most is open" in Path("page.html").read_text()
+    assert "too short to settle" in (Path("a") / "report.html").read_text()

@@ -3,8 +3,8 @@
 import pytest
 
 from numatwin import load_scenario, run_scenario
-from numatwin.sim.planes.outcome import ResourceUse, Why
-from numatwin.sim.run.limit import limit_in_words
+from numatwin.sim.planes.outcome import Gain, ResourceUse, Why
+from numatwin.sim.run.limit import limit_in_words, together
 
 WORKERS = Why("time of the workers of all nodes", ())
 
@@ -58,3 +58,26 @@ def test_cores_that_are_the_limit_are_in_use(plane: str, scenario: str) -> None:
     assert 0.97 < use.utilisation <= 1.0
     words = record.why["lookup"].resource
     assert plane == "event" or words == "instruction rate of the cores of node 0"
+
+
+def test_one_hot_worker_of_a_node_that_is_mostly_free() -> None:
+    uses = [use("cores of node 16", "cores", 0.9), use("cores of node 6", "cores", 0.261)]
+    hot = "one of its workers, or few: all its cores together are 26% in use"
+    for limit in ("instruction rate of the cores of node 6", "time of the workers of node 6"):
+        assert limit_in_words(Why(limit, ()), uses) == f"{limit} ({hot})"
+    for limit in ("instruction rate of the cores of node 16", "memory bandwidth of node 6"):
+        assert limit_in_words(Why(limit, ()), uses) == limit
+
+
+def test_operations_that_are_held_back_alike_are_named_once() -> None:
+    """Whatever the parts of their own time are."""
+    memory, link = (
+        Why(name, (Gain(name, 0.1),), {"tree walk": ns})
+        for name, ns in (("memory", 3.0), ("link", 4.0))
+    )
+    other = Why("memory", memory.gains, {"tree walk": 5.0})
+    found = together({"get": memory, "scan": link, "put": other})
+    assert [(names, why.resource) for names, why in found] == [
+        (["get", "put"], "memory"),
+        (["scan"], "link"),
+    ]

@@ -22,6 +22,7 @@ from toy_plane import SERVER, Queue, QueuePlane, toy_scenario
 from numatwin.inputs import InputError
 from numatwin.sim.run import replications
 from numatwin.sim.run import workers as worker_processes
+from numatwin.sim.run.comparison import has_intervals
 from numatwin.sim.run.record import Record, load_record
 from numatwin.sim.run.runner import RunInterrupted, run_random
 from numatwin.sim.run.statistics import Sample, difference
@@ -29,6 +30,12 @@ from numatwin.sim.run.workers import SEMAPHORES, local_workers
 
 QUEUE = Queue()  # half a million arrivals per second, a million services
 SURE = 0.999
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the host is; who needs more processes says so."""
+    monkeypatch.setattr(replications, "PARALLEL_MIN_S", math.inf)
 
 
 def as_told(record: Record) -> dict[str, Any]:
@@ -230,6 +237,8 @@ def test_a_queue_that_grows_for_ever_does_not_settle(tmp_path: Path) -> None:
     record = run_random(Queue(arrivals_per_s=1.5e6), toy_scenario(tmp_path, "4 ms"))
     assert record.warm_up_s == pytest.approx(0.002)
     assert "does not settle" in record.warnings[-1]
+    assert "--set 'horizon=40 ms'" in record.warnings[-1]
+    assert not has_intervals(record)
 
 
 @pytest.mark.parametrize("services_per_s", [1.0, 2.0])
