@@ -64,13 +64,7 @@ def build_links(
         link = replace(link, drawn_Bps=drawn.get(type_name))
         key = (min(a, b), max(a, b), link.kind)
         twin = merged.get(key)
-        merged[key] = (
-            link
-            if twin is None
-            else replace(
-                twin, bandwidth_Bps=twin.bandwidth_Bps + link.bandwidth_Bps, count=twin.count + 1
-            )
-        )
+        merged[key] = link if twin is None else _joined(twin, link)
 
     for k, link in enumerate(description.links):
         for end in link.ends:
@@ -101,6 +95,16 @@ def build_links(
     return tuple(merged.values())
 
 
+def _joined(twin: LinkEdge, link: LinkEdge) -> LinkEdge:
+    carried = twin.carried_Bps
+    return replace(
+        twin,
+        bandwidth_Bps=twin.bandwidth_Bps + link.bandwidth_Bps,
+        carried_Bps=None if carried is None else carried + (link.carried_Bps or 0.0),
+        count=twin.count + 1,
+    )
+
+
 @contextmanager
 def _placed(*place: str | int) -> Iterator[None]:
     """Gives a ValueError raised inside its place in the description."""
@@ -124,6 +128,7 @@ def _link(
         ends=ends,
         kind=kind,
         bandwidth_Bps=facts.bandwidth.value,
+        carried_Bps=si(facts.carried),
         latency_ns=in_ns(facts.latency),
         data_header_bytes=facts.data_header.value if facts.data_header else 0.0,
         request_bytes=facts.request.value if facts.request else 0.0,

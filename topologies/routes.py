@@ -24,7 +24,8 @@ class LinkEdge:
     ``-single`` or ``-dual`` for a split port. ``dimension`` orders the links of generated graphs
     for routing: of equal routes the one whose last hop has a higher one is taken. ``count``: the
     parallel links that act as this one. ``drawn_Bps``: the most that a node was seen to draw over
-    one link of this type alone, None where that is not known.
+    one link of this type alone; ``carried_Bps``: what all of them were seen to carry, headers
+    included; None where that is not known.
     """
 
     ends: tuple[int, int]
@@ -38,6 +39,7 @@ class LinkEdge:
     dimension: int = 0
     count: int = 1
     drawn_Bps: float | None = None
+    carried_Bps: float | None = None
 
     @property
     def width_Bps(self) -> float:

@@ -195,15 +195,17 @@ class Hub(Strict):
 class LinkType(Strict):
     """Facts that many links share; every figure is for one direction.
 
-    ``bandwidth`` is the raw rate. A cache line costs its bytes plus ``data_header`` in the
-    direction of the data; a request or a snoop costs ``request``, and what needs no address
-    (answers without data, acknowledgements) ``response``, by default the same. ``latency`` is
-    what one traversal adds to a memory access, there and back. ``splits``: the link is a part of a
-    wider port, and is called ``<type>-dual`` where another link shares a port with it, else
-    ``<type>-single``.
+    ``bandwidth`` is the raw rate; ``carried``, where known, what of it the link was seen to carry
+    at most, headers included, however many nodes use it. A cache line costs its bytes plus
+    ``data_header`` in the direction of the data; a request or a snoop costs ``request``, and what
+    needs no address (answers without data, acknowledgements) ``response``, by default the same.
+    ``latency`` is what one traversal adds to a memory access, there and back. ``splits``: the link
+    is a part of a wider port, and is called ``<type>-dual`` where another link shares a port with
+    it, else ``<type>-single``.
     """
 
     bandwidth: Bandwidth
+    carried: Bandwidth | None = None
     latency: Duration | None = None
     data_header: SizeOrZero | None = None
     request: SizeOrZero | None = None

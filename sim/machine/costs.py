@@ -32,6 +32,7 @@ from .disturbances.facts import Disturbances
 from .hand_overs import HandOvers
 from .link_traffic import LINE_BYTES as LINE_BYTES
 from .link_traffic import LinkTraffic
+from .transfer_limits import TransferLimits, transfer_limits
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -231,52 +232,22 @@ class CostModel(LinkTraffic):
         What all cores of a node were seen to draw together, their own slots let them draw, whatever
         memory or links hold them at; it tells no more about slots.
         """
-        drawn = self.pair_Bps.copy()
+        known = self.machine.bandwidth_Bps * self.scales.pairs
+        drawn = np.where(np.isnan(known) | (not self.measured_pairs), np.inf, known)
         drawn[np.diag_indices_from(drawn)] = np.nan_to_num(self.memory_Bps, nan=np.inf)
         with np.errstate(divide="ignore"):
             each = LINE_BYTES * self.cores[:, None] / drawn
         return np.where(np.isfinite(drawn), SLOTS_SPARE * each, np.inf)
 
     @cached_property
+    def limits(self) -> TransferLimits:
+        """What bounds transfers between nodes, apart from their homes."""
+        return transfer_limits(self)
+
+    @cached_property
     def link_Bps(self) -> Floats:
-        """(2L,) wire bytes per second of each directed link.
-
-        The raw rate, or less: what the best pair of nodes that the link lies between was seen to
-        draw over it. Buffers and protocol, not the wire, then hold the link; a pair held by its own
-        outstanding misses says nothing about links.
-        """
-        machine = self.machine
-        raw = np.repeat([link.bandwidth_Bps for link in machine.links], 2).astype(np.float64)
-        if self.measured_pairs and len(raw):
-            slots = self.streaming_misses * self.cores / self.scales.misses
-            # Lines under way of a pair (Little's law).
-            under_way = machine.bandwidth_Bps * machine.latency_ns * 1e-9 / LINE_BYTES
-            link_bound = ~(under_way >= 0.95 * slots[:, None])
-            np.fill_diagonal(link_bound, False)
-            drawn = np.where(link_bound, np.nan_to_num(machine.bandwidth_Bps, nan=np.inf), np.inf)
-            drawn[np.diag_indices_from(drawn)] = 0.0
-            # Data of the pair (initiator, home) flow from home to initiator.
-            best = machine.routes.link_maxima(drawn.T)
-            best = best * np.repeat([link.count for link in machine.links], 2)
-            # The home's probes went the same way.
-            probes = self.link_probe_bytes * self.replacement_probes
-            wire = best * (LINE_BYTES + self.link_header_bytes + probes) / LINE_BYTES
-            used = np.where(wire > 0, np.minimum(raw, wire), raw)
-            self._warn_of_links(raw, used)
-            raw = used
-        return np.asarray(raw * self._link_scales)
-
-    def _warn_of_links(self, raw: Floats, used: Floats) -> None:
-        kinds = {link.kind: k for k, link in enumerate(self.machine.links)}
-        held = [
-            f"{kind} {used[2 * k] / 1e9:.3g} of {raw[2 * k] / 1e9:.3g} GB/s"
-            for kind, k in kinds.items()
-            if used[2 * k] < 0.999 * raw[2 * k]
-        ]
-        if held:
-            self.warnings.append(
-                "links count with the bandwidth measured for pairs of nodes: " + ", ".join(held)
-            )
+        """(2L,) wire bytes per second of each directed link."""
+        return np.asarray(self.limits.link_Bps * self._link_scales)
 
     @cached_property
     def _link_scales(self) -> Floats:
@@ -292,29 +263,6 @@ class CostModel(LinkTraffic):
         return description.pair_bandwidth is not None or any(
             c.bandwidth is not None for c in description.distance_classes
         )
-
-    @cached_property
-    def pairs_limited(self) -> bool:
-        """Whether any of ``pair_Bps`` is known."""
-        return bool(np.isfinite(self.pair_Bps).any())
-
-    @cached_property
-    def pair_Bps(self) -> Floats:
-        """(n, n) bytes per second that a node can draw from another, infinite where not measured.
-
-        A pair gains what the links on its way gain. A node's own memory is held by its controller.
-        """
-        n = len(self.machine.nodes)
-        if not self.measured_pairs:
-            return np.full((n, n), np.inf)
-        pairs = np.where(np.isnan(self.machine.bandwidth_Bps), np.inf, self.machine.bandwidth_Bps)
-        pairs[np.diag_indices(n)] = np.inf
-        if self.scales.links != 1.0:
-            scaled = np.asarray(self._link_scales != 1.0, dtype=np.float64)
-            pairs = np.where(
-                self.machine.routes.route_sums(scaled) > 0, self.scales.links * pairs, pairs
-            )
-        return np.asarray(pairs * self.scales.pairs)
 
     @cached_property
     def loaded_latency(self) -> tuple[Floats, Floats]:

@@ -17,10 +17,7 @@ PS_PER_S = 1e12
 
 
 def service_machine(costs: CostModel, core_node: Ints, core_threads: Ints) -> ServiceMachine:
-    """The machine of ``costs`` with cores (C,) on these nodes, each for so many pieces at a time.
-
-    Limits of pairs of nodes, where no links are known, are not part of it.
-    """
+    """The machine of ``costs`` with cores (C,) on these nodes, so many pieces on each."""
     machine = costs.machine
     line_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
     load, load_ratio = costs.loaded_latency
@@ -31,7 +28,6 @@ def service_machine(costs: CostModel, core_node: Ints, core_threads: Ints) -> Se
             "data_ps": np.rint((LINE_BYTES + costs.link_header_bytes) * each_ps).astype(int),
             "request_ps": np.rint(costs.link_request_bytes * each_ps).astype(int),
             "answer_ps": np.rint(costs.link_response_bytes * each_ps).astype(int),
-            **_messages(costs, each_ps),
             "entering": machine.routes.entering,
             "predecessor": machine.routes.predecessor,
             "vertices": machine.routes.vertices,
@@ -47,20 +43,28 @@ def service_machine(costs: CostModel, core_node: Ints, core_threads: Ints) -> Se
         entries=costs.home_agent_entries if costs.home_agent_entries.any() else (),
         directory_in_memory=costs.directory_in_memory,
         **links,
+        **_messages(costs),
     )
 
 
-def _messages(costs: CostModel, each_ps: Floats) -> dict[str, Any]:
-    """What lines read make links carry beyond themselves and requests: fields of ServiceMachine."""
-    if not costs.lines_make_messages:
+def _messages(costs: CostModel) -> dict[str, Any]:
+    """What lines read take of links beyond themselves and requests, and of limits of transfers:
+    fields of ServiceMachine.
+    """
+    n, limits = len(costs.machine.nodes), costs.limits
+    if not (costs.lines_make_messages or limits.limited):
         return {}
-    nodes = range(len(costs.machine.nodes))
-    of_pairs = [list(costs.messages_of(node, home)) for node in nodes for home in nodes]
-    link = np.array([link for found in of_pairs for link, _ in found], dtype=np.int64)
-    size = np.array([size for found in of_pairs for _, size in found])
+    sent = [[] for _ in range(n * n)]  # type: list[list[tuple[int, float]]]
+    if costs.lines_make_messages:
+        each_ps = PS_PER_S / costs.link_Bps
+        for pair, of_pair in enumerate(sent):
+            of_pair += [(k, size * each_ps[k]) for k, size in costs.messages_of(*divmod(pair, n))]
+    for node, home, column, each_s in zip(*limits.columns, strict=True):
+        sent[node * n + home].append((len(costs.link_Bps) + column, each_s * PS_PER_S))
     return {
-        "snooping": len(nodes),
-        "message_first": np.cumsum([0, *(len(found) for found in of_pairs)]),
-        "message_link": link,
-        "message_ps": size * each_ps[link],
+        "limits": limits.count,
+        "snooping": n,
+        "message_first": np.cumsum([0, *map(len, sent)]),
+        "message_link": np.array([k for found in sent for k, _ in found], dtype=np.int64),
+        "message_ps": np.array([ps for found in sent for _, ps in found]),
     }

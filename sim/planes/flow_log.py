@@ -12,15 +12,13 @@ from ...topologies.machine import Machine
 from ..machine.costs import CostModel
 from ..machine.threads import Workers
 from .machine_use import MachineUse
-from .outcome import ControlEvent, Outcome, ResourceUse, Series, Why
+from .outcome import ControlEvent, Outcome, Series, Why
 from .rates import Rates
 from .resources import Resources
+from .transfer_uses import transfer_uses
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-# A pair of nodes is listed from this use on, and so many at most: there may be a million.
-PAIR_USE_MIN, PAIRS_MAX = 0.5, 64
 
 
 def time_average(length_s: Floats, rows: Ints) -> Floats:
@@ -105,7 +103,7 @@ class FlowLog:
             bandwidth_Bps={"memory": float(memory_Bps.sum()), "links": links_Bps},
             resources=(
                 *self._machine_use.resource_uses(mean_use, memory_Bps, link_Bps),
-                *self._pair_uses(total_s),
+                *transfer_uses(self.costs, self._pairs / total_s),
             ),
             latency_ns=dict.fromkeys(done),
             why=why,
@@ -118,33 +116,6 @@ class FlowLog:
             series=self._series(use),
             steps=len(length),
         )
-
-    def _pair_uses(self, total_s: float) -> list[ResourceUse]:
-        if not self._pairs.any():
-            return []
-        drawn, limit = self._pairs / total_s, self.costs.pair_Bps
-        with np.errstate(divide="ignore", invalid="ignore"):
-            use = np.nan_to_num(drawn / limit, nan=0.0, posinf=0.0)
-        np.fill_diagonal(use, 0.0)  # of a node's own memory, the controller tells
-        if use.max() < PAIR_USE_MIN:
-            return []
-        found = []
-        for flat in np.argsort(-use, axis=None, kind="stable")[:PAIRS_MAX]:
-            i, j = divmod(int(flat), len(use))
-            if use[i, j] < PAIR_USE_MIN:
-                break
-            a, b = self.machine.nodes[i].id, self.machine.nodes[j].id
-            found.append(
-                ResourceUse(
-                    f"node {a} from node {b}",
-                    "pair",
-                    min(float(use[i, j]), 1.0),
-                    float(drawn[i, j]),
-                    float(limit[i, j]),
-                    ends=(a, b),
-                )
-            )
-        return found
 
     def _series(self, use: Floats) -> Series:
         columns: dict[str, npt.NDArray[Any]] = {

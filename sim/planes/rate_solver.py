@@ -85,7 +85,7 @@ class _Search:
         self.traffic, self.memory = self._of_memory(self.memory_reads, self.written_lines)
         self.read_wires = self._read_wires()
         self.data, self.control = self.read_wires  # (F, 2L) each
-        self.cap = self._capped_by_pairs()
+        self.cap = self._capped_by_limits()
         self._flow_of_core = demand.flow_of[self.node]
         self._present = np.zeros(0, dtype=bool)
         # Of hand-overs, what is sent either way at once, and of that, fetched before.
@@ -165,12 +165,14 @@ class _Search:
                     total += self._by_flow(weight[:, None] * of_node)
         return wires
 
-    def _capped_by_pairs(self) -> Floats:
-        """(F,) caps. Only one flow uses a pair, but for transfers, whose part is small."""
-        if not self.costs.pairs_limited:
+    def _capped_by_limits(self) -> Floats:
+        """(F,) caps by initiators and pairs. Only one flow uses those of a node, but for
+        transfers, whose part is small.
+        """
+        if not self.costs.limits.limited:
             return np.full(self.flows, np.inf)
         with np.errstate(divide="ignore"):
-            allowed = (self.costs.pair_Bps / LINE_BYTES / self.all_lines).min(axis=1)
+            allowed = 1.0 / self.costs.limits.taken_s(self.all_lines)
         cap = np.full(self.flows, np.inf)
         np.minimum.at(cap, self.demand.flow_of, allowed)
         return cap
@@ -281,7 +283,7 @@ class _Search:
             self.memory_reads + lines * np.diag(handed.read),
             self.written_lines + lines * np.diag(handed.written),
         )
-        self.cap = self._capped_by_pairs()
+        self.cap = self._capped_by_limits()
         self._place()
 
     # -- the search -------------------------------------------------------------------------------
@@ -312,7 +314,7 @@ class _Search:
             iteration += 1
         of_node = rates.flows[self.demand.flow_of]
         drawn = np.zeros(0)
-        if self.costs.pairs_limited:
+        if self.costs.limits.limited:
             drawn = of_node[:, None] * self.all_lines * LINE_BYTES
         return replace(
             rates,

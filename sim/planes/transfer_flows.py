@@ -36,7 +36,10 @@ class TransferFlows:
         pairs, which = np.unique(self.b * nodes + self.a, return_inverse=True)
         which = which.reshape(-1)
         homes, initiators = pairs % nodes, pairs // nodes
-        self.pair_capacity = self.costs.pair_Bps[initiators, homes]
+        limits = self.costs.limits
+        line_s = np.maximum(limits.initiator_s, limits.pair_s)[initiators, homes]
+        self.pair_capacity = LINE_BYTES / np.where(line_s > 0, line_s, np.nan)
+        self.pair_capacity[np.isnan(self.pair_capacity)] = np.inf
         ways = [wires.of_line(int(b), int(a)) for b, a in zip(initiators, homes, strict=True)]
         sizes = np.array([len(position) for position, _ in ways], dtype=np.int64)[which]
         self.counts = self.FIXED + sizes

@@ -15,6 +15,7 @@ from .rates import Rates
 
 MORE = 1.1
 WORKERS = "time of the workers"
+BETWEEN_NODES = "lines under way between nodes"
 GAIN_MIN = 3e-4  # below, the search's own tolerance shows
 
 
@@ -66,8 +67,8 @@ def what_ifs(machine: Machine, costs: CostModel) -> dict[str, Scales]:
         found[f"bandwidth of {kind} links"] = Scales(links=MORE, link_kind=kind)
     if len(kinds) > 1:
         found["bandwidth of all links"] = Scales(links=MORE)
-    if not machine.links and costs.measured_pairs:
-        found["bandwidth between pairs of nodes"] = Scales(pairs=MORE)
+    if costs.limits.limited:
+        found[BETWEEN_NODES] = Scales(pairs=MORE)
     return found
 
 
@@ -90,7 +91,7 @@ def _binding(plane: Explained, rates: Rates) -> str:
     if kind == "links":
         return f"{link_kind} links, such as {machine.link_name(k)}"
     if kind in ("cap", "pairs"):
-        return "bandwidth between two nodes"
+        return BETWEEN_NODES
     part = getattr(resources, kind)
     node_of = np.arange(len(machine.nodes)) if kind == "memory" else plane.solver.core_node
     full = np.unique(node_of[rates.use[part] > 0.995])

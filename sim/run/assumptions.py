@@ -23,6 +23,7 @@ from ..machine.assumptions import (
 )
 from ..machine.costs import CostModel
 from ..machine.missing_facts import missing_facts
+from ..machine.transfer_limits import assumed_of_links
 from ..systems.descriptor import System
 from ..systems.registry import system_of
 from .scenario import Scenario
@@ -39,6 +40,7 @@ def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumpt
     found = []
     if costs is not None:
         found += [*assumptions_of(costs.notes), *missing_facts(scenario.machine)]
+        found += assumed_of_links(costs)
     if system.assumptions is not None:
         found += system.assumptions.load()(scenario)
     found += scenario.system.assumptions()

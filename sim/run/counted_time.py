@@ -34,6 +34,7 @@ from ..machine.defaults import ASSUMED_IPC
 from ..machine.demands import Demand, Reads, Step
 from ..planes.rate_solver import RateSolver
 from ..planes.rates import Rates
+from ..planes.why import BETWEEN_NODES
 
 TOLERANCE = 1e-4
 TOGETHER = 1.02  # flows whose ends are so near to each other end together
@@ -368,7 +369,7 @@ class _Played:
         if kind == "links":
             return f"link {self.machine.link_name(part)}"
         if kind == "pairs":
-            return "bandwidth between two nodes"
+            return BETWEEN_NODES
         node = self.machine.nodes[int(self.core_node[part])].id
         what = {"cores": "instructions", "misses": "waiting for lines"}.get(kind)
         if what is None:

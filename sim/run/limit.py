@@ -8,7 +8,7 @@ from ..planes.outcome import ResourceUse, Why
 from ..planes.why import WORKERS
 
 NEAR = 0.5  # what is in use less than that is near no limit
-SHARED = ("memory", "link", "pair")
+SHARED = ("memory", "link", "initiator", "pair")
 
 
 def limits(why: Mapping[str, Why], throughput: Mapping[str, float]) -> Mapping[str, Why]:

@@ -58,7 +58,9 @@ void ServiceMachine::check() const {
                       message_first.back() == static_cast<std::int64_t>(message_link.size()) &&
                       std::ranges::is_sorted(message_first),
             "message_first", "where the messages of each pair of nodes begin");
-    require(in_range(message_link, 0, links), "message_link", "links");
+    require(limits >= 0, "limits", "a number from 0 on");
+    require(in_range(message_link, 0, links + static_cast<std::size_t>(limits)), "message_link",
+            "links and limits");
     require(message_ps.size() == message_link.size() && std::ranges::all_of(message_ps, is_amount),
             "message_ps", "a time from 0 on for each message");
     if (links == 0) return;

@@ -28,10 +28,11 @@ struct ServiceMachine {
     FIELD(Numbers, entries, "[n] lines under way at home agents; none, 0: not limited");
     FIELD(bool, directory_in_memory, "its updates are writes", false);
     FIELD(Positions, answer_ps, "[2L] wire time of a message without data; none: as request_ps");
+    FIELD(std::int64_t, limits, "of transfers, which messages take behind the links", 0);
     FIELD(std::int64_t, snooping, "m: the first nodes, whose reads make the messages below", 0);
     FIELD(Positions, message_first, "[m*m + 1] first message for a line that a node reads of one");
-    FIELD(Positions, message_link, "[M] that it crosses");
-    FIELD(Numbers, message_ps, "[M] wire time there, for each line read");
+    FIELD(Positions, message_link, "[M] that it crosses, or 2L + the limit that it takes");
+    FIELD(Numbers, message_ps, "[M] time there, for each line read");
     END_OF_FIELDS;
 
     bool operator==(const ServiceMachine&) const = default;

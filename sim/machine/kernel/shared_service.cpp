@@ -24,7 +24,7 @@ SharedService::SharedService(ServiceMachine machine)
                      ? request_ps_
                      : Numbers(machine_.answer_ps.begin(), machine_.answer_ps.end())),
       routes_(machine_.entering, machine_.predecessor, static_cast<std::size_t>(machine_.vertices)),
-      link_busy_(data_ps_.size()),
+      link_busy_(data_ps_.size() + static_cast<std::size_t>(machine_.limits)),
       lines_(machine_.read_ps.size() * machine_.read_ps.size()) {
     for (std::size_t k = 0; k < machine_.read_ps.size(); ++k)
         node_.push_back({MemoryHome(machine_, k)});
@@ -33,7 +33,7 @@ SharedService::SharedService(ServiceMachine machine)
         core.node = static_cast<std::uint32_t>(machine_.core_node[c]);
         core.threads = static_cast<std::uint32_t>(machine_.core_threads[c]);
     }
-    for (std::size_t k = 0; k < node_.size() + data_ps_.size(); ++k) sharing_.add_resource();
+    for (std::size_t k = 0; k < node_.size() + link_busy_.size(); ++k) sharing_.add_resource();
 }
 
 std::uint32_t SharedService::demand(const PieceDemand& demand) {
@@ -391,8 +391,9 @@ void SharedService::wait_for_link(Index index, double units) {
     const PieceClass& piece_class = class_[index];
     if (piece_class.member.empty() || !(piece_class.pace < ClassSharing::infinity)) return;
     const Index binding = sharing_.binding(index);
-    if (binding == ClassSharing::none || binding < node_.size()) return;
-    const std::size_t link = binding - node_.size();
+    // Lines that wait for a limit of transfers have not been asked for yet.
+    const std::size_t link = binding - node_.size(), links = data_ps_.size();
+    if (binding == ClassSharing::none || binding < node_.size() || link >= links) return;
     const Demand& d = demand_[piece_class.demand];
     double held = 0;
     for (const MemoryUse& m : d.memory)

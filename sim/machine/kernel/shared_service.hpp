@@ -157,7 +157,8 @@ class SharedService {
     void close_window();
 
     // use(link, wire time) for lines between a node and a home's memory: those read come from
-    // home, for a request; those written go there, for an answer. Reads make further messages.
+    // home, for a request; those written go there, for an answer. Reads make further messages,
+    // and take limits of transfers, which are numbered behind the links.
     template <class Use>
     void each_wire(std::size_t node, const MemoryUse& memory, Use use) const {
         if (memory.home != node && !data_ps_.empty()) {
@@ -178,7 +179,7 @@ class SharedService {
     }
 
     const ServiceMachine machine_;
-    ClassSharing sharing_;  // controllers, then links
+    ClassSharing sharing_;  // controllers, links, limits of transfers
     Numbers data_ps_, request_ps_, answer_ps_;
     Routes routes_;
     std::vector<Node> node_;

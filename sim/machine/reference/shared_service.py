@@ -60,7 +60,7 @@ class SharedService:
         self.machine = plain(machine)
         self.n = len(machine.read_ps)
         self.homes = [MemoryHome(self.machine, node) for node in range(self.n)]
-        self.sharing = ClassSharing(self.n + len(machine.data_ps))
+        self.sharing = ClassSharing(self.n + len(machine.data_ps) + machine.limits)
         self.cores = [_Core() for _ in machine.core_node]
         self.demands: list[PieceDemand] = []
         self.lines_of: list[float] = []
@@ -283,7 +283,8 @@ class SharedService:
 
     def _wires(self, node: int, use: MemoryUse) -> Iterator[tuple[int, float]]:
         """Wire time on each link: lines that are read come from home, for a request; written ones
-        go there, for an answer. Reads make further messages."""
+        go there, for an answer. Reads make further messages, and take limits of transfers, which
+        are numbered behind the links."""
         m, (home, read, written, _) = self.machine, use
         answer_ps = m.answer_ps or m.request_ps
         if home != node and m.data_ps:

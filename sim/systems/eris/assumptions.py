@@ -29,19 +29,38 @@ def loops_assumed(experiment: Experiment) -> Iterator[Assumption]:
         return
     rate = float(costs.instructions_per_s[costs.first_node])
     measured = costs.facts
+    yield from _overlap(costs, wanted)
     for name in wanted:
         count = getattr(INSTRUCTIONS, name)
         if getattr(measured, name, None) is None:
             low, high = (
-                Variant(times * count, _stated(machine, name, times * count / rate))
+                Variant(
+                    times * count, _stated(machine, name, f"{times * count / rate * 1e9:.15g} ns")
+                )
                 for times in (LESS, MORE)
             )
             yield Assumption(f"instructions of {name}", count, "", SOURCE, low, high)
 
 
-def _stated(machine: Machine, name: str, seconds: float) -> dict[Place, object]:
+def _overlap(costs: ErisCosts, loops: tuple[str, ...]) -> Iterator[Assumption]:
+    """Lines that walks have in flight where neither they nor the engine's walks were measured."""
+    facts = costs.facts
+    if "tree_level" not in loops or costs.first_node is None:
+        return
+    if facts is not None and (facts.lines_in_flight or facts.walk):
+        return
+    assumed = float(costs.walk_misses[costs.first_node])
+    low, high = (
+        Variant(lines, _stated(costs.machine, "lines_in_flight", lines))
+        for lines in (1.0, assumed**2)
+    )
+    source = "Not known: from one at a time to all that a core holds; their geometric mean"
+    yield Assumption("lines in flight of a walk", assumed, "", source, low, high)
+
+
+def _stated(machine: Machine, name: str, value: float | str) -> dict[Place, object]:
     place: Place = ("machine", "engines", ENGINE)
-    found: dict[Place, object] = {(*place, name): f"{seconds * 1e9:.15g} ns"}
+    found: dict[Place, object] = {(*place, name): value}
     if ENGINE not in machine.description.engines:  # it stays ERIS as published
         found[(*place, "implementation")] = "published"
     return found

@@ -54,6 +54,19 @@ class ErisCosts(CostModel):
         fact = None if self.facts is None else self.facts.level_lines
         return 1.0 if fact is None else fact.value
 
+    def random_misses(self, instructions: float) -> Floats:
+        """(n,) as of any program, but no more than this engine's walks have under way.
+
+        How far the misses of a batch overlap is the engine's: where it was neither measured nor
+        stated, between one at a time and all that the core holds, the geometric mean.
+        """
+        held, facts = super().random_misses(instructions), self.facts
+        if facts is not None and facts.lines_in_flight is not None:
+            return np.asarray(np.minimum(held, facts.lines_in_flight.value * self.scales.misses))
+        if facts is not None and facts.walk:
+            return held
+        return np.asarray(np.sqrt(held * self.scales.misses))
+
     @cached_property
     def walk_misses(self) -> Floats:
         """(n,) lines that one core has under way while it walks a tree for a batch of keys: the

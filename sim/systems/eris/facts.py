@@ -50,26 +50,29 @@ class ErisFacts(Strict):
     has too stand in for its counts; what is left out is counted instructions ÷ (IPC × clock).
     Beside these:
 
+    ``lines_in_flight``: misses of a batch's keys that one core has under way at a time, no more
+    than its slots; where neither it nor ``walk`` is known, the geometric mean of one and these.
     ``walk``: a key by size of the index, which says how well the core hides misses; how many there
     are in a scenario, the cost model works out. ``batch``: of a batch of commands, for who makes
     it; ``batch_executed``: for who executes it; ``round``: of a round of the loop, however many
     batches it has. Where ``batch`` alone is known, it is all of these. ``gather``: a command taken
     into a batch, which is part of ``tree_entry``; those that are only routed take nothing else.
     ``message``: each of a flush's two waits, of who flushes, for a line that another core holds
-    (where two cores were not measured, a message between them). ``message_read``: what who
-    receives it waits for such lines each time that it takes what others have sent, however many
-    flushes that were; left out, nothing. ``handed_line``: a line of many that one core writes and
-    another one reads, both together; ``handed_line_read``: the reader's part of it, left out, half.
+    (where two cores were not measured, a message between them). ``message_read``: what who receives
+    it waits for such lines each time that it takes what others have sent, however many flushes that
+    were; left out, nothing. ``handed_line``: a line of many that one core writes and another one
+    reads, both together; ``handed_line_read``: the reader's part of it, left out, half.
     ``part_read``: what its reader waits for a header of a part of a batch that another core wrote,
-    beside ``part``; left out, nothing.
-    ``scan_handed``: of a scan, for each worker with a part of it but the first, until all have the
-    command and their results are put together. ``scan_line_cached``: a line of a scan for a sum
-    that comes from the last cache; ``…_together``: the same while all cores of the node scan.
-    ``scan_line_positions``: a line of a scan for positions that finds none. ``level_lines``: cache
-    lines that a step of a walk touches, one in ERIS's trees; the index is as large in any case.
+    beside ``part``; left out, nothing. ``scan_handed``: of a scan, for each worker with a part of
+    it but the first, until all have the command and their results are put together.
+    ``scan_line_cached``: a line of a scan for a sum that comes from the last cache; ``…_together``:
+    the same while all cores of the node scan. ``scan_line_positions``: a line of a scan for
+    positions that finds none. ``level_lines``: cache lines that a step of a walk touches, one in
+    ERIS's trees; the index is as large in any case.
     """
 
     implementation: Literal["native", "published"] = "native"
+    lines_in_flight: Fact | None = None
     tree_level: Duration | None = None
     tree_entry: Duration | None = None
     upsert_level: Duration | None = None

@@ -15,6 +15,7 @@ from ...machine.costs import CostModel
 from ...machine.threads import Workers
 from ...planes.machine_use import MachineUse
 from ...planes.outcome import ControlEvent, Outcome, Series, Why
+from ...planes.transfer_uses import transfer_uses
 from .steady_state import Rates
 
 Floats = npt.NDArray[np.float64]
@@ -132,7 +133,10 @@ class PieceLog:
             throughput=dict(zip(self.queries, (self._done / total_s).tolist(), strict=True)),
             operations=dict(zip(self.queries, self._done.tolist(), strict=True)),
             bandwidth_Bps={"memory": float(memory_Bps.sum()), "links": links_Bps},
-            resources=self.use.resource_uses(length @ use / total_s, memory_Bps, link_Bps),
+            resources=(
+                *self.use.resource_uses(length @ use / total_s, memory_Bps, link_Bps),
+                *transfer_uses(self.costs, traffic),
+            ),
             latency_ns=latency,
             why=why,
             energy_J=self.use.energy_J(self._active / total_s, memory_Bps, link_Bps, total_s),

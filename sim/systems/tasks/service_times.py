@@ -89,8 +89,9 @@ class Served:
 class Sharing:
     """What some kinds of tasks share on a machine; the fixed point is found by the kernel."""
 
-    def __init__(self, kinds: Kinds, capacity: Floats, service: SettledService) -> None:
+    def __init__(self, kinds: Kinds, capacity: Floats, links: int, service: SettledService) -> None:
         self.kinds, self._capacity, self._service = kinds, capacity, service
+        self._links = links
 
     def solve(self, count: Floats) -> TaskTimes:
         """When ``count`` (F,) tasks of each kind run; waits are looked for from the last ones."""
@@ -101,6 +102,7 @@ class Sharing:
     def served(self) -> Served:
         """All that holds since the last ``solve``."""
         service, n = self._service, len(self._service.load)
+        on_links = slice(n, n + self._links)
         entries, entry_s, used = service.entries_per_s, service.entry_s, service.used
         pair_Bps = np.zeros((n, n))
         np.add.at(
@@ -110,9 +112,9 @@ class Sharing:
             entry_s=entry_s,
             held=np.minimum(service.held_s / entry_s, 1.0),
             memory_use=service.load,
-            link_use=used[n:] / self._capacity[n:],
+            link_use=(used / self._capacity)[on_links],
             memory_Bps=pair_Bps.sum(axis=0),
-            link_Bps=used[n:],
+            link_Bps=used[on_links],
             pair_Bps=pair_Bps,
             wait_s=service.wait_s,
             entry_wait_s=service.entry_wait_s,
@@ -126,7 +128,7 @@ class ServiceTimes:
 
     def __init__(self, costs: CostModel) -> None:
         self.costs, self.n = costs, len(costs.machine.nodes)
-        self.links = len(costs.link_Bps)
+        self.links, limits = len(costs.link_Bps), costs.limits
         self._ways: dict[tuple[int, int], tuple[Floats, Floats]] = {}
         entries = costs.home_agent_entries
         idle = np.diag(costs.idle_s)
@@ -135,7 +137,7 @@ class ServiceTimes:
         ratio = np.interp(LOADS, *costs.loaded_latency)
         self._local_too = costs.lines_make_messages
         self.engines = engines_of(costs)
-        self.capacity = np.concatenate([lines, costs.link_Bps])
+        self.capacity = np.concatenate([lines, costs.link_Bps, np.ones(limits.count)])
         self._of_machine: dict[str, Any] = {
             "idle_s": idle_s,
             "curve_under_way": LOADS * ratio,
@@ -190,11 +192,11 @@ class ServiceTimes:
             on_core=kinds.on_core.astype(np.int64),
             **found,
         )
-        return Sharing(kinds, self.capacity, SettledService(setup))
+        return Sharing(kinds, self.capacity, self.links, SettledService(setup))
 
     def _crosses(self) -> Ints:
-        """(n, 2L, n) 1: lines take a link on their way to a node from a home."""
-        found = np.zeros((self.n, self.links, self.n), dtype=np.int64)
+        """(n, R - n, n) 1: lines take a link on their way to a node from a home."""
+        found = np.zeros((self.n, len(self.capacity) - self.n, self.n), dtype=np.int64)
         for node in range(self.n):
             for home in range(self.n):
                 if node != home:
@@ -202,7 +204,9 @@ class ServiceTimes:
         return found
 
     def _uses(self, kinds: Kinds) -> Floats:
-        """(F, n + 2L) of an entry: times of controllers, in lines that they read in it; bytes."""
+        """(F, R) of an entry: times of controllers, in lines that they read in it; bytes on links;
+        times of limits of transfers.
+        """
         links = np.zeros((len(kinds.node), self.links))
         for node in range(self.n if self.links else 0):
             here = np.flatnonzero(kinds.node == node)
@@ -219,7 +223,16 @@ class ServiceTimes:
         memory = self.costs.line_times(*kinds.lines)
         if kinds.copied is not None and self.engines is not None:
             links += kinds.copied.link_bytes(self.engines, self.costs)
-        return np.concatenate([memory, links], axis=1)
+        return np.concatenate([memory, links, self._limits(kinds)], axis=1)
+
+    def _limits(self, kinds: Kinds) -> Floats:
+        """(F, limits) times of limits of transfers of an entry."""
+        found = np.zeros((len(kinds.node), self.costs.limits.count))
+        if not self.costs.limits.limited:
+            return found
+        for node, home, column, each_s in zip(*self.costs.limits.columns, strict=True):
+            found[:, column] += np.where(kinds.node == node, kinds.read[:, home] * each_s, 0.0)
+        return found
 
     def _way(self, node: int, home: int) -> tuple[Floats, Floats]:
         if (node, home) not in self._ways:

@@ -1,0 +1,161 @@
+"""What bounds the transfers between nodes: links, initiators, and what else holds a pair.
+
+A measured pair (all cores of one node read another node's memory) bounds that pair. What it says
+of the limits behind it depends on which of them it fills:
+
+- a link that the pair nearly fills carries what was measured; any other carries what its type
+  states as ``carried``, or its nominal rate: a pair that fills no link says nothing of links;
+- the home, or the miss slots of the node's cores, hold a pair that nearly fills them;
+- what remains is held by the lines that its initiator has under way (Little's law), as many as
+  the node's pair with most; a pair with fewer has a limit of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from .assumptions import Assumption, Variant, written
+from .link_traffic import LINE_BYTES
+
+if TYPE_CHECKING:
+    from .costs import CostModel
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+FULL = 0.85  # of what a link or a home can do: whole sockets leave so much unused over QPI and UPI
+SLOTS_FULL = 0.95
+SAME_LINES = 0.95  # of the most lines under way: held by their number
+
+
+@dataclass(frozen=True)
+class TransferLimits:
+    """Limits of the way between nodes, by what a line takes of each; arrays are in node order.
+
+    ``link_Bps`` (2L,): wire bytes per second of each directed link, unscaled; ``best_Bps`` (2L,):
+    what the best pair over a link of its kind draws, 0 where none was measured. ``initiator_s``
+    (n, n): how long a line that node i reads of home j takes the initiator i, whose lines under
+    way are limited; ``pair_s`` (n, n): the same of the pair; 0 where nothing is limited.
+    """
+
+    link_Bps: Floats
+    best_Bps: Floats
+    initiator_s: Floats
+    pair_s: Floats
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether anything but links and homes limits a transfer."""
+        return bool(self.initiator_s.any() or self.pair_s.any())
+
+    def taken_s(self, lines: Floats) -> Floats:
+        """(n,) how long ``lines`` (n, n) of each home take each node's fullest limit."""
+        by_initiator = (lines * self.initiator_s).sum(axis=1)
+        return np.asarray(np.maximum(by_initiator, (lines * self.pair_s).max(axis=1)))
+
+    @cached_property
+    def columns(self) -> tuple[Ints, Ints, Ints, Floats]:
+        """Limits as columns, those of initiators first: for each line that a node reads of a home,
+        (M,) node, home, column, and seconds.
+        """
+        n = len(self.pair_s)
+        (node, home), (of, to) = np.nonzero(self.initiator_s), np.nonzero(self.pair_s)
+        pairs = n + np.arange(len(of))
+        found = np.concatenate([node, of]), np.concatenate([home, to])
+        each_s = np.concatenate([self.initiator_s[node, home], self.pair_s[of, to]])
+        return *found, np.concatenate([node, pairs]), each_s
+
+    @cached_property
+    def count(self) -> int:
+        """Of columns."""
+        return int(self.limited) * (len(self.pair_s) + int((self.pair_s > 0).sum()))
+
+
+def transfer_limits(costs: CostModel) -> TransferLimits:
+    """The limits of a machine as its pairs were measured, if they were."""
+    machine, n = costs.machine, len(costs.machine.nodes)
+    raw = np.repeat([link.bandwidth_Bps for link in machine.links], 2).astype(np.float64)
+    carried = np.repeat([link.carried_Bps or np.nan for link in machine.links], 2)
+    pairs = np.where(costs.others > 0, machine.bandwidth_Bps, np.nan)
+    if not costs.measured_pairs or np.isnan(pairs).all():
+        nothing = np.zeros((n, n))
+        link_Bps = np.where(np.isnan(carried), raw, carried)
+        return TransferLimits(link_Bps, np.zeros(len(raw)), nothing, nothing)
+    slots = (costs.streaming_misses * costs.cores / costs.scales.misses)[:, None]
+    lines = pairs * machine.latency_ns * 1e-9 / LINE_BYTES
+    by_slots = lines >= SLOTS_FULL * slots
+    wire_Bps = _best_over(costs, np.where(by_slots, np.nan, pairs))
+    filled = wire_Bps >= FULL * raw
+    link_Bps = np.where(filled, np.minimum(wire_Bps, raw), raw)
+    link_Bps = np.where(np.isnan(carried), link_Bps, carried)
+    home_Bps = np.where(np.isnan(costs.memory_Bps), np.inf, costs.memory_Bps) / costs.scales.memory
+    explained = by_slots | (pairs >= FULL * home_Bps) | _fill_links(costs, pairs, link_Bps)
+    under_way = np.where(np.isnan(lines), 0.0, lines)
+    most = under_way.max(axis=1)
+    by_number = (most > 0) & ~explained[np.arange(n), under_way.argmax(axis=1)]
+    initiator_s, pair_s = np.zeros((n, n)), np.zeros((n, n))
+    initiator_s[by_number] = costs.idle_s[by_number] / most[by_number, None]
+    initiator_s *= costs.others
+    own = ~explained & ~(by_number[:, None] & (under_way >= SAME_LINES * most[:, None]))
+    known = own & np.isfinite(pairs)
+    pair_s[known] = LINE_BYTES / pairs[known]
+    return TransferLimits(
+        link_Bps, wire_Bps, initiator_s / costs.scales.pairs, pair_s / costs.scales.pairs
+    )
+
+
+def _best_over(costs: CostModel, pairs: Floats) -> Floats:
+    """(2L,) wire bytes per second of each link when the best of ``pairs`` (n, n) over it is read:
+    0 where there is none.
+    """
+    if not costs.machine.links:
+        return np.zeros(0)
+    # Data of the pair (initiator, home) flow from home to initiator.
+    best = costs.machine.routes.link_maxima(np.nan_to_num(pairs).T)
+    # The home's probes went the same way.
+    probes = costs.link_probe_bytes * costs.replacement_probes
+    wire = best * (LINE_BYTES + costs.link_header_bytes + probes) / LINE_BYTES
+    # What one link of a kind was seen to carry, the others can.
+    kinds = np.repeat([link.kind for link in costs.machine.links], 2)
+    count = np.repeat([link.count for link in costs.machine.links], 2)
+    return np.asarray(count * [wire[kinds == kind].max() for kind in kinds])
+
+
+def _fill_links(costs: CostModel, pairs: Floats, link_Bps: Floats) -> Flags:
+    """(n, n) whether a pair alone fills a link on its way."""
+    found = np.zeros(pairs.shape, dtype=bool)
+    if not costs.machine.links:
+        return found
+    count = np.repeat([link.count for link in costs.machine.links], 2)
+    each = (LINE_BYTES + costs.link_header_bytes) / LINE_BYTES / count / link_Bps
+    for slowest in np.unique(each):
+        crossed = costs.machine.routes.route_sums((each >= slowest).astype(np.float64)) > 0
+        found |= crossed & (pairs * slowest >= FULL)
+    return found
+
+
+def assumed_of_links(costs: CostModel) -> Iterator[Assumption]:
+    """Of each type of links that no measured pair fills, and that states not what it carries."""
+    for name, kind in costs.machine.description.link_types.items():
+        mine = [
+            k
+            for k, link in enumerate(costs.machine.links)
+            if link.kind.removesuffix("-single").removesuffix("-dual") == name
+        ]
+        best = [costs.limits.best_Bps[2 * k] / costs.machine.links[k].count for k in mine]
+        seen, raw = max(best, default=0.0), kind.bandwidth.value
+        if kind.carried is not None or not 0 < seen < FULL * raw:
+            continue
+        low, high = (
+            Variant(Bps, {("machine", "link_types", name, "carried"): written(Bps, "B/s")})
+            for Bps in (seen, raw)
+        )
+        source = "Nominal: pairs of nodes drew less, which bounds these pairs, not what links carry"
+        yield Assumption(f"rate that {name} links carry", raw, "B/s", source, low, high)
