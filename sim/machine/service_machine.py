@@ -25,9 +25,9 @@ def service_machine(costs: CostModel, core_node: Ints, core_threads: Ints) -> Se
     if machine.links:
         each_ps = PS_PER_S / costs.link_Bps
         links = {
-            "data_ps": np.rint((LINE_BYTES + costs.link_header_bytes) * each_ps).astype(int),
-            "request_ps": np.rint(costs.link_request_bytes * each_ps).astype(int),
-            "answer_ps": np.rint(costs.link_response_bytes * each_ps).astype(int),
+            "data_ps": (LINE_BYTES + costs.link_header_bytes) * each_ps,
+            "request_ps": costs.link_request_bytes * each_ps,
+            "answer_ps": costs.link_response_bytes * each_ps,
             "entering": machine.routes.entering,
             "predecessor": machine.routes.predecessor,
             "vertices": machine.routes.vertices,

@@ -66,7 +66,7 @@ FLOWS = (
     (FEW_MISSES, "eris-fig5", ()),
     (ROOMY, "eris-fig8-amd", SMALL),
     (ROOMY, "eris-fig8-amd-upsert", SMALL),
-    (ROOMY, "eris-fig8-amd-upsert-shared", ("workload.objects.index.keys=3000000",)),
+    (ROOMY, "eris-fig8-amd-upsert-shared", ("workload.objects.index.keys=30000",)),
     (ROOMY, "eris-fig5-raw", ("system.buffer_commands=2",)),
     (ROOMY, "eris-fig8-amd", (*SMALL, "workload.clients.think_time=1 us")),
     (

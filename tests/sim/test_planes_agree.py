@@ -181,15 +181,16 @@ class TestAgree:
                 )
 
 
-def test_rounds_in_step() -> None:
-    """On the machine as it is the planes agree at first; then the event plane has less and less."""
+def test_as_it_is() -> None:
+    """On the machine as it is the planes agree, at first and later."""
     of_flow = float(flow_plane(load_scenario("eris-fig1")).rates().flows.sum())
     plane, first = played("eris-fig1", ())
     plane.start_counting()
     plane.advance(2.0 * plane.time_s)
-    at_first, later = (sum(one.throughput.values()) for one in (first, plane.outcome()))
-    assert at_first == pytest.approx(of_flow, rel=WITHIN), replay("eris-fig1")
-    assert later < 0.97 * at_first
+    for outcome in (first, plane.outcome()):
+        assert sum(outcome.throughput.values()) == pytest.approx(of_flow, rel=WITHIN), (
+            replay("eris-fig1")
+        )
 
 
 def per_core_sum(plane: ErisEvents, outcome: Outcome, kind: str) -> float:
@@ -202,7 +203,7 @@ def test_lines_written_back_at_home_ask_nobody() -> None:
     """Upserts where caches snoop: what a node writes back to its own memory crosses no link."""
     traffic = {}
     for plane in ("flow", "event"):
-        steady = ("statistics.replications=1", "statistics.warm_up=4 ms", "horizon=10 ms")
+        steady = ("statistics.replications=1", "statistics.warm_up=4 ms", "horizon=30 ms")
         scenario = load_scenario(
             "eris-fig8-intel",
             workload="eris-upsert-1e9",

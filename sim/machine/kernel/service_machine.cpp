@@ -39,16 +39,14 @@ void ServiceMachine::check() const {
     require(in_range(core_node, 0, n), "core_node", "nodes");
     require(core_threads.size() == core_node.size() && in_range(core_threads, 1, 1u << 16),
             "core_threads", "at least one for each core");
-    require(in_range(data_ps, 0, std::numeric_limits<std::int64_t>::max()), "data_ps",
-            "times from 0 on");
-    require(request_ps.size() == links &&
-                in_range(request_ps, 0, std::numeric_limits<std::int64_t>::max()),
-            "request_ps", "a time from 0 on for each link");
+    require(std::ranges::all_of(data_ps, is_amount), "data_ps", "times from 0 on");
+    require(request_ps.size() == links && std::ranges::all_of(request_ps, is_amount), "request_ps",
+            "a time from 0 on for each link");
     require(smt_throughput > 0 && is_amount(smt_throughput), "smt_throughput", "above 0");
     require((entries.empty() || entries.size() == n) && std::ranges::all_of(entries, is_amount),
             "entries", "an amount from 0 on for each node");
-    require(answer_ps.empty() || (answer_ps.size() == links &&
-                                  in_range(answer_ps, 0, std::numeric_limits<std::int64_t>::max())),
+    require(answer_ps.empty() ||
+                (answer_ps.size() == links && std::ranges::all_of(answer_ps, is_amount)),
             "answer_ps", "times from 0 on for each link");
     const auto reading = static_cast<std::size_t>(snooping);
     require(snooping >= 0 && reading <= n, "snooping", "at most all nodes");

@@ -19,15 +19,15 @@ struct ServiceMachine {
     FIELD(Numbers, load_ratio, "[K] latency at that load over latency without");
     FIELD(Positions, core_node, "[C]");
     FIELD(Positions, core_threads, "[C] pieces that run on a core at most");
-    FIELD(Positions, data_ps, "[2L] wire time of a line");
-    FIELD(Positions, request_ps, "[2L] and of a request for one");
+    FIELD(Numbers, data_ps, "[2L] wire time of a line");
+    FIELD(Numbers, request_ps, "[2L] and of a request for one");
     FIELD(Positions, entering, "[n, v] last link on the way from a node to a vertex");
     FIELD(Positions, predecessor, "[n, v] vertex before it");
     FIELD(std::int64_t, vertices, "v");
     FIELD(double, smt_throughput, "of a core that runs several threads, over that of one", 1.0);
     FIELD(Numbers, entries, "[n] lines under way at home agents; none, 0: not limited");
     FIELD(bool, directory_in_memory, "its updates are writes", false);
-    FIELD(Positions, answer_ps, "[2L] wire time of a message without data; none: as request_ps");
+    FIELD(Numbers, answer_ps, "[2L] wire time of a message without data; none: as request_ps");
     FIELD(std::int64_t, limits, "of transfers, which messages take behind the links", 0);
     FIELD(std::int64_t, snooping, "m: the first nodes, whose reads make the messages below", 0);
     FIELD(Positions, message_first, "[m*m + 1] first message for a line that a node reads of one");

@@ -18,13 +18,9 @@ constexpr Time window = LoadWindow::window;
 
 SharedService::SharedService(ServiceMachine machine)
     : machine_((machine.check(), std::move(machine))),
-      data_ps_(machine_.data_ps.begin(), machine_.data_ps.end()),
-      request_ps_(machine_.request_ps.begin(), machine_.request_ps.end()),
-      answer_ps_(machine_.answer_ps.empty()
-                     ? request_ps_
-                     : Numbers(machine_.answer_ps.begin(), machine_.answer_ps.end())),
+      answer_ps_(machine_.answer_ps.empty() ? machine_.request_ps : machine_.answer_ps),
       routes_(machine_.entering, machine_.predecessor, static_cast<std::size_t>(machine_.vertices)),
-      link_busy_(data_ps_.size() + static_cast<std::size_t>(machine_.limits)),
+      link_busy_(machine_.data_ps.size() + static_cast<std::size_t>(machine_.limits)),
       lines_(machine_.read_ps.size() * machine_.read_ps.size()) {
     for (std::size_t k = 0; k < machine_.read_ps.size(); ++k)
         node_.push_back({MemoryHome(machine_, k)});
@@ -392,7 +388,7 @@ void SharedService::wait_for_link(Index index, double units) {
     if (piece_class.member.empty() || !(piece_class.pace < ClassSharing::infinity)) return;
     const Index binding = sharing_.binding(index);
     // Lines that wait for a limit of transfers have not been asked for yet.
-    const std::size_t link = binding - node_.size(), links = data_ps_.size();
+    const std::size_t link = binding - node_.size(), links = machine_.data_ps.size();
     if (binding == ClassSharing::none || binding < node_.size() || link >= links) return;
     const Demand& d = demand_[piece_class.demand];
     double held = 0;

@@ -161,12 +161,12 @@ class SharedService {
     // and take limits of transfers, which are numbered behind the links.
     template <class Use>
     void each_wire(std::size_t node, const MemoryUse& memory, Use use) const {
-        if (memory.home != node && !data_ps_.empty()) {
+        if (memory.home != node && !machine_.data_ps.empty()) {
             routes_.each_link(memory.home, node, [&](std::size_t link) {
-                use(link, memory.read * data_ps_[link] + memory.written * answer_ps_[link]);
+                use(link, memory.read * machine_.data_ps[link] + memory.written * answer_ps_[link]);
             });
             routes_.each_link(node, memory.home, [&](std::size_t link) {
-                use(link, memory.read * request_ps_[link] + memory.written * data_ps_[link]);
+                use(link, memory.read * machine_.request_ps[link] + memory.written * machine_.data_ps[link]);
             });
         }
         const auto snooping = static_cast<std::size_t>(machine_.snooping);
@@ -180,7 +180,7 @@ class SharedService {
 
     const ServiceMachine machine_;
     ClassSharing sharing_;  // controllers, links, limits of transfers
-    Numbers data_ps_, request_ps_, answer_ps_;
+    Numbers answer_ps_;
     Routes routes_;
     std::vector<Node> node_;
     std::vector<UsedCore> core_;
