@@ -244,6 +244,17 @@ class CostModel(LinkTraffic):
         """What bounds transfers between nodes, apart from their homes."""
         return transfer_limits(self)
 
+    def die_s(self, cores_in_use: Floats | Ints) -> Floats:
+        """(n,) how long a line takes the links of a node's dies, where so many of its cores (n,)
+        are in use, one die after the other; 0 where such links are not known.
+        """
+        found = np.zeros(len(self.cores))
+        for k, node in enumerate(self.machine.nodes):
+            if node.die_Bps is not None and cores_in_use[k] > 0:
+                on_die = node.caches[-1].shared_by_cores if node.caches else node.cores
+                found[k] = LINE_BYTES / node.die_Bps / np.ceil(cores_in_use[k] / max(on_die, 1))
+        return found / self.scales.pairs
+
     @cached_property
     def link_Bps(self) -> Floats:
         """(2L,) wire bytes per second of each directed link."""

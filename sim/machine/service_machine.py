@@ -16,8 +16,13 @@ Ints = npt.NDArray[np.int64]
 PS_PER_S = 1e12
 
 
-def service_machine(costs: CostModel, core_node: Ints, core_threads: Ints) -> ServiceMachine:
-    """The machine of ``costs`` with cores (C,) on these nodes, so many pieces on each."""
+def service_machine(
+    costs: CostModel, core_node: Ints, core_threads: Ints, in_use: Ints | None = None
+) -> ServiceMachine:
+    """The machine of ``costs`` with cores (C,) on these nodes, so many pieces on each.
+
+    ``in_use``: the nodes of those that work, where not all do.
+    """
     machine = costs.machine
     line_ps = np.nan_to_num(LINE_BYTES * PS_PER_S / costs.memory_Bps, nan=0.0)
     load, load_ratio = costs.loaded_latency
@@ -43,26 +48,28 @@ def service_machine(costs: CostModel, core_node: Ints, core_threads: Ints) -> Se
         entries=costs.home_agent_entries if costs.home_agent_entries.any() else (),
         directory_in_memory=costs.directory_in_memory,
         **links,
-        **_messages(costs),
+        **_messages(costs, core_node if in_use is None else in_use),
     )
 
 
-def _messages(costs: CostModel) -> dict[str, Any]:
+def _messages(costs: CostModel, in_use: Ints) -> dict[str, Any]:
     """What lines read take of links beyond themselves and requests, and of limits of transfers:
     fields of ServiceMachine.
     """
     n, limits = len(costs.machine.nodes), costs.limits
-    if not (costs.lines_make_messages or limits.limited):
+    die_s = costs.die_s(np.bincount(in_use, minlength=n))
+    count = limits.count(die_s)
+    if not (costs.lines_make_messages or count):
         return {}
     sent = [[] for _ in range(n * n)]  # type: list[list[tuple[int, float]]]
     if costs.lines_make_messages:
         each_ps = PS_PER_S / costs.link_Bps
         for pair, of_pair in enumerate(sent):
             of_pair += [(k, size * each_ps[k]) for k, size in costs.messages_of(*divmod(pair, n))]
-    for node, home, column, each_s in zip(*limits.columns, strict=True):
+    for node, home, column, each_s in zip(*limits.columns(die_s), strict=True):
         sent[node * n + home].append((len(costs.link_Bps) + column, each_s * PS_PER_S))
     return {
-        "limits": limits.count,
+        "limits": count,
         "snooping": n,
         "message_first": np.cumsum([0, *map(len, sent)]),
         "message_link": np.array([k for found in sent for k, _ in found], dtype=np.int64),

@@ -60,22 +60,29 @@ class TransferLimits:
         by_initiator = (lines * self.initiator_s).sum(axis=1)
         return np.asarray(np.maximum(by_initiator, (lines * self.pair_s).max(axis=1)))
 
-    @cached_property
-    def columns(self) -> tuple[Ints, Ints, Ints, Floats]:
-        """Limits as columns, those of initiators first: for each line that a node reads of a home,
-        (M,) node, home, column, and seconds.
+    def columns(self, die_s: Floats) -> tuple[Ints, Ints, Ints, Floats]:
+        """Limits as columns, those of initiators first, then of pairs, then of dies (``die_s`` (n,)
+        for each line): for lines that a node reads of a home, (M,) node, home, column, seconds.
         """
         n = len(self.pair_s)
         (node, home), (of, to) = np.nonzero(self.initiator_s), np.nonzero(self.pair_s)
-        pairs = n + np.arange(len(of))
-        found = np.concatenate([node, of]), np.concatenate([home, to])
-        each_s = np.concatenate([self.initiator_s[node, home], self.pair_s[of, to]])
-        return *found, np.concatenate([node, pairs]), each_s
+        dies, first = np.flatnonzero(die_s), n * int(self.limited)
+        behind = first + len(of)
+        return (
+            np.concatenate([node, of, np.repeat(dies, n)]),
+            np.concatenate([home, to, np.tile(np.arange(n), len(dies))]),
+            np.concatenate(
+                [node, np.arange(first, behind), np.repeat(behind + np.arange(len(dies)), n)]
+            ),
+            np.concatenate(
+                [self.initiator_s[node, home], self.pair_s[of, to], np.repeat(die_s[dies], n)]
+            ),
+        )
 
-    @cached_property
-    def count(self) -> int:
+    def count(self, die_s: Floats) -> int:
         """Of columns."""
-        return int(self.limited) * (len(self.pair_s) + int((self.pair_s > 0).sum()))
+        n, pairs = len(self.pair_s), int((self.pair_s > 0).sum())
+        return int(self.limited) * (n + pairs) + int((die_s > 0).sum())
 
 
 def transfer_limits(costs: CostModel) -> TransferLimits:

@@ -44,6 +44,7 @@ class RateSolver:
         self.costs, self.core_node, self.threads = costs, core_node, threads
         self.resources = Resources(costs, core_node, threads)
         self.wires = Wires(costs, self.resources, wires)
+        self.die_s = costs.die_s(np.bincount(core_node, minlength=len(costs.cores)))
         self.idle_s, self.idle_handed_s = costs.idle_s, costs.hand_overs.line_s
 
     def solve(
@@ -166,13 +167,15 @@ class _Search:
         return wires
 
     def _capped_by_limits(self) -> Floats:
-        """(F,) caps by initiators and pairs. Only one flow uses those of a node, but for
+        """(F,) caps by dies, initiators and pairs. Only one flow uses those of a node, but for
         transfers, whose part is small.
         """
-        if not self.costs.limits.limited:
+        die_s = self.solver.die_s
+        if not self.costs.limits.limited and not die_s.any():
             return np.full(self.flows, np.inf)
+        taken_s = self.costs.limits.taken_s(self.all_lines)
         with np.errstate(divide="ignore"):
-            allowed = 1.0 / self.costs.limits.taken_s(self.all_lines)
+            allowed = 1.0 / np.maximum(taken_s, self.all_lines.sum(axis=1) * die_s)
         cap = np.full(self.flows, np.inf)
         np.minimum.at(cap, self.demand.flow_of, allowed)
         return cap

@@ -147,8 +147,8 @@ def _part_worst(runs: Runs) -> Prediction:
 
 # Found by 'numatwin machine threshold MACHINE --on event --no-backlog', which takes minutes for the
 # largest; and over the ranges of the machine's uncertain facts, where that was searched.
-WITHOUT_BACKLOG = {"xeon-4s-ivb": 1.45e9, "xeon-8s-ivb": 660e6, "xeon-32s-hsw": 219e6}
-WITHOUT_BACKLOG_RANGE = {"xeon-4s-ivb": (1.13e9, 1.47e9), "xeon-8s-ivb": (420e6, 662e6)}
+WITHOUT_BACKLOG = {"xeon-4s-ivb": 1.44e9, "xeon-8s-ivb": 721e6, "xeon-32s-hsw": 219e6}
+WITHOUT_BACKLOG_RANGE = {"xeon-4s-ivb": (1.30e9, 1.69e9), "xeon-8s-ivb": (678e6, 770e6)}
 
 
 def _doubtful_thresholds(machine: Machine, plane: str) -> str:

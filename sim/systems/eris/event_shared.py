@@ -60,6 +60,7 @@ class _Setup:
             wire = costs.wire_rows(from_memory) + costs.written_wire_rows(written)
             wire += costs.taken_wire_rows(taken)
         data_ps, control_ps = wire * (PS_PER_S / costs.link_Bps)
+        die_s = costs.die_s(np.bincount(workers.core_node, minlength=self.n))
         load, load_ratio = costs.loaded_latency
         chunks = 0
         if all(operation.kind == "scan" for operation in phase.asked):
@@ -74,7 +75,7 @@ class _Setup:
             link_bytes=sparse(wire.sum(axis=0)),
             link_data_ps=sparse(data_ps),
             link_control_ps=sparse(control_ps),
-            pair_ps=costs.limits.taken_s(read) * PS_PER_S,
+            pair_ps=np.maximum(costs.limits.taken_s(read), read.sum(axis=1) * die_s) * PS_PER_S,
             line_ps=self._line_ps(),
             memory_idle_ps=np.diag(costs.idle_s) * PS_PER_S,
             link_line_ps=(LINE_BYTES + costs.link_header_bytes) * PS_PER_S / costs.link_Bps,

@@ -45,6 +45,7 @@ def task_setup(program: Program, costs: CostModel) -> TaskSetup:
         costs,
         np.concatenate([workers.core_node, np.arange(nodes, dtype=np.int64)]),
         np.concatenate([threads, np.full(nodes, COPIES_AT_ONCE, dtype=np.int64)]),
+        workers.core_node,
     )
     engines = engines_in_play(machine, program, costs)
     if not pinned:  # they use none

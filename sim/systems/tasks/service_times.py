@@ -124,11 +124,15 @@ class Sharing:
 
 
 class ServiceTimes:
-    """Of tasks on one machine, with the costs of its parts."""
+    """Of tasks on one machine, with the costs of its parts; ``in_use`` (n,): cores of its nodes
+    with workers, by default all.
+    """
 
-    def __init__(self, costs: CostModel) -> None:
+    def __init__(self, costs: CostModel, in_use: Floats | Ints | None = None) -> None:
         self.costs, self.n = costs, len(costs.machine.nodes)
-        self.links, limits = len(costs.link_Bps), costs.limits
+        die_s = costs.die_s(costs.cores if in_use is None else in_use)
+        self.links, limits = len(costs.link_Bps), costs.limits.count(die_s)
+        self._columns = costs.limits.columns(die_s)
         self._ways: dict[tuple[int, int], tuple[Floats, Floats]] = {}
         entries = costs.home_agent_entries
         idle = np.diag(costs.idle_s)
@@ -137,7 +141,7 @@ class ServiceTimes:
         ratio = np.interp(LOADS, *costs.loaded_latency)
         self._local_too = costs.lines_make_messages
         self.engines = engines_of(costs)
-        self.capacity = np.concatenate([lines, costs.link_Bps, np.ones(limits.count)])
+        self.capacity = np.concatenate([lines, costs.link_Bps, np.ones(limits)])
         self._of_machine: dict[str, Any] = {
             "idle_s": idle_s,
             "curve_under_way": LOADS * ratio,
@@ -227,10 +231,8 @@ class ServiceTimes:
 
     def _limits(self, kinds: Kinds) -> Floats:
         """(F, limits) times of limits of transfers of an entry."""
-        found = np.zeros((len(kinds.node), self.costs.limits.count))
-        if not self.costs.limits.limited:
-            return found
-        for node, home, column, each_s in zip(*self.costs.limits.columns, strict=True):
+        found = np.zeros((len(kinds.node), len(self.capacity) - self.n - self.links))
+        for node, home, column, each_s in zip(*self._columns, strict=True):
             found[:, column] += np.where(kinds.node == node, kinds.read[:, home] * each_s, 0.0)
         return found
 

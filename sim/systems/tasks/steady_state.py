@@ -32,7 +32,7 @@ from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch, batches_of
 from .copied_kinds import CopiedKinds, background_lines
 from .layout import PAGE_BYTES, Copy, PartState
-from .parameters import near_nodes, spreads_of
+from .parameters import cores_of, near_nodes, spreads_of
 from .paths import PATHS
 from .program import EntryCost, Program
 from .service_times import Kinds, Served, ServiceTimes, TaskTimes
@@ -136,7 +136,8 @@ class SteadyState:
     def __init__(self, program: Program, costs: CostModel) -> None:
         self.program, self.costs = program, costs
         self.n = len(costs.machine.nodes)
-        self.times = ServiceTimes(costs)
+        used = cores_of(costs.machine, program.scheduling).core_node
+        self.times = ServiceTimes(costs, np.bincount(used, minlength=self.n))
         self.nearest = near_nodes(costs)
         by = spreads_of(program, costs.machine)
         self.spreads = np.divide(1.0, by, out=np.zeros_like(by), where=by > 0)

@@ -170,20 +170,17 @@ INTERLEAVED = "system.placement=interleaved"
 # Of both engines: what is known to make them too fast.
 PACE_NOTE = (
     "Bytes on links per byte of memory are {model:.2f} here and {source:.2f} in the source. With "
-    "completions of reads (`coherence.completion`) they would be 1.78, memory at 68 GB/s, and "
-    "eris-fig8-amd 20% too high; with probes of a directory that replaces entries, too "
-    "(`coherence.replacement_probes`), 2.22, at 64 GB/s. The machine file states neither: no "
-    "source of AMD's that could be read says what this processor does. gem5's model of the "
-    "protocol, MOESI_hammer, which does not vouch for its likeness, ends each read with a message "
-    "to the home; in it, and among the commands that a chip for this bus counts (VicBlkClean of "
-    "Numascale's NumaChip2), caches tell the home when they drop a line that no other one has: as "
-    "many messages as those probes, the other way. A link's bandwidth is that of its best measured "
-    "pair. But its other end has buffers for three lines (AMD's own firmware). Lines that continue "
-    "over a second link hold them longer, and lines behind them wait. benchmarks/link_buffers.py "
-    "simulates that, calibrated on pairs one hop apart, and finds {buffers:.0f} GB/s of memory in "
-    "place of 78. It is a part of the reason at best: for pairs two hops apart it finds 3.74 to "
-    "4.2 of 3.7 GB/s over undivided links, but 2.57 to 2.9 of 1.8 GB/s over divided ones, for a "
-    "reason not known; the planes do not model it. {more}"
+    "completions of reads (`coherence.completion`) they would be 1.78; with probes of a directory "
+    "that replaces entries, too (`coherence.replacement_probes`), 2.22. The machine file states "
+    "neither: no source of AMD's that could be read says what this processor does. gem5's model of "
+    "the protocol, MOESI_hammer, which does not vouch for its likeness, ends each read with a "
+    "message to the home; in it, and among the commands that a chip for this bus counts "
+    "(VicBlkClean of Numascale's NumaChip2), caches tell the home when they drop a line that no "
+    "other one has: as many messages as those probes, the other way. Initiators are taken to have "
+    "no more lines under way than their best measured pair had. Buffers for three lines at the "
+    "other end of each link (AMD's own firmware) may be the reason: benchmarks/link_buffers.py "
+    "simulates these, calibrated on pairs one hop apart, and finds {buffers:.0f} GB/s of memory; "
+    "pairs over divided links it does not explain. {more}"
 )
 
 
@@ -235,11 +232,11 @@ SHARED_SCANS = (
     INTERLEAVED,
 )
 ERIS_LOOKUPS_NOTE = (
-    "Lookups are too fast: at the lower end of the die's range of instructions per cycle (0.7), "
-    "memory is at 80 GB/s. Instructions are counted on our own loops."
+    "How many lines a walk has in flight, the source does not tell: between one and all that a "
+    "core holds, the geometric mean is taken."
 )
 ERIS_LINKS_NOTE = (
-    "Lookups are too fast, and so are commands. Each line of commands crosses links twice, "
+    "Each line of commands crosses links twice, "
     "because its writer fetches it before its reader does, with probes of other holders and "
     "their answers; with non-temporal stores (the source does not say how buffers are copied) "
     "it would cross once."
@@ -426,9 +423,12 @@ PUBLISHED: Mapping[str, Published] = {
 
 BLINDNESS = """\
 **ERIS.** No parameter is fitted to these rows. But the model was written with their figures in
-sight, and three of its rules were added while a row was off: a worker's steps follow one another
-(`eris-fig8-amd`), a link carries what its best pair was measured to draw (`eris-fig9`), private
-caches filter accesses to the last level (`eris-fig11-shared`). Two rules were added for the event
+sight, and rules were added while a row was off: a worker's steps follow one another
+(`eris-fig8-amd`), private caches filter accesses to the last level (`eris-fig11-shared`), an
+initiator has no more lines under way than its best measured pair (`eris-fig12-scan-shared`), the
+lines that a walk has in flight are not known and lie between one and all that a core holds
+(`eris-fig12-lookup`). What a link of `sgi-uv2000-64n` carries is read from its pairs, with
+`eris-fig9` in sight. Two rules were added for the event
 plane: buffers are flushed at the end of a round too, and occupy cache space. Each has facts of its
 own, described in [How the planes predict](model.md); still, these rows are not predictions made in
 advance.
