@@ -1535,9 +1535,9 @@ class ServiceMachine:
     """[C]"""
     core_threads: list[int]
     """[C] pieces that run on a core at most"""
-    data_ps: list[int]
+    data_ps: list[float]
     """[2L] wire time of a line"""
-    request_ps: list[int]
+    request_ps: list[float]
     """[2L] and of a request for one"""
     entering: list[int]
     """[n, v] last link on the way from a node to a vertex"""
@@ -1551,16 +1551,18 @@ class ServiceMachine:
     """[n] lines under way at home agents; none, 0: not limited"""
     directory_in_memory: bool
     """its updates are writes"""
-    answer_ps: list[int]
+    answer_ps: list[float]
     """[2L] wire time of a message without data; none: as request_ps"""
+    limits: int
+    """of transfers, which messages take behind the links"""
     snooping: int
     """m: the first nodes, whose reads make the messages below"""
     message_first: list[int]
     """[m*m + 1] first message for a line that a node reads of one"""
     message_link: list[int]
-    """[M] that it crosses"""
+    """[M] that it crosses, or 2L + the limit that it takes"""
     message_ps: list[float]
-    """[M] wire time there, for each line read"""
+    """[M] time there, for each line read"""
     def __init__(
         self,
         *,
@@ -1571,15 +1573,16 @@ class ServiceMachine:
         load_ratio: _AnyFloats = ...,
         core_node: _AnyIndices = ...,
         core_threads: _AnyIndices = ...,
-        data_ps: _AnyIndices = ...,
-        request_ps: _AnyIndices = ...,
+        data_ps: _AnyFloats = ...,
+        request_ps: _AnyFloats = ...,
         entering: _AnyIndices = ...,
         predecessor: _AnyIndices = ...,
         vertices: int = ...,
         smt_throughput: float = ...,
         entries: _AnyFloats = ...,
         directory_in_memory: bool = ...,
-        answer_ps: _AnyIndices = ...,
+        answer_ps: _AnyFloats = ...,
+        limits: int = ...,
         snooping: int = ...,
         message_first: _AnyIndices = ...,
         message_link: _AnyIndices = ...,
