@@ -34,6 +34,7 @@ machine:
     link: {{bandwidth: 10 GB/s, latency: 50 ns, data_header: 8 B, request: 8 B}}
   {links}
   coherence: {{protocol: {protocol}}}
+  engines: {{eris: {{implementation: published, lines_in_flight: 1000}}}}
 workload:
   name: small
   objects:

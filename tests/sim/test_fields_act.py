@@ -72,6 +72,10 @@ def table_of(local: str, other: str) -> str:
     return f"[[{'], ['.join(rows)}]]"
 
 
+HELD: Base = ("eris-fig8-amd-shared",)
+ACROSS: Base = (
+    *("eris-fig12-scan", "system.placement=single-ram", "system.home=0", "system.nodes=[3]"),
+)
 LATENCIES: Base = ("eris-fig8-amd-shared", f"machine.pair_latency={table_of('85 ns', '200 ns')}")
 BANDWIDTHS: Base = (
     *("eris-fig8-amd-shared", f"machine.pair_bandwidth={table_of('16.4 GB/s', '4 GB/s')}"),
@@ -120,8 +124,8 @@ CASES: dict[str, tuple[Base, str]] = {
     "DataObject.record_size": (RSI, "workload.objects.product.record_size=1.5 KiB"),
     "DataObject.records": (RSI, "workload.objects.product.records=1000001"),
     "DataObject.value_size": (LOOKUP, "workload.objects.index.value_size=12 B"),
-    "DistanceClass.bandwidth": (LOOKUP, "machine.distance_classes.1.bandwidth=8.7 GB/s"),
-    "DistanceClass.hops": (LOOKUP, "machine.distance_classes.4.hops=3"),
+    "DistanceClass.bandwidth": (HELD, "machine.distance_classes.1.bandwidth=8.7 GB/s"),
+    "DistanceClass.hops": (ACROSS, "machine.distance_classes.4.hops=3"),
     "DistanceClass.latency": (LOOKUP, "machine.distance_classes.1.latency=204 ns"),
     "ErisSystem.buffer_commands": (LOOKUP, "system.buffer_commands=129"),
     "ErisSystem.command_size": (LOOKUP, "system.command_size=24 B"),
@@ -132,6 +136,7 @@ CASES: dict[str, tuple[Base, str]] = {
     "Fact.value": (LOOKUP, "machine.node_types.opteron-6274-die.ipc.value=0.7"),
     "Generator.shape": (SHARED, "machine.generate.0.shape=ring"),
     "LinkType.bandwidth": (LOOKUP, "machine.link_types.ht-full.bandwidth=6.4 GB/s"),
+    "LinkType.carried": (HELD, "machine.link_types.ht-full.carried=2 GB/s"),
     "LinkType.response": (
         (*LOOKUP, "machine.coherence.completion=true"),
         "machine.link_types.ht-full.response=96 B",
@@ -145,6 +150,7 @@ CASES: dict[str, tuple[Base, str]] = {
     "Nic.ports": (RSI, "machine.nics.0.ports=3"),
     "NicPoint.latency": (RSI, "machine.nics.0.transports.RDMA.points.0.latency=1500 ns"),
     "NicPoint.read_latency": (RSI, "machine.nics.0.transports.RDMA.points.0.read_latency=3000 ns"),
+    "NodeType.die_bandwidth": (HELD, f"{OPTERON}.die_bandwidth=1 GB/s"),
     "NodeType.clock": (LOOKUP, "machine.node_types.opteron-6274-die.clock=3.3 GHz"),
     "NodeType.cores": (LOOKUP, "machine.node_types.opteron-6274-die.cores=9"),
     "NodeType.threads_per_core": (LOOKUP, "machine.node_types.opteron-6274-die.threads_per_core=2"),
@@ -199,7 +205,7 @@ CASES: dict[str, tuple[Base, str]] = {
     "CommitSystem.thread_switch": (MANY, "system.thread_switch=9 us"),
     "CommitSystem.timestamp_node": (RSI, "system.timestamp_node=0"),
     "DistanceClass.route": (LOOKUP, "machine.distance_classes.1.route.ht-full=2"),
-    "ErisSystem.batch": (LOOKUP, "system.batch=4"),
+    "ErisSystem.batch": (LOOKUP, "system.batch=1"),
     "ErisSystem.home": (
         (*LOOKUP[:1], "system.placement=single-ram", "workload.objects.index.keys=1000000"),
         "system.home=3",

@@ -43,7 +43,9 @@ def test_other_limits_speak_for_themselves() -> None:
 
 def test_nodes_that_are_full_are_a_part_of_those_in_use() -> None:
     """Of 8 nodes, the memory of 5 has the keys of the hot range."""
-    record = run_scenario(load_scenario("eris-fig13", policy="none"))
+    engine = "machine.engines.eris"
+    overlap = (f"{engine}.implementation=published", f"{engine}.lines_in_flight=12")
+    record = run_scenario(load_scenario("eris-fig13", policy="none", settings=overlap))
     resource = record.why["lookup"].resource
     assert resource == "memory bandwidth of 3 of the 5 nodes in use"
 

@@ -23,8 +23,15 @@ ENTRY_BYTES = 16
 Ints = npt.NDArray[np.int64]
 
 
+# Walks that overlap as far as cores let them.
+OVERLAP = (
+    "machine.engines.eris.implementation=published",
+    "machine.engines.eris.lines_in_flight=12",
+)
+
+
 def fig13(policy: str, *settings: str) -> Scenario:
-    return load_scenario("eris-fig13", policy=policy, settings=settings)
+    return load_scenario("eris-fig13", policy=policy, settings=(*OVERLAP, *settings))
 
 
 class Watched(FlowPlane):
