@@ -188,8 +188,8 @@ def test_as_it_is() -> None:
     plane.start_counting()
     plane.advance(2.0 * plane.time_s)
     for outcome in (first, plane.outcome()):
-        assert sum(outcome.throughput.values()) == pytest.approx(of_flow, rel=WITHIN), (
-            replay("eris-fig1")
+        assert sum(outcome.throughput.values()) == pytest.approx(of_flow, rel=WITHIN), replay(
+            "eris-fig1"
         )
 
 
