@@ -242,7 +242,17 @@ class CostModel(LinkTraffic):
     @cached_property
     def limits(self) -> TransferLimits:
         """What bounds transfers between nodes, apart from their homes."""
-        return transfer_limits(self)
+        s, measured = self.scales, self.machine.bandwidth_Bps
+        found = transfer_limits(
+            self,
+            self.streaming_misses * self.cores / s.misses,
+            self.memory_Bps / s.memory,
+            self.idle_s,
+            measured if self.measured_pairs else np.full_like(measured, np.nan),
+        )
+        return replace(
+            found, initiator_s=found.initiator_s / s.pairs, pair_s=found.pair_s / s.pairs
+        )
 
     def die_s(self, cores_in_use: Floats | Ints) -> Floats:
         """(n,) how long a line takes the links of a node's dies, where so many of its cores (n,)

@@ -15,16 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from .assumptions import Assumption, Variant, written
-from .link_traffic import LINE_BYTES
-
-if TYPE_CHECKING:
-    from .costs import CostModel
+from .link_traffic import LINE_BYTES, LinkTraffic
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -85,78 +81,78 @@ class TransferLimits:
         return int(self.limited) * (n + pairs) + int((die_s > 0).sum())
 
 
-def transfer_limits(costs: CostModel) -> TransferLimits:
-    """The limits of a machine as its pairs were measured, if they were."""
-    machine, n = costs.machine, len(costs.machine.nodes)
+def transfer_limits(
+    traffic: LinkTraffic, slots: Floats, home_Bps: Floats, idle_s: Floats, pairs: Floats
+) -> TransferLimits:
+    """The limits of a machine whose nodes read ``pairs`` (n, n) bytes per second of each other, NaN
+    where that was not measured. ``slots`` (n,): lines that cores of a node may have under way;
+    ``home_Bps`` (n,): of memories; ``idle_s`` (n, n): latencies.
+    """
+    machine, n = traffic.machine, len(traffic.machine.nodes)
     raw = np.repeat([link.bandwidth_Bps for link in machine.links], 2).astype(np.float64)
     carried = np.repeat([link.carried_Bps or np.nan for link in machine.links], 2)
-    pairs = np.where(costs.others > 0, machine.bandwidth_Bps, np.nan)
-    if not costs.measured_pairs or np.isnan(pairs).all():
+    if np.isnan(pairs).all():
         nothing = np.zeros((n, n))
         link_Bps = np.where(np.isnan(carried), raw, carried)
         return TransferLimits(link_Bps, np.zeros(len(raw)), nothing, nothing)
-    slots = (costs.streaming_misses * costs.cores / costs.scales.misses)[:, None]
+    pairs = np.where(traffic.others > 0, pairs, np.nan)
     lines = pairs * machine.latency_ns * 1e-9 / LINE_BYTES
-    by_slots = lines >= SLOTS_FULL * slots
-    wire_Bps = _best_over(costs, np.where(by_slots, np.nan, pairs))
-    filled = wire_Bps >= FULL * raw
-    link_Bps = np.where(filled, np.minimum(wire_Bps, raw), raw)
+    by_slots = lines >= SLOTS_FULL * slots[:, None]
+    wire_Bps = _best_over(traffic, np.where(by_slots, np.nan, pairs))
+    link_Bps = np.where(wire_Bps >= FULL * raw, np.minimum(wire_Bps, raw), raw)
     link_Bps = np.where(np.isnan(carried), link_Bps, carried)
-    home_Bps = np.where(np.isnan(costs.memory_Bps), np.inf, costs.memory_Bps) / costs.scales.memory
-    explained = by_slots | (pairs >= FULL * home_Bps) | _fill_links(costs, pairs, link_Bps)
+    by_home = pairs >= FULL * np.where(np.isnan(home_Bps), np.inf, home_Bps)
+    explained = by_slots | by_home | _fill_links(traffic, pairs, link_Bps)
     under_way = np.where(np.isnan(lines), 0.0, lines)
     most = under_way.max(axis=1)
     by_number = (most > 0) & ~explained[np.arange(n), under_way.argmax(axis=1)]
     initiator_s, pair_s = np.zeros((n, n)), np.zeros((n, n))
-    initiator_s[by_number] = costs.idle_s[by_number] / most[by_number, None]
-    initiator_s *= costs.others
+    initiator_s[by_number] = idle_s[by_number] / most[by_number, None]
     own = ~explained & ~(by_number[:, None] & (under_way >= SAME_LINES * most[:, None]))
     known = own & np.isfinite(pairs)
     pair_s[known] = LINE_BYTES / pairs[known]
-    return TransferLimits(
-        link_Bps, wire_Bps, initiator_s / costs.scales.pairs, pair_s / costs.scales.pairs
-    )
+    return TransferLimits(link_Bps, wire_Bps, initiator_s * traffic.others, pair_s)
 
 
-def _best_over(costs: CostModel, pairs: Floats) -> Floats:
+def _best_over(traffic: LinkTraffic, pairs: Floats) -> Floats:
     """(2L,) wire bytes per second of each link when the best of ``pairs`` (n, n) over it is read:
     0 where there is none.
     """
-    if not costs.machine.links:
+    if not traffic.machine.links:
         return np.zeros(0)
     # Data of the pair (initiator, home) flow from home to initiator.
-    best = costs.machine.routes.link_maxima(np.nan_to_num(pairs).T)
+    best = traffic.machine.routes.link_maxima(np.nan_to_num(pairs).T)
     # The home's probes went the same way.
-    probes = costs.link_probe_bytes * costs.replacement_probes
-    wire = best * (LINE_BYTES + costs.link_header_bytes + probes) / LINE_BYTES
+    probes = traffic.link_probe_bytes * traffic.replacement_probes
+    wire = best * (LINE_BYTES + traffic.link_header_bytes + probes) / LINE_BYTES
     # What one link of a kind was seen to carry, the others can.
-    kinds = np.repeat([link.kind for link in costs.machine.links], 2)
-    count = np.repeat([link.count for link in costs.machine.links], 2)
+    kinds = np.repeat([link.kind for link in traffic.machine.links], 2)
+    count = np.repeat([link.count for link in traffic.machine.links], 2)
     return np.asarray(count * [wire[kinds == kind].max() for kind in kinds])
 
 
-def _fill_links(costs: CostModel, pairs: Floats, link_Bps: Floats) -> Flags:
+def _fill_links(traffic: LinkTraffic, pairs: Floats, link_Bps: Floats) -> Flags:
     """(n, n) whether a pair alone fills a link on its way."""
     found = np.zeros(pairs.shape, dtype=bool)
-    if not costs.machine.links:
+    if not traffic.machine.links:
         return found
-    count = np.repeat([link.count for link in costs.machine.links], 2)
-    each = (LINE_BYTES + costs.link_header_bytes) / LINE_BYTES / count / link_Bps
+    count = np.repeat([link.count for link in traffic.machine.links], 2)
+    each = (LINE_BYTES + traffic.link_header_bytes) / LINE_BYTES / count / link_Bps
     for slowest in np.unique(each):
-        crossed = costs.machine.routes.route_sums((each >= slowest).astype(np.float64)) > 0
+        crossed = traffic.machine.routes.route_sums((each >= slowest).astype(np.float64)) > 0
         found |= crossed & (pairs * slowest >= FULL)
     return found
 
 
-def assumed_of_links(costs: CostModel) -> Iterator[Assumption]:
+def assumed_of_links(traffic: LinkTraffic, limits: TransferLimits) -> Iterator[Assumption]:
     """Of each type of links that no measured pair fills, and that states not what it carries."""
-    for name, kind in costs.machine.description.link_types.items():
+    for name, kind in traffic.machine.description.link_types.items():
         mine = [
             k
-            for k, link in enumerate(costs.machine.links)
+            for k, link in enumerate(traffic.machine.links)
             if link.kind.removesuffix("-single").removesuffix("-dual") == name
         ]
-        best = [costs.limits.best_Bps[2 * k] / costs.machine.links[k].count for k in mine]
+        best = [limits.best_Bps[2 * k] / traffic.machine.links[k].count for k in mine]
         seen, raw = max(best, default=0.0), kind.bandwidth.value
         if kind.carried is not None or not 0 < seen < FULL * raw:
             continue

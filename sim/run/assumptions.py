@@ -40,7 +40,7 @@ def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumpt
     found = []
     if costs is not None:
         found += [*assumptions_of(costs.notes), *missing_facts(scenario.machine)]
-        found += assumed_of_links(costs)
+        found += assumed_of_links(costs, costs.limits)
     if system.assumptions is not None:
         found += system.assumptions.load()(scenario)
     found += scenario.system.assumptions()
