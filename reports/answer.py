@@ -138,7 +138,7 @@ def _doubts(record: Record) -> Markup:
     """How far the answer may be off, as facts, assumptions and draws may be, and the time is."""
     if not settled([record]):
         return Markup("The run was too short to settle: a longer one may do much more or less.")
-    found = record.uncertainty or record.fact_range
+    found = record.uncertainty
     wide = [
         Markup("{} from {} to {}").format(name, si(low, "/s"), si(high, "/s"))
         for name, (low, high) in found.get("throughput", {}).items()
@@ -146,12 +146,9 @@ def _doubts(record: Record) -> Markup:
     ]
     if not wide:
         return Markup("")
-    if not record.uncertainty:
-        text = "As {} of the machine may be off, that is <strong>{}</strong>."
-        return Markup(text).format(count(found["facts"], "fact"), _listing(wide))
     text = "With {:.0%} that is <strong>{}</strong>, as {} may be off"
     said = Markup(text).format(
-        found["level"], _listing(wide), f"{len(found['facts'])} facts and assumptions"
+        found["level"], _listing(wide), f"{len(found['doubts'])} facts and assumptions"
     )
     most = [
         Markup("{} ({:+.0%} to {:+.0%})").format(one["name"], one["low"], one["high"])

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from ..sim.run.decision import decision
 from ..sim.run.record import Record
 from ..sim.run.runner import run_scenario
-from ..sim.studies.uncertainty import LEVEL, beats, with_uncertainty
+from ..sim.run.uncertainty import LEVEL, with_uncertainty
 from .decision_cases import Case, CaseFile
 
 Row = dict[str, Any]
@@ -74,7 +75,7 @@ def _nothing() -> Row:
 def _row(case: Case, name: str, base: Record, record: Record) -> Row:
     operation = case.operation or next(iter(base.throughput))
     measured, row = case.ratio(name), _measured(case, name)
-    found = beats(base, record, operation)
+    found = decision(base, record, operation)
     ratio = record.throughput[operation] / base.throughput[operation]
     low, high = (ratio, ratio) if found is None else found["interval"]
     per = case.per_operation

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .compared_settings import different_settings, print_settings
-from .decisions import beaten, decision_lines, decisions, ratio_texts
+from .decisions import decision_lines, decisions, ratio_texts
 from .files import Records, record_folders
 from .options import Json
 from .output import console, latency, number, percent, print_json, table
@@ -66,7 +66,6 @@ def compare(
                 "settings": different_settings(loaded),
                 "rows": rows,
                 "decisions": decisions(loaded),
-                "beats": beaten(loaded),
             }
         )
         return
@@ -95,7 +94,7 @@ def compare(
     for note in _not_recovered(known, columns):
         to.print(f"\n{note}", soft_wrap=True)
     decided = decisions(loaded)
-    for line in decision_lines(decided, columns, beaten(loaded)):
+    for line in decision_lines(decided, columns):
         to.print(f"\n{line}", soft_wrap=True)
     predictions = [loaded[one["prediction"]] for one in decided if one["prediction"] is not None]
     if noise := noise_of(predictions):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..sim.run.record import Record
 
 RESOURCES_SHOWN, GAINS_SHOWN = 8, 4
-FACTS_NAMED = 2
-NARROW = 0.005  # a range of less than this is none
 LATENCIES = {"mean": "mean latency", "p50": "p50", "p99": "p99", "p999": "p99.9"}
 
 WAYS = {"network traffic": "network", "memory traffic": "memory", "link traffic": "links"}
@@ -28,11 +26,9 @@ WAYS = {"network traffic": "network", "memory traffic": "memory", "link traffic"
 Written = Callable[[float | None], str]
 
 
-def print_record(record: Record, to: Console, doubtful: Sequence[str] = ()) -> None:
-    """Prints what ran, how fast, the busiest resources, and why it is no faster; of uncertain facts
-    at paths ``doubtful``, those that matter most, if the record has their effects.
-    """
-    _print_head(record, to, doubtful)
+def print_record(record: Record, to: Console) -> None:
+    """Prints what ran, how fast, the busiest resources, and why it is no faster."""
+    _print_head(record, to)
     if record.traffic:
         print_traffic(record, to)
         return
@@ -63,7 +59,7 @@ def idle_setting(idle: Mapping[str, Any]) -> str:
     return f"{said}: {found}" + (f"; limited by {idle['instead']}" if idle["instead"] else "")
 
 
-def _print_head(record: Record, to: Console, doubtful: Sequence[str]) -> None:
+def _print_head(record: Record, to: Console) -> None:
     wall_s = record.provenance.get("wall_s")
     kinds = Counter(event.kind for event in record.control_events)
     print_facts(
@@ -71,7 +67,7 @@ def _print_head(record: Record, to: Console, doubtful: Sequence[str]) -> None:
         (
             ("scenario", f"{record.scenario}: {record.title}" if record.title else record.scenario),
             ("machine", str(record.machine["name"])),
-            ("uncertain", _doubtful(record, doubtful)),
+            ("uncertain", _likely(record) if record.uncertainty else None),
             ("policy", None if record.traffic else record.policy),
             ("operator", _operators(record)),
             (
@@ -109,39 +105,12 @@ def _operators(record: Record) -> str | None:
     return ", ".join(f"{name} {percent(share)}" for name, share in shares)
 
 
-def _doubtful(record: Record, paths: Sequence[str]) -> str | None:
-    """The range of the answer over its machine's uncertain facts, and, where it was asked for, that
-    of replications too; None: no change.
-    """
-    from ..reports.assumptions import NOTHING, assumption_rows
-
-    wide = {
-        operation: (low, high)
-        for operation, (low, high) in record.fact_range.get("throughput", {}).items()
-        if high > (1.0 + NARROW) * low
-    }
-    if record.uncertainty:
-        return _likely(record)
-    if not wide:
-        return None
-    facts = record.fact_range["facts"]
-    text = f"{_ranges(wide)}, as {_may_be_off(facts)}"
-    most = [
-        f"{row.name} ({'over its range' if row.ranged else 'by a tenth'}: {percent(row.effect)})"
-        for row in assumption_rows(record.assumptions)
-        if row.name in paths and row.effect >= NOTHING
-    ]
-    if facts < 2 or not most:
-        return text
-    return f"{text}; it depends most on {' and '.join(most[:FACTS_NAMED])}"
-
-
 def _likely(record: Record) -> str:
     """What makes throughput uncertain; of random runs with the interval, which the table of others
     has.
     """
     found = record.uncertainty
-    count, runs = len(found["facts"]), record.replications
+    count, runs = len(found["doubts"]), record.replications
     most = (f"{one['name']} ({one['low']:+.0%} to {one['high']:+.0%})" for one in found["most"])
     causes = [f"{runs} replications differ"] if runs > 1 else []
     if count:
@@ -162,10 +131,6 @@ def _ranges(bounds: Mapping[str, Sequence[float]]) -> str:
         f"{operation} from {number(low, '/s')} to {number(high, '/s')}"
         for operation, (low, high) in done.items()
     )
-
-
-def _may_be_off(facts: int) -> str:
-    return f"{facts} fact{'s' * (facts != 1)} of the machine may be off"
 
 
 def _replications(record: Record) -> str | None:
@@ -204,7 +169,10 @@ def _energy(record: Record) -> str | None:
 
 def _with_bounds(record: Record, path: Sequence[str], value: float | None, written: Written) -> str:
     """The value, and its interval where it has one."""
-    between = record.interval(*path)
+    likely, between = part_at(record.uncertainty, path), record.interval(*path)
+    if likely:
+        level = record.uncertainty["level"]
+        return f"{written(value)}, with {level:.0%} from {' to '.join(map(written, likely))}"
     return written(value) + (f" [{', '.join(map(written, between))}]" if between else "")
 
 

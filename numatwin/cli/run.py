@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -241,12 +241,12 @@ def _run_and_keep(
     if uncertainty is None:
         uncertainty = loaded.plane not in REAL and len(loaded.machine.nodes) <= EFFECTS_NODES_MAX
     if uncertainty and interrupted is None:
-        from ..sim.studies.uncertainty import with_uncertainty
+        from ..sim.run.uncertainty import with_uncertainty
 
         with progress_bar("drawing facts") as drawing:
             record = with_uncertainty(record, loaded, drawing)
     try:
-        _print(record, json, result.assumptions, loaded.machine.doubtful)
+        _print(record, json, result.assumptions)
     # The result is printed before a disk can be full, and kept even if the reader closed the pipe.
     finally:
         if out is not None:
@@ -327,7 +327,7 @@ def _short(name: str) -> str:
     return without_endings(Path(name).name)
 
 
-def _print(record: Record, json: bool, assumptions: bool, doubtful: Sequence[str]) -> None:
+def _print(record: Record, json: bool, assumptions: bool) -> None:
     from .record_facts import idle_setting, print_record
 
     if json:
@@ -336,7 +336,7 @@ def _print(record: Record, json: bool, assumptions: bool, doubtful: Sequence[str
         print_json(record.as_json())
         return
 
-    print_record(record, console(), doubtful)
+    print_record(record, console())
     if assumptions:
         from .assumptions import print_assumptions
 

@@ -213,6 +213,26 @@ def parse_quantity(text: str, dimension: str) -> float:
     return float(Fraction(number) * factor)
 
 
+def si_of(text: str) -> tuple[float, str] | None:
+    """The SI value of a number with its unit, and its dimension; None of anything else."""
+    for dimension in DIMENSIONS:
+        try:
+            return parse_quantity(text, dimension), dimension
+        except ValueError:
+            continue
+    return None
+
+
+def in_unit(number: float, unit: str, to: str) -> float | None:
+    """The number in another unit; None where both are of different dimensions."""
+    if unit == to:
+        return number
+    one, other = si_of(f"1 {unit}"), si_of(f"1 {to}")
+    if one is None or other is None or one[1] != other[1]:
+        return None
+    return float(f"{number * one[0] / other[0]:.12g}")
+
+
 def format_quantity(value: float, dimension: str) -> str:
     """``value`` (SI) as text that ``parse_quantity`` reads back to the same float."""
     unit, exponent = _WRITTEN[dimension]

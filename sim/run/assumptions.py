@@ -132,7 +132,7 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
                 if root == "machine"
                 else scenario.system.model_dump(mode="json", exclude_none=True)
             )
-        plain[root] = _with(plain[root], place, value)
+        plain[root] = with_settings(plain[root], {tuple(place): value})
     changes: dict[str, Any] = {}
     try:
         if "machine" in plain:
@@ -143,6 +143,13 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
     except ValidationError as failure:  # beyond the field's range
         raise InputError(f"{scenario.name}: no value {variant.value} here") from failure
     return replace(scenario, **changes)
+
+
+def with_settings(whole: Any, settings: Mapping[Place, Any]) -> Any:
+    """``whole`` with each value at its place; no part of ``whole`` is changed."""
+    for place, value in settings.items():
+        whole = _with(whole, place, value)
+    return whole
 
 
 def _with(whole: Any, place: Sequence[str | int], value: Any) -> Any:

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ...topologies import MachineDescription, build_machine
-from ...topologies.corners import corners
 from ...topologies.emulator.traffic import Counts, Traffic
 from ...topologies.machine import Machine, Node
 from ..kernel.sums import group_sums
@@ -35,6 +33,8 @@ from ..machine.demands import Demand, Reads, Step
 from ..planes.rate_solver import RateSolver
 from ..planes.rates import Rates
 from ..planes.why import BETWEEN_NODES
+from .doubts import drawn_machines
+from .uncertainty import DRAWS, LEVEL
 
 TOLERANCE = 1e-4
 TOGETHER = 1.02  # flows whose ends are so near to each other end together
@@ -62,9 +62,9 @@ PLACEMENTS = {
 @dataclass(frozen=True)
 class CountedTime:
     """``time_s`` of the command there, between ``least_s`` (as many misses overlap as a core holds,
-    and as many instructions as it dispatches, on the machine with the better ends of its facts'
-    ranges) and ``most_s`` (one at a time, but for misses that a prefetcher fetches, each after a
-    walk of the page table, while nothing is executed, on the machine with the worse ends).
+    and as many instructions as it dispatches) and ``most_s`` (one at a time, but for misses that a
+    prefetcher fetches, each after a walk of the page table, while nothing is executed); with 90%,
+    over draws of the machine's facts.
 
     ``binding``: what holds the busiest node, by its part of the time; ``placements``: the time
     with data placed otherwise, by the names of ``PLACEMENTS``.
@@ -92,10 +92,9 @@ def counted_time(traffic: Traffic) -> CountedTime:
     parts = _merged(traffic.intervals)
     binding: dict[str, float] = {}
     time_s = sum(played.middle_s(part, binding=binding) for part in parts)
-    worse, better = _at_the_ends(traffic, played)
-    # None of the machine's interruptions may have come.
-    least_s = sum(better.interval_s(part, MOST) for part in parts) * better.costs.disturbances.left
-    most_s = sum(worse.interval_s(part, ONE) for part in parts)
+    machines = drawn_machines(traffic.machine, DRAWS)
+    drawn = [_Played(replace(traffic, machine=machine)) for machine in machines] or [played]
+    least_s, most_s = _bounds_s(drawn, parts)
     # The bounds hold what is between them, also where a queue is met in another order.
     least_s, most_s = min(least_s, time_s), max(most_s, time_s)
     placements = {}
@@ -379,13 +378,19 @@ class _Played:
         return f"{what} on node {node}"
 
 
-def _at_the_ends(traffic: Traffic, played: _Played) -> tuple[_Played, _Played]:
-    """With the machine's facts at the worse, and at the better ends of their ranges."""
-    ends = corners(traffic.machine.description)
-    if ends is None:
-        return played, played
-    worse, better = (build_machine(MachineDescription.model_validate(end)) for end in ends)
-    return _Played(replace(traffic, machine=worse)), _Played(replace(traffic, machine=better))
+def _bounds_s(drawn: Sequence[_Played], parts: Sequence[_Part]) -> tuple[float, float]:
+    """Between what the time lies over draws of the machine: as short as any overlap of misses makes
+    it, and as long.
+    """
+    # None of the machine's interruptions may have come.
+    least_s = [
+        sum(one.interval_s(part, MOST) for part in parts) * one.costs.disturbances.left
+        for one in drawn
+    ]
+    most_s = [sum(one.interval_s(part, ONE) for part in parts) for one in drawn]
+    tail = 0.5 - 0.5 * LEVEL
+    low_s = np.quantile(least_s, tail, method="hazen")
+    return float(low_s), float(np.quantile(most_s, 1.0 - tail, method="hazen"))
 
 
 def _latencies(node: Node, levels: int) -> list[float]:

@@ -83,18 +83,13 @@ class Record:
     """The name of the policy of each family; ``policy`` has them all in one line."""
     replicates: Mapping[str, Any] = field(default_factory=dict)
     """The value of each replication, in a list, by figure, shaped as ``confidence``."""
-    fact_range: Mapping[str, Any] = field(default_factory=dict)
-    """How far the answer is off if the machine's uncertain facts are: ``facts`` (how many),
-    ``throughput`` {operation: [low, high]}, ``corners`` {which end of the ranges: {operation:
-    throughput}}; for planes that draw at random, as the flow plane (or, of a system that it does
-    not simulate, a short replication) predicts the first moments to differ. Empty where no
-    uncertain fact has a range, and of what was measured."""
     uncertainty: Mapping[str, Any] = field(default_factory=dict)
-    """Where it was asked for: ``throughput`` {operation: [low, high]} in which it lies with
-    probability ``level``, given all ``facts`` that have a range or were assumed (their names) and
-    what one more replication may differ by; ``most``: the two that decide most (``name``), and
-    between what it changes throughput (``low``, ``high``, relative); ``shifts`` {operation: by what
-    each draw multiplies it}.
+    """How far the figures may be off; empty where it was left out, and of what was measured:
+    ``throughput``, ``bandwidth_Bps``, ``energy_J`` shaped as here, each [low, high], in which it
+    lies with probability ``level``, given all ``doubts`` (facts with a range, and what was assumed:
+    ``name``, ``setting``, ``stream`` of their draws) and what one more replication may differ by;
+    ``most``: the two that decide most (``name``), and between what each changes throughput
+    (``low``, ``high``, relative); ``shifts``: by what each draw multiplies each figure.
     """
     idle_settings: tuple[Mapping[str, Any], ...] = ()
     """Settings of the command line that change throughput by less than 2%: ``setting``

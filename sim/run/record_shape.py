@@ -60,24 +60,32 @@ class _Assumption(_Part):
     high: _Variant | None = None
 
 
-class _FactRange(_Part):
-    facts: int
-    throughput: dict[str, _Pair]
-    corners: dict[str, dict[str, float]]
-
-
 class _Most(_Part):
     name: str
     low: float
     high: float
 
 
+class _Doubt(_Part):
+    name: str
+    setting: str
+    stream: str
+
+
+class _Shifts(_Part):
+    throughput: dict[str, list[float]] = {}
+    bandwidth_Bps: dict[str, list[float]] = {}
+    energy_J: list[float] | None = None
+
+
 class _Uncertainty(_Part):
     level: float
-    facts: list[str]
+    doubts: list[_Doubt]
     most: list[_Most]
     throughput: dict[str, _Pair]
-    shifts: dict[str, list[float]]
+    bandwidth_Bps: dict[str, _Pair] = {}
+    energy_J: _Pair | None = None
+    shifts: _Shifts
 
 
 class _IdleSetting(_Part):
@@ -147,7 +155,6 @@ class _Parts(_Part):
     settings: _Settings
     assumptions: list[_Assumption] = []
     idle_settings: list[_IdleSetting] = []
-    fact_range: Annotated[_FactRange | None, _Filled] = None
     uncertainty: Annotated[_Uncertainty | None, _Filled] = None
     traffic: Annotated[_Traffic | None, _Filled] = None
 

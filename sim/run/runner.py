@@ -24,7 +24,6 @@ from ..planes.outcome import Outcome
 from ..planes.plane import Maker
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, described_assumptions
-from .fact_range import Corners, corners_of, fact_range
 from .plane_names import NATIVE, REAL
 from .real_planes import real_planes
 from .record import Record
@@ -100,7 +99,7 @@ def bare_record(
     workers: int | None = 1,
 ) -> Record:
     """The Record of ``scenario`` without what studies do not read of each run: the machine's
-    picture, assumptions, the range of uncertain facts, and, unless ``gains``, what more of each
+    picture, assumptions, and, unless ``gains``, what more of each
     resource would bring. All else is as ``run_scenario`` has it.
     """
     if scenario.plane in REAL:
@@ -139,10 +138,8 @@ def _run(
 def _flow_record(
     scenario: Scenario, progress: Progress | None, *, whole: bool = True, gains: bool = True
 ) -> Record:
-    corners = corners_of(scenario) if whole else {}
-    began, runs = time.perf_counter(), 1 + len(corners)  # each takes about as long
-    each = (_part(progress, k / runs, (k + 1) / runs) for k in range(runs))
-    control, plane = _flows(scenario, next(each))
+    began = time.perf_counter()
+    control, plane = _flows(scenario, progress)
     outcome = plane.outcome(with_gains=gains)
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
     record = Record(
@@ -162,17 +159,7 @@ def _flow_record(
             *scenario.system.notes(scenario.machine, scenario.workload),
         ),
         provenance=provenance(time.perf_counter() - began, outcome.steps),
-        **(
-            _doubts(
-                scenario,
-                outcome.throughput,
-                plane.costs,
-                corners,
-                lambda corner: _throughput(corner, next(each)),
-            )
-            if whole
-            else {}
-        ),
+        assumptions=_assumed(scenario, plane.costs) if whole else (),
         series=outcome.series,
     )
     return _noted(record) if whole else record
@@ -183,18 +170,8 @@ def _noted(record: Record) -> Record:
     return replace(record, warnings=(*record.warnings, *recovery_notes(record)))
 
 
-def _doubts(
-    scenario: Scenario,
-    throughput: Mapping[str, float],
-    costs: CostModel | None,
-    corners: Corners,
-    play: Callable[[Scenario], Mapping[str, float]] | None = None,
-) -> dict[str, Any]:
-    """The fields of a Record that say what its prediction leans on."""
-    return {
-        "fact_range": fact_range(scenario, throughput, corners, play),
-        "assumptions": described_assumptions(scenario, assumptions_in(scenario, costs), None),
-    }
+def _assumed(scenario: Scenario, costs: CostModel | None) -> tuple[Mapping[str, Any], ...]:
+    return described_assumptions(scenario, assumptions_in(scenario, costs), None)
 
 
 def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane, FlowPlane]:
@@ -208,10 +185,6 @@ def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane,
 def outcome_of_flows(scenario: Scenario) -> Outcome:
     """What the flow plane makes of the scenario."""
     return _flows(scenario, None)[1].outcome()
-
-
-def _throughput(scenario: Scenario, progress: Progress | None) -> Mapping[str, float]:
-    return _flows(scenario, progress)[1].outcome(with_gains=False).throughput
 
 
 def costs_of(scenario: Scenario) -> CostModel | None:
@@ -291,8 +264,6 @@ def _random_record(
     # Where time is real, what is done in a second is what was measured: no speed of a simulator.
     native = scenario.plane == NATIVE
     rate = {} if native else {"events_per_s": steps / max(played_s, 1e-9)}
-    # What was measured is no prediction that the facts could be off for.
-    corners = {} if native or not whole or not settled else corners_of(scenario)
     record = Record(
         **identity(scenario, whole),
         throughput=together.throughput,
@@ -314,7 +285,7 @@ def _random_record(
         replications=len(done),
         warm_up_s=warm_up.warm_up_s,
         replicates=together.replicates,
-        **(_doubts(scenario, together.throughput, costs_of(scenario), corners) if whole else {}),
+        assumptions=_assumed(scenario, costs_of(scenario)) if whole else (),
         series=together.series,
     )
     return _noted(record) if whole else record

@@ -7,7 +7,7 @@ plane runs the system, by one short replication of its event plane, always with 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..planes.flow import FlowPlane
@@ -26,10 +26,11 @@ NOTICED = 0.01
 
 @dataclass(frozen=True)
 class Moment:
-    """Operations per second by name, watts (None: unknown)."""
+    """Operations per second by name, watts (None: unknown), bytes per second by way."""
 
     throughput: Mapping[str, float]
     power_W: float | None = None
+    bandwidth_Bps: Mapping[str, float | None] = field(default_factory=dict)
 
 
 class Predictor:
@@ -59,7 +60,8 @@ class Predictor:
         plane = first_moment(scenario, self._start)
         outcome = plane.log.outcome(why={}, events=[], model={}, warnings=())
         energy = outcome.energy_J
-        return Moment(outcome.throughput, None if energy is None else energy / plane.time_s)
+        power_W = None if energy is None else energy / plane.time_s
+        return Moment(outcome.throughput, power_W, outcome.bandwidth_Bps)
 
     def _event(self, scenario: Scenario) -> Moment:
         make = system_of(scenario.system).model(EVENT)

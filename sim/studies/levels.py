@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs import InputError, parse_quantity, parse_yaml
-from ...inputs.quantities import DIMENSIONS
+from ...inputs import InputError, parse_yaml
+from ...inputs.quantities import in_unit
 
 LEVELS_MAX = 1_000_000
 CHECKED_MAX = 100
@@ -113,26 +113,6 @@ def written(value: Any, unit: str) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(written(part, '') for part in value)}]"
     return str(value)
-
-
-def si_of(text: str) -> tuple[float, str] | None:
-    """The SI value of a number with its unit, and its dimension; None of anything else."""
-    for dimension in DIMENSIONS:
-        try:
-            return parse_quantity(text, dimension), dimension
-        except ValueError:
-            continue
-    return None
-
-
-def in_unit(number: float, unit: str, to: str) -> float | None:
-    """The number in another unit; None where both are of different dimensions."""
-    if unit == to:
-        return number
-    one, other = si_of(f"1 {unit}"), si_of(f"1 {to}")
-    if one is None or other is None or one[1] != other[1]:
-        return None
-    return float(f"{number * one[0] / other[0]:.12g}")
 
 
 def _range(text: str, source: str, whole: bool) -> Levels:

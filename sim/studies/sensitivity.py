@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs import InputError
-from ...topologies.corners import PROTOCOLS
+from ...inputs.quantities import in_unit
 from ..kernel.streams import stream_key
 from ..run.scenario import Scenario
 from . import designs
@@ -34,7 +34,7 @@ from .base import Base
 from .engine import run_points
 from .evaluate import ERROR, POINT, UNSETTLED, Runs
 from .factors import Distribution, Factor
-from .levels import Levels, in_unit, is_number, split_number, written
+from .levels import Levels, is_number, split_number, written
 from .metrics import Metrics
 from .study import Study
 
@@ -123,7 +123,7 @@ def machine_facts(scenario: Scenario) -> list[Factor]:
     found = []
     coherence = scenario.machine.description.coherence
     if coherence is not None and coherence.doubtful:
-        found.append(Factor("machine.coherence.protocol", Levels(tuple(PROTOCOLS.values()), "")))
+        found.append(Factor("machine.coherence.protocol", Levels(("snoop", "directory"), "")))
     for path in scenario.machine.doubtful:
         fact = _at(scenario.machine.plain, path)
         ends = fact.get("range") if isinstance(fact, Mapping) else None

@@ -13,6 +13,7 @@ from typing import Any
 from ..._version import __version__
 from ...inputs import Document, InputError, load_yaml
 from ...inputs.kinds import check_kind
+from ...inputs.quantities import in_unit
 from ...inputs.yaml_file import Place
 from ..run.scenario import CATALOGUE as SCENARIOS
 from ..run.scenario import load_document
@@ -22,7 +23,7 @@ from .description import POINTS_MAX, FactorDescription, StudyDescription
 from .evaluate import Runs
 from .factors import Distribution, Factor
 from .goals import Constraint, Objective, Prices, read_constraint, read_objective
-from .levels import Levels, checked_range, in_unit, is_number, listed, read_levels, split_number
+from .levels import Levels, checked_range, is_number, listed, read_levels, split_number
 from .metrics import COST, Metrics
 
 FORMAT = 2  # of rows: the second has what says that a run did not settle

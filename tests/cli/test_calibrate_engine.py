@@ -48,7 +48,7 @@ def test_tables_profile_and_report(numatwin: CommandLine, machine: str) -> None:
     profile = ("--set", "engine=mine.yaml")
     small = ("--set", "workload.objects.index.keys=10000", "--machine", machine, "--json")
     run = numatwin("run", "eris-mixed-amd", *profile, *SHARED, *small).json()
-    low, high = run["fact_range"]["throughput"]["lookup"]
+    low, high = run["uncertainty"]["throughput"]["lookup"]
     assert low < run["throughput"]["lookup"] < high
 
 

@@ -48,10 +48,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     head = json.loads((flow / HEAD_FILE).read_text()) | {
         "uncertainty": {
             "level": 0.9,
-            "facts": ["machine.name"],
-            "most": [{"name": "machine.name", "low": -0.1, "high": 0.1}],
+            "doubts": [{"name": "a", "setting": "machine.name", "stream": "a"}],
+            "most": [{"name": "machine.name", "low": -0.1, "high": 0.2}],
             "throughput": {"scan": [5.0, 6.0]},
-            "shifts": {"scan": [0.9 + 0.002 * k for k in range(100)]},
+            "shifts": {"throughput": {"scan": [0.9 + 0.002 * k for k in range(100)]}},
         },
         "idle_settings": [
             {"setting": "seed=2", "throughput": {"scan": 0.0}, "changes": [], "instead": None}

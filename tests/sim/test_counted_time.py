@@ -18,7 +18,9 @@ def as_known(name: str) -> Machine:
 
     def known(part: Any) -> Any:
         if isinstance(part, dict):
-            return {key: known(value) for key, value in part.items() if key != "range"}
+            return {
+                key: known(value) for key, value in part.items() if key not in ("range", "source")
+            }
         return [known(value) for value in part] if isinstance(part, list) else part
 
     plain = load_machine(name).description.model_dump(mode="json", exclude_none=True)
@@ -169,7 +171,8 @@ def test_the_interval_reaches_to_the_ends_of_facts() -> None:
     known, found = counted_time(traffic(one)), counted_time(traffic(one, machine=ranged))
     assert (found.time_s, found.least_s) == (known.time_s, known.least_s)
     assert known.most_s == pytest.approx(64e7 / 16.4e9, rel=0.02)
-    assert found.most_s == pytest.approx(64e7 / 10e9, rel=0.02)
+    # Half of the draws are at its value, the best: a tenth of the range's logarithm holds 5%.
+    assert found.most_s == pytest.approx(64e7 / (10e9 * 1.64**0.1), rel=0.02)
 
 
 def test_instructions_and_streamed_lines_overlap_or_do_not() -> None:

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from numatwin.inputs import InputError
+from numatwin.sim.run.doubts import doubts_about
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.commits.build import commit_parameters
 from numatwin.sim.systems.commits.facts import CommitFacts, host_facts
@@ -17,7 +18,6 @@ from numatwin.sim.systems.eris.facts import NATIVE, PUBLISHED, ErisFacts
 from numatwin.sim.systems.registry import check_engines, systems
 from numatwin.topologies import Machine, load_machine
 from numatwin.topologies.catalogue import CATALOGUE
-from numatwin.topologies.corners import corners
 from numatwin.topologies.export import machine_yaml
 
 MEASURED = "zen5-2c"
@@ -105,10 +105,9 @@ def test_facts_of_an_engine_reach_its_costs(tmp_path: Path) -> None:
 def test_ranges_and_doubts_of_engines_are_seen(tmp_path: Path) -> None:
     machine = loaded(tmp_path, SMALL + ENGINE)
     assert machine.doubtful == ("engines.eris.message",)
-    ends = corners(machine.description)
-    assert ends is not None
-    values = [end["engines"]["eris"]["message"]["value"] for end in ends]
-    assert values == ["60 ns", "40 ns"]
+    (doubt,) = (one for one in doubts_about(machine) if one.name == "engines.eris.message")
+    ends = [next(iter(doubt.at(part).values())) for part in (0.0, 1.0)]
+    assert ends == ["40 ns", "60 ns"]
 
 
 # What is wrong, in place of what; the message, and the text at which it points.

@@ -9,6 +9,7 @@ import pytest
 from numatwin.inputs import InputError
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario, scenario_from_settings
+from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.sim.run.what_if import first_moment
 from numatwin.sim.systems.eris.costs import ErisCosts
 from numatwin.sim.systems.eris.prefix_tree import ArrayTree, PrefixTree
@@ -72,9 +73,10 @@ def test_ranges_make_predictions_intervals() -> None:
     scenario = loaded()
     facts = ("generate", "tree_level", "level_lines")
     assert set(scenario.machine.doubtful) == {f"engines.eris.{fact}" for fact in facts}
-    record = run_scenario(scenario)
-    low, high = record.fact_range["throughput"]["lookup"]
-    assert record.fact_range["facts"] == 3
+    record = with_uncertainty(run_scenario(scenario), scenario)
+    low, high = record.uncertainty["throughput"]["lookup"]
+    drawn = {doubt["name"] for doubt in record.uncertainty["doubts"]}
+    assert drawn >= {f"engines.eris.{fact}" for fact in facts}
     assert low < record.throughput["lookup"] < high
 
 

@@ -11,12 +11,13 @@ import pytest
 
 from numatwin.cli.decisions import decisions
 from numatwin.inputs import Quantity, parse_yaml
+from numatwin.sim.run.doubts import doubts_of
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.sim.studies.sensitivity import machine_facts
 from numatwin.topologies import MachineDescription
-from numatwin.topologies.corners import doubtful_corners
 from numatwin.topologies.export import machine_yaml
 from numatwin.topologies.facts import complete
 from numatwin.topologies.facts.clusters import Cluster, build_cluster
@@ -69,7 +70,15 @@ def imported(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def played(scenario: str, machine: str) -> Record:
-    return run_scenario(load_scenario(scenario, machine=machine))
+    loaded = load_scenario(scenario, machine=machine)
+    return with_uncertainty(run_scenario(loaded), loaded)
+
+
+def open_between(records: list[Record]) -> bool:
+    """Whether facts leave open which of two is faster."""
+    (row,) = decisions(records)
+    low, high = row["interval"]
+    return bool(low < 1.0 < high)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +101,7 @@ def test_partitioned_or_interleaved(imported: str, bundled: str, scenario: str) 
     if speeds[imported, ""] <= speeds[imported, "-shared"]:
         assert speeds[bundled, ""] < 1.1 * speeds[bundled, "-shared"]
         assert speeds[imported, ""] > 0.98 * speeds[imported, "-shared"]
-        (verdict,) = decisions([records[imported, kind] for kind in ("", "-shared")])
-        assert not verdict["holds"]
+        assert open_between([records[imported, kind] for kind in ("", "-shared")])
     for kind in ("", "-shared"):
         assert speeds[imported, kind] == pytest.approx(speeds[bundled, kind], rel=0.25)
 
@@ -101,16 +109,9 @@ def test_partitioned_or_interleaved(imported: str, bundled: str, scenario: str) 
 @pytest.mark.parametrize("imported", [INTEL], indirect=True)
 def test_the_range_holds_the_answer(imported: str) -> None:
     record = played("eris-fig8-intel", imported)
-    low, high = record.fact_range["throughput"]["lookup"]
+    low, high = record.uncertainty["throughput"]["lookup"]
     assert low < 0.9 * record.throughput["lookup"]
-    assert high > 1.1 * record.throughput["lookup"]
-    assert record.fact_range["facts"] == 7
-    assert set(record.fact_range["corners"]) == {
-        "nodes worse, ways worse",
-        "nodes better, ways better",
-        "nodes better, ways worse",
-        "nodes worse, ways better",
-    }
+    assert high > 1.05 * record.throughput["lookup"]
     # The bundled machine of the kind was measured: it lies within.
     assert low < played("eris-fig8-intel", "intel-4s-qpi").throughput["lookup"] < high
     assert not any("not limited" in warning for warning in record.warnings)
@@ -133,10 +134,11 @@ def test_the_snoop_mode_that_firmware_chooses_is_doubtful(imported: str) -> None
     sure = load_scenario(
         "eris-fig8-intel", machine=imported, settings=["machine.coherence.doubtful=false"]
     )
-    without = run_scenario(sure)
-    assert record.fact_range["facts"] == without.fact_range["facts"] + 1
-    (_, high), (_, lower) = (one.fact_range["throughput"]["lookup"] for one in (record, without))
-    assert high > lower
+    drawn, without = (
+        {doubt["name"] for doubt in with_uncertainty(record, one).uncertainty["doubts"]}
+        for one in (scenario, sure)
+    )
+    assert drawn - without == {"coherence"}
 
 
 def test_clusters_on_the_die_keep_a_directory() -> None:
@@ -148,17 +150,13 @@ def test_clusters_on_the_die_keep_a_directory() -> None:
     assert (known.protocol, known.doubtful) == ("directory", None)
 
 
-def test_known_facts_have_no_range() -> None:
-    assert played("eris-fig8-intel", "intel-4s-qpi").fact_range == {}
-
-
 @pytest.mark.parametrize("imported", [INTEL], indirect=True)
 def test_it_is_kept_with_the_record(imported: str, tmp_path: Path) -> None:
     from numatwin.sim.run.record import load_record
 
     record = played("eris-fig8-intel", imported)
     again = load_record(record.save(tmp_path / "record"))
-    assert again.fact_range == record.fact_range
+    assert again.uncertainty == record.uncertainty
 
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "hwloc"
@@ -198,8 +196,7 @@ def test_real_trees_decide_as_their_sisters(tree: str, sister: str, tmp_path: Pa
     if gain["completed"] >= 1.0:
         assert gain["sister"] > 0.9
         assert gain["completed"] < 1.02
-        (verdict,) = decisions(records["completed"])
-        assert not verdict["holds"]
+        assert open_between(records["completed"])
 
 
 SHORT = ("horizon=300 us", "statistics.replications=1", "statistics.warm_up=0 s")
@@ -207,19 +204,17 @@ SHORT = ("horizon=300 us", "statistics.replications=1", "statistics.warm_up=0 s"
 
 @pytest.mark.parametrize("imported", [INTEL], indirect=True)
 def test_events_too_have_a_range(imported: str) -> None:
-    """What the flow plane predicts of the facts' corners, as a part of what events made."""
-    record = run_scenario(
-        load_scenario(
-            "eris-fig8-intel",
-            machine=imported,
-            plane="event",
-            settings=[*SHORT, "system.threads=2", "system.buffer_commands=16"],
-        )
+    """What the flow plane predicts of the facts' draws, as a part of what events made."""
+    scenario = load_scenario(
+        "eris-fig8-intel",
+        machine=imported,
+        plane="event",
+        settings=[*SHORT, "system.threads=2", "system.buffer_commands=16"],
     )
-    low, high = record.fact_range["throughput"]["lookup"]
+    record = with_uncertainty(run_scenario(scenario), scenario)
+    low, high = record.uncertainty["throughput"]["lookup"]
     assert low < 0.9 * record.throughput["lookup"]
     assert high > 1.1 * record.throughput["lookup"]
-    assert len(record.fact_range["corners"]) == 4
 
 
 def cluster(path: Path) -> MachineDescription:
@@ -240,14 +235,10 @@ def test_only_facts_that_the_system_reads_count(tmp_path: Path) -> None:
     settings = [*SHORT, "system.clients=16", "system.client_nodes=4", "system.storage_nodes=3"]
     settings += ["system.timestamp_bits=64"]
     commits = load_scenario("nam-fig6-rsi", machine=str(path), settings=settings)
-    facts = {}
     for scenario in (eris, commits):
-        record = run_scenario(scenario)
-        facts[scenario.name] = record.fact_range["facts"]
-        assumed = {one["name"] for one in record.assumptions}
+        assumed = {doubt.name for doubt in doubts_of(scenario)}
         assert assumed.issuperset(adapters) == (scenario is commits)
         assert assumed.isdisjoint(adapters) == (scenario is eris)
-    assert facts["nam-fig6-rsi"] - facts["eris-fig8-intel"] == len(adapters)
 
 
 def test_doubtful_adapters_have_a_range(tmp_path: Path) -> None:
@@ -260,15 +251,12 @@ def test_doubtful_adapters_have_a_range(tmp_path: Path) -> None:
     assert latency.doubtful
     settings = [*SHORT, "system.clients=16", "system.client_nodes=4", "system.storage_nodes=3"]
     settings += ["system.timestamp_bits=64"]
-    record = run_scenario(load_scenario("nam-fig6-rsi", machine=str(path), settings=settings))
-    (bounds,) = record.fact_range["throughput"].values()
+    scenario = load_scenario("nam-fig6-rsi", machine=str(path), settings=settings)
+    record = with_uncertainty(run_scenario(scenario), scenario)
+    (bounds,) = record.uncertainty["throughput"].values()
     (rate,) = record.throughput.values()
     assert bounds[0] < 0.9 * rate
     assert bounds[1] > 1.1 * rate
-    worse = doubtful_corners(made)["nodes worse, ways worse"].nics[0].transports["RDMA"]
-    assert worse.cycles_per_message is not None
-    assert nic.transports["RDMA"].cycles_per_message is not None
-    assert worse.cycles_per_message.value > nic.transports["RDMA"].cycles_per_message.value
 
 
 @pytest.mark.parametrize("imported", [INTEL], indirect=True)
@@ -276,7 +264,8 @@ def test_the_report_shows_the_range(imported: str) -> None:
     from numatwin.reports.answer import answer
 
     text = str(answer(played("eris-fig8-intel", imported))).replace("\u202f", " ")
-    assert "As 7 facts of the machine may be off, that is" in text
+    assert "With 90% that is " in text
+    assert "facts and assumptions may be off, most of all" in text
 
 
 @pytest.mark.parametrize("plane", ["flow", "event"])

@@ -57,7 +57,6 @@ BESIDE = {
     "replications",
     "warm_up_s",
     "replicates",
-    "fact_range",
     "uncertainty",
     "idle_settings",
     "assumptions",

@@ -9,7 +9,6 @@ from numatwin.topologies import (
     build_machine,
     load_machine,
 )
-from numatwin.topologies.corners import corners
 
 MACHINE = {
     "name": "two",
@@ -66,11 +65,3 @@ def test_bundled_machines_with_engines(name: str, kind: str, count: int) -> None
         quantity = getattr(facts, field)
         assert quantity.low < quantity.high, field
         assert quantity.source, field
-
-
-def test_ranges_of_engines_make_corners() -> None:
-    found = corners(load_machine("sgi-uv300h-8s").description)
-    assert found is not None
-    worse, better = (one["copy_engines"][0] for one in found)
-    assert (worse["setup"]["value"], better["setup"]["value"]) == ("500000 ns", "20000 ns")
-    assert (worse["bandwidth"]["value"], better["bandwidth"]["value"]) == ("6 GB/s", "12.5 GB/s")

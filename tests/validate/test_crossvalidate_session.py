@@ -1,10 +1,11 @@
 """Sessions of cross-validation on synthetic planes: rounds, rows, failures, interrupts."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,10 +15,10 @@ from synthetic_planes import NO_MEMORY, SyntheticPlanes, by_round, steady
 from numatwin.inputs import InputError
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.scenario import Scenario
+from numatwin.sim.run.uncertainty import DRAWS
 from numatwin.topologies import load_machine
 from numatwin.topologies.catalogue import CATALOGUE as MACHINES
-from numatwin.topologies.corners import corners
-from numatwin.validate.crossvalidate.session import Facts, Found, Progress, Session
+from numatwin.validate.crossvalidate.session import Found, Progress, Session
 from numatwin.validate.crossvalidate.suite import Case, load_suite
 from numatwin.validate.measure.noise import Ticks
 
@@ -241,71 +242,29 @@ def test_progress_rises_to_the_end(cases: tuple[Case, ...]) -> None:
 
 # -- the interval of a prediction -----------------------------------------------------------------
 
-RANGES = """\
-name: mine
-source: made up
-node_types:
-  node:
-    cores: 4
-    clock: {value: 2 GHz, range: [1 GHz, 3 GHz]}
-    outstanding_misses: {value: 10, range: [8, 12]}
-    caches: [{level: 1, size: 32 KiB, line: 64 B, latency: {value: 2 ns, range: [1 ns, 3 ns]}}]
-    memory:
-      size: 8 GiB
-      latency: 100 ns
-      bandwidth: {value: 20 GB/s, range: [15 GB/s, 25 GB/s]}
-nodes: [{id: 0, type: node}]
-"""
 
+def test_the_interval_is_that_of_the_drawn_facts(cases: tuple[Case, ...]) -> None:
+    """Of 32 draws, evenly from 0.8 to 1.3 times as fast as 110 /s: 5% lie below 0.825 of that, 5%
+    above 1.275; a latency is the shorter the more is done.
+    """
+    shifts = {"throughput": {"lookup": np.linspace(0.8, 1.3, DRAWS).tolist()}}
 
-def test_corners_of_the_facts(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(RANGES)
-    both = corners(load_machine(str(path)).description)
-    assert both is not None
-    told = []
-    for corner in both:
-        node = corner["node_types"]["node"]
-        told.append(
-            (
-                node["clock"]["value"],
-                node["outstanding_misses"]["value"],
-                node["caches"][0]["latency"]["value"],
-                node["memory"]["latency"],
-                node["memory"]["bandwidth"]["value"],
-            )
-        )
-    assert told == [
-        ("1 GHz", 8, "3 ns", "100 ns", "15 GB/s"),
-        ("3 GHz", 12, "1 ns", "100 ns", "25 GB/s"),
-    ]
+    def doubted(record: Record, scenario: Scenario) -> Record:
+        return replace(record, uncertainty={"shifts": shifts})
 
-
-def test_without_ranges_there_are_no_corners(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("\n".join(line for line in RANGES.splitlines() if "range" not in line))
-    assert corners(load_machine(str(path)).description) is None
-
-
-def test_the_interval_reaches_from_the_worse_to_the_better(cases: tuple[Case, ...]) -> None:
-    worse, better = {"name": "worse"}, {"name": "better"}
-    machine = cases[1].predicted["flow"].settings["machine"]
-    speeds = {"worse": 80.0, "better": 130.0}
-
-    planes = SyntheticPlanes(
-        {"native": steady(100.0), "flow": lambda s, _: speeds.get(s.machine.name, 100.0)}
-    )
-    corner_machines = [{**machine, **corner} for corner in (worse, better)]
-    result = Session(cases[1:2], 1, play=planes, corners=corner_machines).run()
-    (row,) = result.rows()
-    assert (row.predicted.value, row.predicted.low, row.predicted.high) == (100.0, 80.0, 130.0)
+    planes = SyntheticPlanes(STEADY, {"native": 2e3, "event": 1.5e3})
+    rows = Session(cases[:1], 1, play=planes, doubt=doubted).run().rows()
+    told = {(row.plane, row.metric): row.predicted for row in rows}
+    rate, p99 = told["flow", "throughput.lookup"], told["event", "latency_ns.lookup.p99"]
+    assert (rate.low, rate.high) == pytest.approx((1.1 * 82.5, 1.1 * 127.5), rel=0.02)
+    assert p99.low < 1.5e3 / 1.25 < 1.5e3 / 0.85 < p99.high
 
 
 class FakeHost:
     """Counts passes; the facts of more than one make another plane's predictions."""
 
     def __init__(self, cases: tuple[Case, ...], planes: SyntheticPlanes, stop: int = 0) -> None:
-        self.cases, self.planes, self.stop = cases, planes, stop
+        self._cases, self.planes, self.stop = cases, planes, stop
         self.passes: list[int] = []
 
     def measure(self, progress: Progress | None) -> None:
@@ -315,8 +274,8 @@ class FakeHost:
         if progress is not None:
             progress(0.5, "walk")
 
-    def facts(self) -> Facts:
-        return Facts(self.cases)
+    def cases(self) -> Sequence[Case]:
+        return self._cases
 
 
 FIRST_AND_THEN = {**STEADY, "flow": by_round(110.0, 104.0)}

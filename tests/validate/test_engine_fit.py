@@ -11,6 +11,7 @@ from engine_rows_made import ROWS, SHARED, machine_in, throughput, written
 from numatwin.inputs import InputError
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.validate.calibrate.calibration import HELD_OUT, error_summary
 from numatwin.validate.calibrate.engine_fit import (
     ENGINE,
@@ -86,9 +87,9 @@ def test_a_run_with_the_profile_predicts_what_the_fit_does(
             "workload.operations.upsert.share=0",
         ],
     )
-    record = run_scenario(scenario)
+    record = with_uncertainty(run_scenario(scenario), scenario)
     assert record.throughput[operation] == pytest.approx(one.predicted, rel=1e-3)
-    low, high = record.fact_range["throughput"][operation]
+    low, high = record.uncertainty["throughput"][operation]
     assert low < one.predicted < high
     assert low < throughput(machine_in(tmp_path), ROWS[2], TRUTH_TOGETHER) < high
 

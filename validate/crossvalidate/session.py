@@ -12,15 +12,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from ...inputs import InputError
 from ...inputs.errors import is_interrupt
 from ...sim.run.plane_names import NATIVE
 from ...sim.run.record import Record, part_at
 from ...sim.run.runner import run_scenario
-from ...sim.run.scenario import Scenario, scenario_from_settings
+from ...sim.run.scenario import Scenario
 from ...sim.run.statistics import Interval
+from ...sim.run.uncertainty import bounds, shift_of, with_uncertainty
 from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, ticks
 from ..metrics import Metric
 from .rows import Kind, Row, measured_interval
@@ -73,7 +74,6 @@ class Found:
     """What a session has found so far. ``not_kept``: why some records were not, in words.
 
     ``measured``: the records of each case's real runs; ``predicted``: of each case, by plane;
-    ``bounds``: likewise, with the machine's facts at either end of their ranges;
     ``predicted_again``: whether with all that was measured of the host;
     ``interrupted``: until the session has come to its end.
     ``seconds``: that real runs took, and of the CPUs' time meanwhile ``stolen_s`` (taken by the
@@ -83,7 +83,6 @@ class Found:
     cases: Sequence[Case]
     measured: dict[str, list[Record]] = field(default_factory=dict)
     predicted: dict[str, dict[str, Record]] = field(default_factory=dict)
-    bounds: dict[str, dict[str, list[Record]]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     not_kept: str | None = None
     rounds: int = 0
@@ -115,28 +114,11 @@ class Found:
                     kind=kind_of(metric),
                     unit=metric.unit,
                     measured=measured_interval(values),
-                    predicted=self._interval(case, plane, metric, record, value),
+                    predicted=_interval(metric, record, value),
                     set="test",
                     values=tuple(values),
                     size_bytes=case.size_bytes,
                 )
-
-    def _interval(
-        self, case: Case, plane: str, metric: Metric, record: Record, value: float
-    ) -> Interval:
-        """From the machine with the worse facts to that with the better, and, relative to these,
-        as far as the confidence interval of the plane's own draws."""
-        bounds = self.bounds.get(case.name, {}).get(plane, [])
-        predicted = (figure(metric, bound) for bound in bounds)
-        values = [bound for bound in predicted if bound is not None]
-        low, high = metric.interval(record) or (value, value)
-        if not value:
-            return Interval(value, min([*values, low]), max([*values, high]))
-        return Interval(
-            value,
-            min([*values, value]) * min(max(low / value, 0.0), 1.0),
-            max([*values, value]) * max(high / value, 1.0),
-        )
 
     def left_out(self) -> list[LeftOut]:
         """Figures without a row: predicted ones that no real run has, and planes that cannot run
@@ -204,32 +186,22 @@ def _without(metric: Metric, record: Record) -> tuple[str, str]:
     return "memory traffic", str(reason) if reason else NO_FIGURE
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What predictions rest on: cases on the machine as it is known, and ``corners``: that machine
-    as plain values with its facts at either end of their ranges."""
-
-    cases: Sequence[Case]
-    corners: Sequence[Mapping[str, Any]] = ()
-
-
 class Host(Protocol):
     """A host that is measured once more before each round but the first."""
 
     def measure(self, progress: Progress | None) -> None:
         """One more pass over the host; KeyboardInterrupt where it was interrupted."""
 
-    def facts(self) -> Facts:
-        """By all passes together."""
+    def cases(self) -> Sequence[Case]:
+        """On the machine as all passes together found it."""
 
 
 class Session:
-    """Runs cases in rounds. ``corners``: machines as plain values, with which predictions are made
-    again, for their intervals. ``host``: measured between rounds, and so predicted once more at the
-    end, and only then with corners; by default the machine is known. ``play`` runs a scenario on
-    its plane; ``keep`` is given each record with its case and a name of its own; ``store``, after
-    each real run, all that was found so far; ``progress`` the part that is done, and what comes
-    next.
+    """Runs cases in rounds. ``host``: measured between rounds, and so predicted once more at the
+    end, and only then with an interval; by default the machine is known. ``play`` runs a scenario
+    on its plane, ``doubt`` gives a record its uncertainty; ``keep`` is given each record with its
+    case and a name of its own; ``store``, after each real run, all that was found so far;
+    ``progress`` the part that is done, and what comes next.
     """
 
     def __init__(
@@ -237,9 +209,9 @@ class Session:
         cases: Sequence[Case],
         rounds: int,
         *,
-        corners: Sequence[Mapping[str, Any]] = (),
         host: Host | None = None,
         play: Play = run_scenario,
+        doubt: Callable[[Record, Scenario], Record] = with_uncertainty,
         ticks: Callable[[], Ticks] = ticks,
         progress: Progress | None = None,
         keep: Keep | None = None,
@@ -247,7 +219,7 @@ class Session:
     ) -> None:
         self.rounds = rounds
         self.found = Found(cases)
-        self._corners, self._host, self._ticks = corners, host, ticks
+        self._host, self._ticks, self._doubt = host, ticks, doubt
         self._play, self._progress = play, progress
         self._keep, self._store = keep, store
         predictions = sum(len(case.predicted) for case in cases)
@@ -266,7 +238,7 @@ class Session:
                 for case in found.cases:
                     self._measure(case, number)
                     if number == 1:
-                        self._predict(case, () if self._host else self._corners, found)
+                        self._predict(case, found, doubt=self._host is None)
                     self._stored()
                 found.rounds = number
             self._predict_again()
@@ -294,14 +266,14 @@ class Session:
         """With all that was measured of the host: all predictions, or those before it stay."""
         if self._host is None or self.rounds < 2:
             return
-        facts = self._host.facts()
-        again = Found(facts.cases)
+        cases = self._host.cases()
+        again = Found(cases)
         again.failures = self.found.failures
-        for case in facts.cases:
-            self._predict(case, facts.corners, again)
+        for case in cases:
+            self._predict(case, again)
         found = self.found
-        found.predicted, found.bounds, found.predicted_again = again.predicted, again.bounds, True
-        for case in facts.cases:
+        found.predicted, found.predicted_again = again.predicted, True
+        for case in cases:
             for plane, record in found.predicted.get(case.name, {}).items():
                 self._kept(case, plane, record)
 
@@ -321,18 +293,17 @@ class Session:
                 self._kept(case, f"{NATIVE}-{number}", record)
         self._done += 1
 
-    def _predict(self, case: Case, corners: Sequence[Mapping[str, Any]], into: Found) -> None:
+    def _predict(self, case: Case, into: Found, *, doubt: bool = True) -> None:
         for plane, scenario in case.predicted.items():
             self._tell(f"{case.name}, on plane {plane}")
             if not self._failed(case, plane):
                 try:
                     record = self._play(scenario)
-                    bounds = [self._play(_on(scenario, corner)) for corner in corners]
+                    record = self._doubt(record, scenario) if doubt else record
                 except FAILURES as failure:
                     self._fail(case, plane, 1, failure)
                 else:
                     into.predicted.setdefault(case.name, {})[plane] = record
-                    into.bounds.setdefault(case.name, {})[plane] = bounds
                     if into is self.found:
                         self._kept(case, plane, record)
             self._done += 1
@@ -377,9 +348,12 @@ class Session:
             self._progress(self._done / max(self._steps, 1), text)
 
 
-def _on(scenario: Scenario, machine: Mapping[str, Any]) -> Scenario:
-    """The scenario on another machine, run once: a bound needs no interval of its own."""
-    settings = {**scenario.settings, "machine": machine}
-    once = {"replications": 1, "half_width": None}
-    plan = scenario.statistics.model_copy(update=once)
-    return replace(scenario_from_settings(settings), statistics=plan)
+def _interval(metric: Metric, record: Record, value: float) -> Interval:
+    """Between what it lies at 90% over draws of the facts, and, relative to these, as far as the
+    confidence interval of the plane's own draws."""
+    least, most = bounds(value * shift_of(record, metric.path))
+    low, high = metric.interval(record) or (value, value)
+    least, most = min(least, value), max(most, value)
+    if not value:
+        return Interval(value, min(least, low), max(most, high))
+    return Interval(value, least * min(max(low / value, 0.0), 1.0), most * max(high / value, 1.0))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...inputs import InputError, write_text_atomically
 from ...sim.run.record import Record
 from ...sim.run.runner import run_scenario
 from ...topologies import Machine, load_machine
-from ...topologies.corners import corners
 from ...topologies.export import machine_yaml
 from ...topologies.schema import MachineDescription
 from ..measure import Result as Measured
@@ -20,8 +19,8 @@ from ..measure.passes import part_of
 from ..measure.session import check_engine
 from .primitives import primitive_rows
 from .result import Result
-from .session import Facts, Found, Play, Session
-from .suite import Suite, load_suite
+from .session import Found, Play, Session
+from .suite import Case, Suite, load_suite
 
 Progress = Callable[[float, str], None]
 
@@ -76,7 +75,6 @@ def crossvalidated(
     session = Session(
         ready.cases,
         ready.rounds,
-        corners=corners(ready.machine.description) or (),
         host=host,
         play=play or run_scenario,
         keep=keep,
@@ -111,10 +109,9 @@ class _Host:
             self.passes.pop()
             raise KeyboardInterrupt
 
-    def facts(self) -> Facts:
+    def cases(self) -> Sequence[Case]:
         """By all passes."""
-        ready = self.suite(len(self.passes))
-        return Facts(ready.cases, corners(ready.machine.description) or ())
+        return self.suite(len(self.passes)).cases
 
     def suite(self, passes: int) -> Suite:
         """On the machine as so many passes found it, which then stands in the file."""

@@ -12,15 +12,12 @@ none.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from operator import truediv
 
 import numpy as np
 import numpy.typing as npt
 
 from ...sim.run.record import Record
 from ...sim.systems.tasks.threshold import search_threshold
-from ...topologies import Machine, build_machine
-from ...topologies.corners import doubtful_corners
 from ..results import Prediction, Published, Runs
 from .descriptor import Validation
 
@@ -55,19 +52,6 @@ WORST_NOTE = STEAL_NOTE + (
     "1,024 clients of 120 workers are a backlog, however, and the row is assumed to be for four "
     "sockets."
 )
-
-
-def _range_of(what: Callable[[float, float], float], one: Record, other: Record) -> str:
-    """Of a figure of the throughputs of two records, over the ranges of the uncertain facts."""
-    corners = [one.fact_range.get("corners", {}), other.fact_range.get("corners", {})]
-    found = [
-        what(sum(corners[0][name].values()), sum(corners[1][name].values()))
-        for name in corners[0]
-        if name in corners[1]
-    ]
-    if not found:
-        return ""
-    return f"Over the ranges of uncertain facts: {min(found):.2f} to {max(found):.2f}. "
 
 
 def _rates(record: Record) -> Floats:
@@ -114,15 +98,14 @@ def _lost_by_stealing(runs: Runs) -> Prediction:
     never = runs("hana-fig11-low", policy="stealing=never")
     always = runs("hana-fig11-low", policy="stealing=always")
     lost = 1.0 - sum(always.throughput.values()) / sum(never.throughput.values())
-    doubts = _range_of(lambda without, with_it: 1.0 - with_it / without, never, always)
-    return Prediction(lost, note=doubts + LOW_NOTE)
+    return Prediction(lost, note=LOW_NOTE)
 
 
 def _steal_worst(runs: Runs) -> Prediction:
     never = runs("hana-steal-worst", policy="stealing=never")
     always = runs("hana-steal-worst", policy="stealing=always")
     slower = sum(never.throughput.values()) / sum(always.throughput.values())
-    return Prediction(slower, note=_range_of(truediv, never, always) + WORST_NOTE)
+    return Prediction(slower, note=WORST_NOTE)
 
 
 PARTS = (2, 4, 16, 64)
@@ -136,8 +119,7 @@ def _part_worst(runs: Runs) -> Prediction:
         for n, record in partitioned.items()
     }
     note = (
-        _range_of(truediv, whole, partitioned[4])
-        + "Slower by the number of parts: "
+        "Slower by the number of parts: "
         + ", ".join(f"{factor:.2f} with {n}" for n, factor in slower.items())
         + ". The source says up to 2, without the number of parts and groups; here 65,536 groups "
         "are merged, and the row has as many parts as sockets; some 50 parts are twice as slow."
@@ -146,20 +128,8 @@ def _part_worst(runs: Runs) -> Prediction:
 
 
 # Found by 'numatwin machine threshold MACHINE --on event --no-backlog', which takes minutes for the
-# largest; and over the ranges of the machine's uncertain facts, where that was searched.
+# largest.
 WITHOUT_BACKLOG = {"xeon-4s-ivb": 1.44e9, "xeon-8s-ivb": 721e6, "xeon-32s-hsw": 219e6}
-WITHOUT_BACKLOG_RANGE = {"xeon-4s-ivb": (1.30e9, 1.69e9), "xeon-8s-ivb": (678e6, 770e6)}
-
-
-def _doubtful_thresholds(machine: Machine, plane: str) -> str:
-    """The range over uncertain facts; on the flow plane, which takes a second for the largest."""
-    if plane != "flow":
-        return ""
-    found = [
-        search_threshold(build_machine(corner)).threshold.value / 1e6
-        for corner in doubtful_corners(machine.description).values()
-    ]
-    return f" Over the ranges of uncertain facts: {min(found):.0f} to {max(found):.0f} MB/s."
 
 
 def _threshold(name: str, published_Bps: float) -> Callable[[Runs], Prediction]:
@@ -175,8 +145,6 @@ def _threshold(name: str, published_Bps: float) -> Callable[[Runs], Prediction]:
             Bps / len(first.nodes) for Bps in (last.stolen_Bps, workers * published_Bps)
         )
         mixed_Bps = WITHOUT_BACKLOG[name]
-        low_high = [f"{Bps / 1e6:.0f}" for Bps in WITHOUT_BACKLOG_RANGE.get(name, ())]
-        in_doubt = f", {' to '.join(low_high)} over uncertain facts" if low_high else ""
         served = (
             f" With stealing a socket with vectors serves {here / 1e9:.0f} GB/s here; the "
             f"published threshold means {published / 1e9:.1f} GB/s in the source. The search keeps "
@@ -184,13 +152,10 @@ def _threshold(name: str, published_Bps: float) -> Callable[[Runs], Prediction]:
             "the source does not say how many waited. With as many tasks as workers any worker "
             "runs any task, nearly all reads are remote, and links are the limit: "
             f"{mixed_Bps / 1e6:.0f} MB/s (--no-backlog, on the event plane), "
-            f"{mixed_Bps / published_Bps - 1.0:+.0%}{in_doubt}. The row does not assume that, "
+            f"{mixed_Bps / published_Bps - 1.0:+.0%}. The row does not assume that, "
             "because only the published figures support it."
         )
-        doubts = _doubtful_thresholds(machine, runs.plane)
-        return Prediction(
-            found.threshold.value, note=THRESHOLD_NOTE + served + doubts + every_other
-        )
+        return Prediction(found.threshold.value, note=THRESHOLD_NOTE + served + every_other)
 
     return predict
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError, parse_quantity
-from numatwin.sim.studies.levels import read_levels, si_of, spread, written
+from numatwin.inputs.quantities import si_of
+from numatwin.sim.studies.levels import read_levels, spread, written
 
 
 @pytest.mark.parametrize(

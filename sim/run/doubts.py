@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...inputs.quantities import in_unit
+from ...topologies import Machine, MachineDescription, build_machine
 from ..kernel.streams import stream_key
 from ..machine.assumptions import (
     Assumption,
@@ -27,11 +29,10 @@ from ..machine.assumptions import (
     stated,
     times_value,
 )
-from ..run.assumptions import assumptions_in
-from ..run.runner import costs_of
-from ..run.scenario import Scenario
 from ..systems.registry import system_of
-from .levels import in_unit
+from .assumptions import assumptions_in, with_settings
+from .runner import costs_of
+from .scenario import Scenario
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,8 +68,7 @@ class Doubt:
 
     def draws(self, count: int) -> Floats:
         """(count,) parts of its probability, one from each stripe of equal probability."""
-        rng = np.random.default_rng(stream_key(SEED, 0, self.stream))
-        return np.asarray((rng.permutation(count) + rng.random(count)) / count)
+        return drawn(self.stream, count)
 
     def at(self, part: float) -> Mapping[Place, Any]:
         """The settings that state its value at ``part`` of its probability; none for its own. Of a
@@ -89,6 +89,12 @@ class Doubt:
         }
 
 
+def drawn(stream: str, count: int) -> Floats:
+    """(count,) see ``Doubt.draws``."""
+    rng = np.random.default_rng(stream_key(SEED, 0, stream))
+    return np.asarray((rng.permutation(count) + rng.random(count)) / count)
+
+
 def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
     """All that a prediction of ``scenario`` leans on and that is not exact: facts of its machine
     with a range, and assumptions.
@@ -96,32 +102,44 @@ def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
     assumed = assumptions_in(scenario, costs_of(scenario))
     found = [Doubt(one, one.name) for one in assumed if one.low or one.high]
     known = {place for one in found for variant in _ends(one.assumption) for place in variant}
-    machine = scenario.machine.name
     found += [
-        Doubt(fact, f"{machine}/{fact.name}")
-        for fact in ranged_facts(scenario)
-        if not any(place in known for variant in _ends(fact) for place in variant)
+        doubt
+        for doubt in doubts_about(scenario.machine)
+        if system_of(scenario.system).reads(doubt.name)
+        and not any(place in known for variant in _ends(doubt.assumption) for place in variant)
     ]
     return tuple(found)
 
 
-def ranged_facts(scenario: Scenario) -> Iterator[Assumption]:
-    """The facts of its machine that its system reads and that have a range, their own or that of
-    their kind.
-    """
-    reads = system_of(scenario.system).reads
-    whole = scenario.machine.description.model_dump(
-        mode="json", exclude_none=True, exclude={"measurements"}
-    )
-    for place, fact in facts_in(whole):
+def doubts_about(machine: Machine) -> Iterator[Doubt]:
+    """The facts of a machine that have a range, their own or that of their kind."""
+    for place, fact in facts_in(plain_facts(machine.description)):
         path, bounds = ".".join(map(str, place)), fact.get("range") or _usual_range(place, fact)
         number, unit = split_quantity(fact)
-        if not bounds or not reads(path) or not isinstance(number, float):
+        if not bounds or not isinstance(number, float):
             continue
         low, high = (stated(("machine", *place), end, unit) for end in bounds)
         if low.value != high.value:
             source, own = str(fact.get("source", "")), fact.get("range") is not None
-            yield Assumption(path, number, unit, source, low, high, own)
+            fact_of = Assumption(path, number, unit, source, low, high, own)
+            yield Doubt(fact_of, f"{machine.name}/{path}")
+
+
+def plain_facts(description: MachineDescription) -> dict[str, Any]:
+    """A machine as its file has it, without what its facts were measured by."""
+    return description.model_dump(mode="json", exclude_none=True, exclude={"measurements"})
+
+
+def drawn_machines(machine: Machine, count: int) -> Iterator[Machine]:
+    """The machine with all that is uncertain about it drawn together, so many times; not at all
+    where nothing is.
+    """
+    doubts = tuple(doubts_about(machine))
+    parts = np.column_stack([doubt.draws(count) for doubt in doubts]) if doubts else ()
+    for row in parts:
+        settings = {place[1:]: value for place, value in merged(doubts, row).settings.items()}
+        plain = with_settings(plain_facts(machine.description), settings)
+        yield build_machine(MachineDescription.model_validate(plain))
 
 
 def merged(doubts: tuple[Doubt, ...], parts: Floats) -> Variant:

@@ -1,0 +1,138 @@
+"""Which of two runs does more, how sure that is, what a wrong choice costs, what would settle it.
+
+Both are predicted with the same draws of the same doubts, so that what they have in common cancels.
+The regret of choosing one is what the other does more, where it does, on average over the draws.
+What learning one doubt is worth is by how much the best choice's regret falls if one may choose
+after it is known (the expected value of partial perfect information), with the difference as a
+linear function of its draws (Strong, Oakley and Brennan, Medical Decision Making 34, 2014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .comparison import difference, predicts
+from .doubts import Floats, drawn
+from .record import Record
+from .uncertainty import DRAWS, LEVEL, PARTS, bounds, shift_of
+
+EQUAL = 0.005  # relative; what differs by less decides nothing
+SIGNIFICANT = 0.05  # over all doubts together
+FACTS, REPLICATIONS = "facts and assumptions", "replications"
+
+
+def decision(first: Record, other: Record, operation: str) -> dict[str, Any] | None:
+    """How sure it is that ``other`` does more of an operation than ``first``.
+
+    Returns
+    -------
+    dict | None
+        ``operation``; ``ratio`` of the other to the first, its ``interval`` at ``level`` (without
+        what the model may be wrong by: ``facts_interval``), and
+        what it comes from (``causes``); ``share``: the probability that the other does more,
+        and ``equal``: that both differ by less than ``EQUAL``; ``regret``: of choosing the first
+        and of choosing the other, in parts of the first's throughput; ``measure``: what would
+        lower that most if it were known (``name``, ``setting``), and by what part (``share``), or
+        None. None of all this where nothing is known of the difference: doubts are drawn for the
+        first moments, in which policies that only act later are alike.
+    """
+    values = (first.throughput.get(operation), other.throughput.get(operation))
+    if not values[0] or values[1] is None:
+        return None
+    path, ratio = ("throughput", operation), values[1] / values[0]
+    own, its = shift_of(first, path), shift_of(other, path)
+    facts = ratio * its / np.where(own > 0.0, own, np.nan)
+    facts = np.where(np.isfinite(facts), facts, ratio)
+    chance = _ratio_draws(first, other, operation, (values[0], values[1]))
+    causes = [] if np.allclose(own, its, rtol=1e-9) else [FACTS]
+    causes += [REPLICATIONS] if chance.any() else []
+    if not causes and not predicts(first, other):
+        return None
+    found = np.add.outer(facts, chance)  # each draw of the facts meets each part of chance
+    more = found - 1.0
+    regret = [float(np.maximum(more, 0.0).mean()), float(np.maximum(-more, 0.0).mean())]
+    return {
+        "operation": operation,
+        "ratio": ratio,
+        "level": LEVEL,
+        "interval": bounds(found),
+        "facts_interval": bounds(found),
+        "causes": causes,
+        "share": float(((more > 0.0) + 0.5 * (more == 0.0)).mean()),
+        "equal": float((abs(more) <= EQUAL).mean()),
+        "regret": regret,
+        "measure": _measure(doubts_in(first) | doubts_in(other), facts, chance, min(regret)),
+    }
+
+
+def doubts_in(record: Record) -> dict[str, Mapping[str, Any]]:
+    """The doubts that were drawn for a record, by their streams."""
+    return {doubt["stream"]: doubt for doubt in record.uncertainty.get("doubts", ())}
+
+
+def _measure(
+    doubts: Mapping[str, Mapping[str, Any]], facts: Floats, chance: Floats, regret: float
+) -> dict[str, Any] | None:
+    """The doubt that is worth most, by the part of the ``regret`` that it takes away."""
+    if regret <= 0.0:
+        return None
+    mean = float(facts.mean()) - 1.0
+    worth = {
+        stream: _worth(mean + fitted)
+        for stream in doubts
+        if (fitted := _fitted(stream, facts, len(doubts))) is not None
+    }
+    named = {stream: (doubt["name"], doubt["setting"]) for stream, doubt in doubts.items()}
+    if chance.any():
+        worth[REPLICATIONS] = _worth(mean + chance)
+        named[REPLICATIONS] = (REPLICATIONS, REPLICATIONS)
+    best = max(worth, key=lambda stream: worth[stream], default=None)
+    if best is None or worth[best] <= 0.0:
+        return None
+    name, setting = named[best]
+    return {"name": name, "setting": setting, "share": min(worth[best] / regret, 1.0)}
+
+
+def _worth(more: Floats) -> float:
+    """By how much regret falls if ``more``, one of whose values is true, is known before a choice
+    is made.
+    """
+    return float(np.maximum(more, 0.0).mean()) - max(float(more.mean()), 0.0)
+
+
+def _fitted(stream: str, facts: Floats, doubts: int) -> Floats | None:
+    """(DRAWS,) by how much the ratio differs with a doubt, on average over the others: a straight
+    line, drawn in by what chance makes of a slope; None where chance makes all of it.
+    """
+    parts = drawn(stream, DRAWS) - 0.5
+    spread = facts - facts.mean()
+    total = float(spread @ spread)
+    if total <= 0.0:
+        return None
+    slope = float(parts @ spread) / float(parts @ parts)
+    held = slope * slope * float(parts @ parts) / total  # the part of the variance
+    from scipy.special import stdtr
+
+    degrees = DRAWS - 2
+    student = (held * degrees / max(1.0 - held, 1e-12)) ** 0.5
+    if 2.0 * stdtr(degrees, -student) * doubts > SIGNIFICANT:
+        return None
+    true = max(1.0 - (1.0 - held) * (DRAWS - 1) / degrees, 0.0)
+    return np.asarray((slope * parts - (slope * parts).mean()) * (true / held) ** 0.5)
+
+
+def _ratio_draws(
+    first: Record, other: Record, operation: str, values: tuple[float, float]
+) -> Floats:
+    """By how much the ratio may be off by chance, at equal parts of its probability."""
+    from scipy.special import ndtri
+
+    found = difference(("throughput", operation), values, (first, other), LEVEL)
+    if found is None or found["ratio_interval"] is None:
+        return np.zeros(1)
+    low, high = found["ratio_interval"]
+    parts = (np.arange(PARTS) + 0.5) / PARTS
+    return np.asarray(0.5 * (high - low) * ndtri(parts) / ndtri(0.5 + 0.5 * LEVEL))

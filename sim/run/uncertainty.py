@@ -1,0 +1,197 @@
+"""Uncertainty of a prediction: what it leans on, and its random draws, together.
+
+All doubts (facts with a range, assumptions; see ``doubts``) are drawn together, as a Latin
+hypercube; of each draw the first moments are predicted, relative to those of the facts as they are
+(``what_if``). Of a random run, what the next replication would differ by is drawn too, Student's t
+of the replications' deviation (Law, Simulation Modeling and Analysis, 4.5; a prediction interval).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...inputs import DescriptionError, InputError
+from ...inputs.shared_work import SharedWork, shared
+from ..machine.assumptions import Place, Variant
+from .assumptions import varied
+from .comparison import settled
+from .doubts import Doubt, Floats, doubts_of, merged
+from .plane_names import REAL
+from .record import Record, part_at
+from .scenario import Scenario
+from .what_if import Moment, Predictor
+
+LEVEL = 0.9
+DRAWS = 32
+PARTS = 100  # of what chance may do
+TRIED, NAMED = 6, 2
+NOTICED = 0.005
+
+Path = tuple[str, ...]
+Progress = Callable[[float], None]
+
+
+def with_uncertainty(
+    record: Record, scenario: Scenario, progress: Progress | None = None
+) -> Record:
+    """The Record of a run of ``scenario`` with its ``uncertainty``; as it is where the run did not
+    settle. Raises InputError of what was measured.
+    """
+    if scenario.plane in REAL:
+        raise InputError("--uncertainty", token=scenario.plane, expected="a plane that predicts")
+    if not settled([record]):
+        return record
+    with shared(SharedWork()):  # variants have most of the machine in common
+        doubts = doubts_of(scenario)
+        shifts, most = _drawn_doubts(record, scenario, doubts, progress)
+    intervals = {path: interval_of(record, path, shift) for path, shift in shifts.items()}
+    return replace(
+        record,
+        uncertainty={
+            "level": LEVEL,
+            "doubts": [
+                {"name": doubt.name, "setting": doubt.setting, "stream": doubt.stream}
+                for doubt in doubts
+            ],
+            "most": most,
+            **_nested(intervals),
+            "shifts": _nested({path: shift.tolist() for path, shift in shifts.items()}),
+        },
+    )
+
+
+def figures_of(record: Record) -> Iterator[tuple[Path, float]]:
+    """The headline figures of a run by their paths: throughput, traffic, energy."""
+    for name, value in record.throughput.items():
+        yield ("throughput", name), value
+    for name, moved in record.bandwidth_Bps.items():
+        if moved is not None:
+            yield ("bandwidth_Bps", name), moved
+    if record.energy_J is not None:
+        yield ("energy_J",), record.energy_J
+
+
+def shift_of(record: Record, path: Sequence[str]) -> Floats:
+    """(DRAWS,) by what each draw multiplies a figure; ones where that is unknown. A latency is
+    taken to fall as throughput rises: of clients that wait for their answers (Little's law).
+    """
+    if path[0] == "latency_ns":
+        return 1.0 / np.maximum(shift_of(record, ("throughput", path[1])), 1e-9)
+    found = part_at(record.uncertainty, ("shifts", *path))
+    known = found and len(found) == DRAWS
+    return np.asarray(found, dtype=np.float64) if known else np.ones(DRAWS)
+
+
+def interval_of(record: Record, path: Sequence[str], shift: Floats) -> list[float]:
+    """Between what a figure lies at ``LEVEL``, of its shifts and of one more replication."""
+    value = part_at({name: getattr(record, name) for name in (path[0],)}, path)
+    return bounds(np.add.outer(value * shift, by_chance(record, path)))
+
+
+def _drawn_doubts(
+    record: Record,
+    scenario: Scenario,
+    doubts: tuple[Doubt, ...],
+    progress: Progress | None,
+) -> tuple[dict[Path, Floats], list[dict[str, Any]]]:
+    """(DRAWS,) by what each draw of the doubts multiplies each figure, and the doubts that decide
+    most. A draw that contradicts itself, or that the scenario cannot run with, leaves it as it is.
+    """
+    shifts = {path: np.ones(DRAWS) for path, _ in figures_of(record)}
+    if not doubts:
+        return shifts, []
+    predictor = Predictor(scenario)
+    parts = np.column_stack([doubt.draws(DRAWS) for doubt in doubts])
+    for k in range(DRAWS):
+        with suppress(InputError, DescriptionError):
+            found = predictor(varied(scenario, merged(doubts, parts[k])))
+            for path, shift in shifts.items():
+                shift[k] += predictor.relative(_change(path, predictor.own, found))
+        if progress is not None:
+            progress((k + 1) / DRAWS)
+    return shifts, _most(scenario, predictor, doubts, parts, shifts)
+
+
+def _change(path: Path, own: Moment, found: Moment) -> float:
+    """By how much a figure differs, relative to its own; traffic of a short replication, which is
+    not known, as the work done.
+    """
+    first, other = (_figure(path, moment) for moment in (own, found))
+    if (first is None or other is None) and path[0] == "bandwidth_Bps":
+        first, other = (sum(moment.throughput.values()) for moment in (own, found))
+    return other / first - 1.0 if first and other is not None else 0.0
+
+
+def _figure(path: Path, moment: Moment) -> float | None:
+    if path[0] == "throughput":
+        return moment.throughput.get(path[1])
+    return moment.bandwidth_Bps.get(path[1]) if len(path) > 1 else moment.power_W
+
+
+def _most(
+    scenario: Scenario,
+    predictor: Predictor,
+    doubts: tuple[Doubt, ...],
+    parts: Floats,
+    shifts: Mapping[Path, Floats],
+) -> list[dict[str, Any]]:
+    """Of the doubts that decide most: the ``name`` (the field that
+    states it), and from what to what throughput changes at the
+    ends of its range (``low``, ``high``, relative), the others as they are. Looked for among those
+    that the draws' ranks follow most.
+    """
+    rates = [shift for path, shift in shifts.items() if path[0] == "throughput"]
+    total = np.mean(rates, axis=0) if rates else np.ones(DRAWS)
+    ranks = total.argsort().argsort()
+    followed = [abs(float(np.corrcoef(part.argsort().argsort(), ranks)[0, 1])) for part in parts.T]
+    found = []
+    for k in np.argsort(followed)[::-1][:TRIED]:
+        ends = [_total_change(scenario, predictor, doubts[k].at(part)) for part in (0.0, 1.0)]
+        if max(ends) - min(ends) >= NOTICED:
+            found.append({"name": doubts[k].setting, "low": min(ends), "high": max(ends)})
+    return sorted(found, key=lambda one: one["low"] - one["high"])[:NAMED]
+
+
+def _total_change(scenario: Scenario, predictor: Predictor, settings: Mapping[Place, Any]) -> float:
+    """By what the settings change all throughput, relative to none; 0 where they cannot be had."""
+    with suppress(InputError, DescriptionError):
+        found = predictor(varied(scenario, Variant("an end", settings)))
+        own = sum(predictor.own.throughput.values())
+        return predictor.relative(sum(found.throughput.values()) / own - 1.0) if own else 0.0
+    return 0.0
+
+
+def by_chance(record: Record, path: Sequence[str]) -> Floats:
+    """By how much one more replication may differ, at equal parts of its probability."""
+    found = part_at(record.replicates, path)
+    if not isinstance(found, (list, tuple)) or len(found) < 2:
+        return np.zeros(1)
+    from scipy.special import stdtrit
+
+    count = len(found)
+    deviation = float(np.std(found, ddof=1)) * math.sqrt(1.0 + 1.0 / count)
+    return np.asarray(deviation * stdtrit(count - 1, (np.arange(PARTS) + 0.5) / PARTS))
+
+
+def bounds(values: Floats) -> list[float]:
+    """Between what ``LEVEL`` of the values lie, as many of the others below as above."""
+    ends = (0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL)
+    low, high = np.quantile(values, ends, method="hazen")
+    return [max(float(low), 0.0), float(high)]
+
+
+def _nested(flat: Mapping[Path, Any]) -> dict[str, Any]:
+    """Values by path as nested mappings, shaped as a Record's figures."""
+    found: dict[str, Any] = {}
+    for path, value in flat.items():
+        inner = found
+        for name in path[:-1]:
+            inner = inner.setdefault(name, {})
+        inner[path[-1]] = value
+    return found
