@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
 from ..sim.run.decision import decision
+from ..sim.run.model_error import RATIO, class_of
 from ..sim.run.record import Record
 from ..sim.run.runner import run_scenario
-from ..sim.run.uncertainty import LEVEL, with_uncertainty
+from ..sim.run.uncertainty import LEVEL, bounds, shift_of, with_uncertainty
 from .decision_cases import Case, CaseFile
 
 Row = dict[str, Any]
@@ -77,13 +79,15 @@ def _row(case: Case, name: str, base: Record, record: Record) -> Row:
     measured, row = case.ratio(name), _measured(case, name)
     found = decision(base, record, operation)
     ratio = record.throughput[operation] / base.throughput[operation]
-    low, high = (ratio, ratio) if found is None else found["interval"]
+    low, high = (ratio, ratio) if found is None else found["facts_interval"]
     per = case.per_operation
     level = None if per is None else record.throughput[operation] * per
     scored_level = row["measured"] if name not in case.inputs else None
     is_input = {name, case.first} <= set(case.inputs)
     return row | {
+        "of": asdict(class_of(record, operation, RATIO)),
         "predicted_ratio": ratio,
+        "level_facts": bounds(shift_of(record, ("throughput", operation))),
         "interval": [low, high],
         "relative_error": error(ratio, measured),
         "covered": low <= measured[1] and high >= measured[0],

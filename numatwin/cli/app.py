@@ -44,6 +44,7 @@ from .study_search import study_search
 from .sweep import sweep
 from .threshold import find_threshold
 from .train import train_access_path
+from .trust import trust
 
 Command = Callable[..., None]
 
@@ -84,6 +85,7 @@ _add(app, "sweep", sweep, "sweep eris-fig5 --set system.buffer_commands=1:1024:1
 _add(app, "report", report, "report out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "published", published, "published --id eris-fig9")
 _add(app, "decisions", decisions, "decisions --id cxl-triad")
+_add(app, "trust", trust, "trust")
 _add(
     app,
     "calibrate",

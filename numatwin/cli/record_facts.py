@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 RESOURCES_SHOWN, GAINS_SHOWN = 8, 4
 LATENCIES = {"mean": "mean latency", "p50": "p50", "p99": "p99", "p999": "p99.9"}
 
+NOTHING_KNOWN = "no figure of this kind is known"
 WAYS = {"network traffic": "network", "memory traffic": "memory", "link traffic": "links"}
 
 Written = Callable[[float | None], str]
@@ -116,12 +117,21 @@ def _likely(record: Record) -> str:
     if count:
         named = f", most of all {' and '.join(most)}" if found["most"] else ""
         causes.append(f"{count} facts and assumptions may be off{named}")
-    if not causes:
-        return "none: no fact has a range, nothing is assumed or drawn at random"
-    text = " and ".join(causes)
+    text = "; ".join([*([" and ".join(causes)] if causes else []), *_model_texts(record)])
     if record.replications:  # the table has the interval of replications alone
         text = f"{_ranges(found['throughput'])} with {found['level']:.0%}, as {text}"
     return text
+
+
+def _model_texts(record: Record) -> list[str]:
+    """What the model itself may be wrong by in throughput, and how that is known."""
+    found = [one for one in record.uncertainty["model"] if one["figure"].startswith("throughput.")]
+    texts = []
+    for factor in dict.fromkeys(round(one["factor"], 2) for one in found):
+        one = next(one for one in found if round(one["factor"], 2) == factor)
+        known = f"{one['rows']} figures of this kind are known" if one["rows"] else NOTHING_KNOWN
+        texts.append(f"the model may be off by ×{factor:.2f} ({known}: numatwin trust)")
+    return texts
 
 
 def _ranges(bounds: Mapping[str, Sequence[float]]) -> str:

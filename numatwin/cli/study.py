@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,7 @@ from .output import (
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..sim.studies.regret import Choice
     from ..sim.studies.results import Results
     from ..sim.studies.run_study import Progressed
     from ..sim.studies.study import Study
@@ -74,6 +76,14 @@ def run_study_file(
     retry: Annotated[
         bool, typer.Option("--retry", help="Run points that failed once more.")
     ] = False,
+    regret: Annotated[
+        bool,
+        typer.Option(
+            "--regret",
+            help="Also predict the best runs with all that is uncertain, and sort them by expected "
+            "regret.",
+        ),
+    ] = False,
     out: Out = None,
     json: Json = False,
 ) -> None:
@@ -104,10 +114,14 @@ def run_study_file(
     results = load_results(study, folder)
     if json:
         found = {"best": _best(results), "unsettled": results.unsettled_points}
+        if regret:
+            found["least_regret"] = [asdict(one) for one in _choices(results)]
         print_json(_status(study, folder, done) | found)
     else:
         _print_status(study, folder, done)
         _print_best(results)
+        if regret:
+            _print_choices(_choices(results))
     _warn_of_failures(results, done)
 
 
@@ -302,6 +316,24 @@ def _print_best(results: Results) -> None:
         _print_points(results, to)
         for drawn in curve_of(study.design, results.rows, metric):
             to.print(drawn, soft_wrap=True)
+
+
+def _choices(results: Results) -> list[Choice]:
+    from ..inputs import InputError
+    from ..sim.studies.regret import least_regret
+
+    if results.study.objective is None:
+        raise InputError("--regret", results.study.file, expected="a study with an objective")
+    return least_regret(results)
+
+
+def _print_choices(choices: list[Choice]) -> None:
+    if not choices:
+        return
+    to, best = console(), choices[0]
+    to.print(f"\nUnder doubt, point {best.point} has the least expected regret:")
+    rows = ((str(one.point), f"{one.probability:.0%}", f"{one.regret:.1%}") for one in choices)
+    to.print(table(("point", "is the best with", "expected regret"), rows, left=1))
 
 
 def _print_points(results: Results, to: Console) -> None:

@@ -16,12 +16,13 @@ import numpy as np
 
 from .comparison import difference, predicts
 from .doubts import Floats, drawn
+from .model_error import RATIO, class_of, known_error
 from .record import Record
 from .uncertainty import DRAWS, LEVEL, PARTS, bounds, shift_of
 
 EQUAL = 0.005  # relative; what differs by less decides nothing
 SIGNIFICANT = 0.05  # over all doubts together
-FACTS, REPLICATIONS = "facts and assumptions", "replications"
+FACTS, REPLICATIONS, MODEL = "facts and assumptions", "replications", "the model's error"
 
 
 def decision(first: Record, other: Record, operation: str) -> dict[str, Any] | None:
@@ -36,8 +37,7 @@ def decision(first: Record, other: Record, operation: str) -> dict[str, Any] | N
         and ``equal``: that both differ by less than ``EQUAL``; ``regret``: of choosing the first
         and of choosing the other, in parts of the first's throughput; ``measure``: what would
         lower that most if it were known (``name``, ``setting``), and by what part (``share``), or
-        None. None of all this where nothing is known of the difference: doubts are drawn for the
-        first moments, in which policies that only act later are alike.
+        None. None of all this where nothing is known of the difference.
     """
     values = (first.throughput.get(operation), other.throughput.get(operation))
     if not values[0] or values[1] is None:
@@ -49,23 +49,43 @@ def decision(first: Record, other: Record, operation: str) -> dict[str, Any] | N
     chance = _ratio_draws(first, other, operation, (values[0], values[1]))
     causes = [] if np.allclose(own, its, rtol=1e-9) else [FACTS]
     causes += [REPLICATIONS] if chance.any() else []
-    if not causes and not predicts(first, other):
+    errors = _model_errors(first, other, operation)
+    if not causes and not predicts(first, other) and not errors.any():
         return None
-    found = np.add.outer(facts, chance)  # each draw of the facts meets each part of chance
+    drawn_ones = np.add.outer(facts, chance)  # each draw of the facts meets each part of chance
+    found = np.multiply.outer(drawn_ones, np.exp(errors))
     more = found - 1.0
+    causes += [MODEL] if errors.any() else []
     regret = [float(np.maximum(more, 0.0).mean()), float(np.maximum(-more, 0.0).mean())]
     return {
         "operation": operation,
         "ratio": ratio,
         "level": LEVEL,
         "interval": bounds(found),
-        "facts_interval": bounds(found),
+        "facts_interval": bounds(drawn_ones),
         "causes": causes,
         "share": float(((more > 0.0) + 0.5 * (more == 0.0)).mean()),
-        "equal": float((abs(more) <= EQUAL).mean()),
+        "equal": float((abs(drawn_ones - 1.0) <= EQUAL).mean()),
         "regret": regret,
         "measure": _measure(doubts_in(first) | doubts_in(other), facts, chance, min(regret)),
     }
+
+
+def ratio_errors(record: Record, operation: str | None) -> Floats:
+    """(PARTS,) what ratios of such predictions may be off by, as logarithms."""
+    return np.log(known_error(class_of(record, operation, RATIO)).factors)
+
+
+def _model_errors(first: Record, other: Record, operation: str) -> Floats:
+    """(PARTS,) what the model's ratio may be off by, as a logarithm; 0 of what was run exactly. Of
+    a prediction and what it predicts, what the model's level may be.
+    """
+    uncertain = [record for record in (first, other) if record.uncertainty]
+    if predicts(first, other) and uncertain:
+        return np.log(known_error(class_of(uncertain[0], operation)).factors)
+    if len(uncertain) < 2 or not uncertain[0].uncertainty.get("model"):
+        return np.zeros(1)
+    return ratio_errors(first, operation)
 
 
 def doubts_in(record: Record) -> dict[str, Mapping[str, Any]]:

@@ -89,7 +89,9 @@ class Record:
     lies with probability ``level``, given all ``doubts`` (facts with a range, and what was assumed:
     ``name``, ``setting``, ``stream`` of their draws) and what one more replication may differ by;
     ``most``: the two that decide most (``name``), and between what each changes throughput
-    (``low``, ``high``, relative); ``shifts``: by what each draw multiplies each figure.
+    (``low``, ``high``, relative); ``model``: by what ``factor`` the model may be wrong, either way,
+    in each ``figure``, by so many ``rows`` of evidence from so many ``sources``; ``shifts``: by
+    what each draw of the doubts multiplies each figure.
     """
     idle_settings: tuple[Mapping[str, Any], ...] = ()
     """Settings of the command line that change throughput by less than 2%: ``setting``

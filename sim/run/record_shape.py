@@ -72,6 +72,13 @@ class _Doubt(_Part):
     stream: str
 
 
+class _ModelError(_Part):
+    figure: str
+    factor: float
+    rows: int
+    sources: int
+
+
 class _Shifts(_Part):
     throughput: dict[str, list[float]] = {}
     bandwidth_Bps: dict[str, list[float]] = {}
@@ -82,6 +89,7 @@ class _Uncertainty(_Part):
     level: float
     doubts: list[_Doubt]
     most: list[_Most]
+    model: list[_ModelError] = []
     throughput: dict[str, _Pair]
     bandwidth_Bps: dict[str, _Pair] = {}
     energy_J: _Pair | None = None

@@ -4,6 +4,7 @@ All doubts (facts with a range, assumptions; see ``doubts``) are drawn together,
 hypercube; of each draw the first moments are predicted, relative to those of the facts as they are
 (``what_if``). Of a random run, what the next replication would differ by is drawn too, Student's t
 of the replications' deviation (Law, Simulation Modeling and Analysis, 4.5; a prediction interval).
+What the model itself is wrong by comes on top, as far as is known (``model_error``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..machine.assumptions import Place, Variant
 from .assumptions import varied
 from .comparison import settled
 from .doubts import Doubt, Floats, doubts_of, merged
+from .model_error import OTHER, THROUGHPUT, TRAFFIC, ModelError, class_of, known_error
 from .plane_names import REAL
 from .record import Record, part_at
 from .scenario import Scenario
@@ -50,7 +52,11 @@ def with_uncertainty(
     with shared(SharedWork()):  # variants have most of the machine in common
         doubts = doubts_of(scenario)
         shifts, most = _drawn_doubts(record, scenario, doubts, progress)
-    intervals = {path: interval_of(record, path, shift) for path, shift in shifts.items()}
+    errors = {path: model_error_of(record, path) for path in shifts}
+    intervals = {
+        path: interval_of(record, path, shift, errors[path].factors)
+        for path, shift in shifts.items()
+    }
     return replace(
         record,
         uncertainty={
@@ -60,6 +66,15 @@ def with_uncertainty(
                 for doubt in doubts
             ],
             "most": most,
+            "model": [
+                {
+                    "figure": ".".join(path),
+                    "factor": error.factor(),
+                    "rows": error.rows,
+                    "sources": error.sources,
+                }
+                for path, error in errors.items()
+            ],
             **_nested(intervals),
             "shifts": _nested({path: shift.tolist() for path, shift in shifts.items()}),
         },
@@ -88,10 +103,20 @@ def shift_of(record: Record, path: Sequence[str]) -> Floats:
     return np.asarray(found, dtype=np.float64) if known else np.ones(DRAWS)
 
 
-def interval_of(record: Record, path: Sequence[str], shift: Floats) -> list[float]:
-    """Between what a figure lies at ``LEVEL``, of its shifts and of one more replication."""
-    value = part_at({name: getattr(record, name) for name in (path[0],)}, path)
-    return bounds(np.add.outer(value * shift, by_chance(record, path)))
+def model_error_of(record: Record, path: Path) -> ModelError:
+    """What the model is wrong by in a figure of a run, as far as is known."""
+    figures = {"throughput": THROUGHPUT, "bandwidth_Bps": TRAFFIC}
+    operation = path[1] if path[0] == "throughput" else None
+    return known_error(class_of(record, operation, figures.get(path[0], OTHER)))
+
+
+def interval_of(record: Record, path: Sequence[str], shift: Floats, factors: Floats) -> list[float]:
+    """Between what a figure lies at ``LEVEL``, of its shifts, of one more replication, and of what
+    the model may be wrong by.
+    """
+    value = part_at({path[0]: getattr(record, path[0])}, path)
+    drawn = np.add.outer(value * shift, by_chance(record, path))
+    return bounds(np.multiply.outer(drawn, factors))
 
 
 def _drawn_doubts(

@@ -278,3 +278,25 @@ def test_no_scheduler_answers(refused: Refused, tmp_path: Path) -> None:
     for address in ("none://1.2.3.4", "nonsense"):
         words = ("study", "run", "study.yaml", "--scheduler", address)
         assert "no scheduler answers" in refused(*words)
+
+
+PAGES = """\
+name: pages
+scenario: eris-fig8-amd
+set: {plane: flow}
+factors: {system.page_size: [4 KiB, 2 MiB]}
+objective: maximise throughput.lookup
+"""
+
+
+def test_the_best_under_doubt(numatwin: CommandLine) -> None:
+    Path("pages.yaml").write_text(PAGES)
+    found = numatwin("study", "run", "pages.yaml", "--regret", "--json").json()["least_regret"]
+    assert found[0]["point"] == 1
+    assert found[0]["probability"] > 0.5
+    text = numatwin("study", "run", "pages.yaml", "--regret").out
+    assert "Under doubt, point 1 has the least expected regret" in text
+    Path("none.yaml").write_text(PAGES.replace("objective: maximise throughput.lookup\n", ""))
+    refused = numatwin("study", "run", "none.yaml", "--regret")
+    assert refused.status == 2
+    assert "expected a study with an objective" in refused.err

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -33,6 +34,9 @@ runs:
 ONE, TWO, THREE = "eris-lookup-1e9", "lookup-zipf", "lookup-hot-range"
 STEADY = {"native": steady(100.0), "flow": steady(110.0), "event": steady(95.0)}
 
+# Without draws of the facts, which take 32 predictions of each case.
+Sure = partial(Session, doubt=lambda record, scenario: record)
+
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, ...]:
@@ -50,7 +54,7 @@ SECONDS = count(1.0)
 
 
 def found(cases: tuple[Case, ...], planes: SyntheticPlanes, rounds: int = 3) -> Found:
-    return Session(cases, rounds, play=planes, ticks=quiet).run()
+    return Sure(cases, rounds, play=planes, ticks=quiet).run()
 
 
 def test_rounds_go_through_all_cases_in_turn(cases: tuple[Case, ...]) -> None:
@@ -116,7 +120,7 @@ def test_memory_traffic_that_is_measured_has_one(cases: tuple[Case, ...]) -> Non
     def play(scenario: Scenario) -> Record:
         return replace(planes(scenario), bandwidth_Bps={"memory": 2e9})
 
-    rows = Session(cases[:1], 1, play=play).run().rows()
+    rows = Sure(cases[:1], 1, play=play).run().rows()
     traffic = [row for row in rows if row.kind == "memory traffic"]
     assert [(row.plane, row.relative_error) for row in traffic] == [("flow", 0.0), ("event", 0.0)]
 
@@ -174,7 +178,7 @@ def test_an_interrupt_within_pydantic_is_one(cases: tuple[Case, ...]) -> None:
 
 def test_records_are_handed_over_one_by_one(cases: tuple[Case, ...]) -> None:
     kept: list[tuple[str, str]] = []
-    Session(
+    Sure(
         cases[:2],
         2,
         play=SyntheticPlanes(STEADY),
@@ -205,7 +209,7 @@ def test_what_others_used_meanwhile_is_told_and_all_rounds_count(
     cases: tuple[Case, ...], busy: set[int]
 ) -> None:
     rates = {**STEADY, "native": by_round(90.0, 100.0, 130.0, 140.0)}
-    session = Session(cases[1:2], 4, play=SyntheticPlanes(rates), ticks=Busy(busy))
+    session = Sure(cases[1:2], 4, play=SyntheticPlanes(rates), ticks=Busy(busy))
     (row,) = session.run().rows()
     assert row.values == (90.0, 100.0, 130.0, 140.0)
     assert session.found.others == pytest.approx(len(busy) / 4)
@@ -221,7 +225,7 @@ def test_a_full_disk_costs_no_row(cases: tuple[Case, ...]) -> None:
         asked.append(name)
         raise InputError("cannot be written: No space left on device", "kept")
 
-    result = Session(cases, 2, play=SyntheticPlanes(STEADY), keep=full).run()
+    result = Sure(cases, 2, play=SyntheticPlanes(STEADY), keep=full).run()
     assert asked == ["native-1"]  # not tried again
     assert result.not_kept == (
         "records are not kept from 'one' on: kept: cannot be written: No space left on device"
@@ -232,9 +236,7 @@ def test_a_full_disk_costs_no_row(cases: tuple[Case, ...]) -> None:
 
 def test_progress_rises_to_the_end(cases: tuple[Case, ...]) -> None:
     told: list[float] = []
-    Session(
-        cases, 2, play=SyntheticPlanes(STEADY), progress=lambda part, _: told.append(part)
-    ).run()
+    Sure(cases, 2, play=SyntheticPlanes(STEADY), progress=lambda part, _: told.append(part)).run()
     assert told == sorted(told)
     assert (told[0], told[-1]) == (0.0, 1.0)
     assert len(set(told)) == 3 * 2 + 5 + 1
@@ -286,7 +288,7 @@ def test_the_host_is_measured_before_each_round_and_all_is_predicted_with_it(
 ) -> None:
     planes = SyntheticPlanes(FIRST_AND_THEN)
     host, kept, told = FakeHost(cases[:2], planes), [], []
-    result = Session(
+    result = Sure(
         cases[:2], 3, host=host, play=planes, ticks=quiet,
         keep=lambda case, name, record: kept.append((case, name)),
         progress=lambda share, what: told.append((share, what)),
@@ -310,7 +312,7 @@ def test_an_interrupt_before_all_is_predicted_anew_leaves_what_was(
 ) -> None:
     planes = SyntheticPlanes(FIRST_AND_THEN, failing=failing)
     host = FakeHost(cases[:2], planes, stop)
-    result = Session(cases[:2], 3, host=host, play=planes, ticks=quiet).run()
+    result = Sure(cases[:2], 3, host=host, play=planes, ticks=quiet).run()
     assert (result.interrupted, result.predicted_again) == (True, False)
     assert result.rounds == (3 if failing else 2)
     flow = {row.scenario: row.predicted.value for row in result.rows() if row.plane == "flow"}
@@ -320,6 +322,6 @@ def test_an_interrupt_before_all_is_predicted_anew_leaves_what_was(
 def test_what_cannot_be_predicted_is_told_once(cases: tuple[Case, ...]) -> None:
     planes = SyntheticPlanes(FIRST_AND_THEN, failing={("event", 1): NO_MEMORY})
     host = FakeHost(cases[:1], planes)
-    result = Session(cases[:1], 2, host=host, play=planes, ticks=quiet).run()
+    result = Sure(cases[:1], 2, host=host, play=planes, ticks=quiet).run()
     assert [(one.scenario, one.plane) for one in result.failures] == [("one", "event")]
     assert [row.plane for row in result.rows()] == ["flow"]

@@ -1,0 +1,226 @@
+"""What predictions were off by so far: the evidence that intervals are made of, and their coverage.
+
+Evidence is every number that is published or measured and predicted here: results of papers
+(``numatwin published``), decisions (``numatwin decisions``), traffic counted in the emulator
+(``counted_traffic/``), and real runs of a host (``disturbances/``). ``--write`` predicts all of it
+again and writes ``sim/run/model_error.json``; ``--only KIND`` leaves the rest of the file as it is.
+One JSON object a line: the share of measured figures that 90% intervals hold, each made of the
+evidence of all other sources, and how wide they are; of the evidence as it is stored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import joblib
+import numpy as np
+from counted_traffic import ROWS as COUNTED
+from disturbances import CASES, MACHINE
+
+from numatwin.inputs import write_text_atomically
+from numatwin.sim.run.model_error import (
+    EVIDENCE,
+    LATENCY,
+    OTHER,
+    RATIO,
+    THROUGHPUT,
+    TRAFFIC,
+    Class,
+    Evidence,
+    class_of,
+    known_evidence,
+)
+from numatwin.sim.run.record import Record
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario, scenario_from_settings
+from numatwin.sim.run.uncertainty import DRAWS, bounds, shift_of, with_uncertainty
+from numatwin.sim.run.what_if import FLOW
+from numatwin.validate.crossvalidate.session import figure
+from numatwin.validate.decision_cases import case_files
+from numatwin.validate.decisions_scored import NOT_MODELLED, scored
+from numatwin.validate.metrics import Metric
+from numatwin.validate.published import PUBLISHED
+from numatwin.validate.results import Runs
+from numatwin.validate.trust import AIM, coverage
+
+LEVELS = {"B/s": THROUGHPUT, "transactions/s": THROUGHPUT}
+# Of models that choose access paths: no predictions of an engine.
+NOT_OF_ENGINES = ("gru-tab2", "gru-opt")
+
+
+class Search(Exception):
+    """A result that is searched for asks for other runs with other facts."""
+
+
+class DoubtedRuns(Runs):
+    """Runs with the ``draw`` of their doubts, or as they are; ``classes`` of what was asked for."""
+
+    def __init__(self, plane: str) -> None:
+        super().__init__(plane)
+        self.draw: int | None = None
+        self.classes: list[Class] = []
+        self._doubted: dict[str, Record] = {}
+
+    def __call__(self, scenario: str, *settings: str, policy: str | None = None) -> Record:
+        record = super().__call__(scenario, *settings, policy=policy)
+        if self.draw is None:
+            self.classes.append(class_of(record, None))
+            return record
+        if record.scenario_hash not in self._doubted:
+            if self.draw or self.plane != FLOW:  # of events they would take minutes each
+                raise Search
+            doubted = with_uncertainty(record, scenario_from_settings(record.settings))
+            self._doubted[record.scenario_hash] = doubted
+        return _shifted(self._doubted[record.scenario_hash], self.draw)
+
+
+def _shifted(record: Record, draw: int) -> Record:
+    def moved(name: str) -> dict[str, Any]:
+        return {
+            key: value if value is None else value * float(shift_of(record, (name, key))[draw])
+            for key, value in getattr(record, name).items()
+        }
+
+    return replace(record, throughput=moved("throughput"), bandwidth_Bps=moved("bandwidth_Bps"))
+
+
+def published() -> Iterator[Evidence]:
+    """Numbers of papers, each on the first plane that predicts it; one paper is one source."""
+    runs: dict[str, DoubtedRuns] = {}
+    for key, result in PUBLISHED.items():
+        if not isinstance(result.value, float) or key.startswith(NOT_OF_ENGINES):
+            continue
+        plane = runs.setdefault(result.planes[0], DoubtedRuns(result.planes[0]))
+        plane.draw, plane.classes = None, []
+        value = result.predict(plane).value
+        if not isinstance(value, float) or not value > 0.0:
+            continue
+        figure_ = TRAFFIC if "fig12" in key else LEVELS.get(result.unit, RATIO)
+        of = plane.classes[0] if plane.classes else Class("tasks", plane.plane, "scan", OTHER)
+        facts = [1.0, 1.0]
+        try:
+            drawn = []
+            for plane.draw in range(DRAWS):
+                drawn.append(float(result.predict(plane).value) / value)
+            facts = bounds(np.array(drawn))
+        except Search:
+            pass
+        yield Evidence(
+            key, key.partition("-")[0], replace(of, figure=figure_), (result.value,) * 2, value,
+            (facts[0], facts[1]),
+        )  # fmt: skip
+
+
+def decided() -> Iterator[Evidence]:
+    """Ratios and levels of decisions that were measured."""
+    for row in scored(case_files()):
+        if row["verdict"] == NOT_MODELLED:
+            continue
+        of, name = Class(**row["of"]), f"{row['id']}: {row['alternative']}"
+        source = row["source"].partition(",")[0]
+        if row["verdict"] != "input":
+            ratio = row["predicted_ratio"]
+            low, high = (end / ratio for end in row["interval"])
+            yield Evidence(
+                name, source, of, (row["measured_ratio"][0], row["measured_ratio"][1]), ratio,
+                (low, high),
+            )  # fmt: skip
+        if row["level_error"] is not None:
+            low, high = row["level_facts"]
+            yield Evidence(
+                f"{name}, level", source, replace(of, figure=THROUGHPUT),
+                (row["measured"][0], row["measured"][1]), row["predicted"], (low, high),
+            )  # fmt: skip
+
+
+def counted() -> Iterator[Evidence]:
+    """Bytes of an operation of our own engine, counted in the emulator."""
+    for row in json.loads(COUNTED.read_text()):
+        machine, operation, placement = row["scenario"].split()
+        kind = "scan" if operation == "scan" else "lookup"
+        of = Class("eris", row["plane"], kind, TRAFFIC)
+        if min(row["measured"], row["predicted"]) > 0.0:
+            yield Evidence(
+                f"{machine} {operation} {placement}: {row['metric']}, {row['plane']}",
+                "counted in the emulator", of, (row["measured"],) * 2, row["predicted"],
+            )  # fmt: skip
+
+
+def of_host() -> Iterator[Evidence]:
+    """Real runs of our own engine on one host: the least and largest of the rounds."""
+    tasks = [(case, plane) for case in json.loads(CASES.read_text()) for plane in case["planes"]]
+    play = joblib.delayed(_of_case)
+    for found in joblib.Parallel(n_jobs=2)(play(case, plane) for case, plane in tasks):
+        yield from found
+
+
+def _of_case(case: Mapping[str, Any], plane: str) -> list[Evidence]:
+    settings = [f"{path}={value}" for path, value in case["settings"].items()]
+    scenario = load_scenario(
+        case["scenario"],
+        machine=str(MACHINE),
+        plane=plane,
+        workload=case.get("workload"),
+        policy=case.get("policy"),
+        settings=[*settings, "statistics.replications=1"],
+    )
+    record, found = with_uncertainty(run_scenario(scenario, workers=1), scenario), []
+    for name, rounds in case["real"].items():
+        metric = Metric.parsed(name)
+        value = figure(metric, record)
+        if not value:
+            continue
+        of_figure = LATENCY if metric.path[0] == "latency_ns" else THROUGHPUT
+        low, high = bounds(shift_of(record, metric.path))
+        found.append(
+            Evidence(
+                f"{case['name']}: {name}, {plane}", "real runs of one host",
+                class_of(record, metric.path[1], of_figure), (min(rounds), max(rounds)), value,
+                (low, high),
+            )
+        )  # fmt: skip
+    return found
+
+
+KINDS: Mapping[str, Callable[[], Iterator[Evidence]]] = {
+    "published": published,
+    "decisions": decided,
+    "counted": counted,
+    "host": of_host,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--write", action="store_true", help="predict all evidence again")
+    parser.add_argument("--only", choices=KINDS, help="of this kind")
+    options = parser.parse_args()
+    if options.write:
+        kinds = [options.only] if options.only else list(KINDS)
+        known = json.loads(EVIDENCE.read_text())["rows"] if EVIDENCE.exists() else []
+        rows = [row for row in known if row["from"] not in kinds]
+        for kind in kinds:
+            rows += [{"from": kind, **row.as_json()} for row in KINDS[kind]()]
+        rows.sort(key=lambda row: list(KINDS).index(row["from"]))
+        text = ",\n".join(json.dumps(row) for row in rows)
+        by = "python benchmarks/model_error.py --write"
+        write_text_atomically(EVIDENCE, f'{{"by": "{by}", "rows": [\n{text}\n]}}\n')
+        known_evidence.cache_clear()
+    for one in coverage(known_evidence()):
+        line = {
+            "name": f"coverage of 90% intervals/{one.group}, {one.rows} figures, "
+            f"upper end {one.width:.2f} times the lower",
+            "value": round(one.held, 3),
+            "unit": "of measured",
+            "versus": f"aim {AIM[0]:g} to {AIM[1]:g}",
+            "ratio": round(one.held / 0.9, 3),
+        }
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""What the model itself is wrong by: learnt from all predictions that were held against the truth.
+
+Each piece of evidence is a figure that was published, measured or counted, with its prediction and
+what the facts left open of that. What is left, the logarithm of measured over predicted less what
+facts explain, is normal with a deviation that depends on the system, the plane, the kind of work
+and of figure. Evidence that is like a prediction counts fully, other evidence less (a power prior:
+Ibrahim and Chen, Statistical Science 15, 2000); rows of one source count as the root of their
+number, as they err together. The deviation is not known but has a posterior, so that what is
+predicted from little evidence is wide. No source is evidence for its own prediction.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .record import Record
+
+Floats = npt.NDArray[np.float64]
+
+EVIDENCE = Path(__file__).with_name("model_error.json")
+Z90 = 1.6448536269514722  # the 95% quantile of a normal distribution
+# Of deviations: where they are looked for, and what is known of one before any evidence.
+DEVIATIONS = np.geomspace(0.01, 3.0, 60)
+PRIOR_MEDIAN, PRIOR_LOG = 0.3, 1.0
+# What evidence counts that differs in one respect.
+OTHER_PLANE, OTHER_KIND, OTHER_SYSTEM, OTHER_FIGURE = 0.5, 0.25, 0.5, 0.1
+KINDS = {
+    "lookup": "lookup",
+    "upsert": "lookup",
+    "route": "lookup",
+    "scan": "scan",
+    "transaction": "commits",
+    "join": "joins",
+    "aggregate": "joins",
+}
+THROUGHPUT, RATIO, TRAFFIC, LATENCY, OTHER = "throughput", "ratio", "traffic", "latency", "other"
+PARTS = 20  # of the probability of an error
+
+
+ERRORS = np.concatenate([-np.geomspace(12.0, 1e-3, 400), np.geomspace(1e-3, 12.0, 400)])
+_SCORES = np.linspace(-6.0, 6.0, 1201)
+_BELOW = np.array([0.5 * math.erfc(-score / math.sqrt(2.0)) for score in _SCORES])
+
+
+def normal_below(scores: Floats) -> Floats:
+    """The normal distribution, without SciPy, which a first answer does without."""
+    return np.asarray(np.interp(scores, _SCORES, _BELOW))
+
+
+@dataclass(frozen=True)
+class Class:
+    """What a prediction is of."""
+
+    system: str
+    plane: str
+    kind: str
+    figure: str
+
+    def likeness(self, other: Class) -> float:
+        """What evidence of the other class counts for this one."""
+        return (
+            (1.0 if self.figure == other.figure else OTHER_FIGURE)
+            * (1.0 if self.kind == other.kind else OTHER_KIND)
+            * (1.0 if self.system == other.system else OTHER_SYSTEM)
+            * (1.0 if self.plane == other.plane else OTHER_PLANE)
+        )
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A figure that is known: between what it was ``measured``, as what ``predicted``, and between
+    what factors of that it lies at 90% as facts are uncertain.
+    """
+
+    id: str
+    source: str
+    of: Class
+    measured: tuple[float, float]
+    predicted: float
+    facts: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def error(self) -> float:
+        """The logarithm of the nearest end of what was measured to the prediction; 0 within."""
+        low, high = self.measured
+        return math.log(min(max(self.predicted, low), high) / self.predicted)
+
+    @property
+    def shift(self) -> float:
+        """The middle of what facts make of the prediction, as a logarithm."""
+        return 0.5 * (math.log(self.facts[0]) + math.log(self.facts[1]))
+
+    @property
+    def spread(self) -> float:
+        """The deviation that facts explain."""
+        return (math.log(self.facts[1]) - math.log(self.facts[0])) / (2.0 * Z90)
+
+    def as_json(self) -> dict[str, Any]:
+        """As the file has it."""
+        return {**asdict(self), "of": asdict(self.of)}
+
+
+@dataclass(frozen=True)
+class ModelError:
+    """The posterior of a class: ``weights`` of ``DEVIATIONS``; how many ``rows`` of evidence are of
+    the class, and of how many ``sources``.
+    """
+
+    weights: Floats
+    rows: int
+    sources: int
+
+    @cached_property
+    def factors(self) -> Floats:
+        """(PARTS,) by what predictions are multiplied, at equal parts of its probability."""
+        return np.asarray(np.exp(self.quantiles((np.arange(PARTS) + 0.5) / PARTS)))
+
+    def quantiles(
+        self, parts: Sequence[float] | Floats, shift: float = 0.0, spread: float = 0.0
+    ) -> Any:
+        """Of the logarithm of the truth to the prediction, at parts of its probability; ``shift``
+        and ``spread``: of the facts.
+        """
+        deviations = np.sqrt(DEVIATIONS**2 + spread * spread)
+        below = normal_below(ERRORS[:, None] / deviations[None, :]) @ self.weights
+        return np.asarray(shift + np.interp(np.asarray(parts), below, ERRORS))
+
+    def factor(self) -> float:
+        """By how much the truth may differ at 90%, either way."""
+        return float(np.exp(self.quantiles([0.95])[0]))
+
+
+def model_error(of: Class, evidence: Iterable[Evidence]) -> ModelError:
+    """What is known of predictions of a class from evidence."""
+    rows = list(evidence)
+    of_source = Counter((row.source, row.of) for row in rows)
+    log_weights = -0.5 * (np.log(DEVIATIONS / PRIOR_MEDIAN) / PRIOR_LOG) ** 2
+    for row in rows:
+        count = of.likeness(row.of) / math.sqrt(of_source[row.source, row.of])
+        variance = DEVIATIONS**2 + row.spread**2
+        left = row.error - row.shift
+        log_weights -= 0.5 * count * (np.log(variance) + left * left / variance)
+    weights = np.exp(log_weights - log_weights.max())
+    own = [row for row in rows if row.of == of]
+    sources = len({row.source for row in own})
+    return ModelError(weights / weights.sum(), len(own), sources)
+
+
+@cache
+def known_evidence() -> tuple[Evidence, ...]:
+    """All that is bundled."""
+    return tuple(
+        Evidence(
+            row["id"], row["source"], Class(**row["of"]),
+            (row["measured"][0], row["measured"][1]), row["predicted"],
+            (row["facts"][0], row["facts"][1]),
+        )
+        for row in json.loads(EVIDENCE.read_text(encoding="utf-8"))["rows"]
+    )  # fmt: skip
+
+
+@cache
+def known_error(of: Class, but_source: str | None = None) -> ModelError:
+    """What all bundled evidence says of a class, but for that of a source."""
+    return model_error(of, (row for row in known_evidence() if row.source != but_source))
+
+
+def class_of(record: Record, operation: str | None, figure: str = THROUGHPUT) -> Class:
+    """What a figure of a run is of; ``operation``: None for a figure of all, which is that of the
+    first.
+    """
+    operations = record.settings.get("workload", {}).get("operations", {})
+    chosen = operation if operation in operations else next(iter(operations), None)
+    kind = kind_of(operations[chosen]) if chosen is not None else "other"
+    system = record.settings.get("system", {}).get("kind", "")
+    return Class(str(system), record.plane, kind, figure)
+
+
+def kind_of(operation: Mapping[str, Any]) -> str:
+    """The kind of work that an operation of a workload is."""
+    kind = str(operation.get("kind"))
+    if kind != "query":
+        return KINDS.get(kind, "other")
+    operators = operation.get("operators") or {}
+    kinds = {one.get("kind") for one in operators.values() if isinstance(one, Mapping)}
+    return "scan" if len(operators) == 1 and kinds <= {"scan", "custom"} else "queries"
