@@ -195,9 +195,9 @@ def _print_operations(record: Record, to: Console) -> None:
     if record.replications:
         rows = [row for name in record.throughput for row in _figures(record, name)]
         of = f"{100 * level_of([record]):g}% interval"
-        columns = 4 if settled([record]) else 3
-        heads = ("operation", "figure", "value", of)[:columns]
-        to.print(table(heads, (row[:columns] for row in rows), left=2))
+        shown = 4 if settled([record]) else 3
+        heads = ("operation", "figure", "value", of)[:shown]
+        to.print(table(heads, (row[:shown] for row in rows), left=2))
         return
     columns = {
         "operation": list(record.throughput),
