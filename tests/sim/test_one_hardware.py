@@ -19,7 +19,7 @@ NODES_MAX = 64
 BIG = [name for name in machine_names() if 2 <= len(load_machine(name).nodes) <= NODES_MAX]
 # Only ERIS's flow plane lets a core stream as fast as its node was measured (``streamed_s``), and
 # has single lines wait before links. Where slots bind, rates differ by that.
-BY_SLOTS = {"ib-fdr-8n", "amd-8n-ht", "xeon-4s-ivb"}
+BY_SLOTS = {"ib-fdr-8n", "xeon-4s-ivb"}
 LEAST_S = 1e-15  # of instructions
 
 
