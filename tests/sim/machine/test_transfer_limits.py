@@ -1,4 +1,4 @@
-"""Limits of transfers by hand: what a measured pair says of its initiator, its links and its home."""
+"""Limits of transfers by hand: what a measured pair says of its initiator, links and home."""
 
 from __future__ import annotations
 
