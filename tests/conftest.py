@@ -56,6 +56,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tests on real inputs, which are in a folder beside this one, are skipped where it is not."""
+    reports = terminalreporter.stats.get("skipped", ())
+    if lacking := sum("../shared" in str(report.longrepr) for report in reports):
+        terminalreporter.write_line(
+            f"{lacking} tests did not run: they read real inputs in ../shared, which has not all"
+        )
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()  # tests and modules
 

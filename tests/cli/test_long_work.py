@@ -8,6 +8,12 @@ from command_line import CommandLine, Refused
 from numatwin.cli.long_work import forecast, long_time
 from numatwin.sim.systems.tasks import threshold
 
+
+@pytest.fixture(autouse=True)
+def no_forecasts() -> None:
+    """They are what is tested here."""
+
+
 HOURS = ("sweep", "nam-fig6-rsi", "--on", "event", "--set", "system.clients=1,2,3,4")
 STUDY = """\
 name: long

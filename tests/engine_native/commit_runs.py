@@ -34,6 +34,7 @@ if "UCX_POSIX_DIR" not in os.environ:
 SHARED_MEMORY = Path(os.environ["UCX_POSIX_DIR"])
 GUARD = "numatwin-guard"
 LOOK_S = 0.005
+LONGEST_S = 300.0  # on the slowest of hosts
 
 
 def small_run(clients: int = 2, **more: Any) -> dict[str, Any]:
@@ -60,12 +61,12 @@ def small_run(clients: int = 2, **more: Any) -> dict[str, Any]:
 
 
 def played(
-    settings: dict[str, Any], transport: str, commits: int, longest_s: float = 20.0
+    settings: dict[str, Any], transport: str, commits: int, longest_s: float = LONGEST_S
 ) -> tuple[dict[str, Any], list[Row]]:
     """Counts and trace of a run of so many commits, or so long."""
     with CommitCluster(settings | {"trace_rows": ROWS}, transport) as cluster:
         cluster.start()
-        until(lambda: cluster.board.counts()["commits"] >= commits, longest_s, cluster.check)
+        until(lambda: cluster.board.counts()["commits"] >= commits, cluster.check, longest_s)
         cluster.stop()
         return cluster.board.counts(), [tuple(row) for row in cluster.board.trace().tolist()]
 
@@ -75,7 +76,9 @@ def violations(rows: list[Row]) -> list[str]:
 
 
 def until(
-    done: Callable[[], bool], longest_s: float, check: Callable[[], object] = lambda: None
+    done: Callable[[], bool],
+    check: Callable[[], object] = lambda: None,
+    longest_s: float = LONGEST_S,
 ) -> bool:
     """Waits; whether it came to pass in time: so many looks, as on a busy host, or one that is
     stopped meanwhile, who looks is late too."""
@@ -161,7 +164,7 @@ def guard_of(pid: int) -> int:
         found[:] = [child for child, name in _named_children_of(pid) if name == GUARD]
         return bool(found)
 
-    assert until(named, 30.0)
+    assert until(named)
     return found[0]
 
 

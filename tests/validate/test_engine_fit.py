@@ -28,8 +28,8 @@ TRUTH = {"generate": 90.0, "tree_level": 60.0, "upsert_shared": 45.0, "level_lin
 TRUTH_TOGETHER = {**TRUTH, "tree_entry": 16.6}
 
 
-def fitted(folder: Path, path: Path) -> EngineFit:
-    return calibrate_engine(machine_in(folder), path, settings=[SHARED])
+def fitted(folder: Path, path: Path, share: float | None = None) -> EngineFit:
+    return calibrate_engine(machine_in(folder), path, settings=[SHARED], share=share)
 
 
 def intervals(found: EngineFit) -> dict[str, tuple[float, float]]:
@@ -92,6 +92,26 @@ def test_a_run_with_the_profile_predicts_what_the_fit_does(
     low, high = record.uncertainty["throughput"][operation]
     assert low < one.predicted < high
     assert low < throughput(machine_in(tmp_path), ROWS[2], TRUTH_TOGETHER) < high
+
+
+@pytest.mark.slow
+def test_a_lock_is_found_back_where_there_is_one(tmp_path: Path) -> None:
+    """Upserts hold a lock for 200 instructions (4.5 a ns): 22.5 million per second at most."""
+    rows = [(op, n, keys) for op in ("lookup", "upsert") for n in (1, 8) for keys in (10**4, 10**8)]
+    truth = {**TRUTH_TOGETHER, "upsert_serial": 200.0}
+    found = fitted(tmp_path, written(tmp_path, truth, rows, noise=0.01), share=0.0)
+    estimates = {key[1]: one.value for key, one in found.calibration.fit.estimates.items()}
+    assert estimates["upsert_serial"] == pytest.approx(200.0, rel=0.03)
+    assert "lookup_serial" not in estimates
+    assert found.facts["upsert_serial"]["source"] == "fitted; range: 95%"
+
+
+def test_a_profile_says_how_far_its_fit_is_off(noisy: EngineFit) -> None:
+    """The standard deviation of four held-out rows, of 2% noise each."""
+    assert noisy.misfit["rows"] == len(noisy.calibration.of(HELD_OUT)) == 4
+    assert 0.002 < noisy.misfit["error"] < 0.06
+    assert "warning" not in noisy.misfit
+    assert yaml.safe_load(profile_yaml(noisy, "mine"))["misfit"] == noisy.misfit
 
 
 def test_what_the_rows_cannot_tell_is_said_and_stays(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def started(tmp_path: Path, *words: str) -> "subprocess.Popen[bytes]":
 
 
 def wait_for_rows(tmp_path: Path, parts: int) -> None:
-    until = time.time() + 120
+    until = time.time() + 900
     while len(list((tmp_path / "rows" / "rows").glob("0*.parquet"))) < parts:
         assert time.time() < until
         time.sleep(0.05)
@@ -183,7 +183,7 @@ def test_interrupted(tmp_path: Path, jobs: str) -> None:
     process = started(tmp_path, "--jobs", jobs)
     wait_for_rows(tmp_path, 1)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=900)
     assert process.returncode == 130
     assert err.decode() == "numatwin: interrupted; what was finished is kept\n"
     assert len(rows(tmp_path / "rows")) > 2

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -65,11 +64,9 @@ def test_a_command_runs_on_the_machine_s_nodes(tmp_path: Path) -> None:
 
 @needs_emulator
 def test_a_command_that_hangs_is_ended() -> None:
-    begin = time.monotonic()
     with pytest.raises(GuestTimeout, match=r"did not end within 0\.5 s") as failure:
         run_in_guest(small_guest(), ["sleep", "1000"], time_limit_s=0.5)
     assert failure.value.status == 124
-    assert time.monotonic() - begin < 300
 
 
 @needs_emulator
