@@ -30,6 +30,7 @@ from .schema_types import (
     Count,
     EndId,
     Fact,
+    Misfit,
     NodeId,
     NodeOrRun,
     NodeRun,
@@ -413,8 +414,9 @@ class MachineDescription(Strict):
     initiator, column the home, ``null`` where unknown; those of a pair are of reads, unless their
     name says writes. SLIT is a hint for people only. ``processes``: of a machine that is one host.
     ``engines``: by system, what an engine of it was measured to take on this machine; each system
-    has the schema of its own part. No plane reads ``warnings``, ``host`` and ``measurements``,
-    which come from ``numatwin machine measure``.
+    has the schema of its own part; ``engine_misfit``: of the profile that an engine's costs come
+    from, by which predictions are less sure. No plane reads ``warnings``, ``host`` and
+    ``measurements``, which come from ``numatwin machine measure``.
     """
 
     name: Name
@@ -442,6 +444,7 @@ class MachineDescription(Strict):
     copy_engines: tuple[CopyEngineFacts, ...] = ()
     processes: ProcessFacts | None = None
     engines: dict[Name, AnyPart] = Field(default_factory=dict)
+    engine_misfit: Misfit | None = None
     warnings: tuple[str, ...] = ()
     host: HostState | None = None
     measurements: tuple[Measurement, ...] = ()

@@ -84,6 +84,17 @@ class Fact(Strict):
         return self
 
 
+class Misfit(Strict):
+    """How far throughputs of a fitted engine are from the fit: of so many ``rows`` the standard
+    deviation of the logarithm of measured over predicted, ``error``; what to say of it where that
+    is much.
+    """
+
+    error: Factor
+    rows: Count
+    warning: Annotated[str, Field(max_length=1_000)] | None = None
+
+
 class WriteTurnaround(Fact):
     """The same; negative where reads have a path of their own."""
 

@@ -62,7 +62,7 @@ def calibrate_own(
         print_json(
             plain
             | {"system": found.system, "scenario": found.scenario, "facts": dict(found.facts)}
-            | {"warning": found.warning()}
+            | {"warning": found.warning(), "misfit": found.misfit}
         )
         return
     to = console()
@@ -77,12 +77,14 @@ def calibrate_own(
 
 
 def _print_facts(found: EngineFit, to: Console) -> None:
+    from ..validate.calibrate.engine_fit import LOCK
+
     fit = found.calibration.fit
     to.print(f"engine of kind {found.system}, as in {found.scenario}\n", soft_wrap=True)
     rows = [
         (
             one.parameter.name,
-            f"{one.parameter.start:.4g}",
+            "none" if one.parameter.unit == LOCK else f"{one.parameter.start:.4g}",
             f"{one.value:.4g}{' at its bound' if one.at_bound else ''}",
             f"{one.low:.4g} – {one.high:.4g}",
         )
@@ -96,6 +98,9 @@ def _print_facts(found: EngineFit, to: Console) -> None:
             f"{high:g}: {left.parameter.name}: {left.reason}",
             soft_wrap=True,
         )
+    if found.layouts:
+        ran = "; ".join(f"{threads}: {layout}" for threads, layout in found.layouts.items())
+        to.print(f"\nrows ran with (system.threads: of each node) {ran}", soft_wrap=True)
 
 
 def check_own(source: list[Path], scenario: str | None, settings: list[str]) -> bool:

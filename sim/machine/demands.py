@@ -108,6 +108,8 @@ class Demand:
     """From a random read to the next one that does not wait for it."""
     contended: float = 0.0
     """Atomic writes to one and the same cache line, which goes from core to core for these."""
+    serial_s: float = 0.0
+    """Time of a unit under a lock that all workers take: it is held like that line."""
     exchange: Exchange | None = None
     offered_per_s: float = float("inf")
     """Units per second that clients ask for, all flows together."""

@@ -214,13 +214,14 @@ class _Search:
     def _core_times(self, loads: Loads) -> tuple[Floats, Floats, Floats]:
         """(C,) times per unit of workers, of executing and of miss slots."""
         latency = self._latency(loads)
-        self._line_s = np.zeros(self.flows)
+        self._line_s = np.full(self.flows, self.demand.serial_s)
         if self.demand.contended:
             # From any node in use the line may come, and goes on from there.
             nodes = np.unique(self.node)
             evenly = np.zeros(self.n)
             evenly[nodes] = 1.0 / len(nodes)
             passed_s = self.demand.contended * latency.handed_s(evenly)[nodes]
+            passed_s += self.demand.serial_s
             np.maximum.at(self._line_s, self.demand.flow_of[nodes], passed_s)
         worker_s, core_s, miss_s = np.zeros((3, len(self.node)))
         # Others take a part of each core's time.

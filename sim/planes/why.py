@@ -87,7 +87,7 @@ def _binding(plane: Explained, rates: Rates) -> str:
     if kind == "clients":
         return "what the clients ask for"
     if kind == "line":
-        return "one cache line that all write to"
+        return "one cache line that all write to, or one lock"
     if kind == "links":
         return f"{link_kind} links, such as {machine.link_name(k)}"
     if kind in ("cap", "pairs"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from ...inputs import Document, changed, load_yaml
 from ...inputs.fields import near
 from ...topologies import Machine
+from ...topologies.schema_types import Misfit
 from ..systems.profile import EngineProfile, ProfileFile
 from ..systems.registry import system_named, systems
 
@@ -19,6 +20,7 @@ class Engine:
     file: str
     system: str
     facts: EngineProfile
+    misfit: Misfit | None = None
 
 
 def load_engine(path: Path) -> Engine:
@@ -33,7 +35,8 @@ def load_engine(path: Path) -> Engine:
             token=described.system,
             expected=near(described.system, known) or f"one of {', '.join(known)}",
         )
-    return Engine(document.file, described.system, _facts(document, described.system))
+    facts = _facts(document, described.system)
+    return Engine(document.file, described.system, facts, described.misfit)
 
 
 def _facts(document: Document, system: str) -> EngineProfile:
@@ -45,7 +48,10 @@ def _facts(document: Document, system: str) -> EngineProfile:
 def with_engine(document: Document, engine: Engine, machine: Machine) -> Document:
     """The machine's ``document`` with what the engine takes on it; ``machine``: as it is there."""
     plain = engine.facts.on(machine).model_dump(mode="json", exclude_defaults=True)
-    return changed(document, ("engines", engine.system), plain, engine.file)
+    document = changed(document, ("engines", engine.system), plain, engine.file)
+    if engine.misfit is None:
+        return document
+    return changed(document, ("engine_misfit",), engine.misfit.model_dump(), engine.file)
 
 
 def on_machine(machine: Machine, system: str, profile: EngineProfile) -> Machine:

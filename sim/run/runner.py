@@ -155,6 +155,7 @@ def _flow_record(
         confidence={},
         model=outcome.model,
         warnings=(
+            *_machine_notes(scenario),
             *outcome.warnings,
             *scenario.system.notes(scenario.machine, scenario.workload),
         ),
@@ -163,6 +164,12 @@ def _flow_record(
         series=outcome.series,
     )
     return _noted(record) if whole else record
+
+
+def _machine_notes(scenario: Scenario) -> tuple[str, ...]:
+    """What its description leaves in doubt as a whole."""
+    misfit = scenario.machine.description.engine_misfit
+    return () if misfit is None or misfit.warning is None else (f"engine: {misfit.warning}",)
 
 
 def _noted(record: Record) -> Record:
@@ -277,6 +284,7 @@ def _random_record(
         confidence=together.confidence,
         model=together.model,
         warnings=(
+            *_machine_notes(scenario),
             *together.warnings,
             *warm_up.notes,
             *_notes(scenario, done),

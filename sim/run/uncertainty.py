@@ -4,7 +4,8 @@ All doubts (facts with a range, assumptions; see ``doubts``) are drawn together,
 hypercube; of each draw the first moments are predicted, relative to those of the facts as they are
 (``what_if``). Of a random run, what the next replication would differ by is drawn too, Student's t
 of the replications' deviation (Law, Simulation Modeling and Analysis, 4.5; a prediction interval).
-What the model itself is wrong by comes on top, as far as is known (``model_error``).
+What the model itself is wrong by comes on top, as far as is known (``model_error``), or what the
+fit of a user's own engine was off by, where that is more.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...inputs import DescriptionError, InputError
 from ...inputs.shared_work import SharedWork, shared
+from ...topologies.schema_types import Misfit
 from ..machine.assumptions import Place, Variant
 from .assumptions import varied
 from .comparison import settled
@@ -52,7 +54,7 @@ def with_uncertainty(
     with shared(SharedWork()):  # variants have most of the machine in common
         doubts = doubts_of(scenario)
         shifts, most = _drawn_doubts(record, scenario, doubts, progress)
-    errors = {path: model_error_of(record, path) for path in shifts}
+    errors = {path: _error_of(record, scenario, path) for path in shifts}
     intervals = {
         path: interval_of(record, path, shift, errors[path].factors)
         for path, shift in shifts.items()
@@ -108,6 +110,40 @@ def model_error_of(record: Record, path: Path) -> ModelError:
     figures = {"throughput": THROUGHPUT, "bandwidth_Bps": TRAFFIC}
     operation = path[1] if path[0] == "throughput" else None
     return known_error(class_of(record, operation, figures.get(path[0], OTHER)))
+
+
+@dataclass(frozen=True)
+class FitError:
+    """What the fit of a scenario's engine was off by in the rows that it did not use."""
+
+    misfit: Misfit
+    sources = 1
+
+    @property
+    def rows(self) -> int:
+        return self.misfit.rows
+
+    @property
+    def factors(self) -> Floats:
+        """(PARTS,) as of a ``ModelError``."""
+        return np.exp(self._logarithms((np.arange(PARTS) + 0.5) / PARTS))
+
+    def factor(self) -> float:
+        """By how much the truth may differ at 90%, either way."""
+        return float(np.exp(self._logarithms(np.array([0.95]))[0]))
+
+    def _logarithms(self, parts: Floats) -> Floats:
+        from scipy.special import stdtrit
+
+        return np.asarray(self.misfit.error * stdtrit(self.rows, parts))
+
+
+def _error_of(record: Record, scenario: Scenario, path: Path) -> ModelError | FitError:
+    """Of throughput of a fitted engine, the wider one: held-out rows show both kinds of error."""
+    known, misfit = model_error_of(record, path), scenario.machine.description.engine_misfit
+    if misfit is None or path[0] != "throughput":
+        return known
+    return max((known, FitError(misfit)), key=lambda error: error.factor())
 
 
 def interval_of(record: Record, path: Sequence[str], shift: Floats, factors: Floats) -> list[float]:

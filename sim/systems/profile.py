@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ...inputs import AnyPart, Strict
 from ...inputs.names import Name
 from ...topologies import Machine
+from ...topologies.schema_types import Misfit
 from ..planes.experiment import Experiment
 
 
@@ -21,6 +22,13 @@ class EngineProfile(Strict):
         out.
         """
 
+    @classmethod
+    def serial(cls, experiment: Experiment) -> Mapping[str, float]:
+        """Its facts that say what one thread at a time does, each with the instructions that such a
+        section executes per second; by default there are none.
+        """
+        return {}
+
     @abstractmethod
     def on(self, machine: Machine) -> Strict:
         """What such an engine takes on ``machine``: the ``facts`` of its system there.
@@ -32,7 +40,7 @@ class EngineProfile(Strict):
 class ProfileFile(Strict):
     """A profile's file: ``system``, the kind of system that the engine is of, and its ``facts``.
 
-    ``source``: what they were fitted to. No plane reads anything but ``system`` and ``facts``.
+    ``source``: what they were fitted to, ``misfit``: how well. Planes read ``facts`` alone.
     """
 
     name: Name
@@ -40,4 +48,5 @@ class ProfileFile(Strict):
     system: Name
     source: str | None = None
     notes: tuple[str, ...] = ()
+    misfit: Misfit | None = None
     facts: AnyPart

@@ -12,7 +12,6 @@ from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario, scenario_from_settings
 from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.sim.run.what_if import first_moment
-from numatwin.sim.studies.uncertainty import with_uncertainty
 from numatwin.sim.systems.eris.costs import ErisCosts
 from numatwin.sim.systems.eris.prefix_tree import ArrayTree, PrefixTree
 
@@ -91,12 +90,12 @@ def test_a_lock_bounds_what_all_threads_do(plane: str) -> None:
 
 
 MISFIT = """
-misfit: {error: 0.2, rows: 4, warning: held out rows are off by 21% in the median}
+misfit: {error: 0.5, rows: 4, warning: held out rows are off by 21% in the median}
 """
 
 
 def test_how_far_the_fit_was_off_is_in_intervals_and_told(tmp_path: Path) -> None:
-    """Student's t of four rows: 90% within e^(± 2.13 x 0.2), further than costs alone say."""
+    """Student's t of four rows: 90% within e^(± 2.13 x 0.5), further than the model's own error."""
     path = tmp_path / "mine.yaml"
     path.write_text(PROFILE.read_text() + MISFIT)
     runs = [(scenario, run_scenario(scenario)) for scenario in (loaded(), loaded(f"engine={path}"))]
@@ -109,9 +108,11 @@ def test_how_far_the_fit_was_off_is_in_intervals_and_told(tmp_path: Path) -> Non
     (low, high), (inner_low, inner_high) = (
         record.uncertainty["throughput"]["lookup"] for record in (unsure, sure)
     )
-    value = sure.throughput["lookup"]
-    assert low < min(inner_low, value * math.exp(-2.1 * 0.2))
-    assert high > max(inner_high, value * math.exp(2.1 * 0.2) * inner_low / value)
+    assert low < inner_low < inner_high < high
+    assert high / low > math.exp(2 * 2.1 * 0.5)
+    (told,) = (one for one in unsure.uncertainty["model"] if one["figure"] == "throughput.lookup")
+    assert told["factor"] == pytest.approx(math.exp(2.132 * 0.5), rel=1e-3)
+    assert told["rows"] == 4
 
 
 def test_ranges_make_predictions_intervals() -> None:

@@ -9,7 +9,8 @@ so that predictions with the profile are intervals too.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +41,7 @@ from .few_costs import fit_few
 from .intervals import Fit, rounded
 from .observation import Kind, Measured, Observation, Origin
 from .parameters import Key, Parameter
+from .search import Predict
 
 ENGINE = Kind("engine throughput", core=True, run=True)
 KEY = "engine"
@@ -48,20 +50,37 @@ ASSUMED_SPREAD = 0.03
 # A median error beyond this is warned of: a choice, not a measured bound.
 FAR = 0.2
 HELD_OUT_EACH = 3
+LEAST_ERROR = 1e-6  # of rows that the model made
 # Of its start, either way; and of a fact that is not determined.
 BOUND, UNKNOWN = 1e3, 2.0
 WORDS_PER_LINE = 96
+LOCK = "under a lock"
 
 
 @dataclass(frozen=True)
 class EngineFit:
     """``calibration``: of the rows, as of any measurements; ``facts``: by name, those that runs
-    like these meet, as a profile has them."""
+    like these meet, as a profile has them; ``layouts``: by what rows say of threads and nodes, the
+    settings of the scenario that they ran with."""
 
     calibration: Calibration
     system: str
     scenario: str
     facts: Mapping[str, Mapping[str, Any]]
+    layouts: Mapping[str, str]
+
+    @property
+    def misfit(self) -> dict[str, Any]:
+        """Of the held-out rows, else of the fitted ones: see ``Misfit``."""
+        rows = self.calibration
+        held = rows.of(HELD_OUT)
+        ones = held or rows.of(FITTED)
+        freedom = len(ones) - (0 if held else len(rows.fit.estimates))
+        squares = math.fsum(math.log(one.predicted / one.observation.value) ** 2 for one in ones)
+        error = rounded(math.sqrt(squares / max(freedom, 1))) or LEAST_ERROR
+        warning = self.warning()
+        told = {} if warning is None else {"warning": warning}
+        return {"error": error, "rows": max(freedom, 1), **told}
 
     def warning(self) -> str | None:
         """Where the rows are far from what any costs explain: not to trust the profile."""
@@ -100,13 +119,8 @@ def calibrate_engine(
     origin = Origin(str(file), file.name, _date(file))
     fitted, held = divided([_observation(r, s, origin) for r, s in zip(rows, runs, strict=True)],
                             rows, share)  # fmt: skip
-    parameters = _parameters(system, runs)
-    found = fit_few(
-        parameters,
-        fitted,
-        Prediction(system),
-        lambda observation: observation.at["facts"],
-        progress,
+    found = _with_locks(
+        _fitter(fitted, Prediction(system), progress), _parameters(system, runs), fitted
     )
     residuals = tuple(
         Residual(one, which, *figures)
@@ -123,7 +137,65 @@ def calibrate_engine(
         0,
         dict.fromkeys(found.estimates, (f"{origin.label} ({origin.date})",)),
     )
-    return EngineFit(calibration, system.name, whole.name, _facts(found))
+    layouts = {
+        f"{row.threads} thread{'s' * (row.threads != 1)}": " ".join(
+            text for text in own.settings(whole, row) if text.startswith("system.")
+        )
+        for row in sorted(rows, key=lambda row: row.threads or 0)
+        if row.threads is not None
+    }
+    return EngineFit(calibration, system.name, whole.name, _facts(found), layouts)
+
+
+Fitter = Callable[[Sequence[Parameter]], Fit]
+
+
+def _fitter(fitted: Sequence[Observation], predict: Predict, progress: Progress | None) -> Fitter:
+    def fit(parameters: Sequence[Parameter]) -> Fit:
+        return fit_few(parameters, fitted, predict, lambda one: one.at["facts"], progress)
+
+    return fit
+
+
+def _with_locks(fit: Fitter, parameters: Sequence[Parameter], fitted: Sequence[Observation]) -> Fit:
+    """The fit of the costs; where residuals are wider than their spreads, with each lock that makes
+    it likelier, and the costs that were determined without.
+    """
+    known = first = fit(parameters)
+    for lock in _locks(fitted) if max(first.scatter.values()) > 1.0 else ():
+        costs = [estimate.parameter for estimate in known.estimates.values()]
+        with suppress(InputError):  # with a lock the rows may determine nothing
+            tried = fit([*costs, lock])
+            found = tried.estimates.get(lock.key)
+            likelier = _criterion(tried, fitted) < _criterion(known, fitted)
+            if found is not None and not found.at_bound and likelier:
+                known = replace(tried, left=(*known.left, *tried.left))
+    return known
+
+
+def _locks(fitted: Sequence[Observation]) -> list[Parameter]:
+    """Sections that would just hold up the fastest row of an operation."""
+    fastest: dict[Key, tuple[float, float]] = {}
+    for observation in fitted:
+        for name, instructions_per_s in observation.at["serial"].items():
+            before = fastest.get((KEY, name), (0.0, 0.0))
+            fastest[KEY, name] = max(before, (observation.value, instructions_per_s))
+    starts = {key: per_s / rate for key, (rate, per_s) in fastest.items()}
+    return [
+        Parameter(key, str(key[1]), LOCK, start, start / BOUND, start * BOUND, core=True)
+        for key, start in starts.items()
+    ]
+
+
+def _criterion(fit: Fit, fitted: Sequence[Observation]) -> float:
+    """Schwarz's criterion (Annals of Statistics 6, 1978): the less, the likelier the fit. Residuals
+    below the spread of their measurements count as such."""
+    squares = math.fsum(
+        (math.log(one.value / predicted[0]) / one.sigma) ** 2
+        for one, predicted in zip(fitted, fit.predicted(fitted), strict=True)
+    )
+    n = len(fitted)
+    return n * math.log(max(squares / n, 1.0)) + len(fit.estimates) * math.log(n)
 
 
 class Prediction:
@@ -163,6 +235,7 @@ def profile_yaml(found: EngineFit, name: str) -> str:
         "system": found.system,
         "source": f"Fitted {rows.date} to {rows.sources[0].origin.label} as {found.scenario} on "
         f"{rows.description.name}: {len(rows.of(FITTED))} rows, {checked}",
+        "misfit": found.misfit,
     }
     text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=WORDS_PER_LINE)
     lines = [
@@ -240,6 +313,7 @@ def _run(
 def _observation(row: EngineRow, run: Scenario, origin: Origin) -> Observation:
     profile = system_of(run.system).profile
     assert profile is not None
+    serial = profile.serial(run)
     return Observation(
         ENGINE,
         row.label,
@@ -249,7 +323,8 @@ def _observation(row: EngineRow, run: Scenario, origin: Origin) -> Observation:
         spread=ASSUMED_SPREAD if row.spread is None else row.spread,
         at={
             "run": run,
-            "facts": frozenset((KEY, name) for name in profile.in_play(run)),
+            "facts": frozenset((KEY, name) for name in (*profile.in_play(run), *serial)),
+            "serial": serial,
             "operation": row.operation,
         },
         line=row.line,

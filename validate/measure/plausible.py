@@ -159,7 +159,7 @@ def _with(part: Any, path: Path, value: Any) -> Any:
     if isinstance(part, BaseModel):
         return part.model_copy(update={str(key): _with(getattr(part, str(key)), rest, value)})
     if isinstance(part, Mapping):
-        return dict(part) | {key: _with(part[key], rest, value)}
+        return {**part, key: _with(part[key], rest, value)}
     assert isinstance(key, int)
     return (*part[:key], _with(part[key], rest, value), *part[key + 1 :])
 

@@ -138,12 +138,10 @@ class _Setup:
         return SparseRows(first.tolist(), links, [1.0] * len(links))
 
     def _line_ps(self) -> Floats:
-        """(n,) time that the line which all write to takes for a unit."""
-        if not self.demand.contended:
-            return np.zeros(self.n)
-        # From any node in use the line may come, and goes on from there.
-        return np.asarray(
-            self.demand.contended
-            * self.costs.hand_overs.line_s[:, self.used].mean(axis=1)
-            * PS_PER_S
-        )
+        """(n,) time that the line which all write to, or their lock, takes for a unit."""
+        serial_s = np.full(self.n, self.demand.serial_s)
+        if self.demand.contended:
+            # From any node in use the line may come, and goes on from there.
+            passed_s = self.costs.hand_overs.line_s[:, self.used].mean(axis=1)
+            serial_s += self.demand.contended * passed_s
+        return serial_s * PS_PER_S

@@ -67,7 +67,8 @@ class ErisFacts(Strict):
     it but the first, until all have the command and their results are put together.
     ``scan_line_cached``: a line of a scan for a sum that comes from the last cache; ``…_together``:
     the same while all cores of the node scan. ``scan_line_positions``: a line of a scan for
-    positions that finds none. ``level_lines``: cache lines that a step of a walk touches, one in
+    positions that finds none. ``lookup_serial``, ``upsert_serial``: of an operation on data that
+    all share, under a lock. ``level_lines``: cache lines that a step of a walk touches, one in
     ERIS's trees; the index is as large in any case.
     """
 
@@ -113,6 +114,8 @@ class ErisFacts(Strict):
     flatten_key: Duration | None = None
     rebuild_key: Duration | None = None
     link_level: Duration | None = None
+    lookup_serial: Duration | None = None
+    upsert_serial: Duration | None = None
     level_lines: Fact | None = None
     walk: tuple[WalkPoint, ...] = ()
 

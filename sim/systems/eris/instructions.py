@@ -98,6 +98,10 @@ class InstructionCounts:
     """Per cache line: what a scan for positions takes where it finds none. Its line's bitmap."""
     scan_position: float = 8.9
     """Per value that a scan finds: write where it stands, beside its line."""
+    lookup_serial: float = 0.0
+    """Per lookup of data that all workers share: under a lock. The loops take none."""
+    upsert_serial: float = 0.0
+    """The same per upsert."""
     flatten_key: float = 11.1
     """Per key: walk a subtree in order, write (key, value) pairs."""
     rebuild_key: float = 21.1

@@ -17,8 +17,10 @@ from ..profile import EngineProfile
 from .assumptions import loops_in_play
 from .facts import ErisFacts
 from .instructions import INSTRUCTIONS
+from .spec import ErisSystem
 
 LINES, LINES_COUNTED = "level_lines", 1.0
+SERIAL = {"lookup", "upsert"}
 
 
 class ErisProfile(EngineProfile):
@@ -29,8 +31,9 @@ class ErisProfile(EngineProfile):
     a level of its tree; ``tree_entry``: the rest of a lookup; ``upsert_entry``: of an upsert by the
     data's owner; ``upsert_shared``: by any thread. ``scan_line_…``: per cache line of a scan, by
     its result, of values of 8 bytes or (``…_32``) up to 4; ``scan_position``: per value found.
-    ``level_lines``: cache lines that a step of a walk touches, which miss as the caches are full or
-    not.
+    ``lookup_serial``, ``upsert_serial``: of a lookup or upsert of data that all threads share, what
+    one thread at a time does, under a lock; left out, nothing. ``level_lines``: cache lines that a
+    step of a walk touches, which miss as the caches are full or not.
     """
 
     generate: Fact | None = None
@@ -45,6 +48,8 @@ class ErisProfile(EngineProfile):
     scan_line_bitmap_32: Fact | None = None
     scan_line_positions: Fact | None = None
     scan_position: Fact | None = None
+    lookup_serial: Fact | None = None
+    upsert_serial: Fact | None = None
     level_lines: Fact | None = None
 
     @classmethod
@@ -54,6 +59,16 @@ class ErisProfile(EngineProfile):
             name: float(getattr(INSTRUCTIONS, name)) for name in loops if name in cls.model_fields
         }
         return found | ({LINES: LINES_COUNTED} if "tree_level" in loops else {})
+
+    @classmethod
+    def serial(cls, experiment: Experiment) -> Mapping[str, float]:
+        assert isinstance(experiment.system, ErisSystem)
+        costs = CostModel(experiment.machine)
+        assert costs.first_node is not None
+        rate = float(costs.instructions_per_s[costs.first_node])
+        kinds = {operation.kind for operation in experiment.workload.at(0.0).asked}
+        shared = experiment.system.placement != "partitioned"
+        return {f"{kind}_serial": rate for kind in kinds & SERIAL if shared}
 
     def on(self, machine: Machine) -> ErisFacts:
         costs = CostModel(machine)

@@ -101,6 +101,7 @@ class SharedDemands(ErisDemands):
             batch=self.system.batch,
             miss_instructions=costs.counted.tree_level,
             contended=self._contended(phase, time_s),
+            serial_s=self._serial_s(phase),
         )
 
     @cached_property
@@ -171,6 +172,13 @@ class SharedDemands(ErisDemands):
                 most = max(most, spread.weight * hottest_line(spread, per_line))
         private, _ = self._caches_in_use
         return most * (1.0 - 1.0 / private)
+
+    def _serial_s(self, phase: PhaseState) -> float:
+        """Time of a unit of work that one worker at a time does."""
+        counts = self.costs.instructions
+        of_kind = {"lookup": counts.lookup_serial, "upsert": counts.upsert_serial}
+        found = sum(o.share * of_kind.get(o.kind, 0.0) for o in phase.asked)
+        return float(found / self.core_rate[0])
 
     def _scanned(self, phase: PhaseState) -> float:
         """Lines of all that is scanned."""
