@@ -51,6 +51,8 @@ def test_counts_of_the_model_are_those_of_callgrind(benchmark: ModuleType) -> No
         "generate_value": 0.0,
         "scatter": ((1.0, 0.0),),
         "choose": 0.0,
+        "lookup_serial": 0.0,
+        "upsert_serial": 0.0,
         "upsert_level": None,
         "batch": 0.0,
         "batch_executed": 0.0,
