@@ -143,7 +143,8 @@ def _error_of(record: Record, scenario: Scenario, path: Path) -> ModelError | Fi
     known, misfit = model_error_of(record, path), scenario.machine.description.engine_misfit
     if misfit is None or path[0] != "throughput":
         return known
-    return max((known, FitError(misfit)), key=lambda error: error.factor())
+    own = FitError(misfit)
+    return own if own.factor() > known.factor() else known
 
 
 def interval_of(record: Record, path: Sequence[str], shift: Floats, factors: Floats) -> list[float]:
