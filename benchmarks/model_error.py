@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,14 +40,14 @@ from numatwin.sim.run.scenario import load_scenario, scenario_from_settings
 from numatwin.sim.run.uncertainty import DRAWS, bounds, shift_of, with_uncertainty
 from numatwin.sim.run.what_if import FLOW
 from numatwin.validate.crossvalidate.session import figure
-from numatwin.validate.decision_cases import case_files
+from numatwin.validate.decision_cases import CaseFile, case_files
 from numatwin.validate.decisions_scored import NOT_MODELLED, scored
 from numatwin.validate.metrics import Metric
 from numatwin.validate.published import PUBLISHED
 from numatwin.validate.results import Runs
 from numatwin.validate.trust import AIM, coverage
 
-LEVELS = {"B/s": THROUGHPUT, "transactions/s": THROUGHPUT}
+FIGURES = {"B/s": THROUGHPUT, "transactions/s": THROUGHPUT, "B": OTHER}
 # Of models that choose access paths: no predictions of an engine.
 NOT_OF_ENGINES = ("gru-tab2", "gru-opt")
 
@@ -99,8 +99,9 @@ def published() -> Iterator[Evidence]:
         value = result.predict(plane).value
         if not isinstance(value, float) or not value > 0.0:
             continue
-        figure_ = TRAFFIC if "fig12" in key else LEVELS.get(result.unit, RATIO)
+        figure_ = TRAFFIC if "fig12" in key else FIGURES.get(result.unit, RATIO)
         of = plane.classes[0] if plane.classes else Class("tasks", plane.plane, "scan", OTHER)
+        figure_ = figure_ if plane.classes else OTHER
         facts = [1.0, 1.0]
         try:
             drawn = []
@@ -115,9 +116,9 @@ def published() -> Iterator[Evidence]:
         )  # fmt: skip
 
 
-def decided() -> Iterator[Evidence]:
-    """Ratios and levels of decisions that were measured."""
-    for row in scored(case_files()):
+def decided(files: Sequence[CaseFile] | None = None) -> Iterator[Evidence]:
+    """Ratios and levels of decisions that were measured, by default all that are bundled."""
+    for row in scored(case_files() if files is None else files):
         if row["verdict"] == NOT_MODELLED:
             continue
         of, name = Class(**row["of"]), f"{row['id']}: {row['alternative']}"
@@ -152,7 +153,11 @@ def counted() -> Iterator[Evidence]:
 
 def of_host() -> Iterator[Evidence]:
     """Real runs of our own engine on one host: the least and largest of the rounds."""
-    tasks = [(case, plane) for case in json.loads(CASES.read_text()) for plane in case["planes"]]
+    # Events only where no rates are predicted: they take minutes.
+    tasks = [
+        (case, FLOW if FLOW in case["planes"] else case["planes"][0])
+        for case in json.loads(CASES.read_text())
+    ]
     play = joblib.delayed(_of_case)
     for found in joblib.Parallel(n_jobs=2)(play(case, plane) for case, plane in tasks):
         yield from found
@@ -168,7 +173,9 @@ def _of_case(case: Mapping[str, Any], plane: str) -> list[Evidence]:
         policy=case.get("policy"),
         settings=[*settings, "statistics.replications=1"],
     )
-    record, found = with_uncertainty(run_scenario(scenario, workers=1), scenario), []
+    record, found = run_scenario(scenario, workers=1), list[Evidence]()
+    if plane == FLOW:
+        record = with_uncertainty(record, scenario)
     for name, rounds in case["real"].items():
         metric = Metric.parsed(name)
         value = figure(metric, record)
@@ -201,10 +208,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.write:
         kinds = [options.only] if options.only else list(KINDS)
+        found = [{"from": kind, **row.as_json()} for kind in kinds for row in KINDS[kind]()]
         known = json.loads(EVIDENCE.read_text())["rows"] if EVIDENCE.exists() else []
-        rows = [row for row in known if row["from"] not in kinds]
-        for kind in kinds:
-            rows += [{"from": kind, **row.as_json()} for row in KINDS[kind]()]
+        rows = [*(row for row in known if row["from"] not in kinds), *found]
         rows.sort(key=lambda row: list(KINDS).index(row["from"]))
         text = ",\n".join(json.dumps(row) for row in rows)
         by = "python benchmarks/model_error.py --write"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +26,8 @@ from numatwin.sim.run.model_error import (
     model_error,
 )
 from numatwin.sim.run.uncertainty import with_uncertainty
-from numatwin.validate.trust import coverage, holds, intervals, trust
+from numatwin.validate.decision_cases import case_files
+from numatwin.validate.trust import coverage, holds, intervals, page_of, trust
 
 OF = Class("eris", "flow", "scan", THROUGHPUT)
 
@@ -156,3 +158,24 @@ def test_the_file_is_evidence() -> None:
     told = trust(rows)
     assert sum(one.rows for one in told) == len(rows)
     assert all(1.0 <= one.median <= one.largest for one in told)
+
+
+def test_stored_evidence_is_what_this_version_predicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the bytes that were counted, all; of decisions, one case; the whole is 'make bench's."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    import model_error as benchmark  # type: ignore[import-not-found]
+
+    known = {(row.id, row.of.plane): row for row in known_evidence()}
+    again = [*benchmark.counted(), *benchmark.decided(case_files(id_="cxl-triad"))]
+    assert len(again) >= 140
+    for row in again:
+        stored = known[row.id, row.of.plane]
+        assert (stored.of, stored.measured) == (row.of, row.measured), row.id
+        assert stored.predicted == pytest.approx(row.predicted, rel=1e-3), row.id
+        assert stored.facts == pytest.approx(row.facts, rel=1e-2), row.id
+
+
+def test_the_page_is_current() -> None:
+    """``numatwin trust --page docs/trust.md`` writes it."""
+    page = Path(__file__).parents[2] / "docs" / "trust.md"
+    assert page.read_text(encoding="utf-8") == page_of(known_evidence())
