@@ -55,6 +55,16 @@ unit of work."""
 
 
 @dataclass(frozen=True)
+class Gathered:
+    """How workers loop while few messages come: how many they hand over together, how often they
+    look for some, per message, and the units of work per second that all this is for."""
+
+    messages: float
+    looks: float
+    units_per_s: float
+
+
+@dataclass(frozen=True)
 class Exchange:
     """Messages that one core makes and another receives, per unit of work.
 
@@ -87,6 +97,10 @@ class Exchange:
     """Of receivers, for lines of makers."""
     passed_on: float
     """Lines that makers get from who made a message before, per line handed over."""
+    gathers: int = 1
+    """Messages that a worker makes before it hands them over, at most."""
+    gathering: Callable[[Gathered], Exchange] | None = None
+    """The same of workers that hand over fewer at a time."""
 
 
 @dataclass(frozen=True)

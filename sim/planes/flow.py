@@ -7,6 +7,7 @@ running transfer has shifted enough load for the rates to be found again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..machine.costs import Scales
-from ..machine.demands import TransferDemand
+from ..machine.demands import Demand, Exchange, Gathered, TransferDemand
 from .experiment import Experiment
 from .flow_log import FlowLog
 from .flow_system import Demands, FlowSystem, Piece
@@ -41,6 +42,11 @@ WHAT_IF_TOLERANCE = 1e-5
 # Rounds of closed clients' rate and its service time; each at least halves the error.
 CLOSED_ROUNDS = 4
 
+# How many messages a worker hands over together is found to this part of their number.
+GATHERED_PART, MESSAGES_MIN = 0.05, 1e-3
+# Who does that much less than is asked for does not keep up.
+OFFERED_PART = 1e-3
+
 
 class FlowPlane:
     """Runs a scenario as flows; see ``plane.Plane`` for what its methods promise.
@@ -62,6 +68,7 @@ class FlowPlane:
         self._rates: Rates | None = None
         self._loads = start
         self._unsettled = 0.0
+        self._together = ""
 
     @property
     def time_s(self) -> float:
@@ -133,7 +140,7 @@ class FlowPlane:
     def throughput(self, scales: Scales) -> float:
         """Units of work per second in the present state, transfers left out, under ``scales``."""
         demands, solver = self._model(scales)
-        rates = self._solve(demands, solver, tolerance=WHAT_IF_TOLERANCE)
+        rates = self._solve(demands, solver, tolerance=WHAT_IF_TOLERANCE, fills=False)
         return float(rates.flows.sum())
 
     def _model(self, scales: Scales) -> tuple[Demands, RateSolver]:
@@ -146,14 +153,20 @@ class FlowPlane:
         solver: RateSolver,
         transfers: TransferDemand | None = None,
         tolerance: float = TOLERANCE,
+        fills: bool = True,
     ) -> Rates:
-        """Rates of the system's flows, which ask for no more than the clients do."""
+        """Rates of the system's flows, which ask for no more than the clients do.
+
+        ``fills``: whether it matters how full buffers are, beside throughput.
+        """
         flow = self.system.demand(demands, self._time_s)
         clients = self.workload.description.clients
         if clients.kind == "open":
             assert clients.arrival_rate is not None
             flow = replace(flow, offered_per_s=clients.arrival_rate.value)
         rates = solver.solve(flow, transfers, self._loads, tolerance)
+        if fills and flow.exchange is not None and clients.kind == "open":
+            return self._gathered(solver, flow, flow.exchange, rates, (transfers, tolerance))
         outside_s = clients.think_time.value + flow.delay_s
         if clients.kind == "open" or (not outside_s and flow.customers is None):
             return rates
@@ -162,11 +175,49 @@ class FlowPlane:
         workers = self.system.workers.count
         customers = workers * flow.batch if flow.customers is None else flow.customers
         for _ in range(CLOSED_ROUNDS):
-            work = float(rates.of_core @ np.sum(list(rates.steps.values()), axis=0))
-            service_s = work / max(float(rates.flows.sum()), 1e-300)
+            service_s = _work(rates) / max(float(rates.flows.sum()), 1e-300)
             offered = closed_rate(customers, workers, service_s, outside_s, flow.variation)
             flow = replace(flow, offered_per_s=offered)
             rates = solver.solve(flow, transfers, rates.loads, tolerance)
+        return rates
+
+    def _gathered(
+        self,
+        solver: RateSolver,
+        flow: Demand,
+        exchange: Exchange,
+        rates: Rates,
+        how: tuple[TransferDemand | None, float],
+    ) -> Rates:
+        """Rates where workers hand over what came in a round of their loop: less than they may, as
+        in ``rates``, unless they do not keep up with what clients ask for.
+
+        Arrivals are Poisson, and so is what a worker finds when it looks again: m messages on
+        average, half of them to be made, half of others. It finds none with exp(-m), and sleeps
+        until one comes: it works for 1 - exp(-m) of its time. Where it finds any to be made, or to
+        be executed, these are (m / 2) / (1 - exp(-m / 2)), which are handled together.
+        """
+        enough = (1.0 - OFFERED_PART) * flow.offered_per_s
+        if exchange.gathering is None or rates.flows.sum() < enough:
+            return rates
+        fewer, most = MESSAGES_MIN, 2.0 * exchange.gathers
+        while most > (1.0 + GATHERED_PART) * fewer:
+            found = math.sqrt(fewer * most)
+            busy = -math.expm1(-found)
+            together = 0.5 * found / -math.expm1(-0.5 * found)
+            # After work it looks again; each message is made and executed.
+            looks = 2.0 * busy * (2.0 - busy) / found
+            fill = Gathered(together, looks, flow.offered_per_s)
+            partly = replace(
+                flow, exchange=exchange.gathering(fill), batch=min(flow.batch, together)
+            )
+            tried = solver.solve(partly, how[0], rates.loads, how[1])
+            behind = tried.flows.sum() < enough
+            if behind or _work(tried) > busy * self.system.workers.count:
+                fewer = found
+            else:
+                most, rates = found, tried
+                self._together = f"{together:,.3g} of {exchange.gathers:,}"
         return rates
 
     # -- control ----------------------------------------------------------------------------------
@@ -190,12 +241,22 @@ class FlowPlane:
         if self._unsettled:
             words = f"rates and waits did not settle: loads are off by up to {self._unsettled:.2g}"
             warnings[words] = None
+        if self._together:
+            words = f"workers hand over {self._together} messages at a time: with more to do they "
+            words += "fill buffers further, and can do more than the use of cores leaves; waits "
+            words += "count as use, which the event plane leaves out (it may be a quarter less)"
+            warnings[words] = None
         return self.log.outcome(
             why=explain(self, self.workload.operations, with_gains),
             events=self.system.events,
             model=self.demands.facts,
             warnings=tuple(warnings),
         )
+
+
+def _work(rates: Rates) -> float:
+    """How many workers are busy, on average."""
+    return float(rates.of_core @ np.sum(list(rates.steps.values()), axis=0))
 
 
 def closed_rate(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ....workloads.workload import PhaseState, ResolvedOperation
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES
-from ...machine.demands import Demand, Reads, Step, TransferDemand
+from ...machine.demands import Demand, Gathered, Reads, Step, TransferDemand
 from .index import (
     Popularity,
     Regions,
@@ -30,9 +30,11 @@ from .routing import (
     flushes_per_command,
     part_headers,
     passed_on_per_flush,
+    retries,
     routing_costs,
     under_one_header,
 )
+from .spec import ErisSystem
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -255,16 +257,30 @@ class PartitionedDemands(ErisDemands):
 
     def _routing(self, executed: Floats, phase: PhaseState) -> Routing | None:
         """Routing of the commands that each worker executes (A,), per unit; None without any."""
-        commands = float(executed.sum())
-        if commands == 0:
-            return None
-        count, system = self.workers.count, self.system
+        return self._routed(executed, phase) if executed.any() else None
+
+    def _routed(
+        self, executed: Floats, phase: PhaseState, gathered: Gathered | None = None
+    ) -> Routing:
+        """The same of what is executed; where workers issue fewer commands in a round than they
+        may, as ``gathered``."""
+        commands, count, system = float(executed.sum()), self.workers.count, self.system
+        if gathered is not None:
+            system = system.model_copy(update={"round_commands": round(gathered.messages)})
         costs = routing_costs(self.costs, system, count, phase)
         each_round = system.commands_per_round(count)
         round_ = each_round, system.buffer_commands, executed / commands
         flushes = flushes_per_command(*round_)
         # Answers go back in buffers of their own, as full.
         all_flushes = (1 + (costs.answer_lines > 0)) * flushes
+        looped, flushed_per_s, swap_s = costs.looped, 0.0, np.zeros(1)
+        if gathered is not None:
+            looped += costs.round * (gathered.looks - 1.0 / each_round)
+            flushed_per_s = gathered.units_per_s * commands * all_flushes / count
+            # Who takes what others have sent waits for its own buffer's descriptor.
+            if not self.costs.hand_overs.own_cached:
+                swap_s = np.diag(self.costs.hand_overs.line_s) / gathered.messages
+        waits = FLUSH_WAITS + retries(self.costs, self.workers.node, flushed_per_s)
         lines = costs.lines + costs.answer_lines
         answered = costs.receive if costs.answer_lines else 0.0
         return Routing(
@@ -273,14 +289,14 @@ class PartitionedDemands(ErisDemands):
             flush_s=self.costs.core_s(
                 commands * (all_flushes * costs.flush_fixed + lines * costs.flush_line)
             ),
-            receive_s=self.costs.core_s(commands * (costs.receive + costs.looped)),
+            receive_s=self.costs.core_s(commands * (costs.receive + looped)) + commands * swap_s,
             lines=commands * costs.lines,
             answer_lines=commands * costs.answer_lines,
             # A flush reserves room in the incoming buffer, and takes its writer off again.
-            atomics=commands * FLUSH_WAITS * all_flushes,
+            atomics=commands * waits * all_flushes,
             bursts=commands * all_flushes,
             burst_square=(lines / (1 + (costs.answer_lines > 0))) ** 2 * flush_square(*round_),
-            parts=commands * self._per_core(self._parts(executed / commands, phase)),
+            parts=commands * self._per_core(self._parts(executed / commands, phase, system)),
             part_s=self.costs.core_s(costs.part),
             part_waits=self.costs.part_waits,
             read_waits=self.costs.read_waits,
@@ -288,9 +304,11 @@ class PartitionedDemands(ErisDemands):
             taken=system.incoming_commands(count) / commands,
             others_make=float(each_round * (count - 1)),
             passed_on=passed_on_per_flush(system) * flushes / costs.lines,
+            gathers=each_round,
+            gathering=lambda fewer: self._routed(executed, phase, fewer),
         )
 
-    def _parts(self, executed: Floats, phase: PhaseState) -> Floats:
+    def _parts(self, executed: Floats, phase: PhaseState, system: ErisSystem) -> Floats:
         """(A,) headers of parts of batches, per command, under which workers get their shares
         ``executed`` (A,); none where they cost nothing.
         """
@@ -298,8 +316,8 @@ class PartitionedDemands(ErisDemands):
             return np.zeros_like(executed)
         by_key = np.array([one.share for one in phase.asked if one.keys is not None])
         shares = np.outer(executed, by_key / by_key.sum())
-        together = under_one_header(self.system, self.workers.count)
-        found: Floats = part_headers(together, self.system.buffer_commands, shares).sum(axis=1)
+        together = under_one_header(system, self.workers.count)
+        found: Floats = part_headers(together, system.buffer_commands, shares).sum(axis=1)
         return found
 
     def _owned(self, operation: ResolvedOperation, time_s: float, part: IndexPartitions) -> Floats:

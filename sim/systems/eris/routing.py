@@ -15,7 +15,7 @@ from ....workloads.workload import PhaseState
 from ....workloads.zipf import Zipf
 from ..._kernel import binomial_parts
 from ...machine.costs import LINE_BYTES
-from ...machine.demands import Exchange
+from ...machine.demands import Exchange, Gathered
 from .costs import ErisCosts
 from .instructions import InstructionCounts
 from .parts import ISSUE, RECEIVE
@@ -28,6 +28,9 @@ Ints = npt.NDArray[np.int64]
 BATCH_PER_TARGET_MIN = 16
 
 CACHED_MAX = 1024
+
+# Changes of a buffer's descriptor for each flush into it: two of who flushes, one of who takes it.
+DESCRIPTOR_CHANGES = 3.0
 
 # A node of the partition table's CSB+-tree: a cache line with 7 bounds and a pointer.
 TABLE_FANOUT = 8
@@ -94,6 +97,10 @@ class Routing:
     """Commands that all other workers issue in a round."""
     passed_on: float
     """See ``passed_on_per_flush``; per line of a command."""
+    gathers: int
+    """Commands that a worker issues in a round, at most."""
+    gathering: Callable[[Gathered], Routing]
+    """The same where it issues fewer."""
 
     def exchange(self, core_node: Ints) -> Exchange:
         """The same as planes play it, on cores at ``core_node`` (C,)."""
@@ -111,6 +118,8 @@ class Routing:
             burst_square=self.burst_square,
             waits=self._waits,
             passed_on=self.passed_on,
+            gathers=self.gathers,
+            gathering=lambda gathered: self.gathering(gathered).exchange(core_node),
         )
 
     def _waits(self, threads: Floats) -> Callable[[Floats, Floats], Floats]:
@@ -304,6 +313,17 @@ def _flushes(
     """
     flushes, squares, _ = binomial_parts(commands, buffer_commands, _chances(shares))
     return float(flushes @ targets) / commands, float(squares @ targets) / commands
+
+
+def retries(costs: ErisCosts, node: Ints, flushed_per_s: float) -> float:
+    """How often a flush finds that its buffer's descriptor has changed while it came, where so many
+    flushes a second reach each of the workers on ``node`` (A,)."""
+    if costs.implementation.held_descriptor:
+        return 0.0
+    line_s = costs.hand_overs.line_s
+    part = np.bincount(node, minlength=len(line_s)) / len(node)
+    changed = DESCRIPTOR_CHANGES * flushed_per_s * float(part @ line_s @ part)
+    return math.expm1(min(changed, 1.0))
 
 
 def table_levels(partitions: int) -> int:

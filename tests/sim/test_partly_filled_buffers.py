@@ -1,0 +1,63 @@
+"""Open arrivals that fill ERIS's buffers only in part: the flow plane counts what that costs."""
+
+import numpy as np
+import pytest
+
+from numatwin.sim.run.record import Record
+from numatwin.sim.run.runner import bare_record
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.run.what_if import flow_plane
+
+SCENARIO = "eris-mixed-amd"
+OF_EVENTS = ("horizon=1 ms", "statistics.warm_up=500 us", "statistics.replications=1")
+
+
+def ran(machine: str, arrivals_per_s: float, plane: str) -> Record:
+    settings = [
+        "workload.clients.kind=open",
+        f"workload.clients.arrival_rate={arrivals_per_s / 1e6} M/s",
+        *(OF_EVENTS if plane == "event" else ()),
+    ]
+    return bare_record(load_scenario(SCENARIO, machine=machine, plane=plane, settings=settings))
+
+
+def mean_use(record: Record, kind: str) -> float:
+    return float(np.mean([use.utilisation for use in record.resources if use.kind == kind]))
+
+
+@pytest.mark.parametrize(
+    ("machine", "arrivals_per_s"),
+    [
+        ("xeon-2s-spr-snc4", 78e6),
+        ("xeon-2s-spr-snc4", 260e6),
+        ("xeon-2s-spr-snc4", 560e6),
+        ("epyc-2s-nps4", 157e6),
+        ("epyc-2s-nps4", 523e6),
+        ("epyc-2s-nps4", 784e6),
+        ("amd-8n-ht", 71e6),
+        ("amd-8n-ht", 155e6),
+        ("amd-8n-ht", 357e6),
+    ],
+)
+def test_use_is_that_of_the_event_plane(machine: str, arrivals_per_s: float) -> None:
+    """Full buffers would take a fifth of the cores where they are busy nearly all the time."""
+    flow, event = (ran(machine, arrivals_per_s, plane) for plane in ("flow", "event"))
+    assert sum(flow.throughput.values()) == pytest.approx(arrivals_per_s, rel=2e-3)
+    for kind in ("cores", "memory"):
+        assert mean_use(flow, kind) == pytest.approx(mean_use(event, kind), rel=0.1), kind
+    assert any("messages at a time" in warning for warning in flow.warnings)
+
+
+def test_more_arrivals_than_it_can_take_fill_all_buffers() -> None:
+    """Then it is as if clients waited for nothing."""
+    closed = flow_plane(load_scenario(SCENARIO))
+    most = float(closed.rates().flows.sum())
+    open_ = ran("amd-8n-ht", 2.0 * most, "flow")
+    assert sum(open_.throughput.values()) == pytest.approx(most)
+    assert not any("messages at a time" in warning for warning in open_.warnings)
+
+
+def test_use_grows_with_arrivals() -> None:
+    uses = [mean_use(ran("amd-8n-ht", per_s, "flow"), "cores") for per_s in (1e6, 1e7, 4e7, 8e7)]
+    assert uses == sorted(uses)
+    assert uses[1] == pytest.approx(10 * uses[0], rel=0.1)
