@@ -43,78 +43,34 @@ if TYPE_CHECKING:
     from .topologies import Machine, load_machine
     from .workloads import Workload, load_workload
 
-__all__ = [
-    "AccessPathObservation",
-    "AllocateCore",
-    "AllowStealing",
-    "BalancingObservation",
-    "ChooseOperator",
-    "ChoosePath",
-    "Comparison",
-    "CoresObservation",
-    "InputError",
-    "Machine",
-    "MergeTable",
-    "MovePart",
-    "ObjectObservation",
-    "OperatorObservation",
-    "PartUse",
-    "PartitionTable",
-    "PlacerObservation",
-    "Rebalance",
-    "Record",
-    "ReleaseCore",
-    "ScanSeen",
-    "Scenario",
-    "StealingObservation",
-    "Workload",
-    "__version__",
-    "compare_records",
-    "load_machine",
-    "load_record",
-    "load_scenario",
-    "load_workload",
-    "run_scenario",
-    "run_scenarios",
-    "study",
-    "write_report",
-]
+__all__ = ["AccessPathObservation", "AllocateCore", "AllowStealing", "BalancingObservation"]
+__all__ += ["ChooseOperator", "ChoosePath", "Comparison", "CoresObservation", "InputError"]
+__all__ += ["Machine", "MergeTable", "MovePart", "ObjectObservation", "OperatorObservation"]
+__all__ += ["PartUse", "PartitionTable", "PlacerObservation", "Rebalance", "Record", "ReleaseCore"]
+__all__ += ["ScanSeen", "Scenario", "StealingObservation", "Workload", "__version__"]
+__all__ += ["compare_records", "load_machine", "load_record", "load_scenario", "load_workload"]
+__all__ += ["run_scenario", "run_scenarios", "study", "write_report"]
 
-_MODULES = {
-    "AccessPathObservation": "sim.systems.tasks.commands",
-    "AllocateCore": "sim.systems.tasks.commands",
-    "AllowStealing": "sim.systems.tasks.commands",
-    "ChooseOperator": "sim.systems.joins.choice",
-    "ChoosePath": "sim.systems.tasks.commands",
-    "Comparison": "reports.comparison",
-    "CoresObservation": "sim.systems.tasks.commands",
-    "InputError": "inputs",
-    "Machine": "topologies",
-    "MergeTable": "sim.systems.tasks.commands",
-    "MovePart": "sim.systems.tasks.commands",
-    "ObjectObservation": "sim.systems.eris.commands",
-    "BalancingObservation": "sim.systems.eris.commands",
-    "OperatorObservation": "sim.systems.joins.choice",
-    "PartUse": "sim.systems.tasks.commands",
-    "PartitionTable": "sim.systems.tasks.commands",
-    "PlacerObservation": "sim.systems.tasks.commands",
-    "Rebalance": "sim.systems.eris.commands",
-    "Record": "sim.run.record",
-    "ReleaseCore": "sim.systems.tasks.commands",
-    "ScanSeen": "sim.systems.tasks.commands",
-    "Scenario": "sim.run.scenario",
-    "StealingObservation": "sim.systems.tasks.commands",
-    "Workload": "workloads",
-    "compare_records": "reports.comparison",
-    "load_machine": "topologies",
-    "load_record": "sim.run.record",
-    "load_scenario": "sim.run.scenario",
-    "load_workload": "workloads",
-    "run_scenario": "sim.run.runner",
-    "run_scenarios": "sim.studies.tables",
-    "study": "sim.studies.python",
-    "write_report": "reports",
+_NAMES = {
+    "inputs": "InputError",
+    "reports": "write_report",
+    "reports.comparison": "Comparison compare_records",
+    "sim.run.record": "Record load_record",
+    "sim.run.runner": "run_scenario",
+    "sim.run.scenario": "Scenario load_scenario",
+    "sim.studies.python": "study",
+    "sim.studies.tables": "run_scenarios",
+    "sim.systems.eris.commands": "BalancingObservation ObjectObservation Rebalance",
+    "sim.systems.joins.choice": "ChooseOperator OperatorObservation",
+    "sim.systems.tasks.commands": (
+        "AccessPathObservation AllocateCore AllowStealing ChoosePath CoresObservation "
+        "MergeTable MovePart PartUse PartitionTable PlacerObservation ReleaseCore ScanSeen "
+        "StealingObservation"
+    ),
+    "topologies": "Machine load_machine",
+    "workloads": "Workload load_workload",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 if not TYPE_CHECKING:  # or a type checker would take any name for one of these

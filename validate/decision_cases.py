@@ -131,16 +131,13 @@ class CaseFile:
         try:
             return scenario_of_document(extended(document), [*own.settings, *further])
         except InputError as failure:
-            source = failure.file or ""
-            setting = source.removeprefix("--set ")
+            setting = (failure.file or "").removeprefix("--set ")
             if failure.line is not None or setting in further:
                 raise
-            place: Place = (KEY, alternative)
-            if setting in own.set:
-                place = (*place, "set", own.set.index(setting))
-            message = f"{source}: {failure.message}" if source else failure.message
+            place: Place = ("set", own.set.index(setting)) if setting in own.set else ()
+            message = f"{setting}: {failure.message}" if setting else failure.message
             raise self.document.error(
-                place, message, token=failure.token, expected=failure.expected
+                (KEY, alternative, *place), message, token=failure.token, expected=failure.expected
             ) from None
 
 

@@ -45,6 +45,8 @@ def read_json(path: Path, what: str, expected: str | None = None, **hooks: Any) 
         if len(content) > READ_MAX_BYTES:
             raise refused(f"larger than {READ_MAX_BYTES:,} bytes")
         found = json.loads(content.decode("utf-8"), **hooks)
+        if _is_deeper(found, DEPTH_MAX):
+            raise RecursionError
     except OSError as failure:
         message = f"cannot be read: {failure.strerror}"
         raise InputError(message, str(path), expected=expected or what) from None
@@ -52,20 +54,14 @@ def read_json(path: Path, what: str, expected: str | None = None, **hooks: Any) 
         raise refused("nested too deeply") from None
     except ValueError as failure:  # of digits, too: too long a number
         raise refused("not JSON", failure) from None
-    if _is_deeper(found, DEPTH_MAX):
-        raise refused("nested too deeply")
     return found
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(depth):
-        level = [
-            inner
-            for part in level
-            for inner in (part.values() if isinstance(part, dict) else part)
-            if isinstance(inner, (dict, list))
-        ]
+        parts = (part.values() if isinstance(part, dict) else part for part in level)
+        level = [one for part in parts for one in part if isinstance(one, (dict, list))]
     return bool(level)
 
 

@@ -20,8 +20,8 @@ INDEX_BITS = 32
 
 
 @contextmanager
-def open_parquet(path: Path, what: str, content: bytes | None = None) -> Iterator[pq.ParquetFile]:
-    """The file at ``path`` (``content``, where it was read), whose texts are read as dictionaries.
+def open_parquet(path: Path, what: str) -> Iterator[pq.ParquetFile]:
+    """The file at ``path``, whose texts are read as dictionaries.
 
     Raises InputError (``not {what}: …``), for what is read within too: of a file that is damaged,
     whose columns are neither numbers nor texts, or that unfolds to more than a limit.
@@ -31,13 +31,12 @@ def open_parquet(path: Path, what: str, content: bytes | None = None) -> Iterato
 
     try:
         check_regular(path)
-        source = pa.BufferReader(content) if content is not None else str(path)
-        with pq.ParquetFile(source) as file:
-            texts = _checked(file)
-        if content is not None:
-            source = pa.BufferReader(content)
-        with pq.ParquetFile(source, read_dictionary=texts) as file:
-            yield file
+        if path.stat().st_size > UNFOLDED_MAX_BYTES:
+            raise ValueError(f"larger than {UNFOLDED_MAX_BYTES:,} bytes")
+        # Reading a file starts a thread, still starting when a short command ends: it aborts (134).
+        source = pa.BufferReader(path.read_bytes())
+        texts = _checked(pq.ParquetFile(source))
+        yield pq.ParquetFile(source, read_dictionary=texts)
     except UnicodeDecodeError:
         raise InputError(f"not {what}: a text that is not UTF-8", str(path)) from None
     except (OSError, ValueError, pa.ArrowException) as failure:
@@ -45,22 +44,16 @@ def open_parquet(path: Path, what: str, content: bytes | None = None) -> Iterato
         raise InputError(f"not {what}: {reason or 'unreadable'}", str(path)) from None
 
 
-def read_parquet(
-    path: Path, what: str, columns: Sequence[str] | None = None, content: bytes | None = None
-) -> pa.Table:
+def read_parquet(path: Path, what: str, columns: Sequence[str] | None = None) -> pa.Table:
     """The table, or those of ``columns`` that it has. Raises InputError as ``open_parquet``."""
     import pyarrow as pa
 
-    with open_parquet(path, what, content) as file:
+    with open_parquet(path, what) as file:
         names = file.schema_arrow.names
-        wanted = None if columns is None else [name for name in columns if name in names]
-        # Its threads may still be starting when a short command ends, which then aborts (134).
+        wanted = [name for name in names if columns is None or name in columns]
         table = file.read(wanted, use_threads=False)
         table.validate(full=True)
-        parts = [_plain(column) for column in table.columns]
-        if table.num_columns != len(set(table.column_names)):
-            raise ValueError("two columns of one name")
-        return pa.table(dict(zip(table.column_names, parts, strict=True)))
+        return pa.table([_plain(column) for column in table.columns], table.column_names)
 
 
 def _checked(file: pq.ParquetFile) -> list[str]:
@@ -77,8 +70,10 @@ def _checked(file: pq.ParquetFile) -> list[str]:
             bits += 8 if pa.types.is_null(type_) else type_.bit_width
         else:
             raise ValueError(f"column {field.name}: {field.type}, expected numbers or texts")
-    groups = (found.row_group(k) for k in range(found.num_row_groups))
-    unfolded = sum(group.total_byte_size for group in groups) + found.num_rows * bits // 8
+    if len(set(file.schema_arrow.names)) != len(file.schema_arrow):
+        raise ValueError("two columns of one name")
+    sizes = (found.row_group(k).total_byte_size for k in range(found.num_row_groups))
+    unfolded = sum(sizes) + found.num_rows * bits // 8
     if not 0 <= unfolded <= UNFOLDED_MAX_BYTES:
         raise ValueError(
             f"it unfolds to {unfolded:,} bytes, expected {UNFOLDED_MAX_BYTES:,} at most"
@@ -93,10 +88,8 @@ def _plain(column: pa.ChunkedArray) -> Any:
 
     if not pa.types.is_dictionary(column.type):
         return column
-    length = 0
-    for chunk in column.chunks:
-        lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
-        length += pc.sum(lengths).as_py() or 0
+    lengths = (pc.take(pc.binary_length(c.dictionary), c.indices) for c in column.chunks)
+    length = sum(pc.sum(one).as_py() or 0 for one in lengths)
     if length > UNFOLDED_MAX_BYTES // 2:
         raise ValueError(f"texts of {length:,} bytes")
     return column.cast(column.type.value_type)

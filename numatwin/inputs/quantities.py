@@ -155,14 +155,6 @@ def _factor(written: str, unit: str) -> Fraction:
     return Fraction(_registry().Quantity(Fraction(1), written).to(unit).magnitude)
 
 
-def _with_k(written: str, unit: str) -> list[str]:
-    """What a unit that begins with K may mean: of bytes 1,000 or 1,024 of them."""
-    rest = written.removeprefix("K")
-    prefixes = ("k", "Ki") if rest.startswith(("B", "b")) else ("k",)
-    names = [f"{prefix}{rest}" for prefix in prefixes if rest != written]
-    return [name for name in names if _plain_factor(name, unit) is not None]
-
-
 def _factor_of(written: str, dimension: str) -> Fraction:
     """What one of the unit ``written`` is in that of ``dimension``; raises ValueError."""
     unit, example = DIMENSIONS[dimension]
@@ -175,8 +167,9 @@ def _factor_of(written: str, dimension: str) -> Fraction:
     other = f"'{written}' is not a unit of {_noun(dimension)}: expected something like '{example}'"
     if any(_plain_factor(written, unit) for unit, _ in DIMENSIONS.values()):
         raise ValueError(other)
-    if meant := _with_k(written, unit):
-        raise ValueError(f"unknown unit '{written}': expected {' or '.join(meant)}")
+    if written.startswith("K") and _plain_factor(f"k{written[1:]}", unit):
+        meant = f"k{written[1:]}" + f" or Ki{written[1:]}" * (written[1] in "Bb")
+        raise ValueError(f"unknown unit '{written}': expected {meant}")
     units = _pint()
     try:
         if per_second and dimension != "rate":

@@ -7,10 +7,8 @@ once and leaves a cookie, and requests must come from the page itself.
 
 from __future__ import annotations
 
-import hmac
 import json
 import secrets
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,8 +21,11 @@ from ...inputs import InputError
 
 OPEN, COOKIE = "/open/", "numatwin"
 BODY_MAX_BYTES = 1 << 20
-USED = (
-    "This link works once, and has been opened. If it was not you, end 'numatwin explore' with "
+HEADERS = {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+HEADERS |= {"Cross-Origin-Resource-Policy": "same-origin"}
+MALFORMED = ("malformed request\n", 400, {"Content-Type": "text/plain"})
+UNKNOWN_LINK = (
+    "No link, or opened before: each works once. If it was not you, end 'numatwin explore' with "
     "Ctrl-C: somebody else on this computer reads command lines.\n"
 )
 
@@ -36,8 +37,6 @@ class Access:
         self._app, self._prefix, self._hosts = app, prefix, hosts
         self._session = secrets.token_urlsafe(32)
         self._links: set[str] = set()
-        self._used: set[str] = set()
-        self._lock = threading.Lock()
         scripts = " ".join(f"'{one}'" if "'" not in one else one for one in app.csp_hashes())
         self._policy = (
             f"default-src 'none'; script-src 'self' {scripts}; style-src 'self' 'unsafe-inline'; "
@@ -48,8 +47,8 @@ class Access:
         app.server.before_request(self._refuse)
         app.server.after_request(self._add_headers)
         app.server.add_url_rule(f"{OPEN}<secret>", view_func=self._open)
-        for kind in (ValidationError, InputError, CallbackException):
-            app.server.register_error_handler(kind, _malformed)
+        for kind in (ValidationError, InputError, CallbackException):  # as much as the request
+            app.server.register_error_handler(kind, lambda _: MALFORMED)
 
     def link(self) -> str:
         """The path of a new link."""
@@ -58,13 +57,10 @@ class Access:
         return OPEN + secret
 
     def _open(self, secret: str) -> Response:
-        with self._lock:
-            known = secret in self._links
-            self._links.discard(secret)
-            used = secret in self._used
-            self._used |= {secret} if known else set()
-        if not known:
-            return Response(USED if used else "No such link.\n", 403, mimetype="text/plain")
+        try:
+            self._links.remove(secret)  # of two that ask at a time one fails
+        except KeyError:
+            return Response(UNKNOWN_LINK, 403, mimetype="text/plain")
         # By the page, not by a status: what the browser then asks for comes from this site, as the
         # cookie demands.
         refresh = f'<meta http-equiv="refresh" content="0; url={self._prefix}">'
@@ -80,7 +76,7 @@ class Access:
         if request.method in ("GET", "HEAD") and request.path.startswith(OPEN):
             return
         cookie = request.cookies.get(COOKIE, "").encode()
-        if not hmac.compare_digest(cookie, self._session.encode()):
+        if not secrets.compare_digest(cookie, self._session.encode()):
             abort(403)
         if request.method in ("GET", "HEAD"):
             return
@@ -90,16 +86,8 @@ class Access:
         _Request.model_validate_json(request.get_data()).check(self._app.callback_map)
 
     def _add_headers(self, response: Response) -> Response:
-        response.headers["Content-Security-Policy"] = self._policy
-        response.headers["Referrer-Policy"] = "no-referrer"
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+        response.headers.update(HEADERS | {"Content-Security-Policy": self._policy})
         return response
-
-
-def _malformed(failure: Exception) -> Response:
-    del failure  # it may hold as much as the request
-    return Response("malformed request\n", 400, mimetype="text/plain")
 
 
 class _Part(BaseModel):

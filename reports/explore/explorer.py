@@ -11,6 +11,7 @@ from queue import LifoQueue
 from typing import Any
 
 import yaml
+from dash.exceptions import PreventUpdate
 
 from ...inputs import DescriptionError, InputError
 from ...inputs.shared_work import SharedWork, shared
@@ -30,15 +31,8 @@ from ..report import report_html
 SCREENING_S = 6.0  # for the choice of the fields that are shown first
 KEPT_MAX = 256
 AT_A_TIME = 4
+Wanted = Callable[[], bool] | None
 NUMBER = re.compile(r"\s*[-+]?[0-9._]{1,32}([eE][-+]?[0-9]{1,4})?\s*[A-Za-zµμ/]{0,16}\s*")
-
-
-class NotWantedError(Exception):
-    """Nobody waits for the answer any more."""
-
-
-def _always() -> bool:
-    return True
 
 
 @dataclass(frozen=True)
@@ -87,10 +81,8 @@ class Explorer:
         self._moments: dict[Choice, Moment] = {}
         self._fields: dict[Choice, tuple[Field, ...]] = {}
         self._offered: dict[Choice, Mapping[str, Field]] = {}
-        self._menus: Mapping[str, tuple[str, ...]] = {}
         with self._turn():
             self.scenario = self._based(Choice()).load()
-        self._menus = self.menus()
         self.name = base.scenario if isinstance(base.scenario, str) else base.file
         self.moment(Choice())
 
@@ -116,10 +108,10 @@ class Explorer:
             found[family.name] = tuple(family.titles)
         return found
 
-    def moment(self, choice: Choice, wanted: Callable[[], bool] = _always) -> Moment:
+    def moment(self, choice: Choice, wanted: Wanted = None) -> Moment:
         """The first moment of a variant, without what binds it.
 
-        Raises NotWantedError where it is not ``wanted`` when its turn comes.
+        Raises PreventUpdate where it is not ``wanted`` any more when its turn comes.
         """
         found = self._moments.get(choice)
         if found is None:
@@ -128,11 +120,8 @@ class Explorer:
                 _keep(self._moments, choice, found)
         return found
 
-    def why(self, choice: Choice, wanted: Callable[[], bool] = _always) -> Mapping[str, Why]:
-        """What binds each operation of a variant, and what more of each resource would bring.
-
-        Raises NotWantedError as ``moment``.
-        """
+    def why(self, choice: Choice, wanted: Wanted = None) -> Mapping[str, Why]:
+        """What binds each operation of a variant, and what more of each resource would bring."""
         with self._turn(wanted):
             return dict(first_moment(self._load(choice)).outcome().why)
 
@@ -155,11 +144,11 @@ class Explorer:
         return report_html([run_scenario(scenario) for scenario in loaded])
 
     @contextmanager
-    def _turn(self, wanted: Callable[[], bool] = _always) -> Iterator[None]:
+    def _turn(self, wanted: Wanted = None) -> Iterator[None]:
         work = self._shared.get()
         try:
-            if not wanted():
-                raise NotWantedError
+            if wanted is not None and not wanted():
+                raise PreventUpdate
             with shared(work):
                 yield
         finally:
@@ -178,7 +167,7 @@ class Explorer:
         return replace(self._base, options={**options, "plane": FLOW})
 
     def _offer(self, menu: str, name: str) -> str:
-        if name not in self._menus.get(menu, ()):
+        if name not in self.menus().get(menu, ()):
             raise InputError("not in the page's menus", token=f"{menu}={name}")
         return name
 

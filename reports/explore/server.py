@@ -8,7 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ from ...inputs import InputError
 from ..words import shortened
 from . import layout
 from .access import Access
-from .explorer import Choice, Explorer, Moment, NotWantedError
+from .explorer import Choice, Explorer, Moment
 
 LOOPBACK = "127.0.0.1"
 PINS_MAX = 24
@@ -110,26 +110,12 @@ _Pins = Annotated[list[_Chosen], Field(min_length=1, max_length=PINS_MAX)]
 _checked = validate_call(config=_STRICT)
 
 
+@dataclass
 class _Page:
     """A page's requests for predictions: of a fast drag only the newest is predicted."""
 
-    def __init__(self) -> None:
-        self._latest, self._turn = 0.0, threading.Lock()
-
-    def is_newest(self, number: float) -> bool:
-        """Whether no later change has asked."""
-        self._latest = max(number, self._latest)
-        return number >= self._latest
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Waits for the page's request before, but not for a long one."""
-        mine = self._turn.acquire(timeout=PATIENCE_S)
-        try:
-            yield
-        finally:
-            if mine:
-                self._turn.release()
+    latest: float = 0.0
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
 
 class _Callbacks:
@@ -253,12 +239,13 @@ class _Callbacks:
         page = self._pages.setdefault(name, _Page())
         for oldest in list(self._pages)[:-PAGES_MAX]:
             self._pages.pop(oldest, None)
-        page.is_newest(number)
+        page.latest = max(number, page.latest)
+        mine = page.turn.acquire(timeout=PATIENCE_S)  # not for a long one
         try:
-            with page.turn():
-                yield lambda: page.is_newest(number)
-        except NotWantedError:
-            raise PreventUpdate from None
+            yield lambda: number >= page.latest
+        finally:
+            if mine:
+                page.turn.release()
 
     @_checked
     def pin(

@@ -253,18 +253,9 @@ def _head_model() -> type[BaseModel]:
 
     hints = get_type_hints(Record)
     fields: dict[str, Any] = {
-        f.name: (hints[f.name], _default(f))
-        for f in dataclasses.fields(Record)
-        if f.name != "series"
+        f.name: (hints[f.name], ...) for f in dataclasses.fields(Record) if f.name != "series"
     }
     return create_model("Head", **fields)
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    """What stands for a field that a record of an earlier version lacks; ``...`` for nothing."""
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return ... if field.default is dataclasses.MISSING else field.default
 
 
 _PLAIN = frozenset((str, int, bool, type(None)))

@@ -107,7 +107,7 @@ def read_series(head: dict[str, Any], path: Path) -> Series:
             "(to read it anyway, remove the field 'digest')",
             str(path),
         )
-    return _series(series, series_path)
+    return _series(series_path)
 
 
 def not_tiny(value: float) -> float:
@@ -184,10 +184,10 @@ def _digest(head: Mapping[str, Any], series: bytes) -> str:
     return digest.hexdigest()
 
 
-def _series(content: bytes, path: Path) -> Series:
+def _series(path: Path) -> Series:
     import pyarrow as pa
 
-    table = read_parquet(path, "a time series", content=content)
+    table = read_parquet(path, "a time series")
     for field in table.schema:
         kinds = pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean
         if not any(is_kind(field.type) for is_kind in kinds):

@@ -32,8 +32,8 @@ pytestmark = pytest.mark.skipif(not CASES.exists(), reason="no folder ../shared/
         (["compare", "record-unicode", "record-unicode"], "not a time series: a text that is not"),
         (["study", "status", STUDY, "--out", "study-deep"], "nested too deeply"),
         (["study", "run", STUDY, "--out", "study-deep"], "nested too deeply"),
-        (["study", "status", STUDY, "--out", "study-odd-row-name"], "²"),
-        (["study", "report", STUDY, "--out", "study-odd-row-name"], "²"),
+        (["study", "status", STUDY, "--out", "study-odd-row-name"], "study-odd-row-name"),
+        (["study", "report", STUDY, "--out", "study-odd-row-name"], "study-odd-row-name"),
         (["run", "trace-bomb.yaml"], "trace-bomb.parquet:1:1: operator: not a name"),
         (["run", "trace-unicode.yaml"], "trace-unicode.parquet: not Parquet: "),
         (

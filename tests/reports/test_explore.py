@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from dash.exceptions import PreventUpdate
 
 from numatwin.inputs import InputError
 from numatwin.reports.explore import explorer as explorer_module
 from numatwin.reports.explore import layout
-from numatwin.reports.explore.explorer import Choice, Explorer, Moment, NotWantedError
+from numatwin.reports.explore.explorer import Choice, Explorer, Moment
 from numatwin.sim.run.scenario import Scenario, load_scenario
 from numatwin.sim.studies.base import Base
 from numatwin.sim.studies.influences import Field
@@ -122,7 +123,7 @@ def test_a_long_prediction_holds_up_no_other(
         try:
             assert all(begun.acquire(timeout=60) for _ in long)
             other = Choice((f"{BANDWIDTH}=20 GB/s",))
-            with pytest.raises(NotWantedError):
+            with pytest.raises(PreventUpdate):
                 explorer.moment(other, lambda: False)
             assert explorer.moment(other).total > 0
             assert not any(one.done() for one in long)

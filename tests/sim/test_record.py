@@ -183,15 +183,6 @@ def test_a_layout_of_ones_own(folder: Path) -> None:
     same(load_record(folder), made_up())
 
 
-def test_a_record_of_a_version_without_replications(tmp_path: Path) -> None:
-    folder = made_up().save(tmp_path / "run")
-    head = json.loads((folder / HEAD_FILE).read_text())
-    for name in ("replications", "warm_up_s", "replicates"):
-        del head[name]
-    write_undigested(folder, head)
-    same(load_record(folder), made_up(replications=0, warm_up_s=0.0, replicates={}))
-
-
 def test_a_record_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         made_up().seed = 1  # type: ignore[misc]
