@@ -51,7 +51,7 @@ def predicted(name: str, what: str) -> float:
         count = sum(node.cores > 0 for node in machine.nodes)
         scenario = load_scenario("eris-fig9", machine=name, settings=[f"system.nodes={count}"])
         parts = run_scenario(scenario).resources
-        return sum(part.Bps for part in parts if part.name.startswith("memory of")) / 1e9
+        return float(sum(one.Bps for one in parts if one.name.startswith("memory of"))) / 1e9
     table = machine.latency_ns if unit == "ns" else machine.bandwidth_Bps / 1e9
     return float(table.mean() if nodes == ["mean"] else table[int(nodes[0]), int(nodes[1])])
 
