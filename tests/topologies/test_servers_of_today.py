@@ -1,11 +1,9 @@
 """Bundled servers of today against public measurements that their files were not made from.
 
-The same processor in another server, by another tool, differs by up to a tenth: its modules, their
-clock, its firmware. Rows whose own source is wider apart than that have the tolerance beside them.
-A machine has no row for what was not found measured elsewhere: Xeon Max: all nodes at once and the
-other socket; Emerald Rapids: all at once, the expander; EPYC: the other socket's bandwidth;
-Kunpeng: latencies, all nodes (measured with eight threads a node, which do not fill it); Grace
-Hopper: latencies, the GPU's memory; Granite Rapids: anything between its nodes.
+The same processor in another server, by another tool, differs by up to a tenth; rows whose own
+source is wider apart have their tolerance beside them. Not found measured elsewhere: all nodes of
+Xeon Max, Emerald Rapids, Kunpeng; remote bandwidth of EPYC, Xeon Max, Granite Rapids; latencies of
+Kunpeng, Grace, Granite Rapids; the expander; the GPU's memory.
 """
 
 from __future__ import annotations
@@ -49,8 +47,8 @@ def predicted(name: str, what: str) -> float:
     unit, *nodes = what.split()
     if nodes == ["all"]:
         count = sum(node.cores > 0 for node in machine.nodes)
-        scenario = load_scenario("eris-fig9", machine=name, settings=[f"system.nodes={count}"])
-        parts = run_scenario(scenario).resources
+        scans = load_scenario("eris-fig9", machine=name, settings=[f"system.nodes={count}"])
+        parts = run_scenario(scans).resources
         return float(sum(one.Bps for one in parts if one.name.startswith("memory of"))) / 1e9
     table = machine.latency_ns if unit == "ns" else machine.bandwidth_Bps / 1e9
     return float(table.mean() if nodes == ["mean"] else table[int(nodes[0]), int(nodes[1])])
