@@ -244,7 +244,7 @@ class FlowPlane:
         if self._together:
             words = f"workers hand over {self._together} messages at a time: with more to do they "
             words += "fill buffers further, and can do more than the use of cores leaves; waits "
-            words += "count as use, which the event plane leaves out (it may be a quarter less)"
+            words += "count as use, which the event plane leaves out"
             warnings[words] = None
         return self.log.outcome(
             why=explain(self, self.workload.operations, with_gains),
