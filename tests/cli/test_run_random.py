@@ -157,7 +157,6 @@ def test_what_has_not_settled_has_no_interval(
     record = load_record(Path("a"))
     assert record.replications == 5
     assert not has_intervals(record)
-    assert not record.fact_range
     assert not record.uncertainty
     assert "interval" not in shown.replace("figures have no intervals", "")
     assert "uncertain " not in shown

@@ -163,7 +163,7 @@ def test_the_file_is_evidence() -> None:
 def test_stored_evidence_is_what_this_version_predicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the bytes that were counted, all; of decisions, one case; the whole is 'make bench's."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-    import model_error as benchmark  # type: ignore[import-not-found]
+    import model_error as benchmark
 
     known = {(row.id, row.of.plane): row for row in known_evidence()}
     again = [*benchmark.counted(), *benchmark.decided(case_files(id_="cxl-triad"))]

@@ -49,7 +49,7 @@ def predicted(name: str, what: str) -> float:
         count = sum(node.cores > 0 for node in machine.nodes)
         scans = load_scenario("eris-fig9", machine=name, settings=[f"system.nodes={count}"])
         parts = run_scenario(scans).resources
-        return float(sum(one.Bps for one in parts if one.name.startswith("memory of"))) / 1e9
+        return float(sum(one.Bps or 0.0 for one in parts if one.name.startswith("memory of"))) / 1e9
     table = machine.latency_ns if unit == "ns" else machine.bandwidth_Bps / 1e9
     return float(table.mean() if nodes == ["mean"] else table[int(nodes[0]), int(nodes[1])])
 

@@ -17,7 +17,7 @@ from numatwin.sim.systems.tasks.facts import TasksFacts
 from numatwin.sim.systems.tasks.threshold import GAIN_MIN, PowerPoint, search_threshold
 from numatwin.topologies import Machine, build_machine, load_machine, machine_from_document
 from numatwin.topologies.schema import Coherence
-from numatwin.validate.systems.tasks import WITHOUT_BACKLOG, WITHOUT_BACKLOG_RANGE
+from numatwin.validate.systems.tasks import WITHOUT_BACKLOG
 
 MACHINE = """\
 name: by-hand
@@ -90,8 +90,6 @@ def test_where_no_tasks_wait_workers_with_vectors_take_those_of_others() -> None
 def test_without_backlog_it_is_what_the_published_rows_say(name: str) -> None:
     found = search_threshold(load_machine(name), "event", backlog=False)
     assert found.threshold.value == WITHOUT_BACKLOG[name]
-    low, high = WITHOUT_BACKLOG_RANGE[name]
-    assert low <= found.threshold.value <= high
 
 
 def test_without_backlog_the_flow_plane_is_refused() -> None:
