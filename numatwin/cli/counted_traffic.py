@@ -34,7 +34,9 @@ def print_traffic(record: Record, to: Console) -> None:
         (name, percent(rate)) for name, rate in record.model.items() if isinstance(rate, float)
     ]
     done = [(f"{name} done", f"{count:,.0f}") for name, count in record.operations.items()]
-    print_facts(to, (("counted", span), *done, *tiles, *rates))
+    executed = traffic.get("instructions")
+    instructions = None if executed is None else f"{executed:,}"
+    print_facts(to, (("counted", span), *done, ("instructions", instructions), *tiles, *rates))
     ids = [str(node["id"]) for node in record.machine.get("nodes", ())]
     if len(ids) <= NODES_SHOWN:
         for title, pairs in node_pairs(record).items():

@@ -135,9 +135,16 @@ def traffic_json(traffic: Traffic) -> dict[str, Any]:
             )
         ],
         "unknown": counts.unknown,
+        "instructions": _instructions(counts),
         "predicted": _predicted(traffic) if traffic.intervals else None,
         "whole_command": None if traffic.regions is None else _sums(traffic.whole),
     }
+
+
+def _instructions(counts: Counts) -> int | None:
+    """Of all processors; None where they were not counted."""
+    executed = counts.executed.get("instructions")
+    return None if executed is None else int(executed.sum()) or None
 
 
 def _predicted(traffic: Traffic) -> dict[str, Any]:

@@ -42,11 +42,11 @@ def measured_description(result: Result) -> MachineDescription:
     description = _Writer(result).description()
     passes = [_Writer(one).description() for one in result.passes]
     description = within_bounds(with_ranges(description, passes))
-    told = description.warnings
+    notes = description.warnings
     doubtful = [
-        path for path in build_machine(description).doubtful if not any(path in t for t in told)
+        path for path in build_machine(description).doubtful if not any(path in t for t in notes)
     ]
-    return description.model_copy(update={"warnings": (*told, *doubts(doubtful))})
+    return description.model_copy(update={"warnings": (*notes, *doubts(doubtful))})
 
 
 class _Writer:
@@ -86,8 +86,8 @@ class _Writer:
         return description
 
     def _plausible(self, description: MachineDescription) -> MachineDescription:
-        description, told = plausible(description)
-        self.warnings += told
+        description, notes = plausible(description)
+        self.warnings += notes
         return description
 
     def _found(self, name: str, **parameters: int | str | None) -> list[Measurement]:

@@ -53,7 +53,7 @@ def plausible(description: MachineDescription) -> tuple[MachineDescription, list
 
     In their place stands what the catalogue knows of the processor, where it does.
     """
-    told = []
+    notes = []
     while found := next(_impossible(description), None):
         path, fact, bounds = found
         without = _with(description, path, None)
@@ -63,11 +63,11 @@ def plausible(description: MachineDescription) -> tuple[MachineDescription, list
         else:
             description = _with(description, path, known)
             instead = f"taken instead: {known.value:.4g}, {known.source}"
-        told.append(
+        notes.append(
             f"not written: {_text(path)}: found {fact.value:.4g}, expected {bounds.low:.4g} to "
             f"{bounds.high:.4g} ({bounds.why}); {instead}"
         )
-    return description, told
+    return description, notes
 
 
 def within_bounds(description: MachineDescription) -> MachineDescription:

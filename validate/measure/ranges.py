@@ -20,7 +20,7 @@ from ...topologies.schema_types import Fact, WriteTurnaround
 from .samples import DIGITS
 
 NOT_MEASURED = ("catalogue", "guessed")  # so their sources begin
-APART = 2.0
+FACTOR = 2.0
 # The parts of a description that hold facts of their own.
 PARTS = ("node_types", "pair_latency", "pair_bandwidth", "processes", "engines")
 
@@ -47,12 +47,12 @@ def _ranged(fact: Any, others: Sequence[Any]) -> Any:
         return fact
     if isinstance(fact, Quantity):
         low, high = _quartiles((fact.low, fact.high), [one.value for one in same_type])
-        return replace(fact, low=low, high=high, doubtful=fact.doubtful or low * APART <= high)
+        return replace(fact, low=low, high=high, doubtful=fact.doubtful or low * FACTOR <= high)
     if isinstance(fact, Fact) and (same_type or fact.range):
         low, high = _quartiles(fact.range or (fact.value,) * 2, [one.value for one in same_type])
         # Of what a written line costs, the time of a line that is read and written.
         line = 2.0 if isinstance(fact, WriteTurnaround) else 0.0
-        doubtful = fact.doubtful or (line + low) * APART <= line + high
+        doubtful = fact.doubtful or (line + low) * FACTOR <= line + high
         return fact.model_copy(update={"range": (low, high), "doubtful": doubtful})
     if isinstance(fact, OpenPart):
         known = [one.model for one in same_type]
