@@ -45,7 +45,7 @@ from .search import Predict
 
 ENGINE = Kind("engine throughput", core=True, run=True)
 KEY = "engine"
-# Relative standard deviation of a figure of which none is told.
+# Relative standard deviation of a figure of which none is noted.
 ASSUMED_SPREAD = 0.03
 # A median error beyond this is warned of: a choice, not a measured bound.
 FAR = 0.2
@@ -79,8 +79,8 @@ class EngineFit:
         squares = math.fsum(math.log(one.predicted / one.observation.value) ** 2 for one in ones)
         error = rounded(math.sqrt(squares / max(freedom, 1))) or LEAST_ERROR
         warning = self.warning()
-        told = {} if warning is None else {"warning": warning}
-        return {"error": error, "rows": max(freedom, 1), **told}
+        noted = {} if warning is None else {"warning": warning}
+        return {"error": error, "rows": max(freedom, 1), **noted}
 
     def warning(self) -> str | None:
         """Where the rows are far from what any costs explain: not to trust the profile."""
