@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,7 +11,6 @@ from statistics import median
 from typing import Any
 
 from ...inputs import Document, InputError, load_yaml
-from ...sim.run.record_files import HEAD_FILE
 from ...topologies import (
     Machine,
     MachineDescription,
@@ -194,7 +192,7 @@ def read_source(path: Path, machine: Machine, *, force: bool = False) -> Measure
     """What a file tells, of whatever kind it is; raises InputError, also where it was measured on
     another machine, unless ``force``.
     """
-    if path.is_dir() or path.name == HEAD_FILE or _is_json(path):
+    if path.is_dir() or path.suffix == ".json":
         return read_native(path, machine)
     with open_source(path) as source:
         if mlc.recognises(source):
@@ -214,20 +212,6 @@ EXPECTED = (
     "a file that 'numatwin machine measure' wrote, the output of Intel MLC, or a folder that "
     "'numatwin run --on native' wrote"
 )
-
-
-def _is_json(path: Path) -> bool:
-    """Whether it is a Record's head, or what is left of one: a machine file is no JSON list."""
-    if path.suffix != ".json":
-        return False
-    try:
-        return isinstance(json.loads(path.read_text("utf-8")), dict)
-    except UnicodeDecodeError:
-        return False
-    except (ValueError, RecursionError):
-        return True
-    except OSError:
-        return False
 
 
 def _check_same_host(document: Document, machine: Machine) -> None:

@@ -25,6 +25,7 @@ from ...sim.run.scenario import (
     load_scenario,
     scenario_from_settings,
 )
+from ...sim.run.scenario_parts import reported_at
 from ...sim.systems.registry import system_of
 from ...topologies import Machine
 from ...workloads import Workload
@@ -223,14 +224,8 @@ class _File:
         names = set(self.description.runs)
         for index, name in enumerate(self.description.includes):
             place: Place = ("includes", index)
-            try:
+            with reported_at(self.document, place):
                 file = _File.read(_path(seen_from(self.path.parent, name)))
-            except InputError as failure:
-                if failure.line is not None:
-                    raise
-                raise self.document.error(
-                    place, failure.message, token=failure.token, expected=failure.expected
-                ) from None
             if file.description.includes:
                 raise self.document.error(
                     place, f"suite '{name}' includes others", expected="one that includes none"
