@@ -166,7 +166,8 @@ class SharedService {
                 use(link, memory.read * machine_.data_ps[link] + memory.written * answer_ps_[link]);
             });
             routes_.each_link(node, memory.home, [&](std::size_t link) {
-                use(link, memory.read * machine_.request_ps[link] + memory.written * machine_.data_ps[link]);
+                use(link, memory.read * machine_.request_ps[link] +
+                              memory.written * machine_.data_ps[link]);
             });
         }
         const auto snooping = static_cast<std::size_t>(machine_.snooping);
