@@ -31,12 +31,13 @@ class Interconnect {
     explicit Interconnect(std::size_t links) : wire_(links) {}
     // data_ps, request_ps [2L]: how long a line with its header, and a request for one, take each
     // directed link. The rest: see Routes.
-    Interconnect(const Positions& data_ps, const Positions& request_ps, const Positions& entering,
+    template <class Times>
+    Interconnect(const Times& data_ps, const Times& request_ps, const Positions& entering,
                  const Positions& predecessor, std::size_t vertices)
         : wire_(data_ps.size()), routes_(entering, predecessor, vertices) {
         for (std::size_t k = 0; k < wire_.size(); ++k) {
-            wire_[k].data_ps = data_ps[k];
-            wire_[k].request_ps = request_ps[k];
+            wire_[k].data_ps = rounded_ps(static_cast<double>(data_ps[k]));
+            wire_[k].request_ps = rounded_ps(static_cast<double>(request_ps[k]));
         }
     }
 

@@ -67,8 +67,12 @@ class Interconnect:
     """``data_ps``, ``request_ps`` (2L,): how long a line with its header, and a request for one,
     take each directed link."""
 
-    def __init__(self, data_ps: Sequence[int], request_ps: Sequence[int], routes: Routes) -> None:
-        self.data_ps, self.request_ps, self.routes = data_ps, request_ps, routes
+    def __init__(
+        self, data_ps: Sequence[float], request_ps: Sequence[float], routes: Routes
+    ) -> None:
+        self.routes = routes
+        self.data_ps = [rounded(float(each)) for each in data_ps]
+        self.request_ps = [rounded(float(each)) for each in request_ps]
         self.links = [Link() for _ in data_ps]
         self.start_counting(0)
 
