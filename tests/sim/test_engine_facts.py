@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from numatwin.inputs import InputError
 from numatwin.sim.run.doubts import doubts_about
 from numatwin.sim.run.scenario import load_scenario
-from numatwin.sim.systems.commits.build import commit_parameters
-from numatwin.sim.systems.commits.facts import CommitFacts, host_facts
+from numatwin.sim.systems.commits.facts import CommitFacts
 from numatwin.sim.systems.eris.costs import ErisCosts
 from numatwin.sim.systems.eris.facts import NATIVE, PUBLISHED, ErisFacts
 from numatwin.sim.systems.registry import check_engines, systems
 from numatwin.topologies import Machine, load_machine
-from numatwin.topologies.catalogue import CATALOGUE
-from numatwin.topologies.export import machine_yaml
 
 MEASURED = "zen5-2c"
 SMALL = """\
@@ -51,33 +46,6 @@ def loaded(folder: Path, text: str, *settings: str) -> Machine:
     """As a scenario reads it."""
     path = written(folder, text)
     return load_scenario("host-lookup", machine=str(path), settings=settings).machine
-
-
-def earlier_form(name: str) -> dict[str, Any]:
-    """A machine file as version 0.1 wrote it: facts of engines beside those of the machine."""
-    said: dict[str, Any] = yaml.safe_load(CATALOGUE.path(name).read_text("utf-8"))
-    engines = said.pop("engines")
-    said["engine"] = engines["eris"]
-    said["processes"] |= engines["commits"]
-    return said
-
-
-def test_a_file_of_the_earlier_form_says_the_same(tmp_path: Path) -> None:
-    earlier = written(tmp_path, yaml.safe_dump(earlier_form(MEASURED), sort_keys=False))
-    old, new = load_machine(earlier), load_machine(MEASURED)
-    assert old.description == new.description
-    assert old.doubtful == new.doubtful
-    assert ErisCosts(old).instructions == ErisCosts(new).instructions
-    assert host_facts(old.description) == host_facts(new.description)
-    one, other = (
-        commit_parameters(load_scenario("host-commit", machine=name))[0]
-        for name in (str(earlier), MEASURED)
-    )
-    assert one == other
-    # What is written is of today's form, and reads the same.
-    again = written(tmp_path, machine_yaml(old.description))
-    assert "\nengine:" not in again.read_text()
-    assert load_machine(again).description == new.description
 
 
 def test_a_part_in_both_places_is_refused(tmp_path: Path) -> None:
@@ -124,7 +92,6 @@ BAD = [
     ("  eris:", "  leveldb:", "unknown engine 'leveldb' in engines: expected one of eris, commits",
      "leveldb"),
     ("  eris:", "  commits:", "missing field 'key_draw' in engines.commits", "commits"),
-    (ENGINE, "engine:\n  message: 5\n", "engines.eris.message: a bare number has no unit", "5\n"),
     (ENGINE, "processes:\n  key_draw: 5\n", "processes", "processes"),
 ]  # fmt: skip
 

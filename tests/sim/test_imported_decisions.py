@@ -103,7 +103,9 @@ def test_partitioned_or_interleaved(imported: str, bundled: str, scenario: str) 
         assert speeds[imported, ""] > 0.98 * speeds[imported, "-shared"]
         assert open_between([records[imported, kind] for kind in ("", "-shared")])
     for kind in ("", "-shared"):
-        assert speeds[imported, kind] == pytest.approx(speeds[bundled, kind], rel=0.25)
+        # What pairs of nodes were measured to draw, no tree tells: its interval is that wide.
+        low, high = records[imported, kind].uncertainty["throughput"]["lookup"]
+        assert low < speeds[bundled, kind] < high
 
 
 @pytest.mark.parametrize("imported", [INTEL], indirect=True)
@@ -171,9 +173,9 @@ DATA = Path(__file__).parents[3] / "shared" / "data" / "hwloc"
     ],
 )
 def test_real_trees_decide_as_their_sisters(tree: str, sister: str, tmp_path: Path) -> None:
-    """As a tree alone tells them, without the catalogue, an interleaved index is the faster one:
-    nothing limits it. With it, they agree with the bundled machines of their kind, or their records
-    say that facts leave open which is faster.
+    """As a tree alone tells them, without the catalogue, nothing limits an interleaved index. With
+    it, they agree with the bundled machines of their kind, or their records say that facts leave
+    open which is faster.
     """
     if not (DATA / tree).exists():
         pytest.skip("needs ../shared/data/hwloc")
@@ -191,7 +193,7 @@ def test_real_trees_decide_as_their_sisters(tree: str, sister: str, tmp_path: Pa
         machine: shared.throughput["lookup"] / own.throughput["lookup"]
         for machine, (own, shared) in records.items()
     }
-    assert gain["alone"] > 1.5
+    assert gain["alone"] > gain["sister"]
     assert gain["sister"] < 1.0
     if gain["completed"] >= 1.0:
         assert gain["sister"] > 0.9
