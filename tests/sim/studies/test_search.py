@@ -25,7 +25,7 @@ factors:
   machine: [intel-4s-qpi, amd-8n-ht, xeon-4s-ivb]
   system.buffer_commands: {from: 8, to: 1024, steps: 8, scale: log}
   workload.objects.index.keys: {from: 30_000_000, to: 1_000_000_000, steps: 4, scale: log}
-constraints: ["utilisation.link.busiest < 15%"]
+constraints: ["utilisation.link.busiest < 12.5%"]
 objective: maximise throughput.lookup
 """
 
