@@ -34,6 +34,7 @@ ORDINARY_WORDS = ("tasks", "joins")
 EXCEPTIONS = {
     "engine_native/measure/routing_work.cpp": "times one engine's router, for machine measure",
     "numatwin/__init__.py": "what policies of each system see and order",
+    "sim/run/model_error.py": "two kinds of work are called as the systems that do it",
 }
 
 
