@@ -6,7 +6,8 @@ facts explain, is normal with a deviation that depends on the system, the plane,
 and of figure. Evidence that is like a prediction counts fully, other evidence less (a power prior:
 Ibrahim and Chen, Statistical Science 15, 2000); rows of one source count as the root of their
 number, as they err together. The deviation is not known but has a posterior, so that what is
-predicted from little evidence is wide. No source is evidence for its own prediction.
+predicted from little evidence is wide. Where intervals are scored (``numatwin trust``), no source
+is evidence for its own predictions; those of a run use all there is.
 """
 
 from __future__ import annotations

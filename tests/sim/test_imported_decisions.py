@@ -103,9 +103,11 @@ def test_partitioned_or_interleaved(imported: str, bundled: str, scenario: str) 
         assert speeds[imported, ""] > 0.98 * speeds[imported, "-shared"]
         assert open_between([records[imported, kind] for kind in ("", "-shared")])
     for kind in ("", "-shared"):
-        # What pairs of nodes were measured to draw, no tree tells: its interval is that wide.
         low, high = records[imported, kind].uncertainty["throughput"]["lookup"]
         assert low < speeds[bundled, kind] < high
+        # How many lines its initiators have under way, no tree says of the AMD machine.
+        if (bundled, kind) != ("amd-8n-ht", "-shared"):
+            assert speeds[imported, kind] == pytest.approx(speeds[bundled, kind], rel=0.25)
 
 
 @pytest.mark.parametrize("imported", [INTEL], indirect=True)
