@@ -154,7 +154,10 @@ def _doubts(record: Record) -> Markup:
         Markup("{} ({:+.0%} to {:+.0%})").format(one["name"], one["low"], one["high"])
         for one in found["most"]
     ]
-    return said + (Markup(", most of all {}.").format(_listing(most)) if most else ".")
+    said += Markup(", most of all {}").format(_listing(most)) if most else ""
+    of_throughput = (one for one in found["model"] if one["figure"].startswith("throughput."))
+    factor = max((one["factor"] for one in of_throughput), default=1.0)
+    return said + Markup("; the model itself may be off by ×{:.2f}.").format(factor)
 
 
 def _limit(operations: Sequence[str], why: Why, resources: Sequence[ResourceUse]) -> Markup:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..reports.words import listing
+
 if TYPE_CHECKING:
     from ..sim.run.record import Record
 
@@ -87,7 +89,7 @@ def regret_texts(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     best = names[row["regret"][1] < row["regret"][0]]
     least, most = sorted(row["regret"])
     rival = names[best == names[0]]
-    costs = f"Choosing {best} costs {_percent(least)} on average, {rival} {_percent(most)}"
+    costs = f"Expected loss: {_percent(least)} by choosing {best}, {_percent(most)} by {rival}"
     measure = row["measure"]
     if measure is None or max(row["share"], 1.0 - row["share"]) >= SURE:
         return [f"{costs}."]
@@ -127,4 +129,4 @@ def _prediction_line(row: Mapping[str, Any], letters: Sequence[str]) -> str:
 
 
 def _causes(row: Mapping[str, Any]) -> str:
-    return " and ".join(row["causes"])
+    return listing(row["causes"])

@@ -49,7 +49,7 @@ def test_a_sure_decision_is_said_first(record: Record) -> None:
     assert line.startswith(
         "lookup: A is faster with more than 99%. B to A: ×0.80, with 90% between ×0.74 and ×0."
     )
-    assert line.endswith("Choosing A costs 0% on average, B 21%.")
+    assert line.endswith("Expected loss: 0% by choosing A, 21% by B.")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def replicated(record: Record, *values: float) -> Record:
 def test_replications_count_too(record: Record) -> None:
     line = line_of(replicated(record, 100, 101, 99), replicated(record, 350, 340, 354))
     assert line.startswith("lookup: B is faster with more than 99%. B to A: ×3.48, with 90%")
-    assert ", given replications. Choosing B costs 0% on average, A 248%." in line
+    assert ", given replications. Expected loss: 0% by choosing B, 248% by A." in line
     line = line_of(replicated(record, 100, 101, 99), replicated(record, 90, 130, 95))
     assert "undecided" in line
     assert line.endswith("Run more replications first (--replications): it would settle it.")
