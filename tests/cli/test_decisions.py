@@ -109,7 +109,7 @@ def test_a_prediction_and_a_measurement_are_no_rivals(record: Record, prediction
     letters = "AB"[prediction], "AB"[1 - prediction]
     assert start == f"lookup: the prediction ({letters[0]}) is ×0.25"
     assert rest.partition("] ")[2] == (
-        f"of what was measured ({letters[1]}), given facts and assumptions and replications and "
+        f"of what was measured ({letters[1]}), given facts and assumptions, replications and "
         "the model's error."
     )
     assert decisions([record, replace(measured, scenario="another")]) == []
