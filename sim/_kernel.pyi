@@ -727,8 +727,8 @@ class SharedSetup:
     """[n, 2L] and of control messages"""
     link_bytes: SparseRows
     """[n, 2L] bytes of both"""
-    pair_ps: list[float]
-    """[n] work of the node's most used pair"""
+    limit_ps: list[float]
+    """[n] work of the fullest limit of the node's transfers"""
     line_ps: list[float]
     """[n] work of the line that all write to"""
     memory_idle_ps: list[float]
@@ -762,7 +762,7 @@ class SharedSetup:
         link_data_ps: SparseRows = ...,
         link_control_ps: SparseRows = ...,
         link_bytes: SparseRows = ...,
-        pair_ps: _AnyFloats = ...,
+        limit_ps: _AnyFloats = ...,
         line_ps: _AnyFloats = ...,
         memory_idle_ps: _AnyFloats = ...,
         link_line_ps: _AnyFloats = ...,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
@@ -131,7 +132,7 @@ class Sums:
 SumsKind = TypeVar("SumsKind", bound=Sums)
 
 
-class SumsPlayer(OfModel[ModelKind], Generic[ModelKind, SumsKind]):
+class SumsPlayer(OfModel[ModelKind], ABC, Generic[ModelKind, SumsKind]):
     """Of a model that counts from time 0 on: what it counted is the difference of two sums."""
 
     def __init__(self, model: ModelKind, costs: CostModel) -> None:
@@ -139,13 +140,13 @@ class SumsPlayer(OfModel[ModelKind], Generic[ModelKind, SumsKind]):
         self.costs = costs
         self.start_counting()
 
+    @abstractmethod
     def sums_now(self) -> SumsKind:
         """What the model has counted."""
-        raise NotImplementedError
 
+    @abstractmethod
     def histograms(self) -> tuple[Histogram, ...]:
         """(O,) of latencies, in ns."""
-        raise NotImplementedError
 
     def start_counting(self) -> None:
         self.before, self._latencies = self.sums_now(), self.histograms()

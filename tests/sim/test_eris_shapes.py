@@ -114,7 +114,7 @@ def test_demands_and_table(routed: ErisEvents) -> None:
         ("steps", []),
         ("shares", []),
         ("batch", 0),
-        ("pair_ps", [1.0]),
+        ("limit_ps", [1.0]),
         ("memory_lines", SparseRows([0, 5, 1], [0], [1.0])),
         ("link_load_max", 1.0),
         ("load", []),

@@ -75,7 +75,7 @@ class _Setup:
             link_bytes=sparse(wire.sum(axis=0)),
             link_data_ps=sparse(data_ps),
             link_control_ps=sparse(control_ps),
-            pair_ps=np.maximum(costs.limits.taken_s(read), read.sum(axis=1) * die_s) * PS_PER_S,
+            limit_ps=np.maximum(costs.limits.taken_s(read), read.sum(axis=1) * die_s) * PS_PER_S,
             line_ps=self._line_ps(),
             memory_idle_ps=np.diag(costs.idle_s) * PS_PER_S,
             link_line_ps=(LINE_BYTES + costs.link_header_bytes) * PS_PER_S / costs.link_Bps,

@@ -158,7 +158,7 @@ struct SharedSetup {
     FIELD(LinkRows, link_data_ps, "[n, 2L] wire time of data, likewise");
     FIELD(LinkRows, link_control_ps, "[n, 2L] and of control messages");
     FIELD(LinkRows, link_bytes, "[n, 2L] bytes of both");
-    FIELD(PerNode, pair_ps, "[n] work of the node's most used pair");
+    FIELD(PerNode, limit_ps, "[n] work of the fullest limit of the node's transfers");
     FIELD(PerNode, line_ps, "[n] work of the line that all write to");
     FIELD(PerNode, memory_idle_ps, "[n] latency of each node's own memory");
     FIELD(Amounts<Each::link>, link_line_ps, "[2L] wire time of a line; half is the mean wait");

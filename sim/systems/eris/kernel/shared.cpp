@@ -18,7 +18,7 @@ ErisShared::ErisShared(SharedSetup setup, std::vector<Stream> streams, std::uint
     for (const auto core : setup.core) core_[static_cast<std::size_t>(core)].add_thread();
     for (const double idle_ps : setup.memory_idle_ps) memory_.emplace_back(0, 0, idle_ps);
     links_ = Interconnect(setup.link_line_ps.size());
-    pair_.resize(memory_.size());
+    limit_.resize(memory_.size());
     link_before_.assign(links_.links(), 0);
     memory_wait_.assign(memory_.size(), 0);
     link_wait_.assign(links_.links(), 0);
@@ -145,8 +145,8 @@ void ErisShared::next_step(std::uint32_t i) {
             memory_[at].count_lines(units * lines);
         });
         end = links_.use_memory(now, paths_, node, units, served);
-        if (setup_.pair_ps[node] > 0)
-            end = std::max(end, pair_[node].serve(now, rounded_ps(units * setup_.pair_ps[node])));
+        if (setup_.limit_ps[node] > 0)
+            end = std::max(end, limit_[node].serve(now, rounded_ps(units * setup_.limit_ps[node])));
         if (setup_.line_ps[node] > 0)
             end = std::max(end, line_.serve(now, rounded_ps(units * setup_.line_ps[node])));
     }

@@ -79,7 +79,7 @@ class ErisShared {
     LoadCurve curve_;
     Interconnect links_;
     MemoryPaths paths_;
-    std::vector<Backlog> pair_;
+    std::vector<Backlog> limit_;
     Backlog line_;
     std::vector<Time> asleep_;       // [A]
     std::vector<Time> link_before_;  // [2L] what had arrived when loads were looked at
