@@ -18,6 +18,7 @@ export NUMATWIN_WERROR := 1
 endif
 KERNEL := $(VENV)/.kernel$(if $(NUMATWIN_WERROR),-strict)
 KERNEL_SOURCES := $(shell find sim engine_native -name '*.[ch]pp' -not -path 'engine_native/tests/*') setup.py
+STUBS := sim/_kernel.pyi
 SCHEMAS := build/schemas/machine.json
 BYTECODE := $(VENV)/.bytecode
 MODULES := $(shell find numatwin topologies workloads sim engine_native validate reports -name '*.py')
@@ -29,14 +30,13 @@ export PYTHON
 # A compiler may want a gigabyte: four at a time are enough.
 export NUMATWIN_BUILD_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 4 ? n : 4)))
 
-.PHONY: help setup wheel sdist docs-site run run-here test gate lint stubs bench docs clean
+.PHONY: help setup wheel sdist docs-site run run-here test gate lint bench docs clean
 help:
 	@echo "make run    the main job: a hot range moves on an 8-node machine, under three balancers"
 	@echo "make test   the tests"
 	@echo "make test-kernel  those of the compiled models; 'make test-all': sweeps of many cases as well"
 	@echo "make gate   the bundled policies against their baseline: has any figure become worse?"
 	@echo "make lint   style, types, formatting, who may import whom"
-	@echo "make stubs  writes the types of the compiled modules anew"
 	@echo "make bench  benchmarks, a JSON object a line"
 	@echo "make docs   runs the documented commands again and writes their outputs"
 	@echo "make wheel  a wheel and a source archive in dist/"
@@ -44,7 +44,7 @@ help:
 	@echo "make setup  what the others do first: $(VENV), the compiled kernel"
 	@echo "make clean  removes all that was made"
 
-setup: $(PACKAGES) $(KERNEL) $(SCHEMAS) $(BYTECODE)
+setup: $(PACKAGES) $(KERNEL) $(STUBS) $(SCHEMAS) $(BYTECODE)
 
 # What has to be compiled is compiled while pip fetches the rest; its own turn comes after, and finds it.
 # setuptools warns that ./numatwin hides the installed package; the sub-packages are found all the same.
@@ -68,6 +68,10 @@ $(KERNEL): $(KERNEL_SOURCES) | $(PACKAGES)
 	@echo "setup: the compiled kernel and engine"
 	@$(COMPILE)
 	@touch $@
+
+# The types of the compiled modules (engine_native/_engine.pyi too), for mypy and editors.
+$(STUBS): $(KERNEL) tools/stubs.py
+	@$(PY) tools/stubs.py
 
 # Bundled files open with a line by which editors complete and check them.
 $(SCHEMAS): $(DESCRIPTIONS) tools/schemas.py | $(KERNEL)
@@ -157,7 +161,6 @@ lint: setup
 	@$(PY) tools/check_includes.py
 	@$(PY) tools/check_words.py
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CPP_FILES)
-	@$(PY) tools/stubs.py --check
 	@echo "lint: fine"
 
 # The wheel runs on Linux with this host's C library or a later one: its name says which. libnuma and
@@ -180,9 +183,6 @@ sdist: setup
 	@mkdir -p $(DIST) && rm -f $(DIST)/*.tar.gz
 	@$(PACK) sdist --dist-dir $(DIST)
 	@ls $(DIST)/*.tar.gz
-
-stubs: setup
-	@$(PY) tools/stubs.py
 
 bench: setup
 	@tools/system-packages valgrind || true
@@ -212,4 +212,4 @@ docs-site: setup
 	@echo "The site: build/site/index.html"
 
 clean:
-	rm -rf $(VENV) build dist out *.egg-info sim/*.so engine_native/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist out *.egg-info sim/*.so engine_native/*.so sim/*.pyi engine_native/*.pyi .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,7 +1,6 @@
 """Writes the stubs of the compiled modules from what these say of themselves.
 
-    python tools/stubs.py            # writes sim/_kernel.pyi and engine_native/_engine.pyi
-    python tools/stubs.py --check    # status 1 where a stub is not what it would write
+    python tools/stubs.py    # as 'make setup' does: sim/_kernel.pyi, engine_native/_engine.pyi
 
 Signatures are pybind11's, docstrings those of the C++ bindings; of structs that are described field
 by field (``FIELDS``, sim/kernel/described.hpp), each field is an argument and an attribute.
@@ -9,11 +8,9 @@ by field (``FIELDS``, sim/kernel/described.hpp), each field is an argument and a
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.util
 import inspect
-import os
 import re
 import subprocess
 import sys
@@ -30,7 +27,7 @@ STUBS = {
 }
 
 HEAD = """\
-# Written by tools/stubs.py ('make stubs') from the compiled module: not to be edited.
+# Written by tools/stubs.py ('make setup') from the compiled module: not to be edited.
 
 from collections.abc import Sequence
 from typing import {typing}
@@ -230,26 +227,14 @@ def _indented(lines: list[str]) -> Iterator[str]:
     yield from (f"    {line}" if line else "" for line in lines)
 
 
-def main() -> int:
-    """Writes or checks all stubs; returns the exit status."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
-    options = parser.parse_args()
-    stale = 0
+def main() -> None:
+    """Writes all stubs."""
     for name, path in STUBS.items():
         if importlib.util.find_spec(name) is None:
-            print(f"{name} is not built: its stub is left as it is")
+            print(f"{name} is not built: it has no stub, which 'make lint' wants")
             continue
-        text = stub(importlib.import_module(name))
-        if options.check and text != path.read_text("utf-8"):
-            print(
-                f"{os.path.relpath(path, ROOT)} is not what the module says: 'make stubs' writes it"
-            )
-            stale += 1
-        elif not options.check:
-            path.write_text(text, "utf-8")
-    return int(stale > 0)
+        path.write_text(stub(importlib.import_module(name)), "utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

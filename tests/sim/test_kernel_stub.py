@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
-import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,56 +31,23 @@ DESCRIBED += [
 ]
 
 
-@pytest.fixture
-def stubs() -> ModuleType:
+@pytest.fixture(scope="module")
+def stub_of() -> Callable[[ModuleType], str]:
     spec = importlib.util.spec_from_file_location("stubs", ROOT / "tools" / "stubs.py")
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def run(stubs: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["stubs.py", *arguments])
-    status: int = stubs.main()
-    return status
-
-
-@pytest.mark.parametrize(
-    ("module", "stub", "old"),
-    [
-        ("numatwin.sim._kernel", "sim/_kernel.pyi", "flush_ps: list[float]"),
-        ("numatwin.engine_native._engine", "engine_native/_engine.pyi", "def pin_thread(cpu: int)"),
-    ],
-)
-def test_a_stale_stub_is_found(
-    stubs: ModuleType,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    module: str,
-    stub: str,
-    old: str,
-) -> None:
-    if importlib.util.find_spec(module) is None:
-        pytest.skip("the native engine is not built")
-    path = tmp_path / "stub.pyi"
-    monkeypatch.setattr(stubs, "STUBS", {module: path})
-    assert run(stubs, monkeypatch) == 0
-    current = path.read_text()
-    assert current == (ROOT / stub).read_text()
-    assert run(stubs, monkeypatch, "--check") == 0
-    assert old in current
-    path.write_text(current.replace(old, old.replace("p", "q")))
-    assert run(stubs, monkeypatch, "--check") == 1
-    assert "stub.pyi is not what the module says" in capsys.readouterr().out
+    stubs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(stubs)
+    return cache(stubs.stub)
 
 
 @pytest.mark.parametrize(("folder", "module", "name", "struct"), DESCRIBED)
-def test_a_field_is_written_once(folder: str, module: str, name: str, struct: str) -> None:
+def test_a_field_is_written_once(
+    stub_of: Callable[[ModuleType], str], folder: str, module: str, name: str, struct: str
+) -> None:
     """What a header describes is in Python and in the stub, with its words, and nothing else."""
-    kind: Any = getattr(pytest.importorskip(f"numatwin.{folder}.{module}"), name)
+    compiled = pytest.importorskip(f"numatwin.{folder}.{module}")
+    kind: Any = getattr(compiled, name)
     headers = "".join(path.read_text() for path in ROOT.glob(f"{folder}/**/*.hpp"))
     begin = headers.index(f"FIELDS_OF({struct});")
     body = headers[begin : headers.index("END_OF_FIELDS;", begin)]
@@ -87,7 +55,7 @@ def test_a_field_is_written_once(folder: str, module: str, name: str, struct: st
     assert len(written) == body.count("FIELD(")
     assert tuple(written) == kind.FIELDS
     assert {name: getattr(kind, name).__doc__ for name in written} == written
-    stub = ast.parse((ROOT / folder / f"{module}.pyi").read_text())
+    stub = ast.parse(stub_of(compiled))
     (found,) = (part for part in stub.body if isinstance(part, ast.ClassDef) and part.name == name)
     attributes = [
         part.target.id
