@@ -83,6 +83,8 @@ class Exchange:
     """(n,) core time of receiving all messages of a unit on one node."""
     more_s: Floats
     """(C,) core time of receiving that comes on top, such as that of headers."""
+    home: Ints
+    """(n,) nodes whose memory has the lines of each node's receivers."""
     lines: float
     """Cache lines that go from maker to receiver, in the receiver's memory."""
     answer_lines: float

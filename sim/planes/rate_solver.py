@@ -283,9 +283,10 @@ class _Search:
         self.fetched = handed.fetched
         self.data, self.control = self.read_wires + lines * handed.wire[:, None, :]
         self.all_lines = self.read_lines + lines * handed.moved
+        at_home = lines * np.eye(self.n)[exchange.home]
         self.traffic, self.memory = self._of_memory(
-            self.memory_reads + lines * np.diag(handed.read),
-            self.written_lines + lines * np.diag(handed.written),
+            self.memory_reads + handed.read[:, None] * at_home,
+            self.written_lines + handed.written[:, None] * at_home,
         )
         self.cap = self._capped_by_limits()
         self._place()

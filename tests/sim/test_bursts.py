@@ -40,6 +40,7 @@ def solved(costs: CostModel, senders: int, think_s: float, core_s: float) -> Rat
         send_s=none + core_s,
         receive_s=none,
         more_s=np.zeros(senders),
+        home=np.arange(NODES),
         lines=LINES,
         answer_lines=0.0,
         atomics=0.0,

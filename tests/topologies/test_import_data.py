@@ -128,7 +128,7 @@ def test_measured_by_mlc() -> None:
         ("26-cxl-on-socket-1/lscpu", "no nodes: expected the lines 'NUMA node0", {}),
         ("26-cxl-on-socket-1/numactl-as-posted-partial", "node 0 has distances only", {}),
         ("26-cxl-on-socket-1/numactl-completed", "96*2 0*2", {(0, 2): 24, (1, 2): 14}),
-        ("27-asymmetric-slit/gnr-snc3-distances-as-posted", "unknown format", {}),
+        ("27-asymmetric-slit/gnr-snc3-distances-as-posted", "node 0 has distances only", {}),
         ("27-asymmetric-slit/gnr-snc3-numactl-constructed-cpus", "40*6", {(0, 4): 28, (4, 0): 23}),
         ("27-asymmetric-slit/hpe-8s-snc2-numactl-constructed-cpus", "22*16", {(0, 8): 40}),
         ("28-phytium-kunpeng-hygon/ft2500-lscpu-and-distances-as-posted", "8*16", {(0, 8): 100}),

@@ -43,7 +43,8 @@ def machine_in(folder: Path) -> str:
     return str(path)
 
 
-def throughput(machine: str, row: Row, truth: Mapping[str, float]) -> float:
+def throughput(machine: str, row: Row, truth: Mapping[str, float], nodes: int = 1) -> float:
+    """With the row's threads on each of so many nodes."""
     operation, threads, keys = row
     shares = {name: float(name == operation) for name in ("lookup", "upsert")}
     run = load_scenario(
@@ -52,6 +53,7 @@ def throughput(machine: str, row: Row, truth: Mapping[str, float]) -> float:
         settings=[
             SHARED,
             f"system.threads={threads}",
+            f"system.nodes={nodes}",
             f"workload.objects.index.keys={keys}",
             *(f"workload.operations.{name}.share={share}" for name, share in shares.items()),
         ],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from engine_rows_made import ROWS, SHARED, machine_in, throughput, written
+from engine_rows_made import MACHINE, ROWS, SHARED, machine_in, throughput, written
 
 from numatwin.inputs import InputError
 from numatwin.sim.run.runner import run_scenario
@@ -25,6 +25,7 @@ from numatwin.validate.calibrate.observation import Observation, Origin
 
 TRUTH = {"generate": 90.0, "tree_level": 60.0, "upsert_shared": 45.0, "level_lines": 2.0}
 # What is known only together with them keeps its default, which is the truth here.
+CORES = "cores: 8\n    threads_per_core: 2\n    clock"
 TRUTH_TOGETHER = {**TRUTH, "tree_entry": 16.6}
 
 
@@ -104,6 +105,27 @@ def test_a_lock_is_found_back_where_there_is_one(tmp_path: Path) -> None:
     assert estimates["upsert_serial"] == pytest.approx(200.0, rel=0.03)
     assert "lookup_serial" not in estimates
     assert found.facts["upsert_serial"]["source"] == "fitted; range: 95%"
+
+
+@pytest.mark.slow
+def test_threads_lie_where_the_rows_fit(tmp_path: Path) -> None:
+    """On two nodes of eight cores with two threads each, 16 threads ran on a core each; the rows do
+    not say so."""
+    machine = tmp_path / "two.yaml"
+    link = "link_types: {a: {bandwidth: 30 GB/s}}\nlinks: [{type: a, ends: [0, 1]}]\n"
+    nodes = MACHINE.replace("{id: 0,", "{ids: 0-1,").replace("cores: 8\n    clock", CORES)
+    machine.write_text(nodes + link)
+    lines = ["operation,threads,keys,throughput"]
+    for on in (1, 2):
+        for keys in (10**4, 10**8):
+            each = 1 if on == 1 else 8
+            value = throughput(str(machine), ("lookup", each, keys), TRUTH_TOGETHER, on)
+            lines.append(f"lookup,{each * on},{keys},{value:.6g}")
+    rows = tmp_path / "rows.csv"
+    rows.write_text("\n".join(lines) + "\n")
+    found = calibrate_engine(str(machine), rows, settings=[SHARED], share=0.0)
+    assert found.layouts["16 threads"] == "system.threads=8 system.nodes=2"
+    assert max(abs(one.error) for one in found.calibration.residuals) < 0.01
 
 
 def test_a_profile_says_how_far_its_fit_is_off(noisy: EngineFit) -> None:

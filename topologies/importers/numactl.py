@@ -14,7 +14,10 @@ from .lscpu_fields import add_cores
 from .number_sets import parse_list
 from .source import Source
 
-_BEGINNING = re.compile(r"\bavailable: \d{1,6} nodes?\b|\bnode \d{1,6} (?:cpus|size): ?", re.ASCII)
+_BEGINNING = re.compile(
+    r"\bavailable: \d{1,6} nodes?\b|\bnode \d{1,6} (?:cpus|size): ?|^node +0(?: +\d{1,6})+ *$",
+    re.ASCII | re.MULTILINE,
+)
 _MORE_CPUS = re.compile(r"\d[\d\s,-]*(?:\(\d{1,6}\))?", re.ASCII)
 _COUNT = re.compile(r"\s*\((\d{1,6})\)\s*$", re.ASCII)
 _AVAILABLE = re.compile(r"available: (\d{1,6}) nodes?(?: \(([\d,-]*)\))?", re.ASCII)
@@ -80,8 +83,6 @@ class _Reader:
     def inventory(self) -> Inventory:
         self.scan()
         ids = sorted(self.cpus.keys() | self.memory.keys())
-        if not ids:
-            raise self.source.error("no nodes", expected="the output of numactl -H")
         if len(ids) > NODES_MAX:
             raise self._too_many()
         known = len(ids) if self.present is None else len(self.present & set(ids))
@@ -95,6 +96,8 @@ class _Reader:
                 self.head_line,
                 expected="the CPUs and size of every node",
             )
+        if not ids:
+            raise self.source.error("no nodes", expected="the output of numactl -H")
         found = Inventory(self.source.machine, source=f"numactl -H, {self.source.label()}")
         found.nodes = [self._node(node) for node in ids]
         found.title = machine_title((), 0, len(ids))

@@ -133,7 +133,7 @@ class PartitionedDemands(ErisDemands):
             writes=some(Reads(self._per_core(dirty), local)),
             batch=self.system.batch,
             miss_instructions=costs.counted.tree_level,
-            exchange=None if routing is None else routing.exchange(workers.core_node),
+            exchange=None if routing is None else routing.exchange(workers.core_node, self.home),
         )
 
     def _walked(

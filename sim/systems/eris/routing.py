@@ -102,8 +102,10 @@ class Routing:
     gathering: Callable[[Gathered], Routing]
     """The same where it issues fewer."""
 
-    def exchange(self, core_node: Ints) -> Exchange:
-        """The same as planes play it, on cores at ``core_node`` (C,)."""
+    def exchange(self, core_node: Ints, home: Ints) -> Exchange:
+        """The same as planes play it, on cores at ``core_node`` (C,), with buffers of each node's
+        workers at ``home`` (n,).
+        """
         return Exchange(
             names=(ISSUE, RECEIVE),
             received=self.executed,
@@ -111,6 +113,7 @@ class Routing:
             send_s=self.flush_s,
             receive_s=self.receive_s,
             more_s=self.parts * self.part_s[core_node],
+            home=home,
             lines=self.lines,
             answer_lines=self.answer_lines,
             atomics=self.atomics,
@@ -119,7 +122,7 @@ class Routing:
             waits=self._waits,
             passed_on=self.passed_on,
             gathers=self.gathers,
-            gathering=lambda gathered: self.gathering(gathered).exchange(core_node),
+            gathering=lambda gathered: self.gathering(gathered).exchange(core_node, home),
         )
 
     def _waits(self, threads: Floats) -> Callable[[Floats, Floats], Floats]:
