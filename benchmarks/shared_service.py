@@ -20,9 +20,8 @@ import numpy as np
 import simpy
 
 from numatwin.sim._kernel import ServiceMachine, play_closed_tasks, solve_max_min
-from numatwin.sim.machine.reference.served_pieces import ServedPieces
 from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand
-from numatwin.sim.machine.reference.shared_service import SharedService
+from numatwin.sim.machine.reference.shared_service import NEVER, SharedService
 
 NS, US = 1e3, 1e6
 STOLEN = {"stolen_10": 0.1, "any": 1.0}
@@ -81,6 +80,36 @@ def tasks(nodes: int, stolen: float, seed: int = 1) -> Tasks:
     return demands, lists
 
 
+class ServedPieces:
+    """A service on SimPy's clock: a piece's end is an event."""
+
+    def __init__(self, env: simpy.Environment, service: SharedService) -> None:
+        self.env, self.service = env, service
+        self.ends: list[simpy.Event] = []
+        self.planned = 0
+
+    def start(self, core: int, demand: int, units: float) -> simpy.Event:
+        """A piece begins: its end."""
+        end = self.env.event()
+        self.ends.append(end)
+        self.service.start(int(self.env.now), core, demand, units, len(self.ends) - 1)
+        self._plan()
+        return end
+
+    def _plan(self) -> None:
+        self.planned += 1
+        plan, due_ps = self.planned, self.service.next_change()
+
+        def due(_: object) -> None:
+            if plan == self.planned:
+                while (job := self.service.finish(int(self.env.now))) is not None:
+                    self.ends[job].succeed()
+                self._plan()
+
+        if due_ps < NEVER:
+            self.env.timeout(due_ps - int(self.env.now)).callbacks.append(due)
+
+
 def reference_rate(place: ServiceMachine, work: Tasks, until_ps: int) -> float:
     """Tasks a second of the same loop in Python."""
     env = simpy.Environment()
@@ -95,7 +124,7 @@ def reference_rate(place: ServiceMachine, work: Tasks, until_ps: int) -> float:
         while True:
             units, demand = work[1][node][taken[node] % len(work[1][node])]
             taken[node] += 1
-            yield pieces.start(at, numbers[demand], units)[1]
+            yield pieces.start(at, numbers[demand], units)
             done += 1
 
     for at, node in enumerate(place.core_node):

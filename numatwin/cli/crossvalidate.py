@@ -14,7 +14,7 @@ import typer
 from .failures import after_interrupt, keeping
 from .option_groups import grouped
 from .options import Json
-from .output import binary_size, console, latency, number, percent, print_json, progress_bar, table
+from .output import binary_size, console, figure, latency, percent, print_json, progress_bar, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -294,9 +294,9 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.scenario,
         _metric_text(row),
         row.plane,
-        _written(row.measured.value, row.unit),
+        figure(row.measured.value, row.unit),
         _half(row.measured),
-        _written(row.predicted.value, row.unit),
+        figure(row.predicted.value, row.unit),
         _half(row.predicted),
         f"{100 * row.relative_error:+.1f}%",
     )
@@ -317,11 +317,3 @@ def _half(interval: Interval) -> str:
     if share < HALF_MIN or not math.isfinite(share):
         return ""
     return f"{100 * share:.2g}%" if share < 1 else f"{100 * share:.0f}%"
-
-
-def _written(value: float, unit: str) -> str:
-    if unit == "ns":
-        return latency(value)
-    if unit == "s":
-        return latency(value * 1e9)
-    return percent(value) if unit == "1" else number(value, unit.removeprefix("1"))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..topologies.importers.number_sets import format_list
 from .output import binary_size, latency, number, print_facts, table
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _print_nodes(machine: Machine, to: Console) -> None:
     to.print(
         table(
             ("nodes", "caches", "cores", "threads", "clock", "memory", "bandwidth", "latency"),
-            ((_runs(ids), *facts) for facts, ids in alike.items()),
+            ((format_list(ids), *facts) for facts, ids in alike.items()),
             left=2,
         )
     )
@@ -103,17 +104,6 @@ def _node_facts(node: Node) -> tuple[str, ...]:
         number(node.memory_bandwidth_Bps, "B/s"),
         latency(node.memory_latency_ns),
     )
-
-
-def _runs(ids: Iterable[int]) -> str:
-    """Node ids as runs: ``0-7,12``."""
-    runs: list[list[int]] = []
-    for k in sorted(ids):
-        if runs and k == runs[-1][1] + 1:
-            runs[-1][1] = k
-        else:
-            runs.append([k, k])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
 def _print_links(machine: Machine, to: Console) -> None:

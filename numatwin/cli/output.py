@@ -179,6 +179,13 @@ def latency(value_ns: float | None) -> str:
     return time_text(value_ns * 1e-9)
 
 
+def figure(value: float, unit: str) -> str:
+    """A metric's value: a time, a share (unit ``1``), or a number with its unit."""
+    if unit in ("ns", "s"):
+        return latency(value if unit == "ns" else value * 1e9)
+    return percent(value) if unit == "1" else number(value, unit.removeprefix("1"))
+
+
 def percent(value: float | None) -> str:
     """``93.6%``; ``–`` if unknown."""
     return "–" if value is None or not math.isfinite(value) else f"{100 * value:.1f}%"

@@ -13,7 +13,7 @@ import typer
 
 from .failures import after_interrupt
 from .options import Json
-from .output import console, latency, number, percent, print_json, progress_bar, table
+from .output import console, figure, print_json, progress_bar, table
 
 if TYPE_CHECKING:
     from ..validate.regress import Result
@@ -155,20 +155,12 @@ def _cells(result: Result) -> tuple[str, ...]:
         better = f"{100 * relative.value + 0.0:+.2f}% ±{100 * half:.2g}%"
     return (
         result.check.name,
-        _written(result.value, unit),
-        "–" if result.reference is None else _written(result.reference, unit),
+        figure(result.value, unit),
+        "–" if result.reference is None else figure(result.reference, unit),
         better,
         str(result.replications or "–"),
         verdict_in_words(result),
     )
-
-
-def _written(value: float, unit: str) -> str:
-    if unit == "ns":
-        return latency(value)
-    if unit == "s":
-        return latency(value * 1e9)
-    return percent(value) if unit == "1" else number(value, unit.removeprefix("1"))
 
 
 def _save(

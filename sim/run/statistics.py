@@ -47,11 +47,6 @@ class Interval:
             return 0.0
         return half / abs(self.value) if self.value else math.inf
 
-    @property
-    def holds_zero(self) -> bool:
-        """Whether 0 lies within the bounds."""
-        return self.low <= 0.0 <= self.high
-
 
 def mean_interval(values: Values, confidence: float, about: float | None = None) -> Interval | None:
     """Of the mean of independent ``values``, or of a figure ``about`` it that they estimate too.

@@ -6,15 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "first_answer.py"
+from benchmark_runs import printed_by
 
 
 def test_tiny_run_prints_the_whole_and_its_parts() -> None:
-    command = [sys.executable, str(SCRIPT), "gru-fig4-cpu", "--repeat", "1"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    rows, _ = printed_by("first_answer", "gru-fig4-cpu", "--repeat", "1")
     judged = [row for row in rows if row["ratio"] is not None]
     assert [row["name"] for row in judged] == [
         "first answer of gru-fig4-cpu, in all",

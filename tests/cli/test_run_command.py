@@ -24,23 +24,6 @@ from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 
 SCAN, FIG13, MACHINE = "eris-fig12-scan", "eris-fig13", "intel-4s-qpi"
-# The stable JSON form.
-FIELDS = {
-    "scenario",
-    "plane",
-    "seed",
-    "horizon_s",
-    "wall_s",
-    "events",
-    "throughput",
-    "bandwidth_Bps",
-    "resources",
-    "latency_ns",
-    "bottleneck",
-    "energy_J",
-    "control_events",
-    "confidence",
-}
 
 
 def files() -> list[str]:
@@ -65,14 +48,7 @@ def test_of_joins_it_is_said_by_which_operator(numatwin: CommandLine) -> None:
 def test_json_is_one_object_and_writes_nothing(numatwin: CommandLine) -> None:
     done = numatwin("run", SCAN, "--json")
     record = done.json()
-    assert record.keys() >= FIELDS
     assert (record["scenario"], record["plane"]) == (SCAN, "flow")
-    assert record["throughput"]["scan"] > 0
-    assert record["bandwidth_Bps"].keys() == {"memory", "links"}
-    assert record["bottleneck"].keys() == {"resource", "gain_of", "gain_per_unit"}
-    for resource in record["resources"]:
-        assert resource.keys() >= {"name", "utilisation", "Bps"}
-        assert 0 <= resource["utilisation"] <= 1 + 1e-9
     assert done.err == ""
     assert files() == []
 
@@ -154,26 +130,6 @@ def test_out_with_json(numatwin: CommandLine) -> None:
     done = numatwin("run", SCAN, "--json", "--out", "here/it is")
     head = json.loads(Path("here/it is/record.json").read_text())
     assert done.json() == {name: head[name] for name in head if name != "digest"}
-
-
-def test_one_seed_one_result(numatwin: CommandLine) -> None:
-    """In fresh processes, under another hash seed; only ``provenance`` may differ."""
-    found = []
-    for hash_seed in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, "-m", "numatwin", "run", FIG13, "--seed", "5", "--json"],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=900,
-        )
-        record = json.loads(done.stdout)
-        for volatile in ("provenance", "wall_s"):
-            del record[volatile]
-        found.append(record)
-    assert found[0] == found[1]
-    assert found[0]["seed"] == 5
 
 
 def test_replications_of_an_expectation(numatwin: CommandLine) -> None:

@@ -1,15 +1,12 @@
 """A tiny run of the indexes' benchmark."""
 
-import json
 import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from benchmark_runs import printed_by
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "native_index.py"
 HASH = "c349b2d5f4919aee"
 
 
@@ -25,14 +22,10 @@ def has_libnuma() -> bool:
 
 @pytest.mark.sweep
 @pytest.mark.skipif(not has_libnuma(), reason="no C++ compiler, or no libnuma headers")
-def test_tiny_run_prints_figures_and_hash() -> None:
+def test_tiny_run_prints_figures_and_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = ["--keys", "20000", "--repeat", "2", "--lookups", "5000"]
-    environment = {name: value for name, value in os.environ.items() if name != "NUMATWIN_UNODB"}
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *sizes], capture_output=True, text=True, env=environment
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    monkeypatch.delenv("NUMATWIN_UNODB", raising=False)
+    lines, told = printed_by("native_index", *sizes)
     for line in lines:
         assert set(line) == {"name", "value", "unit", "versus", "ratio"}
         assert line["value"] > 0
@@ -47,4 +40,4 @@ def test_tiny_run_prints_figures_and_hash() -> None:
         f"{name}/20000_dense_keys" for name in alone
     ]
     # Every answer of every turn.
-    assert done.stderr.split()[-1] == HASH
+    assert told.split()[-1] == HASH

@@ -2,7 +2,11 @@
 by hand.
 """
 
+import hashlib
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
@@ -97,3 +101,12 @@ def eris_of(scenario: Scenario) -> ErisSystem:
     """The system of a scenario of ERIS."""
     assert isinstance(scenario.system, ErisSystem)
     return scenario.system
+
+
+def as_told(record: Record) -> dict[str, Any]:
+    """All of a Record that may not differ between two runs."""
+    head = {k: v for k, v in record.as_json().items() if k not in ("provenance", "wall_s")}
+    digest = hashlib.sha256()
+    for name, column in record.series.items():
+        digest.update(name.encode() + np.ascontiguousarray(column).tobytes())
+    return head | {"series": digest.hexdigest()}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
+import simpy
 from hypothesis import given
 from hypothesis import strategies as st
-from simpy_queueing import DEPART, Network, Times, kernel_rows
-from simpy_queueing import Station as Played
 
 from numatwin.sim.planes.closed_network import (
     Branch,
@@ -98,15 +99,27 @@ def test_several_servers_against_erlang(servers: int) -> None:
 
 
 @pytest.mark.parametrize("customers", [2, 5, 12])
-def test_against_the_kernel(customers: int) -> None:
+def test_against_simpy(customers: int) -> None:
     """Two servers, one in order of arrival with steady service, one exponential, and a pause."""
-    stations = (
-        Played("fifo", Times("deterministic", (1_000_000,)), route=(0, 1, 0), customers=customers),
-        Played("fifo", Times("exponential", (700_000.0,)), route=(0, 0, 1)),
-        Played("delay", Times("exponential", (2_000_000.0,)), route=(1, 0, 0)),
-    )
-    rows = kernel_rows(Network(stations), 20_000_000_000)
-    played = ((rows[:, 1] == DEPART) & (rows[:, 2] == 0)).sum() / 20e-3
+    env, rng = simpy.Environment(), np.random.default_rng(seed=1)
+    servers = [simpy.Resource(env), simpy.Resource(env)]
+    draws: list[Callable[[], float]] = [lambda: 1.0, lambda: rng.exponential(0.7)]
+    left = 0
+
+    def customer() -> Generator[simpy.Event, Any, None]:
+        nonlocal left
+        while True:
+            for server, draw in zip(servers, draws, strict=True):
+                with server.request() as turn:
+                    yield turn
+                    yield env.timeout(draw())
+                left += server is servers[0]
+            yield env.timeout(rng.exponential(2.0))
+
+    for _ in range(customers):
+        env.process(customer())
+    env.run(until=20_000)
+    played = left / 20_000 * 1e6
     stages = [
         Stage("a", (Branch((always(0, 1e-6),)),)),
         Stage("b", (Branch((exponential(1, 0.7e-6),)),)),

@@ -1,8 +1,6 @@
-"""A tiny run of the benchmark of disturbances, and the table that it writes."""
+"""The table that the benchmark of disturbances writes, and its cases."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,22 +8,6 @@ import pytest
 from numatwin.topologies import load_machine
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-SCRIPT = FOLDER / "disturbances.py"
-
-
-def test_tiny_run_prints_errors_with_and_without() -> None:
-    options = ["--cases", "one-aeu: 1/2 L2", "--replications", "1", "--jobs", "1"]
-    command = [sys.executable, str(SCRIPT), *options]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["name"] for line in lines] == [
-        "disturbances/throughput without interruptions",
-        "disturbances/p99 without interruptions",
-    ]
-    for line in lines:
-        assert set(line) == {"name", "value", "unit", "versus", "ratio"}
-        assert line["value"] > 0
 
 
 def test_the_document_has_the_stored_errors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,21 +1,14 @@
 """The benchmark of buffers at the ends of links."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "link_buffers.py"
+from benchmark_runs import printed_by
 
 
 def test_neighbours_are_as_calibrated_and_all_together_hold_each_other_up() -> None:
     """A buffer is taken for 3 · 64 B / 5.8 GB/s between neighbours on a whole link, and so on; of
     pairs two hops apart, and of all nodes, nothing is calibrated."""
-    done = subprocess.run([sys.executable, SCRIPT, "--us", "9"], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    found, told = printed_by("link_buffers", "--us", "9")
+    assert told == ""
     neighbours, undivided, divided, together = found[:3], found[3:5], found[5:7], found[7:]
     assert [one["ratio"] for one in neighbours] == pytest.approx([1.0, 1.0, 1.0], rel=0.02)
     assert [one["ratio"] for one in undivided] == pytest.approx([1.0, 1.13], rel=0.03)

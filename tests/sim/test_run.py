@@ -1,6 +1,5 @@
 """Runs of the bundled scenarios: what is conserved, what repeats, what never gets worse."""
 
-import hashlib
 import json
 import math
 import subprocess
@@ -8,14 +7,13 @@ import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from examples import few_and_many
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_scenarios import CACHE, LINK, LOOKUP, NODE, SCAN, UPSERT, rate, small_file
+from small_scenarios import CACHE, LINK, LOOKUP, NODE, SCAN, UPSERT, as_told, rate, small_file
 
 from numatwin.sim.machine.defaults import ASSUMED_WRITE_TURNAROUND
 from numatwin.sim.run.record import Record
@@ -31,15 +29,6 @@ SCENARIOS = [name for name in scenario_names() if load_scenario(name).plane == "
 @cache
 def record_of(name: str) -> Record:
     return run_scenario(load_scenario(name))
-
-
-def as_told(record: Record) -> dict[str, Any]:
-    """All of a Record that may not differ between two runs."""
-    head = {k: v for k, v in record.as_json().items() if k not in ("provenance", "wall_s")}
-    digest = hashlib.sha256()
-    for name, column in record.series.items():
-        digest.update(name.encode() + np.ascontiguousarray(column).tobytes())
-    return head | {"series": digest.hexdigest()}
 
 
 # -- conservation ---------------------------------------------------------------------------------
@@ -176,7 +165,7 @@ def test_a_machine_of_1024_nodes() -> None:
 AGAIN = """
 import json, sys
 sys.path.insert(0, {folder!r})
-from test_run import as_told
+from small_scenarios import as_told
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 names = ["eris-fig11-shared", "eris-mixed-amd", "eris-fig9-interleaved"]

@@ -1,19 +1,14 @@
 """The benchmark of the gate: a tiny run, and its arithmetic."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "regress_gate.py"
+from benchmark_runs import printed_by
 
 
 def run(log: Path) -> tuple[list[dict[str, float]], str]:
     options = ["--system", "rsi", "--runs", "1", "--jobs", "1", "--log", str(log)]
-    command = [sys.executable, str(SCRIPT), *options]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+    return printed_by("regress_gate", *options)
 
 
 def test_a_tiny_run(tmp_path: Path) -> None:

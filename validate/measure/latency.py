@@ -20,8 +20,6 @@ ROUNDS, ROUNDS_PAIRS_MAX = 3, 4
 BEST = f"{CHASE}; the best of {ROUNDS} rounds"
 CACHE_LIKE_MEMORY = 0.5
 _SMALL_BYTES_MAX = 128 << 20
-# A cycle that fills so much of a cache had it for itself.
-OWN_PART_MIN = 0.7
 
 
 def measure(bench: Bench) -> Iterator[float]:

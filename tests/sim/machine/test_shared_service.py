@@ -5,20 +5,17 @@ Machine of the cases by hand: nodes 0 and 1 with cores 0, 1 and 2, 3; a controll
 takes a link (0: from node 0 to 1, 1: back) 4 ns, a request 1 ns.
 """
 
-from collections.abc import Generator
 from math import ceil
 from typing import Any
 
 import numpy as np
 import pytest
-import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.sim import _kernel
 from numatwin.sim._kernel import ServiceMachine
 from numatwin.sim.machine.reference import shared_service as reference
-from numatwin.sim.machine.reference.served_pieces import ServedPieces
 from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand
 from numatwin.sim.machine.reference.shared_service import NEVER
 
@@ -280,27 +277,6 @@ def test_bad_pieces_are_refused_by_name() -> None:
     for load, ratio in (((0.0,), (1.0,)), ((0.5, 0.5), (1.0, 2.0))):
         with pytest.raises(ValueError, match="load_ratio: expected at least two rising loads"):
             _kernel.SharedService(MACHINE.replaced(load=load, load_ratio=ratio))
-
-
-def test_pieces_on_simpys_clock() -> None:
-    env = simpy.Environment()
-    pieces = ServedPieces(env, reference.SharedService(MACHINE))
-    demand = pieces.service.demand(scan())
-    log = []
-
-    def client() -> Generator[simpy.Event, Any, None]:
-        name, end = pieces.start(0, demand, 1000)
-        yield env.timeout(400 * NS)
-        pieces.move(name, 2)
-        yield end
-        log.append(env.now)
-        name, _ = pieces.start(0, demand, 1000)
-        yield env.timeout(100 * NS)
-        log.append(pieces.cancel(name))
-
-    env.process(client())
-    env.run(until=10_000 * NS)
-    assert log == [2800 * NS, 900]
 
 
 DEMANDS = st.builds(
