@@ -26,8 +26,8 @@ RSI = """\
     settings: {system.clients: 4, horizon: 2 ms, statistics.warm_up: 0.5 ms}
     metric: throughput.checkout
 """
-BOUND = FLOW.replace("flow:", "bound:") + "    at_least: 500 M/s\n"
-WORSE = BOUND.replace("500 M/s", "50 G/s")
+BOUND = FLOW.replace("flow:", "bound:") + "    at_least: 100 M/s\n"
+WORSE = BOUND.replace("100 M/s", "50 G/s")
 BUFFERS = ("    metric: t", "    settings: {system.buffer_commands: 2}\n    metric: t")
 
 
