@@ -5,15 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    GetJsonSchemaHandler,
-    model_validator,
-)
-from pydantic_core import CoreSchema
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from ..inputs.facts import Fact as Fact
+from ..inputs.facts import Factor
 from ..inputs.names import Name
 from ..inputs.yaml_file import Strict
 
@@ -53,35 +48,8 @@ NodeRun = Annotated[str, BeforeValidator(_run)]
 NodeOrRun = Annotated[NodeId | str, BeforeValidator(_node_or_run)]
 Bits = Annotated[str, AfterValidator(_bits)]
 EndId = NodeId | Name  # a node by its number, a hub by its name
-Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 WRITE_TURNAROUND_MIN = -0.9  # a written line takes a tenth of one that is read
 Turnaround = Annotated[float, Field(ge=WRITE_TURNAROUND_MIN, allow_inf_nan=False)]
-
-
-class Fact(Strict):
-    """A number without a unit, alone (``10``) or with its range and source, as a quantity has."""
-
-    value: Factor
-    range: tuple[Factor, Factor] | None = None
-    source: str | None = None
-    doubtful: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _plain(cls, raw: Any) -> Any:
-        return {"value": raw} if isinstance(raw, (int, float, str)) else raw
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {"anyOf": [{"type": "number"}, handler(core_schema)]}
-
-    @model_validator(mode="after")
-    def _in_range(self) -> Fact:
-        if self.range is not None and not self.range[0] <= self.value <= self.range[1]:
-            raise ValueError("range: expected lower bound ≤ value ≤ upper bound")
-        return self
 
 
 class Misfit(Strict):

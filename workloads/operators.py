@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from ..inputs import DescriptionError, Quantity, Strict
+from ..inputs.facts import Fact
 from ..inputs.names import Name
-from ..inputs.quantities import Size, SizeOrZero
+from ..inputs.quantities import DurationOrZero, Size, SizeOrZero
 from .key_specs import Count
 
 COLUMNS_MAX = 100
@@ -195,16 +196,60 @@ class JoinSpec(OperatorSpec):
         return self.probe, self.build
 
 
-class CustomSpec(OperatorSpec):
+class StructureSpec(Strict):
+    """So many ``accesses`` per entry, each to any line of ``size`` bytes."""
+
+    size: Size
+    accesses: Amount
+
+
+class LoopSpec(Strict):
+    """What a loop over entries demands for each of them.
+
+    It executes ``instructions``, at ``ipc`` a cycle (by default as the machine file says of index
+    code); reads ``read`` and writes ``written`` bytes in order; and accesses a ``structure`` of so
+    many bytes ``accesses`` times at random, or each of several ``structures``, as a miss curve says
+    that has several steps. ``structure_of``: one for ``all`` tasks, or one for each ``task``, which
+    lies on its own node. ``at_once``: random accesses that it has under way, at most what a core
+    can; by default as many as its reorder window holds.
+    """
+
+    instructions: Amount = 0.0
+    ipc: Fact | None = None
+    read: SizeOrZero = ZERO_B
+    accesses: Amount = 0.0
+    structure: Size | None = None
+    structures: Annotated[tuple[StructureSpec, ...], Field(max_length=COLUMNS_MAX)] | None = None
+    structure_of: Literal["all", "task"] = "all"
+    written: SizeOrZero = ZERO_B
+    at_once: Fact | None = None
+
+    @model_validator(mode="after")
+    def _accesses_something(self) -> LoopSpec:
+        if self.accesses and self.structure is None:
+            raise ValueError("missing field 'structure': what the accesses go to")
+        return self
+
+    @property
+    def accessed(self) -> tuple[tuple[float, float], ...]:
+        """Accesses per entry and bytes of each structure."""
+        found = [(each.accesses, each.size.value) for each in self.structures or ()]
+        if self.structure is not None:
+            found.insert(0, (self.accesses, self.structure.value))
+        return tuple(found)
+
+
+class CustomSpec(LoopSpec, OperatorSpec):
     """An operator of a user's own, by what it demands for each entry.
 
     Its entries are the rows of ``table``, or those of its ``inputs`` together, or ``entries``, a
-    number. For each it executes ``instructions``, reads ``read`` bytes in order, and ``accesses``
-    times at random a ``structure`` of so many bytes; it writes ``written`` bytes in order and
-    passes ``results`` entries on. ``structure_of``: one for ``all`` tasks, or one for each
-    ``task``, which lies on its own node. ``memory``: where what it reads in order, and a structure
-    of all, lies: with the ``part`` of its table, with the thread that reads (``local``), or on all
-    nodes in turn (``interleaved``).
+    number. It passes ``results`` entries on for each. What it demands is that of a loop, or of
+    several ``loops``, which it goes through one after the other for a few entries at a time, as
+    vectorised engines do: instructions and misses of one loop overlap, those of two do not.
+    ``memory``: where what it reads in order, and a structure of all, lies: with the ``part`` of its
+    table, with the thread that reads (``local``), or on all nodes in turn (``interleaved``).
+    ``row_group``: entries that a task takes at least. ``task``: time of each of its tasks beyond
+    its entries, besides what the system says of all tasks.
     """
 
     kind: Literal["custom"]
@@ -212,23 +257,28 @@ class CustomSpec(OperatorSpec):
     inputs: Names = ()
     entries: Count | None = None
     pipelined: bool = False
-    instructions: Amount
-    read: SizeOrZero = ZERO_B
-    accesses: Amount = 0.0
-    structure: Size | None = None
-    structure_of: Literal["all", "task"] = "all"
-    written: SizeOrZero = ZERO_B
+    loops: Annotated[tuple[LoopSpec, ...], Field(min_length=1, max_length=16)] | None = None
     results: Amount = 1.0
     memory: Literal["part", "local", "interleaved"] | None = None
+    row_group: Count | None = None
+    task: DurationOrZero | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:
         return self.inputs
 
+    @property
+    def all_loops(self) -> tuple[LoopSpec, ...]:
+        """Its loops; itself where it is the only one."""
+        return self.loops or (self,)
+
     @model_validator(mode="after")
     def _fits(self) -> CustomSpec:
-        if self.accesses and self.structure is None:
-            raise ValueError("missing field 'structure': what the accesses go to")
+        own = self.model_fields_set & set(LoopSpec.model_fields)
+        if self.loops is None and "instructions" not in own:
+            raise ValueError("missing field 'instructions' (or 'loops', which have them)")
+        if self.loops is not None and own:
+            raise DescriptionError((min(own),), "each of its loops has its own: expected none")
         if self.table is None and not self.inputs and self.entries is None:
             raise ValueError("no entries: expected 'table', 'inputs' or 'entries'")
         if self.table is not None and (self.inputs or self.entries is not None):

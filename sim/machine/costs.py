@@ -83,13 +83,9 @@ class CostModel(LinkTraffic):
         nodes = self.machine.nodes
         s = self.scales
         self.cores = np.array([float(node.cores) for node in nodes])
-        self.instructions_per_s = s.cores * np.array(
-            [
-                self._known(n, "clock", n.clock_Hz, ASSUMED_CLOCK_HZ)
-                * self._known(n, "ipc", n.ipc, ASSUMED_IPC)
-                for n in nodes
-            ]
-        )
+        clock_Hz = [self._known(n, "clock", n.clock_Hz, ASSUMED_CLOCK_HZ) for n in nodes]
+        self.ipc: Floats = np.array([self._known(n, "ipc", n.ipc, ASSUMED_IPC) for n in nodes])
+        self.instructions_per_s = s.cores * (np.array(clock_Hz) * self.ipc)
         latency = self.machine.latency_ns
         if np.isnan(latency).all():
             latency = np.full_like(latency, ASSUMED_LATENCY_NS)
@@ -392,9 +388,11 @@ class CostModel(LinkTraffic):
                     self.warnings.append(unknown)
         return np.array(reach)
 
-    def core_s(self, instructions: float) -> Floats:
-        """(n,) core time of so many instructions on each node."""
-        return np.asarray(instructions / self.instructions_per_s)
+    def core_s(self, instructions: float, ipc: float | None = None) -> Floats:
+        """(n,) core time of so many instructions on each node; ``ipc``: of these, per cycle, in
+        place of the node's."""
+        per_s = self.instructions_per_s
+        return np.asarray(instructions / (per_s if ipc is None else per_s / self.ipc * ipc))
 
 
 def costs_once(make: type[Costs], machine: Machine, scales: Scales) -> Costs:

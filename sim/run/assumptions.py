@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from ...inputs import DescriptionError, InputError
 from ...topologies import Machine, MachineDescription, build_machine
+from ...workloads import WorkloadDescription
 from ..machine.assumptions import (
     LESS,
     MORE,
@@ -45,6 +46,8 @@ def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumpt
         found += system.assumptions.load()(scenario)
     found += scenario.system.assumptions()
     found += _doubtful(scenario.machine, system)
+    for part in ("objects", "operations"):
+        found += _ranged(scenario.workload.plain[part], ("workload", part))
     return tuple(found)
 
 
@@ -64,6 +67,25 @@ def _doubtful(machine: Machine, system: System) -> Iterator[Assumption]:
         low, high = (stated(("machine", *place), end, unit) for end in between)
         source = fact.get("source") or "The machine file marks it as uncertain"
         yield Assumption(path, number, unit, str(source), low, high, bounds is not None)
+
+
+def _ranged(plain: Any, place: Place) -> Iterator[Assumption]:
+    """Values of a workload that it states with a range, such as a loop's instructions per cycle."""
+    if isinstance(plain, dict) and {"value", "range"} <= plain.keys():
+        number, unit = split_quantity(plain)
+        if isinstance(number, float):
+            low, high = (stated(place, end, unit) for end in plain["range"])
+            source = str(plain.get("source") or "The workload states a range")
+            name = ".".join(map(str, place[1:]))
+            yield Assumption(name, number, unit, source, low, high, True)
+        return
+    parts: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(plain, dict):
+        parts = plain.items()
+    elif isinstance(plain, list):
+        parts = enumerate(plain)
+    for key, part in parts:
+        yield from _ranged(part, (*place, key))
 
 
 def _at(plain: Any, path: str) -> tuple[Place, Any]:
@@ -127,11 +149,7 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
     for (first, *place), value in variant.settings.items():
         root = str(first)
         if root not in plain:
-            plain[root] = (
-                scenario.machine.plain
-                if root == "machine"
-                else scenario.system.model_dump(mode="json", exclude_none=True)
-            )
+            plain[root] = _plain_of(scenario, root)
         plain[root] = with_settings(plain[root], {tuple(place): value})
     changes: dict[str, Any] = {}
     try:
@@ -140,9 +158,18 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
             changes["machine"] = build_machine(description)
         if "system" in plain:
             changes["system"] = type(scenario.system).model_validate(plain["system"])
+        if "workload" in plain:
+            described = WorkloadDescription.model_validate(plain["workload"])
+            changes["workload"] = replace(scenario.workload, description=described)
     except ValidationError as failure:  # beyond the field's range
         raise InputError(f"{scenario.name}: no value {variant.value} here") from failure
     return replace(scenario, **changes)
+
+
+def _plain_of(scenario: Scenario, root: str) -> Any:
+    if root == "system":
+        return scenario.system.model_dump(mode="json", exclude_none=True)
+    return (scenario.machine if root == "machine" else scenario.workload).plain
 
 
 def with_settings(whole: Any, settings: Mapping[Place, Any]) -> Any:

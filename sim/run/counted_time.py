@@ -28,7 +28,6 @@ from ..machine.counted_instructions import (
     SYSTEM_CALL_NS_LEAST,
     SYSTEM_CALL_NS_MOST,
 )
-from ..machine.defaults import ASSUMED_IPC
 from ..machine.demands import Demand, Reads, Step
 from ..planes.rate_solver import RateSolver
 from ..planes.rates import Rates
@@ -208,9 +207,7 @@ class _Played:
         self.solver = RateSolver(self.costs, self.core_node, np.ones(len(self.core_node)))
         # (n,) of the machine file, nan where it has none; and cycles.
         self.ipc = np.array([node.ipc or np.nan for node in self.machine.nodes])
-        self.cycles_per_s = self.costs.instructions_per_s / np.where(
-            np.isnan(self.ipc), float(ASSUMED_IPC), self.ipc
-        )
+        self.cycles_per_s = self.costs.instructions_per_s / self.costs.ipc
         self.latency_s = np.array([_latencies(n, len(traffic.levels)) for n in self.machine.nodes])
         self.tried_call = traffic.whole.tried_call
 

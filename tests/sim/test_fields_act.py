@@ -447,8 +447,10 @@ OF_TASKS = {
         "AggregateSpec",
         "CustomSpec",
         "JoinSpec",
+        "LoopSpec",
         "MaterialiseSpec",
         "ScanSpec",
+        "StructureSpec",
     ),
     *("DataObject.group", "DataObject.parts", "DataObject.rows", "Operation.clients"),
     *(

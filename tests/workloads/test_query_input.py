@@ -163,6 +163,9 @@ def test_together_clients_are_no_more_than_is_sensible(tmp_path: Path) -> None:
         ("instructions: 5, entries: 5, pipelined: true", "expected one operator in 'inputs'"),
         ("instructions: 5, entries: 5, memory: part", "without a table it has no part"),
         ("instructions: -5, entries: 5", "found '-5', expected at least 0"),
+        ("table: t", "missing field 'instructions' (or 'loops', which have them)"),
+        ("table: t, loops: [{read: 8 B}], read: 8 B", "each of its loops has its own"),
+        ("table: t, loops: [{accesses: 1}]", "missing field 'structure'"),
     ],
 )
 def test_a_custom_operator_says_all_that_it_needs(

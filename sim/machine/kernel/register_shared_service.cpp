@@ -18,7 +18,8 @@ namespace {
 
 // The named tuples of machine/reference/service_machine.py, field by field.
 using MemoryTuple = std::tuple<std::uint32_t, double, double, double>;
-using DemandTuple = std::tuple<double, double, std::vector<MemoryTuple>>;
+using LoopTuple = std::tuple<double, std::vector<MemoryTuple>>;
+using DemandTuple = std::tuple<double, double, std::vector<MemoryTuple>, std::vector<LoopTuple>>;
 
 MemoryUse memory_use(const MemoryTuple& fields) {
     const auto& [home, read, written, slots] = fields;
@@ -26,10 +27,16 @@ MemoryUse memory_use(const MemoryTuple& fields) {
 }
 
 std::uint32_t demand_of(SharedService& service, const DemandTuple& fields) {
-    const auto& [instructions_ps, separate_ps, lines] = fields;
-    std::vector<MemoryUse> memory;
-    for (const MemoryTuple& use : lines) memory.push_back(memory_use(use));
-    return service.demand({instructions_ps, separate_ps, memory});
+    const auto& [instructions_ps, separate_ps, lines, loop_fields] = fields;
+    const auto uses = [](const std::vector<MemoryTuple>& of) {
+        std::vector<MemoryUse> memory;
+        for (const MemoryTuple& use : of) memory.push_back(memory_use(use));
+        return memory;
+    };
+    std::vector<Loop> loops;
+    for (const auto& [loop_ps, loop_lines] : loop_fields)
+        loops.push_back({loop_ps, uses(loop_lines)});
+    return service.demand({instructions_ps, separate_ps, uses(lines), loops});
 }
 
 // Python's: with the machine that it settles by.

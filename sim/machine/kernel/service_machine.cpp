@@ -93,4 +93,35 @@ double settled_ratio(const ServiceMachine& of, double under_way) {
     return base + slope * std::min(load, 1.0);
 }
 
+Numbers PieceDemand::checked(const ServiceMachine& machine) const {
+    using service::is_amount;
+    using service::require;
+    const std::size_t n = machine.read_ps.size();
+    const auto check = [&](const MemoryUse& m, const char* field) {
+        require(m.home < n, field, "homes that are nodes");
+        require(is_amount(m.read) && is_amount(m.written), field, "lines of at least 0");
+        require(m.slots > 0 || m.read == 0, "slots", "more than 0 where lines are read");
+    };
+    require(is_amount(instructions_ps), "instructions_ps", "a time of at least 0");
+    require(is_amount(separate_ps), "separate_ps", "a time of at least 0");
+    bool takes_time = instructions_ps + separate_ps > 0;
+    Numbers key{instructions_ps, separate_ps};
+    for (const MemoryUse& m : memory) {
+        check(m, "memory");
+        const double latency_ps = machine.latency_ps[m.home * n + m.home];
+        takes_time = takes_time || (m.read > 0 && machine.read_ps[m.home] + latency_ps > 0);
+        key.insert(key.end(), {static_cast<double>(m.home), m.read, m.written, m.slots});
+    }
+    for (const Loop& loop : loops) {
+        require(is_amount(loop.instructions_ps), "loops", "times of at least 0");
+        key.insert(key.end(), {-1.0, loop.instructions_ps});  // no home: the next loop
+        for (const MemoryUse& m : loop.memory) {
+            check(m, "loops");
+            key.insert(key.end(), {static_cast<double>(m.home), m.read, m.slots});
+        }
+    }
+    require(takes_time, "demand", "instructions, or lines to read, that take time");
+    return key;
+}
+
 }  // namespace numatwin

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "kernel/described.hpp"
 #include "machine/kernel/sparse_rows.hpp"
@@ -47,10 +48,22 @@ struct MemoryUse {
     double slots;
 };
 
-// What a unit of a piece takes.
+// A loop over the entries of a unit. Within it, instructions and misses overlap.
+struct Loop {
+    double instructions_ps;
+    std::vector<MemoryUse> memory;
+};
+
+// What a unit of a piece takes. Where it has several `loops`, one after the other, these have all
+// of its instructions and memory.
 struct PieceDemand {
     double instructions_ps, separate_ps;  // separate: overlaps with nothing
     std::span<const MemoryUse> memory;
+    std::span<const Loop> loops = {};
+
+    // All of it as numbers. Throws std::invalid_argument, with the field's name, where the machine
+    // has no such node, or values are wrong.
+    Numbers checked(const ServiceMachine& machine) const;
 };
 
 // Latency over that without load, where load times this is so much; at most that at full load.

@@ -33,28 +33,17 @@ SharedService::SharedService(ServiceMachine machine)
 }
 
 std::uint32_t SharedService::demand(const PieceDemand& demand) {
-    require(is_amount(demand.instructions_ps), "instructions_ps", "a time of at least 0");
-    require(is_amount(demand.separate_ps), "separate_ps", "a time of at least 0");
+    Numbers key = demand.checked(machine_);
     double lines = 0;
-    bool takes_time = demand.instructions_ps + demand.separate_ps > 0;
-    Numbers key{demand.instructions_ps, demand.separate_ps};
-    for (const MemoryUse& m : demand.memory) {
-        require(m.home < node_.size(), "memory", "homes that are nodes");
-        require(is_amount(m.read) && is_amount(m.written), "memory", "lines of at least 0");
-        require(m.slots > 0 || m.read == 0, "slots", "more than 0 where lines are read");
-        const double latency_ps = machine_.latency_ps[m.home * node_.size() + m.home];
-        takes_time = takes_time || (m.read > 0 && machine_.read_ps[m.home] + latency_ps > 0);
-        lines += m.read + m.written;
-        key.insert(key.end(), {static_cast<double>(m.home), m.read, m.written, m.slots});
-    }
-    require(takes_time, "demand", "instructions, or lines to read, that take time");
+    for (const MemoryUse& m : demand.memory) lines += m.read + m.written;
     const auto number = static_cast<std::uint32_t>(demand_.size());
     const auto [entry, added] = demand_number_.emplace(std::move(key), number);
     if (added) {
         demand_.push_back({demand.instructions_ps,
                            demand.separate_ps,
                            lines > 0 ? lines : 1.0,
-                           {demand.memory.begin(), demand.memory.end()}});
+                           {demand.memory.begin(), demand.memory.end()},
+                           {demand.loops.begin(), demand.loops.end()}});
         class_of_.resize(demand_.size() * node_.size());
     }
     return entry->second;
@@ -169,9 +158,10 @@ void SharedService::release(std::uint32_t slot) {
 // -- classes
 
 // The time that a unit's misses take a thread that has all of its core's slots.
-double SharedService::held_ps(const Demand& demand, std::size_t node, bool loaded) const {
+double SharedService::held_ps(std::span<const MemoryUse> memory, std::size_t node,
+                              bool loaded) const {
     double held = 0;
-    for (const MemoryUse& m : demand.memory) {
+    for (const MemoryUse& m : memory) {
         const double wait_ps = loaded ? node_[m.home].home.wait_ps() : 0.0;
         if (m.read > 0)
             held +=
@@ -180,10 +170,18 @@ double SharedService::held_ps(const Demand& demand, std::size_t node, bool loade
     return held;
 }
 
+// The time of a unit's instructions and misses; `slots`: the thread's part of its core's.
+double SharedService::overlapped_ps(const Demand& d, std::size_t node, double slots) const {
+    if (d.loops.empty()) return std::max(d.instructions_ps, held_ps(d.memory, node, true) / slots);
+    double sum = 0;
+    for (const Loop& loop : d.loops)
+        sum += std::max(loop.instructions_ps, held_ps(loop.memory, node, true) / slots);
+    return sum;
+}
+
 double SharedService::least_pace(const PieceClass& piece_class) const {
     const Demand& d = demand_[piece_class.demand];
-    const double held = held_ps(d, piece_class.node, true) / piece_class.part.slots;
-    const double each = d.separate_ps + std::max(d.instructions_ps, held);
+    const double each = d.separate_ps + overlapped_ps(d, piece_class.node, piece_class.part.slots);
     return std::max(each, (d.instructions_ps + d.separate_ps) / piece_class.part.pipeline) /
            d.lines;
 }
@@ -194,7 +192,8 @@ void SharedService::look_at_threads(UsedCore& core) {
     parts_.clear();
     for (const std::uint32_t slot : core.piece) {
         const Demand& demand = demand_[piece_[slot].demand];
-        parts_.add(demand.instructions_ps, demand.separate_ps, held_ps(demand, core.node, false));
+        parts_.add(demand.instructions_ps, demand.separate_ps,
+                   held_ps(demand.memory, core.node, false));
     }
     parts_.share(machine_.smt_throughput);
     for (std::size_t k = 0; k < core.piece.size(); ++k) {

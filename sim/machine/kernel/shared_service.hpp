@@ -6,6 +6,7 @@
 //
 //     separate + max(instructions, sum of lines read * latency / slots)
 //
+// (of each loop, where it has several: separate + sum of max)
 // at the latency under present load, and all pieces that run take no more than all the time of
 //
 //     controllers   lines * time of a line, of each node whose memory they use
@@ -114,6 +115,7 @@ class SharedService {
         double instructions_ps, separate_ps;
         double lines;  // per unit; 1 if it uses no memory: work is counted in these
         std::vector<MemoryUse> memory;
+        std::vector<Loop> loops;
     };
     struct Piece {
         std::uint64_t job = 0, order = 0;
@@ -136,7 +138,8 @@ class SharedService {
     void look_at_threads(UsedCore& core);
     Index class_of(std::uint32_t demand, std::uint32_t node, CorePart part);
     Index add_class(std::uint32_t demand, std::uint32_t node, CorePart part);
-    double held_ps(const Demand& demand, std::size_t node, bool loaded) const;
+    double held_ps(std::span<const MemoryUse> memory, std::size_t node, bool loaded) const;
+    double overlapped_ps(const Demand& demand, std::size_t node, double slots) const;
     double least_pace(const PieceClass& piece_class) const;
     void wait_for_link(Index index, double units);
     bool crosses(std::size_t from, std::size_t to, std::size_t link) const {

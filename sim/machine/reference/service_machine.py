@@ -18,12 +18,21 @@ class MemoryUse(NamedTuple):
     slots: float = 1.0
 
 
+class Loop(NamedTuple):
+    """A loop over the entries of a unit. Within it, instructions and misses overlap."""
+
+    instructions_ps: float
+    memory: Sequence[MemoryUse] = ()
+
+
 class PieceDemand(NamedTuple):
-    """What a unit takes: instructions (``separate_ps`` overlap with nothing), and memory."""
+    """What a unit takes: instructions (``separate_ps`` overlap with nothing), and memory. Where it
+    has several ``loops``, one after the other, these have all of its instructions and memory."""
 
     instructions_ps: float = 0.0
     separate_ps: float = 0.0
     memory: Sequence[MemoryUse] = ()
+    loops: Sequence[Loop] = ()
 
 
 def settled_ratio(service_machine: ServiceMachine, under_way: float) -> float:

@@ -1,7 +1,8 @@
 """Long pieces of work that share a machine max-min fair, as ``kernel/shared_service.hpp``.
 
 While a piece runs, a unit of it takes at least ``separate + max(instructions, misses)``, where
-misses are lines read * latency / slots; and all pieces together take no more than all the time of
+misses are lines read * latency / slots (of each loop, where it has several: ``separate +`` the sum
+of ``max``); and all pieces together take no more than all the time of
 controllers and links. Shares are counted in lines. Threads of a core share it as in ``core_parts``.
 Latencies follow loads, and lines wait for entries of home agents, by windows of 100 µs
 (``memory_home``).
@@ -13,7 +14,7 @@ Pieces of one demand on cores of one node, with equal parts of their cores, form
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil, inf
 
@@ -230,20 +231,28 @@ class SharedService:
 
     # -- classes
 
-    def _held_ps(self, demand: PieceDemand, node: int, loaded: bool) -> float:
+    def _held_ps(self, memory: Sequence[MemoryUse], node: int, loaded: bool) -> float:
         """The time that a unit's misses take a thread that has all of its core's slots."""
         held = 0.0
-        for m in demand.memory:
+        for m in memory:
             if m.read > 0:
                 wait_ps = self.homes[m.home].wait_ps if loaded else 0.0
                 latency_ps = self.machine.latency_ps[node * self.n + m.home] + wait_ps
                 held += m.read * latency_ps / m.slots
         return held
 
+    def _overlapped_ps(self, d: PieceDemand, node: int, slots: float) -> float:
+        """Time of a unit's instructions and misses; ``slots``: the part of its core's slots."""
+        if not d.loops:
+            return max(d.instructions_ps, self._held_ps(d.memory, node, True) / slots)
+        found = 0.0
+        for loop in d.loops:
+            found += max(loop.instructions_ps, self._held_ps(loop.memory, node, True) / slots)
+        return found
+
     def _least_pace(self, piece_class: PieceClass) -> float:
         d = self.demands[piece_class.demand]
-        held = self._held_ps(d, piece_class.node, True) / piece_class.part.slots
-        each = d.separate_ps + max(d.instructions_ps, held)
+        each = d.separate_ps + self._overlapped_ps(d, piece_class.node, piece_class.part.slots)
         each = max(each, (d.instructions_ps + d.separate_ps) / piece_class.part.pipeline)
         return each / self.lines_of[piece_class.demand]
 
@@ -253,7 +262,8 @@ class SharedService:
         needs = []
         for name in pieces:
             d = self.demands[self.pieces[name].demand]
-            needs.append(need_of(d.instructions_ps, d.separate_ps, self._held_ps(d, node, False)))
+            held_ps = self._held_ps(d.memory, node, False)
+            needs.append(need_of(d.instructions_ps, d.separate_ps, held_ps))
         parts = core_parts(needs, self.machine.smt_throughput)
         for name, part in zip(pieces, parts, strict=True):
             piece = self.pieces[name]

@@ -15,7 +15,7 @@ from ...planes.experiment import Experiment
 from .entry_costs import EntryCosts
 from .operators import QueryStages
 from .paths import background_of
-from .program import Program, Query, Scheduling
+from .program import MemoryUse, Program, Query, Scheduling
 from .spec import TasksSystem
 
 
@@ -92,12 +92,16 @@ def _of_process(query: Query) -> Query:
     """The same where the policy of the process says where a thread's own memory lies, too."""
     stages = []
     for stage in query.stages:
-        uses = [
-            replace(use, place="interleaved") if use.place == "local" else use
-            for use in stage.cost.memory
-        ]
-        stages.append(replace(stage, cost=replace(stage.cost, memory=tuple(uses))))
+        loops = tuple(replace(loop, memory=_spread(loop.memory)) for loop in stage.cost.loops)
+        cost = replace(stage.cost, memory=_spread(stage.cost.memory), loops=loops)
+        stages.append(replace(stage, cost=cost))
     return replace(query, stages=tuple(stages))
+
+
+def _spread(memory: tuple[MemoryUse, ...]) -> tuple[MemoryUse, ...]:
+    return tuple(
+        replace(use, place="interleaved") if use.place == "local" else use for use in memory
+    )
 
 
 def mix_shares(phase: PhaseState, operations: Mapping[str, Operation]) -> dict[str, float]:

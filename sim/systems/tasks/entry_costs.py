@@ -10,7 +10,7 @@ not counted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from ...machine.cache_facts import CacheFacts
 from ...machine.caches import hit_rates
 from ...machine.costs import LINE_BYTES, CostModel
 from .cache_sharing import AtRandom, CacheSurvey, StageUse, used_where
-from .program import EntryCost, MemoryUse, Part, Place, Table
+from .program import EntryCost, LoopCost, MemoryUse, Part, Place, Table
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,6 +33,36 @@ class InOrder:
     place: Place
     read_bytes: float = 0.0
     written_bytes: float = 0.0
+
+
+@dataclass
+class Demands:
+    """What a loop demands for an entry, added up.
+
+    ``ipc``: its instructions per cycle; ``at_once``: random accesses that it has under way. As the
+    machine says where they are None.
+    """
+
+    instructions: float = 0.0
+    in_order: list[InOrder] = field(default_factory=list)
+    at_random: list[AtRandom] = field(default_factory=list)
+    ipc: float | None = None
+    at_once: float | None = None
+
+    @property
+    def random(self) -> list[AtRandom]:
+        """Those that it makes at all."""
+        return [access for access in self.at_random if access.count > 0]
+
+    def more(self, instructions: float, *uses: InOrder | AtRandom) -> Demands:
+        """Adds to it; itself."""
+        self.instructions += instructions
+        for use in uses:
+            if isinstance(use, InOrder):
+                self.in_order.append(use)
+            else:
+                self.at_random.append(use)
+        return self
 
 
 class EntryCosts:
@@ -59,7 +89,7 @@ class EntryCosts:
         self._private = self._sharing(costs.private_cache)
         self._last = self._sharing(costs.last_cache)
         self._places: dict[tuple[Part, ...] | None, tuple[Floats, Floats]] = {}
-        self._in_order: dict[tuple[float, tuple[InOrder, ...]], EntryCost] = {}
+        self._in_order: dict[tuple[float, float | None, tuple[InOrder, ...]], EntryCost] = {}
 
     def new_survey(self) -> CacheSurvey:
         """An empty survey of these last-level caches."""
@@ -79,36 +109,48 @@ class EntryCosts:
         at_random: Sequence[AtRandom] = (),
         use: StageUse | None = None,
     ) -> EntryCost:
-        """The cost of an entry that does all this; ``use``: of the stage that it is one of."""
-        at_random = [access for access in at_random if access.count > 0]
+        """The cost of an entry that does all this in one loop; ``use``: of its stage."""
+        return self.of_loops((Demands(instructions, [*in_order], [*at_random]),), use)
+
+    def of_loops(self, loops: Sequence[Demands], use: StageUse | None = None) -> EntryCost:
+        """The cost of an entry that goes through these loops, one after the other."""
+        at_random = [access for loop in loops for access in loop.random]
         if use is None:
             use = StageUse("", 1.0, *self.used_where(None))
         if self.survey is not None:
-            self.survey.add(use, instructions, at_random)
+            self.survey.add(use, sum(loop.instructions for loop in loops), at_random)
             if at_random:
                 return _LATER
-        if at_random:
-            return self._worked_out(instructions, in_order, at_random, use)
+        if at_random or len(loops) > 1:
+            return self._worked_out(loops, use)
         # It is the same of all stages that do this.
-        key = instructions, tuple(in_order)
+        (loop,) = loops
+        key = loop.instructions, loop.ipc, tuple(loop.in_order)
         if key not in self._in_order:
-            self._in_order[key] = self._worked_out(instructions, in_order, (), use)
+            self._in_order[key] = self._worked_out(loops, use)
         return self._in_order[key]
 
-    def _worked_out(
-        self,
-        instructions: float,
-        in_order: Sequence[InOrder],
-        at_random: Sequence[AtRandom],
-        use: StageUse,
-    ) -> EntryCost:
-        costs, n = self.costs, len(self.workers)
-        memory, last = self._found(at_random, use)
+    def _worked_out(self, loops: Sequence[Demands], use: StageUse) -> EntryCost:
+        memory, last = self._found([access for loop in loops for access in loop.random], use)
+        first, costs = 0, []
+        for loop in loops:
+            end = first + len(loop.random)
+            costs.append(self._of_loop(loop, memory[first:end], last[:, first:end].sum(axis=1)))
+            first = end
+        return costs[0] if len(costs) == 1 else _one_after_other(costs)
+
+    def _of_loop(self, loop: Demands, memory: Sequence[float], last: Floats) -> EntryCost:
+        """``memory``: misses of each of its random accesses; ``last`` (n,): those that hit in the
+        last-level cache."""
+        costs, n, at_random = self.costs, len(self.workers), loop.random
         accesses = sum(access.count for access in at_random)
-        slots = costs.random_misses_of(self._core_node, max(instructions, 1.0) / max(accesses, 1.0))
+        distance = max(loop.instructions, 1.0) / max(accesses, 1.0)
+        slots = costs.random_misses_of(self._core_node, 1.0 if loop.at_once else distance)
+        if loop.at_once:
+            slots = np.minimum(slots, loop.at_once)
         uses = {place: [0.0, 0.0] for place in PLACES}
         streamed = 0.0
-        for run in in_order:
+        for run in loop.in_order:
             # A line is fetched before it is written.
             lines = (run.read_bytes + run.written_bytes) / LINE_BYTES
             uses[run.place][0] += lines
@@ -122,7 +164,7 @@ class EntryCosts:
         kept = sum(np.ceil(access.structure_bytes / LINE_BYTES) for access in at_random)
         warm = np.minimum(kept, costs.private_cache.lines)
         return EntryCost(
-            instructions_s=costs.core_s(instructions),
+            instructions_s=costs.core_s(loop.instructions, loop.ipc),
             separate_s=last * costs.last_cache.latency_s / slots,
             misses_at_once=_together(streamed, costs.streaming_misses, random, slots, n),
             memory=tuple(
@@ -134,10 +176,9 @@ class EntryCosts:
 
     def _found(self, at_random: Sequence[AtRandom], use: StageUse) -> tuple[list[float], Floats]:
         """Accesses of each structure that go to memory, on average over the nodes where the stage
-        is used; (n,) accesses that find their line in the last-level cache."""
-        n = len(self.workers)
+        is used; (n, R) accesses that find their line in the last-level cache."""
         if not at_random:
-            return [], np.zeros(n)
+            return [], np.zeros((len(self.workers), 0))
         private = self._hits(at_random, self.costs.private_cache, self._private)
         found = self.last_hits.get(use.key)
         if found is None:
@@ -147,7 +188,7 @@ class EntryCosts:
         last = np.maximum(found, private)
         counts = np.array([access.count for access in at_random])
         missed = use.nodes @ ((1.0 - last) * counts)
-        return [float(each) for each in missed], np.asarray(((last - private) * counts).sum(axis=1))
+        return [float(each) for each in missed], np.asarray((last - private) * counts)
 
     def _hits(self, at_random: Sequence[AtRandom], cache: CacheFacts, threads: Floats) -> Floats:
         """(n, R) part of the accesses to each structure that find their line in such caches, each
@@ -168,6 +209,36 @@ class EntryCosts:
 
 # Stands for a cost that is worked out once all stages are known.
 _LATER = EntryCost(np.zeros(0), np.zeros(0), np.zeros(0), ())
+
+
+def _one_after_other(loops: Sequence[EntryCost]) -> EntryCost:
+    """Of an entry that goes through all of these."""
+    lines = np.array([sum(use.read for use in loop.memory) for loop in loops])
+    held = sum(each / loop.misses_at_once for each, loop in zip(lines, loops, strict=True))
+    uses = {
+        place: [
+            sum(getattr(use, what) for loop in loops for use in loop.memory if use.place == place)
+            for what in ("read", "written")
+        ]
+        for place in PLACES
+    }
+    return EntryCost(
+        instructions_s=np.asarray(sum(loop.instructions_s for loop in loops)),
+        separate_s=np.asarray(sum(loop.separate_s for loop in loops)),
+        misses_at_once=lines.sum() / held if lines.sum() else loops[0].misses_at_once,
+        memory=tuple(MemoryUse(place, *use) for place, use in uses.items() if use[0]),
+        # Each loop finds what the others have left.
+        warm_lines=np.max([_known(loop.warm_lines) for loop in loops], axis=0),
+        warm_s=np.max([_known(loop.warm_s) for loop in loops], axis=0),
+        loops=tuple(
+            LoopCost(loop.instructions_s, loop.misses_at_once, loop.memory) for loop in loops
+        ),
+    )
+
+
+def _known(values: Floats | None) -> Floats:
+    assert values is not None
+    return values
 
 
 def _together(

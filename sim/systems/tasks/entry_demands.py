@@ -1,13 +1,11 @@
-"""Demands of entries added up, and how many lines, groups and bytes of hash tables there are."""
+"""What operators pass on, and how many lines, groups and bytes of hash tables there are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import expm1, log1p
 
 from ....workloads.query_graphs import ColumnOf
-from .cache_sharing import AtRandom
-from .entry_costs import InOrder
 
 SLOT_BYTES = 8.0  # a key, a sum, a count, or a position and a pointer in a hash table
 LOAD_FACTOR = 0.5  # of hash tables: half of the slots are taken
@@ -28,25 +26,6 @@ class Results:
     table: str | None
     bytes: float
     made: frozenset[ColumnOf] = frozenset()
-
-
-@dataclass
-class Demands:
-    """What an entry needs, added up."""
-
-    instructions: float = 0.0
-    in_order: list[InOrder] = field(default_factory=list)
-    at_random: list[AtRandom] = field(default_factory=list)
-
-    def more(self, instructions: float, *uses: InOrder | AtRandom) -> Demands:
-        """Adds to it; itself."""
-        self.instructions += instructions
-        for use in uses:
-            if isinstance(use, InOrder):
-                self.in_order.append(use)
-            else:
-                self.at_random.append(use)
-        return self
 
 
 def lines_per_entry(bits: float, density: float) -> tuple[float, float]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 
 from ....workloads.operators import (
     AggregateSpec,
     AnyOperator,
     CustomSpec,
     JoinSpec,
+    LoopSpec,
     MaterialiseSpec,
     RecordedSpec,
     ScanSpec,
@@ -23,11 +25,10 @@ from ....workloads.query_graphs import ColumnOf, OperatorNode
 from ....workloads.schema import DataObject
 from ....workloads.task_trace import TaskTrace
 from .cache_sharing import AtRandom, StageUse
-from .entry_costs import EntryCosts, InOrder
+from .entry_costs import Demands, EntryCosts, InOrder
 from .entry_demands import (
     LINE_BITS,
     SLOT_BYTES,
-    Demands,
     Results,
     found_of,
     lines_per_entry,
@@ -223,18 +224,11 @@ class QueryStages:
         place: Place = spec.memory or ("local" if node.table is None else "part")
         if place == "part" and node.table is None:
             place = "local"
-        demands = Demands().more(
-            spec.instructions,
-            InOrder(place, read_bytes=spec.read.value),
-            InOrder("local", written_bytes=spec.written.value),
-        )
-        if spec.structure is not None:
-            own = spec.structure_of == "task"
-            size = spec.structure.value
-            demands.more(0.0, AtRandom("local" if own else place, spec.accesses, size, own=own))
+        loops = [_demands(loop, place) for loop in spec.all_loops]
         inputs = tuple(stage for source in sources for stage in source.stages)
-        stage = self._stage(node, demands, entries, node.table, inputs, node.name)
-        made = spec.written.value / spec.results if spec.results else 0.0
+        stage = self._stage(node, loops, entries, node.table, inputs, node.name)
+        written = sum(loop.written.value for loop in spec.all_loops)
+        made = written / spec.results if spec.results else 0.0
         return Results(entries * spec.results, (stage,), node.table, made, node.made)
 
     def _recorded(self, node: OperatorNode, spec: RecordedSpec) -> Results:
@@ -338,18 +332,20 @@ class QueryStages:
     def _tasks(self, spec: AnyOperator) -> int:
         return spec.concurrency or self.concurrency or self.workers
 
-    def _cost(self, name: str, demands: Demands, entries: float, table: str | None) -> EntryCost:
+    def _cost(
+        self, name: str, loops: Demands | Sequence[Demands], entries: float, table: str | None
+    ) -> EntryCost:
         """Of an entry of the stage ``name``, which has so many."""
         placed = None if table is None else self.tables[self.table_at[table]]
         use = StageUse(
             f"{self.query}/{name}", self.weight * entries, *self.costs.used_where(placed)
         )
-        return self.costs.of(demands.instructions, demands.in_order, demands.at_random, use)
+        return self.costs.of_loops([loops] if isinstance(loops, Demands) else loops, use)
 
     def _stage(
         self,
         node: OperatorNode,
-        demands: Demands,
+        demands: Demands | Sequence[Demands],
         entries: float,
         table: str | None,
         inputs: tuple[int, ...],
@@ -373,11 +369,19 @@ class QueryStages:
                 table=None if table is None else self.table_at[table],
                 inputs=tuple(dict.fromkeys((*inputs, *self._after(node)))),
                 pipelined=bool(inputs) and bool(getattr(spec, "pipelined", False)),
-                concurrency=spec.concurrency,
+                concurrency=self._most_tasks(spec, entries),
                 chunk_entries=chunk_entries,
                 path=path,
+                task_s=float(getattr(spec, "task", None) or 0.0),
             )
         )
+
+    def _most_tasks(self, spec: AnyOperator, entries: float) -> int | None:
+        """At most; None: as the system says."""
+        group: int | None = getattr(spec, "row_group", None)
+        if group is None:
+            return spec.concurrency
+        return min(int(self._tasks(spec)), max(ceil(entries / group), 1))
 
     def _after(self, node: OperatorNode) -> tuple[int, ...]:
         """Stages that must be done before."""
@@ -386,3 +390,20 @@ class QueryStages:
     def _append(self, stage: Stage) -> int:
         self.stages.append(stage)
         return len(self.stages) - 1
+
+
+def _demands(loop: LoopSpec, place: Place) -> Demands:
+    own = loop.structure_of == "task"
+    return Demands(
+        loop.instructions,
+        [
+            InOrder(place, read_bytes=loop.read.value),
+            InOrder("local", written_bytes=loop.written.value),
+        ],
+        [
+            AtRandom("local" if own else place, accesses, size, own=own)
+            for accesses, size in loop.accessed
+        ],
+        None if loop.ipc is None else loop.ipc.value,
+        None if loop.at_once is None else loop.at_once.value,
+    )

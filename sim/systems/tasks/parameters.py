@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ....topologies import Machine
-from ..._kernel import OsSetup, StageSetup, TaskSetup
+from ..._kernel import LoopSetup, OsSetup, StageSetup, TaskSetup
 from ...machine.costs import CostModel
 from ...machine.os_scheduler import scheduler_of
 from ...machine.service_machine import service_machine
 from ...machine.threads import Workers, place_workers
 from .engine_parameters import engines_in_play
 from .layout import PartState
-from .program import EntryCost, Part, Place, Program, Scheduling, Stage
+from .program import EntryCost, LoopCost, Part, Place, Program, Scheduling, Stage
 
 Floats = npt.NDArray[np.float64]
 
@@ -198,12 +198,23 @@ def _stages(program: Program) -> list[StageSetup]:
                     read=[use.read for use in cost.memory],
                     written=[use.written for use in cost.memory],
                     lines=sum(use.read + use.written for use in cost.memory),
+                    loops=[_loop(loop) for loop in cost.loops],
+                    task_ps=stage.task_s * PS_PER_S,
                     chunk_entries=stage.chunk_entries,
                     warm_lines=_by_node(cost.warm_lines, cost, 1.0),
                     warm_ps=_by_node(cost.warm_s, cost, PS_PER_S),
                 )
             )
     return found
+
+
+def _loop(loop: LoopCost) -> LoopSetup:
+    return LoopSetup(
+        instructions_ps=loop.instructions_s * PS_PER_S,
+        slots=loop.misses_at_once,
+        place=[PLACES.index(use.place) for use in loop.memory],
+        read=[use.read for use in loop.memory],
+    )
 
 
 def _by_node(values: Floats | None, cost: EntryCost, times: float) -> Floats:

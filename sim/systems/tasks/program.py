@@ -33,6 +33,16 @@ class MemoryUse:
 
 
 @dataclass(frozen=True)
+class LoopCost:
+    """What one entry of one of a stage's loops demands, see ``EntryCost``; without written lines,
+    for which no loop waits."""
+
+    instructions_s: Floats
+    misses_at_once: Floats
+    memory: tuple[MemoryUse, ...]
+
+
+@dataclass(frozen=True)
 class EntryCost:
     """What one entry of a stage demands; arrays are (n,), by the node of the thread that runs it.
 
@@ -40,7 +50,8 @@ class EntryCost:
     ``separate_s``: time that overlaps with nothing (hits in shared caches that are waited for);
     ``misses_at_once``: cache lines that it has under way, prefetches included. ``warm_lines``: what
     the stage keeps in its core's own cache and has to read again on another core (None: nothing);
-    ``warm_s``: from the last-level cache.
+    ``warm_s``: from the last-level cache. ``loops``: of a stage with several, which its entries go
+    through one after the other: instructions and misses of one overlap, those of two do not.
     """
 
     instructions_s: Floats
@@ -49,6 +60,7 @@ class EntryCost:
     memory: tuple[MemoryUse, ...]
     warm_lines: Floats | None = None
     warm_s: Floats | None = None
+    loops: tuple[LoopCost, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,7 +95,8 @@ class Stage:
     entries, on the same thread's node. ``parts_min``: it is left out where its table has fewer
     parts. ``concurrency``: tasks at most, as the system says where it is None. ``chunk_entries``:
     that a copy engine copies at a time, 0 where it cannot copy for it; ``path``: whether it does;
-    None: as a policy says, by CPU without one.
+    None: as a policy says, by CPU without one. ``task_s``: of a task of this stage, beyond its
+    entries and what every task takes.
     """
 
     name: str
@@ -97,6 +110,7 @@ class Stage:
     concurrency: int | None = None
     chunk_entries: float = 0.0
     path: Path | None = None
+    task_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ..._kernel import ServiceSetup, SettledService
 from ...machine.costs import LINE_BYTES, CostModel
 from .copied_kinds import CopiedKinds, engines_of
+from .loops import KindLoop
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -32,7 +33,7 @@ class Kinds:
     """F kinds of tasks that run: ``node`` (F,) of the worker; per entry ``read`` and ``written``
     (F, n), lines of each home, and times (F,); ``slots`` (F,): lines under way at a time.
     ``on_core`` (F,): whether they share cores with others; copies do not. ``copied``: what copy
-    engines do for them; None where nothing.
+    engines do for them; None where nothing. ``loops``: of each kind, where any has several.
     """
 
     node: Ints
@@ -43,6 +44,7 @@ class Kinds:
     slots: Floats
     on_core: npt.NDArray[np.bool_]
     copied: CopiedKinds | None = None
+    loops: tuple[tuple[KindLoop, ...], ...] = ()
 
     @property
     def lines(self) -> tuple[Floats, Floats]:
@@ -182,6 +184,14 @@ class ServiceTimes:
                 "copied_slots": copied.slots,
                 "copied_latency_s": self.engines.latency_s[np.maximum(copied.engine, 0)],
                 "contexts": [float(engine.contexts) for engine in self.engines.engines],
+            }
+        if kinds.loops:
+            loops = [loop for of_kind in kinds.loops for loop in of_kind]
+            found |= {
+                "loop_first": np.cumsum([0, *map(len, kinds.loops)]),
+                "loop_read": np.array([loop.read for loop in loops]),
+                "loop_instructions_s": [loop.instructions_s for loop in loops],
+                "loop_slots": [loop.slots for loop in loops],
             }
         per_line = np.where(lines > 0, lines, 1.0)
         setup = ServiceSetup(

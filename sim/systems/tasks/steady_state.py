@@ -32,6 +32,7 @@ from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch, batches_of
 from .copied_kinds import CopiedKinds, background_lines
 from .layout import PAGE_BYTES, Copy, PartState
+from .loops import lines_by_home, loops_of_kinds
 from .parameters import cores_of, near_nodes, spreads_of
 from .paths import PATHS
 from .program import EntryCost, Program
@@ -161,15 +162,10 @@ class SteadyState:
         """
         key = id(cost), home, spread, by_engine
         if key not in self._demands:
-            read, written = np.zeros((self.n, self.n)), np.zeros((self.n, self.n))
-            for use in cost.memory:
-                where = np.eye(self.n)
-                if use.place == "interleaved":
-                    where = self.where(None, 0)
-                elif use.place == "part" and not by_engine:
-                    where = self.where(home, spread)
-                read += use.read * where
-                written += use.written * where
+            lies, in_turn = None if by_engine else self.where(home, spread), self.where(None, 0)
+            read, written = (
+                lines_by_home(cost.memory, lies, in_turn, what) for what in ("read", "written")
+            )
             slots = np.maximum(cost.misses_at_once, 1e-9)
             self._demands[key] = read, written, cost.instructions_s, cost.separate_s, slots
         return self._demands[key]
@@ -302,6 +298,7 @@ class _Search:
             slots,
             np.arange(whole) < count,
             copied if (copied.engine >= 0).any() else None,
+            loops_of_kinds(self.batches, pairs, self.of.where, whole - count),
         )
         self.copied = copied
         self.lines = np.add(*self.kinds.lines).sum(axis=1)
@@ -371,7 +368,8 @@ class _Search:
         entry_s, by_engine = times.entry_s[:kinds], self.copied.engine[:kinds] >= 0
         tasks = self._tasks()
         each = np.divide(self.entries, tasks)[self.kind_batch]
-        self.task_s = entry_s * each + self.program.scheduling.task_s
+        own_s = np.array([batch.stage.task_s for batch in self.batches])[self.kind_batch]
+        self.task_s = entry_s * each + self.program.scheduling.task_s + own_s
         if by_engine.any():
             least_s = np.minimum(times.copy_s, times.work_s)[:kinds]
             chunk = np.minimum(self.copied.chunk[:kinds], each)

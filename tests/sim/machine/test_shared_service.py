@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numatwin.sim import _kernel
 from numatwin.sim._kernel import ServiceMachine
 from numatwin.sim.machine.reference import shared_service as reference
-from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand
+from numatwin.sim.machine.reference.service_machine import Loop, MemoryUse, PieceDemand
 from numatwin.sim.machine.reference.shared_service import NEVER
 
 NS = 1000
@@ -279,20 +279,22 @@ def test_bad_pieces_are_refused_by_name() -> None:
             _kernel.SharedService(MACHINE.replaced(load=load, load_ratio=ratio))
 
 
+USES = st.lists(
+    st.builds(
+        MemoryUse,
+        st.integers(0, 1),
+        st.sampled_from((0.0, 1.0, 2.5)),
+        st.sampled_from((0.0, 0.5, 3.0)),
+        st.sampled_from((1.0, 4.0, 20.0, 200.0)),
+    ),
+    max_size=3,
+).map(tuple)
 DEMANDS = st.builds(
     PieceDemand,
     st.sampled_from((10.0, 300.0, 3000.0)),
     st.sampled_from((0.0, 100.0)),
-    st.lists(
-        st.builds(
-            MemoryUse,
-            st.integers(0, 1),
-            st.sampled_from((0.0, 1.0, 2.5)),
-            st.sampled_from((0.0, 0.5, 3.0)),
-            st.sampled_from((1.0, 4.0, 20.0, 200.0)),
-        ),
-        max_size=3,
-    ).map(tuple),
+    USES,
+    st.lists(st.builds(Loop, st.sampled_from((0.0, 200.0)), USES), max_size=2).map(tuple),
 )
 PIECES = st.tuples(DEMANDS, st.floats(0, 3e5))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.systems.tasks.cache_sharing import AtRandom
-from numatwin.sim.systems.tasks.entry_costs import EntryCosts, InOrder
+from numatwin.sim.systems.tasks.entry_costs import Demands, EntryCosts, InOrder
 from numatwin.sim.systems.tasks.entry_demands import found_of, lines_per_entry
 from numatwin.sim.systems.tasks.program import MemoryUse
 from numatwin.topologies import load_machine
@@ -77,6 +77,22 @@ def test_a_reorder_window_of_instructions_limits_random_misses(costs: EntryCosts
     # 168 instructions hold two accesses of 84 each.
     cost = costs.of(84.0, [], [AtRandom("part", 1.0, 1e6 * MIB)])
     assert cost.misses_at_once == pytest.approx([2.0] * 4)
+
+
+def test_loops_follow_each_other_and_one_hides_its_own_misses_alone(costs: EntryCosts) -> None:
+    """The first has 84 instructions at 0.85 a cycle, half of the machine's 1.7; the second is an
+    access at a time to what no cache holds."""
+    size = 1e6 * MIB
+    works = Demands(84.0, [InOrder("part", read_bytes=64.0)], ipc=0.85)
+    waits = Demands(21.0, [], [AtRandom("part", 1.0, size)], at_once=1.0)
+    cost = costs.of_loops([works, waits])
+    one, other = cost.loops
+    assert one.instructions_s == pytest.approx(costs.of(2 * 84.0).instructions_s)
+    assert other.misses_at_once == pytest.approx([1.0] * 4)
+    assert cost.instructions_s == pytest.approx(one.instructions_s + other.instructions_s)
+    (use,) = cost.memory
+    assert use.read == pytest.approx(2.0, rel=1e-3)
+    assert cost.misses_at_once == pytest.approx([2 / (1 / 16 + 1)] * 4, rel=1e-3)
 
 
 def test_few_entries_take_a_line_each_and_all_entries_share_lines() -> None:

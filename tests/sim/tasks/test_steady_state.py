@@ -1,5 +1,6 @@
 """Rates of tasks as flows: cases worked by hand, and laws that hold for any."""
 
+from dataclasses import replace
 from typing import Any
 
 import hand_programs as hand
@@ -16,7 +17,7 @@ from numatwin.sim.systems.tasks.commands import MovePart
 from numatwin.sim.systems.tasks.layout import Layout
 from numatwin.sim.systems.tasks.models import EventModel
 from numatwin.sim.systems.tasks.parameters import PS_PER_S, near_nodes, task_setup
-from numatwin.sim.systems.tasks.program import MemoryUse, Program, Stage
+from numatwin.sim.systems.tasks.program import LoopCost, MemoryUse, Program, Stage
 from numatwin.sim.systems.tasks.steady_state import Rates, State, SteadyState
 from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.schema import Coherence
@@ -92,7 +93,7 @@ def played_per_s(program: Program, length_s: float = 1.0) -> float:
 
 @pytest.mark.parametrize("clients", [1, 2, 3])
 @pytest.mark.parametrize("tasks", [None, *range(1, 9)])
-@pytest.mark.parametrize("kinds", ["cores", "memory", "both"])
+@pytest.mark.parametrize("kinds", ["cores", "memory", "both", "loops"])
 def test_few_clients_are_served_as_event_by_event(
     kinds: str, tasks: int | None, clients: int
 ) -> None:
@@ -101,7 +102,11 @@ def test_few_clients_are_served_as_event_by_event(
     cores = {"cores": [cpu_bound(concurrency=tasks)]}
     memory = hand.scan(nodes=NODES, concurrency=tasks, instructions_ns=10.0)
     then = cpu_bound(concurrency=tasks, inputs=(0,))
-    stages = {**cores, "memory": [memory], "both": [memory, then]}[kinds]
+    # One loop waits for each line, the other computes; and each task takes 20 us more.
+    waits = LoopCost(np.full(NODES, 1e-9), np.ones(NODES), memory.cost.memory)
+    works = LoopCost(np.full(NODES, 9e-9), np.ones(NODES), ())
+    loops = replace(memory, cost=replace(memory.cost, loops=(waits, works)), task_s=20e-6)
+    stages = {**cores, "memory": [memory], "both": [memory, then], "loops": [loops]}[kinds]
     for workers in (1, 2, 3, 4, 6, 8, *([11, 15] if clients == 1 else [])):
         program = hand.program(
             hand.query(*stages, clients=clients),

@@ -14,7 +14,7 @@ from task_programs import MS, US, cost, parameters, program, query, stage, table
 from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.systems.tasks.history import ANSWERED, ASKED
 from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
-from numatwin.sim.systems.tasks.program import Entries, MemoryUse, Program
+from numatwin.sim.systems.tasks.program import Entries, LoopCost, MemoryUse, Program
 
 pytestmark = pytest.mark.kernel
 
@@ -24,6 +24,18 @@ PICK = replace(
     cost(NODES, 5e-9, slots=10, memory=[MemoryUse("part", 1.0), MemoryUse("local", 0.0, 0.1)]),
     warm_lines=np.full(NODES, 50.0),
     warm_s=np.full(NODES, 3e-7),
+)
+# Two loops: one that waits for lines of its part and of all nodes, one that computes.
+LOOPS = replace(
+    cost(NODES, 12e-9, memory=[MemoryUse("part", 1.0), MemoryUse("interleaved", 0.5)]),
+    loops=(
+        LoopCost(
+            np.full(NODES, 2e-9),
+            np.full(NODES, 4.0),
+            (MemoryUse("part", 0.9), MemoryUse("interleaved", 0.5)),
+        ),
+        LoopCost(np.full(NODES, 1e-8), np.full(NODES, 20.0), (MemoryUse("part", 0.1),)),
+    ),
 )
 SPREAD = cost(NODES, 2e-9, separate_s=1e-9, memory=[MemoryUse("interleaved", 0.5)])
 
@@ -44,6 +56,7 @@ def programs(draw: st.DrawFn) -> Program:
         [stage("scan", SCAN, 1), pick, merge],
         [stage("scan", SCAN, concurrency=4), after, stage("scan", SCAN, 1, inputs=(1,))],
         [stage("spread", SPREAD, None, entries=Entries(constant=5_000.0)), after],
+        [stage("loops", LOOPS, 1, task_s=3e-6)],
     ]
     chosen = draw(st.lists(st.sampled_from(shapes), min_size=1, max_size=3))
     queries = [

@@ -71,6 +71,8 @@ service_use(const TaskModel& model) {
 }
 
 void register_tasks(py::module_& module) {
+    auto loop = def_struct<LoopSetup>(module, "LoopSetup", "One of several loops of a stage.");
+    def_value(loop);
     auto stage = def_struct<StageSetup>(module, "StageSetup", "A stage of a query.");
     def_value(stage);
     auto engine = def_struct<EngineSetup>(module, "EngineSetup", "A copy engine.");

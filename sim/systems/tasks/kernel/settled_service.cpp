@@ -52,6 +52,11 @@ SettledService::SettledService(const ServiceSetup& setup)
         by_node(of_.latency_s, of_.read) && of_.use.size() == kinds_ * (nodes_ + links_) &&
         of_.capacity.size() == nodes_ + links_ && of_.cores.size() == nodes_ &&
         of_.curve_under_way.size() == of_.curve_ratio.size() && !of_.curve_ratio.empty() &&
+        (of_.loop_first.empty() ||
+         (of_.loop_first.size() == kinds_ + 1 && std::ranges::is_sorted(of_.loop_first) &&
+          of_.loop_first.front() == 0 && at(of_.loop_first.back()) == of_.loop_slots.size() &&
+          of_.loop_instructions_s.size() == of_.loop_slots.size() &&
+          of_.loop_read.size() == of_.loop_slots.size() * nodes_)) &&
         (!updates_ || of_.update_lines.size() == nodes_) &&
         (!limited_ || (of_.entries.size() == nodes_ && of_.held_most_s.size() == nodes_ &&
                        of_.crosses.size() == nodes_ * links_ * nodes_)) &&
@@ -134,16 +139,32 @@ void SettledService::choose(std::span<const double> count) {
     binding_.resize(running_.size());
 }
 
+// Latencies of lines of a kind, with the present waits.
+double SettledService::lines_s(std::size_t kind, std::span<const double> read) const {
+    const auto latency_s = row(of_.latency_s, kind);
+    double sum = 0.0;
+    for (std::size_t home = 0; home < nodes_; ++home)
+        sum += read[home] * (latency_s[home] + wait_s[home] + entry_wait_s[home]);
+    return sum;
+}
+
+// Instructions and misses of an entry, which overlap within each of its loops.
+double SettledService::overlapped_s(std::size_t kind) const {
+    const bool several = !of_.loop_first.empty() && of_.loop_first[kind] < of_.loop_first[kind + 1];
+    if (!several) return std::max(of_.instructions_s[kind] * pipeline_[kind], held_s[kind]);
+    double sum = 0.0;
+    for (std::size_t k = at(of_.loop_first[kind]); k < at(of_.loop_first[kind + 1]); ++k)
+        sum += std::max(of_.loop_instructions_s[k] * pipeline_[kind],
+                        lines_s(kind, row(of_.loop_read, k)) / of_.loop_slots[k]);
+    return sum;
+}
+
 // What an entry takes with the present waits, if no resource were full. Threads of a core share its
 // pipeline and its miss slots in equal parts.
 void SettledService::take_alone(std::span<const double> count) {
     for (std::size_t f = 0; f < kinds_; ++f) {
-        const auto read = row(of_.read, f), latency_s = row(of_.latency_s, f);
-        double lines_s = 0.0;
-        for (std::size_t home = 0; home < nodes_; ++home)
-            lines_s += read[home] * (latency_s[home] + wait_s[home] + entry_wait_s[home]);
-        held_s[f] = lines_s / of_.slots[f];
-        work_s[f] = of_.separate_s[f] + std::max(of_.instructions_s[f] * pipeline_[f], held_s[f]);
+        held_s[f] = lines_s(f, row(of_.read, f)) / of_.slots[f];
+        work_s[f] = of_.separate_s[f] + overlapped_s(f);
         work_s[f] = std::max(work_s[f], held_s[f] * pipeline_[f]);
     }
     before_s_ = copy_s;

@@ -32,6 +32,11 @@ struct ServiceSetup {
     FIELD(std::vector<double>, instructions_s, "(F) of an entry");
     FIELD(std::vector<double>, separate_s, "(F) of an entry");
     FIELD(std::vector<double>, slots, "(F) lines under way at a time");
+    FIELD(std::vector<std::int64_t>, loop_first,
+          "(F + 1) first loop of each kind with several, and the end. Empty: none has several");
+    FIELD(std::vector<double>, loop_read, "(loops, n) lines of each home, per entry");
+    FIELD(std::vector<double>, loop_instructions_s, "(loops) of an entry");
+    FIELD(std::vector<double>, loop_slots, "(loops) lines under way at a time");
     FIELD(std::vector<std::int64_t>, on_core, "(F) 1: shares cores with others");
     FIELD(std::vector<std::int64_t>, engine, "(F) that copies for it, -1: none. Empty: no kind's");
     FIELD(std::vector<double>, engine_s, "(F) of the engine, per entry");
@@ -67,6 +72,8 @@ class SettledService {
   private:
     void choose(std::span<const double> count);
     void take_alone(std::span<const double> count);
+    double lines_s(std::size_t kind, std::span<const double> read) const;
+    double overlapped_s(std::size_t kind) const;
     void copy(std::span<const double> count);
     void share(std::span<const double> count);
     double wait();                // the largest change

@@ -13,6 +13,20 @@
 
 namespace numatwin {
 
+// One of several loops of a stage.
+struct LoopSetup {
+    using Doubles = std::vector<double>;
+    using Integers = std::vector<std::int64_t>;
+    FIELDS_OF(LoopSetup);
+    FIELD(Doubles, instructions_ps, "[n] per entry, by node of the thread");
+    FIELD(Doubles, slots, "[n] lines under way");
+    FIELD(Integers, place, "[m] of memory, as of a stage");
+    FIELD(Doubles, read, "[m] lines per entry");
+    END_OF_FIELDS;
+
+    bool operator==(const LoopSetup&) const = default;
+};
+
 struct StageSetup {
     using Doubles = std::vector<double>;
     using Integers = std::vector<std::int64_t>;
@@ -38,6 +52,8 @@ struct StageSetup {
     FIELD(Doubles, read, "[m] lines per entry");
     FIELD(Doubles, written, "[m] lines per entry");
     FIELD(double, lines, "per entry, in all");
+    FIELD(std::vector<LoopSetup>, loops, "one after the other, with all of its reads; none: one");
+    FIELD(double, task_ps, "of a task, beyond that of all stages' tasks");
     FIELD(double, chunk_entries, "that a copy engine copies at a time; 0: none does");
     FIELD(Doubles, warm_lines, "[n] in the core's own cache");
     FIELD(Doubles, warm_ps, "[n] to read them from the last-level cache");

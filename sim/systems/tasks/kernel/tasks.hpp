@@ -174,6 +174,7 @@ class TaskModel {
     // What a task of a stage uses, by node of its thread and home of its part.
     struct Kind {
         std::vector<MemoryUse> memory;
+        std::vector<Loop> loops;
         double entries = 0;  // of the last task; its demand
         std::uint32_t demand = none;
         std::unordered_map<double, std::uint32_t> demands;  // by entries
@@ -238,6 +239,10 @@ class TaskModel {
         for (std::size_t k = 0; k < n_; ++k)
             if (row[k] > 0) use(k, row[k]);
     }
+    std::vector<MemoryUse> memory_of(const std::vector<std::int64_t>& place,
+                                     const std::vector<double>& read,
+                                     const std::vector<double>& written, double slots,
+                                     std::int64_t home, std::uint32_t touched);
     std::uint32_t kind_of(std::uint32_t stage, std::size_t node, std::int64_t home,
                           std::uint32_t touched);
     void find_stand_ins();

@@ -220,6 +220,29 @@ void TaskModel::rotate_victims(std::size_t victim, std::size_t thief) {
     }
 }
 
+// Lines by home; `written` may be empty.
+std::vector<MemoryUse> TaskModel::memory_of(const std::vector<std::int64_t>& place,
+                                            const std::vector<double>& read,
+                                            const std::vector<double>& written, double slots,
+                                            std::int64_t home, std::uint32_t touched) {
+    scratch_read_.assign(n_, 0);
+    scratch_written_.assign(n_, 0);
+    for (std::size_t k = 0; k < place.size(); ++k) {
+        const std::int64_t lies = place[k] == 0   ? home
+                                  : place[k] == 1 ? static_cast<std::int64_t>(touched)
+                                                  : interleaved;
+        each_home(lies, [&](std::size_t node_used, double part) {
+            scratch_read_[node_used] += read[k] / part;
+            if (!written.empty()) scratch_written_[node_used] += written[k] / part;
+        });
+    }
+    std::vector<MemoryUse> memory;
+    for (std::uint32_t k = 0; k < n_; ++k)
+        if (scratch_read_[k] != 0 || scratch_written_[k] != 0)
+            memory.push_back({k, scratch_read_[k], scratch_written_[k], slots});
+    return memory;
+}
+
 std::uint32_t TaskModel::kind_of(std::uint32_t s, std::size_t node, std::int64_t home,
                                  std::uint32_t touched) {
     // A pinned thread is where it began its task.
@@ -229,22 +252,14 @@ std::uint32_t TaskModel::kind_of(std::uint32_t s, std::size_t node, std::int64_t
     const auto at = static_cast<std::size_t>(home + static_cast<std::int64_t>(spreads()));
     std::uint32_t& found = row[at * places + (moved() ? touched : 0)];
     if (found != none) return found;
-    scratch_read_.assign(n_, 0);
-    scratch_written_.assign(n_, 0);
     const StageSetup& stage = setup_.stages[s];
-    for (std::size_t k = 0; k < stage.place.size(); ++k) {
-        const std::int64_t place = stage.place[k] == 0   ? home
-                                   : stage.place[k] == 1 ? static_cast<std::int64_t>(touched)
-                                                         : interleaved;
-        each_home(place, [&](std::size_t node_used, double part) {
-            scratch_read_[node_used] += stage.read[k] / part;
-            scratch_written_[node_used] += stage.written[k] / part;
-        });
-    }
     Kind kind;
-    for (std::uint32_t k = 0; k < n_; ++k)
-        if (scratch_read_[k] != 0 || scratch_written_[k] != 0)
-            kind.memory.push_back({k, scratch_read_[k], scratch_written_[k], stage.slots[node]});
+    kind.memory =
+        memory_of(stage.place, stage.read, stage.written, stage.slots[node], home, touched);
+    for (const LoopSetup& loop : stage.loops)
+        kind.loops.push_back(
+            {loop.instructions_ps[node],
+             memory_of(loop.place, loop.read, {}, loop.slots[node], home, touched)});
     found = static_cast<std::uint32_t>(kind_.size());
     kind_.push_back(std::move(kind));
     return found;
@@ -258,8 +273,10 @@ std::uint32_t TaskModel::demand_of(const Task& task, std::size_t node) {
     const auto [found, is_new] = kind.demands.try_emplace(task.entries, none);
     if (is_new) {
         const StageSetup& stage = setup_.stages[task.stage];
-        const double separate_ps = stage.separate_ps[node] + setup_.task_ps / task.entries;
-        found->second = service_.demand({stage.instructions_ps[node], separate_ps, kind.memory});
+        const double task_ps = setup_.task_ps + stage.task_ps;
+        const double separate_ps = stage.separate_ps[node] + task_ps / task.entries;
+        found->second =
+            service_.demand({stage.instructions_ps[node], separate_ps, kind.memory, kind.loops});
     }
     return kind.demand = found->second;
 }

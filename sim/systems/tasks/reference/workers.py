@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...._kernel import TaskSetup
+from ...._kernel import LoopSetup, TaskSetup
 from ....machine.costs import LINE_BYTES
-from ....machine.reference.service_machine import MemoryUse, PieceDemand
+from ....machine.reference.service_machine import Loop, MemoryUse, PieceDemand
 from ..history import BEGAN, ENDED, WOKEN
 from ..parameters import INTERLEAVED, NOTHING, PLACES, homes
 from .clock import Clock
@@ -245,14 +245,24 @@ class Workers:
     def lines(self, task: Task, copied: bool = False) -> dict[int, tuple[float, float]]:
         """Lines per entry that it reads and writes, by home; ``copied``: the part lies in the
         buffers of its thread."""
+        stage = self.p.stages[task.stage]
+        return self._by_home(stage.place, stage.read, stage.written, task, copied)
+
+    def _by_home(
+        self,
+        place: Sequence[int],
+        read: Sequence[float],
+        written: Sequence[float],
+        task: Task,
+        copied: bool = False,
+    ) -> dict[int, tuple[float, float]]:
         found: dict[int, tuple[float, float]] = {}
         part = task.touched if copied else task.home
-        stage = self.p.stages[task.stage]
-        for place, *lines in zip(stage.place, stage.read, stage.written, strict=True):
-            home = {"part": part, "local": task.touched}.get(PLACES[place], INTERLEAVED)
+        for at, *lines in zip(place, read, written, strict=True):
+            home = {"part": part, "local": task.touched}.get(PLACES[at], INTERLEAVED)
             for node, divisor in homes(self.p, home):
-                read, written = found.get(node, (0.0, 0.0))
-                found[node] = (read + lines[0] / divisor, written + lines[1] / divisor)
+                before = found.get(node, (0.0, 0.0))
+                found[node] = (before[0] + lines[0] / divisor, before[1] + lines[1] / divisor)
         return {home: found[home] for home in sorted(found) if any(found[home])}
 
     def _demand(self, task: Task, node: int) -> PieceDemand:
@@ -260,9 +270,14 @@ class Workers:
         stage, lines = self.p.stages[task.stage], self.lines(task)
         return PieceDemand(
             instructions_ps=stage.instructions_ps[node],
-            separate_ps=stage.separate_ps[node] + self.p.task_ps / task.entries,
-            memory=tuple(MemoryUse(home, *each, stage.slots[node]) for home, each in lines.items()),
+            separate_ps=stage.separate_ps[node] + (self.p.task_ps + stage.task_ps) / task.entries,
+            memory=_memory(lines, stage.slots[node]),
+            loops=tuple(self._loop(loop, task, node) for loop in stage.loops),
         )
+
+    def _loop(self, loop: LoopSetup, task: Task, node: int) -> Loop:
+        lines = self._by_home(loop.place, loop.read, [0.0] * len(loop.read), task)
+        return Loop(loop.instructions_ps[node], _memory(lines, loop.slots[node]))
 
     def ended(self, number: int) -> None:
         """The worker's task has ended (7); what follows from it comes first, then it takes one."""
@@ -331,3 +346,7 @@ class Workers:
         has = {worker.node for worker in self.workers if worker.in_use}
         self.with_workers = sorted(has)
         self.stand_in = [next(k for k in near if k in has) for near in self.near]
+
+
+def _memory(lines: dict[int, tuple[float, float]], slots: float) -> tuple[MemoryUse, ...]:
+    return tuple(MemoryUse(home, *each, slots) for home, each in lines.items())
