@@ -122,10 +122,10 @@ def decided(files: Sequence[CaseFile] | None = None) -> Iterator[Evidence]:
         if row["verdict"] == NOT_MODELLED:
             continue
         of, name = Class(**row["of"]), f"{row['id']}: {row['alternative']}"
-        source = row["source"].partition(",")[0]
+        source = row["publication"]
         if row["verdict"] != "input":
             ratio = row["predicted_ratio"]
-            low, high = (end / ratio for end in row["interval"])
+            low, high = (end / ratio for end in row["facts_interval"])
             yield Evidence(
                 name, source, of, (row["measured_ratio"][0], row["measured_ratio"][1]), ratio,
                 (low, high),

@@ -155,7 +155,9 @@ def _doubts(record: Record) -> Markup:
         for one in found["most"]
     ]
     said += Markup(", most of all {}").format(_listing(most)) if most else ""
-    of_throughput = (one for one in found["model"] if one["figure"].startswith("throughput."))
+    of_throughput = (
+        one for one in found.get("model", ()) if one["figure"].startswith("throughput.")
+    )
     factor = max((one["factor"] for one in of_throughput), default=1.0)
     return said + Markup("; the model itself may be off by ×{:.2f}.").format(factor)
 

@@ -106,6 +106,11 @@ class Case(Strict):
         """The baseline's name."""
         return self.baseline or next(iter(self.alternatives))
 
+    @property
+    def publication(self) -> str:
+        """The source, without what of it: cases of one are no evidence for each other."""
+        return self.source.partition(",")[0]
+
     def ratio(self, name: str) -> tuple[float, float]:
         """What was measured of an alternative to the baseline: the ends of a range."""
         one, base = self.alternatives[name], self.alternatives[self.first].measured

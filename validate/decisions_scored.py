@@ -63,6 +63,7 @@ def _measured(case: Case, name: str) -> Row:
         "measured": None if one.measured is None else list(one.measured),
         "unit": case.unit,
         "source": case.source,
+        "publication": case.publication,
         "typical": list(case.typical),
         "note": " ".join(text for text in (one.note, case.note) if text),
         "not_modelled": case.not_modelled,
@@ -70,16 +71,18 @@ def _measured(case: Case, name: str) -> Row:
 
 
 def _nothing() -> Row:
-    fields = ("predicted_ratio", "interval", "relative_error", "covered", "predicted", "plane")
-    return {**dict.fromkeys(fields), "level_error": None, "verdict": NOT_MODELLED, "warnings": []}
+    fields = ("predicted_ratio", "interval", "facts_interval", "relative_error", "covered")
+    fields += ("predicted", "level_error", "plane")
+    return {**dict.fromkeys(fields), "verdict": NOT_MODELLED, "warnings": []}
 
 
 def _row(case: Case, name: str, base: Record, record: Record) -> Row:
     operation = case.operation or next(iter(base.throughput))
     measured, row = case.ratio(name), _measured(case, name)
-    found = decision(base, record, operation)
+    found = decision(base, record, operation, case.publication)
     ratio = record.throughput[operation] / base.throughput[operation]
-    low, high = (ratio, ratio) if found is None else found["facts_interval"]
+    ends = "interval", "facts_interval"
+    (low, high), facts = ([ratio, ratio] if found is None else found[end] for end in ends)
     per = case.per_operation
     level = None if per is None else record.throughput[operation] * per
     scored_level = row["measured"] if name not in case.inputs else None
@@ -89,6 +92,7 @@ def _row(case: Case, name: str, base: Record, record: Record) -> Row:
         "predicted_ratio": ratio,
         "level_facts": bounds(shift_of(record, ("throughput", operation))),
         "interval": [low, high],
+        "facts_interval": facts,
         "relative_error": error(ratio, measured),
         "covered": low <= measured[1] and high >= measured[0],
         "predicted": level,

@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..reports.words import listing
-
 if TYPE_CHECKING:
     from ..sim.run.record import Record
 
@@ -129,4 +127,6 @@ def _prediction_line(row: Mapping[str, Any], letters: Sequence[str]) -> str:
 
 
 def _causes(row: Mapping[str, Any]) -> str:
+    from ..reports.words import listing
+
     return listing(row["causes"])

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from ..inputs.json_text import json_text
 from .long_work import Progress, forecast
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 def print_json(value: Any) -> None:
     """One JSON object on standard output; in ASCII, so that no locale can spoil it."""
+    from ..inputs.json_text import json_text
+
     print(json_text(value))
 
 

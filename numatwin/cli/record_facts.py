@@ -125,7 +125,11 @@ def _likely(record: Record) -> str:
 
 def _model_texts(record: Record) -> list[str]:
     """What the model itself may be wrong by in throughput, and how that is known."""
-    found = [one for one in record.uncertainty["model"] if one["figure"].startswith("throughput.")]
+    found = [
+        one
+        for one in record.uncertainty.get("model", ())
+        if one["figure"].startswith("throughput.")
+    ]
     texts = []
     for factor in dict.fromkeys(round(one["factor"], 2) for one in found):
         one = next(one for one in found if round(one["factor"], 2) == factor)

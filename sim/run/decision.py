@@ -25,8 +25,11 @@ SIGNIFICANT = 0.05  # over all doubts together
 FACTS, REPLICATIONS, MODEL = "facts and assumptions", "replications", "the model's error"
 
 
-def decision(first: Record, other: Record, operation: str) -> dict[str, Any] | None:
-    """How sure it is that ``other`` does more of an operation than ``first``.
+def decision(
+    first: Record, other: Record, operation: str, but_source: str | None = None
+) -> dict[str, Any] | None:
+    """How sure it is that ``other`` does more of an operation than ``first``; evidence of a source
+    (``but_source``) says nothing of what the model may be wrong by.
 
     Returns
     -------
@@ -49,7 +52,7 @@ def decision(first: Record, other: Record, operation: str) -> dict[str, Any] | N
     chance = _ratio_draws(first, other, operation, (values[0], values[1]))
     causes = [] if np.allclose(own, its, rtol=1e-9) else [FACTS]
     causes += [REPLICATIONS] if chance.any() else []
-    errors = _model_errors(first, other, operation)
+    errors = _model_errors(first, other, operation, but_source)
     if not causes and not predicts(first, other) and not errors.any():
         return None
     drawn_ones = np.add.outer(facts, chance)  # each draw of the facts meets each part of chance
@@ -71,21 +74,21 @@ def decision(first: Record, other: Record, operation: str) -> dict[str, Any] | N
     }
 
 
-def ratio_errors(record: Record, operation: str | None) -> Floats:
+def ratio_errors(record: Record, operation: str | None, but_source: str | None = None) -> Floats:
     """(PARTS,) what ratios of such predictions may be off by, as logarithms."""
-    return np.log(known_error(class_of(record, operation, RATIO)).factors)
+    return np.log(known_error(class_of(record, operation, RATIO), but_source).factors)
 
 
-def _model_errors(first: Record, other: Record, operation: str) -> Floats:
+def _model_errors(first: Record, other: Record, operation: str, but_source: str | None) -> Floats:
     """(PARTS,) what the model's ratio may be off by, as a logarithm; 0 of what was run exactly. Of
     a prediction and what it predicts, what the model's level may be.
     """
     uncertain = [record for record in (first, other) if record.uncertainty]
     if predicts(first, other) and uncertain:
-        return np.log(known_error(class_of(uncertain[0], operation)).factors)
+        return np.log(known_error(class_of(uncertain[0], operation), but_source).factors)
     if len(uncertain) < 2 or not uncertain[0].uncertainty.get("model"):
         return np.zeros(1)
-    return ratio_errors(first, operation)
+    return ratio_errors(first, operation, but_source)
 
 
 def doubts_in(record: Record) -> dict[str, Mapping[str, Any]]:

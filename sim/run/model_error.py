@@ -2,12 +2,13 @@
 
 Each piece of evidence is a figure that was published, measured or counted, with its prediction and
 what the facts left open of that. What is left, the logarithm of measured over predicted less what
-facts explain, is normal with a deviation that depends on the system, the plane, the kind of work
-and of figure. Evidence that is like a prediction counts fully, other evidence less (a power prior:
-Ibrahim and Chen, Statistical Science 15, 2000); rows of one source count as the root of their
-number, as they err together. The deviation is not known but has a posterior, so that what is
-predicted from little evidence is wide. Where intervals are scored (``numatwin trust``), no source
-is evidence for its own predictions; those of a run use all there is.
+facts explain, has Student's distribution (most predictions are much nearer than a few) with a scale
+that depends on the system, the plane, the kind of work and of figure. Evidence that is like a
+prediction counts fully, other evidence less (a power prior: Ibrahim and Chen, Statistical Science
+15, 2000); rows of one source count as the root of their number, as they err together. The scale is
+not known but has a posterior, so that what is predicted from little evidence is wide. Where
+intervals are scored (``numatwin trust``), no source is evidence for its own predictions; those of a
+run use all there is.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ Floats = npt.NDArray[np.float64]
 
 EVIDENCE = Path(__file__).with_name("model_error.json")
 Z90 = 1.6448536269514722  # the 95% quantile of a normal distribution
-# Of deviations: where they are looked for, and what is known of one before any evidence.
-DEVIATIONS = np.geomspace(0.01, 3.0, 60)
-PRIOR_MEDIAN, PRIOR_LOG = 0.3, 1.0
+# Of scales: where they are looked for, and what is known of one before any evidence.
+SCALES = np.geomspace(0.01, 3.0, 60)
+PRIOR_MEDIAN, PRIOR_LOG = 0.2, 1.0
 # What evidence counts that differs in one respect.
 OTHER_PLANE, OTHER_KIND, OTHER_SYSTEM, OTHER_FIGURE = 0.5, 0.25, 0.5, 0.1
 KINDS = {
@@ -49,13 +50,17 @@ PARTS = 20  # of the probability of an error
 
 
 ERRORS = np.concatenate([-np.geomspace(12.0, 1e-3, 400), np.geomspace(1e-3, 12.0, 400)])
-_SCORES = np.linspace(-6.0, 6.0, 1201)
-_BELOW = np.array([0.5 * math.erfc(-score / math.sqrt(2.0)) for score in _SCORES])
+DEGREES = 4.0  # of freedom; of 1.5 to infinity, those with the narrowest intervals that hold
 
 
-def normal_below(scores: Floats) -> Floats:
-    """The normal distribution, without SciPy, which a first answer does without."""
-    return np.asarray(np.interp(scores, _SCORES, _BELOW))
+def student_below(scores: Floats) -> Floats:
+    """Student's distribution of ``DEGREES`` in closed form, without SciPy, which a first answer
+    does without.
+    """
+    wide = 1.0 + scores * scores / DEGREES
+    return np.asarray(
+        0.5 + 0.375 * scores / np.sqrt(wide) * (1.0 - scores * scores / (12.0 * wide))
+    )
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class ModelError:
-    """The posterior of a class: ``weights`` of ``DEVIATIONS``; how many ``rows`` of evidence are of
+    """The posterior of a class: ``weights`` of ``SCALES``; how many ``rows`` of evidence are of
     the class, and of how many ``sources``.
     """
 
@@ -132,8 +137,8 @@ class ModelError:
         """Of the logarithm of the truth to the prediction, at parts of its probability; ``shift``
         and ``spread``: of the facts.
         """
-        deviations = np.sqrt(DEVIATIONS**2 + spread * spread)
-        below = normal_below(ERRORS[:, None] / deviations[None, :]) @ self.weights
+        scales = np.sqrt(SCALES**2 + spread * spread)
+        below = student_below(ERRORS[:, None] / scales[None, :]) @ self.weights
         return np.asarray(shift + np.interp(np.asarray(parts), below, ERRORS))
 
     def factor(self) -> float:
@@ -145,12 +150,13 @@ def model_error(of: Class, evidence: Iterable[Evidence]) -> ModelError:
     """What is known of predictions of a class from evidence."""
     rows = list(evidence)
     of_source = Counter((row.source, row.of) for row in rows)
-    log_weights = -0.5 * (np.log(DEVIATIONS / PRIOR_MEDIAN) / PRIOR_LOG) ** 2
+    log_weights = -0.5 * (np.log(SCALES / PRIOR_MEDIAN) / PRIOR_LOG) ** 2
     for row in rows:
         count = of.likeness(row.of) / math.sqrt(of_source[row.source, row.of])
-        variance = DEVIATIONS**2 + row.spread**2
+        variance = SCALES**2 + row.spread**2
         left = row.error - row.shift
-        log_weights -= 0.5 * count * (np.log(variance) + left * left / variance)
+        near = np.log1p(left * left / variance / DEGREES)
+        log_weights -= 0.5 * count * (np.log(variance) + (DEGREES + 1.0) * near)
     weights = np.exp(log_weights - log_weights.max())
     own = [row for row in rows if row.of == of]
     sources = len({row.source for row in own})

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from numatwin import load_scenario, run_scenario
 from numatwin.sim.run.model_error import (
+    DEGREES,
     EVIDENCE,
     THROUGHPUT,
     Class,
@@ -24,6 +25,7 @@ from numatwin.sim.run.model_error import (
     known_error,
     known_evidence,
     model_error,
+    student_below,
 )
 from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.validate.decision_cases import case_files
@@ -40,18 +42,26 @@ def rows_of(errors: list[float], source: str = "paper {}", of: Class = OF) -> li
     ]
 
 
-def test_much_evidence_is_the_quantile_of_its_deviation() -> None:
-    """400 errors of N(0, 0.2): 90% of further ones are within ± 1.645 · 0.2."""
-    errors = (0.2 * norm.ppf((np.arange(400) + 0.5) / 400)).tolist()
+Q95 = float(student.ppf(0.95, DEGREES))
+
+
+def test_the_distribution_in_closed_form() -> None:
+    scores = np.linspace(-30.0, 30.0, 601)
+    assert student_below(scores) == pytest.approx(student.cdf(scores, DEGREES), abs=1e-12)
+
+
+def test_much_evidence_is_the_quantile_of_its_scale() -> None:
+    """400 errors of scale 0.2: 90% of further ones are within ± 2.13 · 0.2."""
+    errors = (0.2 * student.ppf((np.arange(400) + 0.5) / 400, DEGREES)).tolist()
     found = model_error(OF, rows_of(errors))
     assert (found.rows, found.sources) == (400, 400)
-    assert math.log(found.factor()) == pytest.approx(1.645 * 0.2, rel=0.03)
+    assert math.log(found.factor()) == pytest.approx(Q95 * 0.2, rel=0.03)
     assert found.quantiles([0.5])[0] == pytest.approx(0.0, abs=1e-3)
 
 
 def test_what_facts_explain_is_no_error_of_the_model() -> None:
     """The same errors, all of which facts of ± 1.645 · 0.2 explain."""
-    errors = (0.2 * norm.ppf((np.arange(400) + 0.5) / 400)).tolist()
+    errors = (0.2 * student.ppf((np.arange(400) + 0.5) / 400, DEGREES)).tolist()
     factor = math.exp(1.645 * 0.2)
     explained = [replace(row, facts=(1 / factor, factor)) for row in rows_of(errors)]
     assert model_error(OF, explained).factor() < 1.15
@@ -93,14 +103,14 @@ def test_laws(errors: list[float], part: float) -> None:
 
 
 def test_intervals_hold_as_often_as_they_say() -> None:
-    """Sources whose errors have a deviation of 0.3: of 300 left-out figures 90% are held."""
+    """Sources whose errors have a scale of 0.3: of 300 left-out figures 90% are held."""
     rng = np.random.default_rng(7)
-    errors = 0.3 * rng.standard_normal(300)
-    deviation = float(np.sqrt((errors * errors).mean()))
+    errors = 0.3 * rng.standard_t(DEGREES, 300)
+    scale = float(student.fit(errors, fdf=DEGREES, floc=0.0)[2])
     rows = rows_of(errors.tolist())
     (everything, *_) = coverage(rows)
     assert everything.held == pytest.approx(0.9, abs=0.05)
-    assert everything.width == pytest.approx(math.exp(2 * 1.645 * deviation), rel=0.02)
+    assert everything.width == pytest.approx(math.exp(2 * Q95 * scale), rel=0.02)
 
 
 def test_no_source_is_evidence_for_itself() -> None:

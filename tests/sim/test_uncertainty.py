@@ -12,7 +12,7 @@ from numatwin.inputs.quantities import si_of
 from numatwin.sim.machine.assumptions import Assumption, Variant, split_quantity
 from numatwin.sim.run import uncertainty
 from numatwin.sim.run.doubts import SPREADS, Doubt, doubts_of, facts_in, kind_of
-from numatwin.sim.run.model_error import DEVIATIONS, ModelError
+from numatwin.sim.run.model_error import SCALES, ModelError
 from numatwin.sim.run.record import Record, part_at
 from numatwin.sim.run.uncertainty import DRAWS, with_uncertainty
 from numatwin.topologies import load_machine, machine_names
@@ -108,7 +108,7 @@ def test_draws_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     record = record_of([90.0, 90.0, 100.0, 110.0, 110.0])
     scenario = load_scenario("eris-fig8-intel")
     monkeypatch.setattr(uncertainty, "doubts_of", lambda scenario: ())
-    sure = ModelError(np.eye(len(DEVIATIONS))[0], 0, 0)
+    sure = ModelError(np.eye(len(SCALES))[0], 0, 0)
     monkeypatch.setattr(uncertainty, "model_error_of", lambda record, path: sure)
     found = with_uncertainty(record, scenario).uncertainty
     low, high = found["throughput"]["lookup"]
