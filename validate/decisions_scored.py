@@ -71,9 +71,9 @@ def _measured(case: Case, name: str) -> Row:
 
 
 def _nothing() -> Row:
-    fields = ("predicted_ratio", "interval", "facts_interval", "relative_error", "covered")
-    fields += ("predicted", "level_error", "plane")
-    return {**dict.fromkeys(fields), "verdict": NOT_MODELLED, "warnings": []}
+    fields = "predicted_ratio interval facts_interval relative_error covered predicted"
+    empty: Row = dict.fromkeys([*fields.split(), "level_error", "plane"])
+    return {**empty, "verdict": NOT_MODELLED, "warnings": []}
 
 
 def _row(case: Case, name: str, base: Record, record: Record) -> Row:
