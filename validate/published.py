@@ -80,5 +80,5 @@ def _row(key: str, result: Published, runs: Runs) -> dict[str, Any]:
         "plane": runs.plane,
         "calibrated_on": list(dict.fromkeys((*result.calibrated_on, *of_machines))),
         "machines": machines,
-        "note": prediction.note,
+        "note": result.note.format(**prediction.facts),
     }

@@ -1,11 +1,19 @@
-"""Published results, predictions of them, and the runs that these come from."""
+"""Published results, predictions of them, and the runs that these come from.
+
+What a publication says, and why a prediction is off, is in a file of ``sources/``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from ..inputs import Strict, load_yaml
+from ..inputs.names import Name
 from ..sim.run.plane_names import DRAWING_PLANES
 from ..sim.run.record import Record
 from ..sim.run.runner import run_scenario
@@ -17,13 +25,13 @@ from ..topologies import Machine, load_machine
 class Prediction:
     """What a row says was predicted: a number, or words where the source has none.
 
-    ``holds``: whether a result in words came out; None for a number. ``note``: what one should
-    know, such as the physics that is missing.
+    ``holds``: whether a result in words came out; None for a number. ``facts``: what the result's
+    note says of this run, by name.
     """
 
     value: float | str
     holds: bool | None = None
-    note: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,59 @@ class Published:
     """What was measured, in some words."""
     curve: tuple[str, float] | None = None
     """Of a prediction made in advance: the curve that it is a point of, and where on it."""
+    note: str = ""
+    """What one should know, such as missing physics; a prediction's facts by name, in braces."""
+
+
+SOURCES = Path(__file__).parent / "sources"
+
+
+class Result(Strict):
+    """A published result, as its source's file has it; see ``Published``."""
+
+    published: float | str
+    unit: str
+    about: str
+    planes: tuple[str, ...] = ("flow",)
+    calibrated_on: tuple[str, ...] = ()
+    note: str = ""
+
+
+class Source(Strict):
+    """A publication's results by id. ``notes``: parts of notes that several results have in common,
+    each by its name in braces. ``blindness``: how blind the predictions are, a paragraph.
+    """
+
+    notes: dict[str, str] = Field(default_factory=dict)
+    results: dict[Name, Result]
+    blindness: str
+
+    def predicted_by(
+        self, predictions: Mapping[str, Callable[[Runs], Prediction]]
+    ) -> dict[str, Published]:
+        """Its results, each with what predicts it; KeyError for one that nothing predicts."""
+        return {
+            id_: Published(
+                result.published,
+                result.unit,
+                predictions[id_],
+                result.calibrated_on,
+                result.planes,
+                result.about,
+                note=self._whole(result.note),
+            )
+            for id_, result in self.results.items()
+        }
+
+    def _whole(self, note: str) -> str:
+        for name, part in reversed(self.notes.items()):  # which may name earlier ones
+            note = note.replace(f"{{{name}}}", part)
+        return note
+
+
+def read_source(name: str) -> Source:
+    """The publication of that name; raises InputError."""
+    return load_yaml(SOURCES / f"{name}.yaml").read_as(Source)
 
 
 # One run is enough for a figure of three digits; intervals are for 'numatwin run'.

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 
 from numatwin.validate.results import Runs
-from numatwin.validate.systems.tasks import PUBLISHED
+from numatwin.validate.systems.tasks import VALIDATION
 
 
 def runs_of(**records: SimpleNamespace) -> Runs:
@@ -23,7 +23,7 @@ def test_energy_is_of_the_time_that_is_counted() -> None:
     """100 J in the 10 s that are left of 30 s, 2 queries a second: 5 J each; 90 J in 30 s: 1.5."""
     warm = SimpleNamespace(energy_J=100.0, throughput={"q": 2.0}, horizon_s=30.0, warm_up_s=20.0)
     cold = SimpleNamespace(energy_J=90.0, throughput={"q": 2.0}, horizon_s=30.0, warm_up_s=0.0)
-    found = PUBLISHED["elastic-energy"].predict(runs_of(adaptive=warm, none=cold))
+    found = VALIDATION.published["elastic-energy"].predict(runs_of(adaptive=warm, none=cold))
     assert found.value == "J a query: 5.00 adaptive, 1.50 none"
     assert found.holds is False
 
@@ -37,6 +37,6 @@ def test_throughput_at_the_end_is_that_of_seconds_not_of_a_short_row() -> None:
     }
     record = SimpleNamespace(series=series, model={}, control_events=[])
     modes = dict.fromkeys(("adaptive", "dense", "sparse", "none"), record)
-    found = PUBLISHED["elastic-modes"].predict(runs_of(**modes))
+    found = VALIDATION.published["elastic-modes"].predict(runs_of(**modes))
     ends = "29.6 adaptive, 29.6 dense, 29.6 sparse, 29.6 none"
     assert found.value == f"queries/s at the end: {ends}"

@@ -7,26 +7,18 @@ of the unit comes from elsewhere, with wide ranges: predictions are intervals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 
 from ...topologies import load_machine
-from ..results import Prediction, Published, Runs
+from ..results import Prediction, Runs, read_source
 from .access_path_choice import CHOICE
 from .descriptor import Validation
 
 SCENARIO = "gru-fig4-cpu"
 OWN, BLADE, OFF_BLADE = 0, 1, 4  # nodes that hold the column; the thread runs on node 0
-
-
-def _scan(home: int, note: Callable[[Runs, float], str]) -> Callable[[Runs], Prediction]:
-    def predict(runs: Runs) -> Prediction:
-        rate_Bps = _scanned_Bps(runs, home)
-        return Prediction(rate_Bps, note=note(runs, rate_Bps))
-
-    return predict
 
 
 def _scanned_Bps(runs: Runs, home: int, *settings: str) -> float:
@@ -42,48 +34,29 @@ def _restarting_Bps(rate_Bps: float, latency_ns: float) -> float:
     return PAGE_BYTES / (PAGE_BYTES / rate_Bps + latency_ns * 1e-9)
 
 
-RESTARTS = (
-    "Intel's prefetchers stop at the end of each page of 4 KiB (optimization manual) and restart"
-)
-
-
-def _own_note(runs: Runs, rate_Bps: float) -> str:
+def _own(runs: Runs) -> Prediction:
+    rate_Bps = _scanned_Bps(runs, OWN)
     summed_Bps = _scanned_Bps(runs, OWN, "workload.operations.scan.result=sum")
-    return (
-        f"Limited by one core's misses in flight, at a latency of 100 ns. {RESTARTS}: if each "
-        f"page cost one latency it would be {_restarting_Bps(rate_Bps, 100) / 1e9:.1f} GB/s, if "
-        "what loads further ahead hides that, this figure; the published one lies between. The "
-        "source does not say what its scan does with matches; here it writes positions, and "
-        f"finds hardly any. A scan that adds up what it reads would take {summed_Bps / 1e9:.1f} "
-        "GB/s."
-    )
+    facts = {"restarting": _restarting_Bps(rate_Bps, 100) / 1e9, "summed": summed_Bps / 1e9}
+    return Prediction(rate_Bps, facts=facts)
 
 
-def _blade_note(_: Runs, rate_Bps: float) -> str:
-    return (
-        "The source says 'up to': the neighbour on the ring, one link away, is taken. One latency "
-        f"a page of 4 KiB, as in gru-fig4-cpu-node, would leave "
-        f"{_restarting_Bps(rate_Bps, 200) / 1e9:.1f} GB/s."
-    )
+def _blade(runs: Runs) -> Prediction:
+    rate_Bps = _scanned_Bps(runs, BLADE)
+    return Prediction(rate_Bps, facts={"restarting": _restarting_Bps(rate_Bps, 200) / 1e9})
 
 
-def _off_blade_note(runs: Runs, _: float) -> str:
+def _off_blade(runs: Runs) -> Prediction:
     latency = "machine.distance_classes.3.latency"
-    near_Bps, far_Bps = (
-        _scanned_Bps(runs, OFF_BLADE, f"{latency}={ns} ns") for ns in OFF_BLADE_LATENCIES_NS
-    )
-    return (
-        "Limited by latency, which is uncertain: the source says 'hundreds of ns', the machine "
-        f"file 500 ns; 3 GB/s would be 340 ns. {far_Bps / 1e9:.1f} to {near_Bps / 1e9:.1f} GB/s "
-        f"over its range, in which the published figure lies. {RESTARTS}, which makes it worse: "
-        f"{_restarting_Bps(far_Bps, OFF_BLADE_LATENCIES_NS[1]) / 1e9:.1f} to "
-        f"{_restarting_Bps(near_Bps, OFF_BLADE_LATENCIES_NS[0]) / 1e9:.1f} GB/s with one latency "
-        "a page. So only a lower latency explains it, for which no source was found."
-    )
+    facts = {}
+    for name, latency_ns in zip(("near", "far"), OFF_BLADE_LATENCIES_NS, strict=True):
+        rate_Bps = _scanned_Bps(runs, OFF_BLADE, f"{latency}={latency_ns} ns")
+        facts[name] = rate_Bps / 1e9
+        facts[f"{name}_restarting"] = _restarting_Bps(rate_Bps, latency_ns) / 1e9
+    return Prediction(_scanned_Bps(runs, OFF_BLADE), facts=facts)
 
 
 OFF_BLADE_LATENCIES_NS = (300, 700)  # the range in the machine's file
-PLANES = ("flow", "event")
 
 # Part of the entries that the scan finds: hardly any, and so on to all of them.
 SELECTIVITIES = (0.0, 0.01, 0.1, 0.5, 1.0)
@@ -110,20 +83,9 @@ def _grows(runs: Runs) -> Prediction:
         for share, selectivity in zip(shares[1:], SELECTIVITIES[1:], strict=True)
     )
     rises = all(a <= b + 1e-9 for a, b in pairwise(shares))
-    note = (
-        "Writing overlaps with the reading of far lines here, and takes next to no time of its "
-        "own. Missing: fresh pages for results, and that a core waits where its stores find no "
-        "place. Linux's fault of a page of 4 KiB and its zeros take 0.6 to 1 µs (on a Core of "
-        "the 11th generation, by one published measurement): with them all that is found would "
-        f"take {_share(times, FAULTS_S[0], 4):.0%} to {_share(times, FAULTS_S[1], 4):.0%} of the "
-        f"time (half of it at {_fault_s(times) * 1e6:.1f} µs a page). The source gives no width "
-        "of a position, 4 B here; with 8 B and such pages it would be "
-        f"{_share(times, FAULTS_S[0], 8):.0%} to {_share(times, FAULTS_S[1], 8):.0%}, so the "
-        "published words lie within the range of the unknown facts, and are not predicted by "
-        "the known ones. Blind: the criterion (rising, more than half of the time in the end) "
-        "was fixed before the run."
-    )
-    return Prediction(f"{words} of the scan's time", rises and shares[-1] > DOMINATES, note)
+    narrow, wide = ([_share(times, fault_s, width) for fault_s in FAULTS_S] for width in (4, 8))
+    facts = {"narrow": narrow, "wide": wide, "half_us": _fault_s(times) * 1e6}
+    return Prediction(f"{words} of the scan's time", rises and shares[-1] > DOMINATES, facts)
 
 
 POSITION_BYTES = 4
@@ -199,18 +161,8 @@ def _interval(runs: Runs, size_MiB: float, home: int) -> str:
 
 def _by_unit(home: int) -> Callable[[Runs], Prediction]:
     def predict(runs: Runs) -> Prediction:
-        note = (
-            f"{_interval(runs, 256, home)} over the ranges of the unit's facts, in which the "
-            "published figure lies; none of them was found measured elsewhere. Its bandwidth, an "
-            "estimate from the width of a NUMAlink port, decides. The source's own rows are 6 "
-            "(figure 4) and just below 7 GB/s (figure 6), which no one bandwidth meets. Two things "
-            "were tried by hand. A miss of its translation buffer for each page of 2 MiB, served "
-            "by an interrupt of some 5 µs, would take 2%. If its port carried lines in packets as "
-            "the links between hubs do here, with a header of 16 B (estimate: 8 to 32 B), 7.45 "
-            "GB/s would leave 6.0 (5.0 to 6.6) for data: that could be it, but nothing says that "
-            "copies cross such a port, so it is not in the machine's file."
-        )
-        return Prediction(_rate_Bps(runs, "gru", 256, home), note=note)
+        rate_Bps = _rate_Bps(runs, "gru", 256, home)
+        return Prediction(rate_Bps, facts={"interval": _interval(runs, 256, home)})
 
     return predict
 
@@ -229,10 +181,6 @@ def _full_from(runs: Runs, path: str, *settings: str, full: float = FULL) -> flo
 
 # A task's own time of 2 µs, and that of a processor that wakes.
 ASLEEP, NAPPING = "system.task=90 us", "system.task=12 us"
-AWAKENING = (
-    "on such a processor, in a machine of more than four sockets, Linux's intel_idle counts 88 µs "
-    "until it leaves C6"
-)
 
 
 def _begins_by_unit(runs: Runs) -> Prediction:
@@ -240,31 +188,20 @@ def _begins_by_unit(runs: Runs) -> Prediction:
     low = _full_from(runs, "gru", *_ends(BETTER, WORSE)) / 1e6
     slow_start = _ends(WORSE, BETTER)
     high, asleep = (_full_from(runs, "gru", *slow_start, *more) / 1e6 for more in ((), (ASLEEP,)))
-    note = (
-        f"95% of the throughput of 256 MiB; {low:.0f} to {high:.0f} MB over the ranges of the "
-        f"unit's facts, {'in' if low <= 60 <= high else 'outside'} which the published figure "
-        f"lies; at 98% it would be {_full_from(runs, 'gru', full=0.98) / 1e6:.0f} MB: the source "
-        "does not say which share it counts as full throughput. Setup and the first copy, "
-        "before the scan can start, are modelled. Missing: a thread that sleeps before the scan "
-        f"({AWAKENING}), with which the upper end is {asleep:.0f} "
-        f"MB{', and the published figure lies within' if asleep >= 60 else ''}. Misses in the "
-        "unit's translation buffer, which Linux serves by an interrupt for each page "
-        "(drivers/misc/sgi-gru), slow small and large scans equally, so they are not the cause."
-    )
-    return Prediction(_full_from(runs, "gru"), note=note)
+    facts = {
+        "low": low,
+        "high": high,
+        "where": "in" if low <= 60 <= high else "outside",
+        "at_98": _full_from(runs, "gru", full=0.98) / 1e6,
+        "asleep": asleep,
+        "and_so": ", and the published figure lies within" if asleep >= 60 else "",
+    }
+    return Prediction(_full_from(runs, "gru"), facts=facts)
 
 
 def _begins_by_cpu(runs: Runs) -> Prediction:
     asleep, napping = (_full_from(runs, "cpu", setting) / 1e6 for setting in (ASLEEP, NAPPING))
-    note = (
-        "95% of the throughput of 256 MiB, and the smallest simulated size: only the task's own "
-        f"2 µs delay it, because the thread is awake. One that sleeps ({AWAKENING}) has full "
-        f"throughput from {asleep:.1f} MB on, from {napping:.2f} MB in the state before (C1E, 10 "
-        "µs): the published figure lies between; the source does not say which state applied. "
-        "Page borders, where prefetchers restart, slow small and large scans equally, so they "
-        "are not the cause."
-    )
-    return Prediction(_full_from(runs, "cpu"), note=note)
+    return Prediction(_full_from(runs, "cpu"), facts={"asleep": asleep, "napping": napping})
 
 
 def _advantage(runs: Runs) -> Prediction:
@@ -282,12 +219,7 @@ def _advantage(runs: Runs) -> Prediction:
     )
     falls = all(a >= b - 1e-9 for a, b in pairwise(ratios))
     gone = abs(ratios[-1] - 1.0) <= 0.1 or ratios[-1] < 1.0
-    note = (
-        "The CPU's time over the unit's. Results are written by the thread on both paths; the "
-        "criterion (falling, and within a tenth of 1 or below it in the end) was fixed before "
-        "the run."
-    )
-    return Prediction(f"{words}: the CPU's time over the unit's", bool(falls and gone), note)
+    return Prediction(f"{words}: the CPU's time over the unit's", bool(falls and gone))
 
 
 POOLED_MIB, POOLED_HOMES = (64, 256), (OWN, BLADE, OFF_BLADE)
@@ -307,8 +239,7 @@ def _pooled(runs: Runs, path: str, workers: int, *settings: str) -> float:
 
 def _idle_unit(runs: Runs) -> Prediction:
     low, high = (_pooled(runs, "gru", 0, *_ends(end)) / 1e9 for end in (WORSE, BETTER))
-    note = f"{low:.1f} to {high:.1f} GB/s over the ranges of the unit's facts."
-    return Prediction(_pooled(runs, "gru", 0), note=note)
+    return Prediction(_pooled(runs, "gru", 0), facts={"low": low, "high": high})
 
 
 def _busy_unit(runs: Runs) -> Prediction:
@@ -321,95 +252,27 @@ def _busy_unit(runs: Runs) -> Prediction:
         f"workers, by CPU {left['cpu'][0]:.0%} and {left['cpu'][1]:.0%}"
     )
     holds = left["gru"][1] < 0.5 and min(left["cpu"]) > 0.9
-    note = "The criterion (below half; nine tenths and more) was fixed before the run."
-    return Prediction(words, bool(holds), note)
+    return Prediction(words, bool(holds))
 
 
-PUBLISHED: Mapping[str, Published] = {
-    "gru-fig4-cpu-node": Published(
-        8e9, "B/s", _scan(OWN, _own_note), planes=PLANES, about="one thread scans its node"
+SOURCE = read_source("gru")
+VALIDATION = Validation(
+    published=SOURCE.predicted_by(
+        {
+            "gru-fig4-cpu-node": _own,
+            "gru-fig4-cpu-blade": _blade,
+            "gru-fig4-cpu-off-blade": _off_blade,
+            "gru-fig5-cpu": _grows,
+            "gru-fig3-unit": _begins_by_unit,
+            "gru-fig3-cpu": _begins_by_cpu,
+            "gru-fig4-unit-node": _by_unit(OWN),
+            "gru-fig4-unit-blade": _by_unit(BLADE),
+            "gru-fig4-unit-off-blade": _by_unit(OFF_BLADE),
+            "gru-fig5-unit": _advantage,
+            "gru-fig6-idle": _idle_unit,
+            "gru-fig6-busy": _busy_unit,
+            **CHOICE,
+        }
     ),
-    "gru-fig4-cpu-blade": Published(
-        5e9,
-        "B/s",
-        _scan(BLADE, _blade_note),
-        planes=PLANES,
-        about="one thread scans its blade",
-    ),
-    "gru-fig4-cpu-off-blade": Published(
-        3e9,
-        "B/s",
-        _scan(OFF_BLADE, _off_blade_note),
-        planes=PLANES,
-        about="one thread scans off its blade",
-    ),
-    "gru-fig5-cpu": Published(
-        "as the result grows, writing it comes to dominate",
-        "share",
-        _grows,
-        planes=PLANES,
-        about="one thread scans off its blade, by the size of the result",
-    ),
-    "gru-fig3-unit": Published(
-        60e6,
-        "B",
-        _begins_by_unit,
-        planes=PLANES,
-        about="the unit has its full throughput from that size on, off the blade",
-    ),
-    "gru-fig3-cpu": Published(
-        1e6,
-        "B",
-        _begins_by_cpu,
-        planes=PLANES,
-        about="the same by CPU",
-    ),
-    "gru-fig4-unit-node": Published(
-        6e9, "B/s", _by_unit(OWN), planes=PLANES, about="the unit copies for a scan of its node"
-    ),
-    "gru-fig4-unit-blade": Published(
-        6e9, "B/s", _by_unit(BLADE), planes=PLANES, about="the unit copies for one of its blade"
-    ),
-    "gru-fig4-unit-off-blade": Published(
-        6e9,
-        "B/s",
-        _by_unit(OFF_BLADE),
-        planes=PLANES,
-        about="the unit copies for one off its blade",
-    ),
-    "gru-fig5-unit": Published(
-        "as the result grows, the unit's advantage vanishes",
-        "ratio",
-        _advantage,
-        planes=PLANES,
-        about="scans of 512 KiB off the blade by both paths, by the size of the result",
-    ),
-    "gru-fig6-idle": Published(
-        7e9, "B/s", _idle_unit, planes=PLANES, about="scans above 32 MB by an idle unit"
-    ),
-    "gru-fig6-busy": Published(
-        "much lower beside other work of the unit; by CPU hardly affected",
-        "ratio",
-        _busy_unit,
-        planes=PLANES,
-        about="the same beside copies there and back",
-    ),
-    **CHOICE,
-}
-
-BLINDNESS = """\
-**Scans on the UV 300H (GRU).** Nothing of the model or of the machine was changed for these rows.
-What a scan does with its matches is open: here it writes positions, as the source's do, though
-sums were tried first; the note gives their result. `gru-fig5-cpu` is blind: scenario and criterion
-were written before the first run, and not changed.
-
-The unit's rows are not blind: its facts were collected with all figures in sight. None of them
-comes from these rows; where no source was found the machine file has an estimate with a wide range,
-and the notes give the prediction over that range. Nor is the choice of a path blind: traffic at the
-unit was first counted in bytes per second, which one copying worker fills as well as four (F1 0.66
-by regressions, 7.6% of time lost); now it is counted in copies in progress. The source does not
-describe its scans' sizes in detail: here they are log-uniform from 64 KiB to 256 MiB, and the notes
-of these rows also give two other distributions.
-"""
-
-VALIDATION = Validation(published=PUBLISHED, blindness=BLINDNESS)
+    blindness=SOURCE.blindness,
+)

@@ -14,13 +14,13 @@ are those of one thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from scipy.optimize import brentq
 
 from ...topologies import Machine
 from ...topologies.nics import message_curve
-from ..results import Prediction, Published, Runs
+from ..results import Prediction, Runs, read_source
 from .descriptor import Late, Microbenchmark, Validation
 
 SCENARIO = "nam-fig7"
@@ -85,14 +85,8 @@ def _at(transport: str, passing: bool) -> Callable[[Runs], Prediction]:
         two, wide = (
             shown(played_break_even(runs, transport, *settings)) for settings in (TWO_NODES, WIDE)
         )
-        note = (
-            f"The source's own formulas give {formula - less:.2f} with this network's c_net. "
-            "They neglect the transfer of filters, and receivers; here each node sends filters "
-            "of 4.8 bits per tuple to the seven others, and tuples have 8 B (the plot's). "
-            f"Between two nodes it would be {two:.2f}, with tuples of 64 B on all eight "
-            f"{wide:.2f}."
-        )
-        return Prediction(shown(value), note=note)
+        facts = {"formula": formula - less, "two": two, "wide": wide}
+        return Prediction(shown(value), facts=facts)
 
     return predict
 
@@ -111,51 +105,20 @@ def _nearly_always(runs: Runs) -> Prediction:
         _passing(played_break_even(runs, "IPoEth", *settings)) for settings in ((), TWO_NODES, WIDE)
     ]
     formula = break_even(shipped_s(runs.machine(MACHINE), "IPoEth"))
-    note = (
-        f"Where filters let less through than that; {each[1]:.2f} between two nodes, {each[2]:.2f} "
-        f"with tuples of 64 B on all eight. The formulas give {formula:.2f}: they ship filters for "
-        f"free. The criterion ({NEARLY_ALWAYS:g} and more) stood before the run."
-    )
-    return Prediction(f"below a selectivity of {each[0]:.2f}", each[0] > NEARLY_ALWAYS, note)
+    facts = {"two": each[1], "wide": each[2], "formula": formula, "criterion": NEARLY_ALWAYS}
+    return Prediction(f"below a selectivity of {each[0]:.2f}", each[0] > NEARLY_ALWAYS, facts)
 
 
-PLANES = ("flow", "event")
-
-PUBLISHED: Mapping[str, Published] = {
-    "nam-fig7-semijoin": Published(
-        0.8,
-        "selectivity",
-        _at("IPoIB", passing=True),
-        planes=PLANES,
-        about="a semi-join pays where filters let less than this through, over IPoIB",
-    ),
-    "nam-fig7-semijoin-error": Published(
-        0.7,
-        "selectivity",
-        _at("IPoIB", passing=False),
-        planes=PLANES,
-        about="the same by tuples with a partner, with 10% of false positives",
-    ),
-    "nam-fig7-semijoin-ipoeth": Published(
-        "a semi-join almost always pays",
-        "selectivity",
-        _nearly_always,
-        planes=PLANES,
-        about="the same over IPoEth",
-    ),
-}
-
-BLINDNESS = """\
-**Semi-joins (NAM).** The source's figure is from its formulas; here both joins are simulated, with
-the plot's tables on all eight nodes. That the second table is probed and gets its own filter in one
-scan (a semi-join program: Bernstein and Chiu, J. ACM 28, 1981) was chosen after a first run, in
-which both tables were scanned twice, had missed the published figures by half; the number of nodes
-and the tuples' width were not changed, though two nodes or wider tuples would come closer.
-"""
-
+SOURCE = read_source("joins")
 VALIDATION = Validation(
-    published=PUBLISHED,
-    blindness=BLINDNESS,
+    published=SOURCE.predicted_by(
+        {
+            "nam-fig7-semijoin": _at("IPoIB", passing=True),
+            "nam-fig7-semijoin-error": _at("IPoIB", passing=False),
+            "nam-fig7-semijoin-ipoeth": _nearly_always,
+        }
+    ),
+    blindness=SOURCE.blindness,
     measured={"operators": Microbenchmark(Late(".join_passes", "measure"), 5.0)},
     described=Late(".join_passes", "described"),
 )

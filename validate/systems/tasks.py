@@ -11,14 +11,14 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from ...sim.run.record import Record
 from ...sim.systems.tasks.threshold import search_threshold
-from ..results import Prediction, Published, Runs
+from ..results import Prediction, Runs, read_source
 from .descriptor import Validation
 
 Floats = npt.NDArray[np.float64]
@@ -28,30 +28,6 @@ Floats = npt.NDArray[np.float64]
 FIG10_S = (53.0, 91.0, 108.0, 174.0, 190.0)
 WITHIN = 0.15
 LAST_S = 5.0
-
-STEAL_NOTE = (
-    "Homes keep a directory in memory (data sheet), whose updates are writes: one each time "
-    "that a line's readers change between local and remote, as independent draws. With links of "
-    "12.5 GB/s from each idle socket, that leaves a socket 39 of 67.5 GB/s; entries of the home "
-    "agents (256 a socket) leave it 50. Not in the model: snoops by local reads of marked "
-    "lines, and how long these hold entries; and, with the opposite effect, scans that follow "
-    "each other so closely that they hit in the last-level cache. "
-)
-LOW_NOTE = STEAL_NOTE + (
-    "The published figure implies 52 GB/s per socket with stealing, the published threshold of "
-    "four sockets 36: one bandwidth cannot give both, and the model has 39 for both, or 43 "
-    "without a backlog (see hana-thresholds). For 52, lines would change readers 0.4 times as "
-    "often as independent draws do; no source supports that."
-)
-WORST_NOTE = STEAL_NOTE + (
-    "The published figure implies 17 GB/s per hot socket with stealing, less than the 25 GB/s "
-    "of its links to the two idle sockets alone: no limit of four sockets in the model explains "
-    "it. Tried: without a backlog of tasks, workers of hot sockets also run other sockets' "
-    "tasks (see hana-thresholds-8s). With that, sums that are bound by memory lose a factor of "
-    "1.5 on four sockets, 3.3 on eight and 5.3 on 32 (machine threshold --no-backlog, n = 1); "
-    "1,024 clients of 120 workers are a backlog, however, and the row is assumed to be for four "
-    "sockets."
-)
 
 
 def _rates(record: Record) -> Floats:
@@ -86,26 +62,21 @@ def _fig10_actions(runs: Runs) -> Prediction:
         abs(event.time_s - then) <= WITHIN * then for event, then in zip(acts, FIG10_S, strict=True)
     )
     merged = bool(events) and "merge TBL4" in events[0].text
-    note = (
-        "Nothing is timed by hand: a part under the same load from the start may be moved once "
-        "70% of its look-back is over, twice its pages times the time per page. TBL1 and TBL2 "
-        "are equal, and the source moves the other one."
-    )
-    return Prediction(words, merged and near, note)
+    return Prediction(words, merged and near)
 
 
 def _lost_by_stealing(runs: Runs) -> Prediction:
     never = runs("hana-fig11-low", policy="stealing=never")
     always = runs("hana-fig11-low", policy="stealing=always")
     lost = 1.0 - sum(always.throughput.values()) / sum(never.throughput.values())
-    return Prediction(lost, note=LOW_NOTE)
+    return Prediction(lost)
 
 
 def _steal_worst(runs: Runs) -> Prediction:
     never = runs("hana-steal-worst", policy="stealing=never")
     always = runs("hana-steal-worst", policy="stealing=always")
     slower = sum(never.throughput.values()) / sum(always.throughput.values())
-    return Prediction(slower, note=WORST_NOTE)
+    return Prediction(slower)
 
 
 PARTS = (2, 4, 16, 64)
@@ -118,13 +89,8 @@ def _part_worst(runs: Runs) -> Prediction:
         n: sum(whole.throughput.values()) / sum(record.throughput.values())
         for n, record in partitioned.items()
     }
-    note = (
-        "Slower by the number of parts: "
-        + ", ".join(f"{factor:.2f} with {n}" for n, factor in slower.items())
-        + ". The source says up to 2, without the number of parts and groups; here 65,536 groups "
-        "are merged, and the row has as many parts as sockets; some 50 parts are twice as slow."
-    )
-    return Prediction(slower[4], note=note)
+    listed = ", ".join(f"{factor:.2f} with {n}" for n, factor in slower.items())
+    return Prediction(slower[4], facts={"listed": listed})
 
 
 # Found by 'numatwin machine threshold MACHINE --on event --no-backlog'. Of 32 sockets, for which it
@@ -151,16 +117,13 @@ def _threshold(name: str, published_Bps: float) -> Callable[[Runs], Prediction]:
             else f": {mixed_Bps / 1e6:.0f} MB/s (--no-backlog, on the event plane), "
             f"{mixed_Bps / published_Bps - 1.0:+.0%}"
         )
-        served = (
-            f" With stealing a socket with vectors serves {here / 1e9:.0f} GB/s here; the "
-            f"published threshold means {published / 1e9:.1f} GB/s in the source. The search keeps "
-            "four tasks per worker waiting, so workers at the vectors never run remote tasks; "
-            "the source does not say how many waited. With as many tasks as workers any worker "
-            f"runs any task, nearly all reads are remote, and links are the limit{found_so}. "
-            "The row does not assume that, "
-            "because only the published figures support it."
-        )
-        return Prediction(found.threshold.value, note=THRESHOLD_NOTE + served + every_other)
+        facts = {
+            "here": here / 1e9,
+            "published": published / 1e9,
+            "found_so": found_so,
+            "every_other": every_other,
+        }
+        return Prediction(found.threshold.value, facts=facts)
 
     return predict
 
@@ -168,19 +131,6 @@ def _threshold(name: str, published_Bps: float) -> Callable[[Runs], Prediction]:
 MODES = ("adaptive", "dense", "sparse", "none")
 # The source's second system knows of nodes: threads and queues of each.
 NUMA_AWARE = ("system.affinity=node", "system.queue=node", "system.threads=cores")
-
-ELASTIC_NOTE = (
-    "256 users without pauses keep any number of cores busy, and a core that waits for memory is "
-    "busy, too: the net sees an overload until it has allocated all cores, in any mode, and from "
-    "then on all modes are the operating system alone. By the net's rule fewer suffice only where "
-    "the allocated ones idle for 30% of their time (th_max 0.7), with 256 users: what makes them "
-    "idle is missing, and no source says it. Tried: the other metric, a lower th_max, tables that "
-    "one node loaded: in none of 13 variants adaptive ends faster than none. That MonetDB's thread "
-    "of a user sleeps for 1 ms where its user has no task waiting (mal_dataflow.c) would not make "
-    "them idle: of 256 users, others always have some. "
-    "Its operators, one for each column and step, write more results than the fewer ones here, "
-    "which write theirs, too."
-)
 
 
 def _with_mode(runs: Runs, mode: str, *settings: str) -> Record:
@@ -203,8 +153,7 @@ def _elastic_modes(runs: Runs) -> Prediction:
     if "migrations" in records["none"].model:
         words += f"; migrations: {moved['adaptive']} adaptive, {moved['none']} none"
         fastest = fastest and moved["adaptive"] < moved["none"]
-    when = f"Adaptive: {_all_allocated(records['adaptive'])}. "
-    return Prediction(words, fastest, when + ELASTIC_NOTE)
+    return Prediction(words, fastest, {"last_core": _all_allocated(records["adaptive"])})
 
 
 def _elastic_ratio(runs: Runs) -> Prediction:
@@ -220,7 +169,7 @@ def _elastic_ratio(runs: Runs) -> Prediction:
         for name, (plain, adaptive) in zip(("MonetDB-like", "NUMA-aware"), found, strict=True)
     )
     fell = all(adaptive <= (1.0 - MARKEDLY) * plain for plain, adaptive in found)
-    return Prediction(words, fell, ELASTIC_NOTE)
+    return Prediction(words, fell)
 
 
 def _elastic_energy(runs: Runs) -> Prediction:
@@ -231,108 +180,29 @@ def _elastic_energy(runs: Runs) -> Prediction:
         counted_s = record.horizon_s - record.warm_up_s
         each[mode] = record.energy_J / (sum(record.throughput.values()) * counted_s)
     words = f"J a query: {each['adaptive']:.2f} adaptive, {each['none']:.2f} none"
-    note = "While few cores are allocated, the others idle, and fewer queries share their energy. "
-    return Prediction(words, each["adaptive"] < (1.0 - CLEARLY) * each["none"], note + ELASTIC_NOTE)
+    return Prediction(words, each["adaptive"] < (1.0 - CLEARLY) * each["none"])
 
 
 # What counts as a difference, and as a marked one; the source says it in words.
 CLEARLY, MARKEDLY = 0.01, 0.25
 
-THRESHOLD_NOTE = (
-    "From the search (numatwin machine threshold): vectors on the first half of the sockets; "
-    "the source does not say which half. Homes that keep their directory in memory write it "
-    "each time that a line's readers change between local and remote."
-)
-
 # The machine file has the published threshold, which stealing of hana-fig10 goes by.
-THRESHOLDS = ("hana-thresholds",)
-
-BLINDNESS = """\
-**Tasks (HANA).** All figures were in sight when the model was written. The placer's parameters and
-the times per page are the source's; the placer's file says how its rules are read where it leaves
-them open. Instruction counts of operators come from other publications. Nothing was fitted. Of the
-study of elastic cores, three figures of its abstract were in sight, too; none was used.
-"""
-
-PUBLISHED: Mapping[str, Published] = {
-    "hana-fig10": Published(
-        2.0,
-        "end / initial throughput",
-        _fig10,
-        THRESHOLDS,
-        about="adaptive placement of three hot tables and an idle one",
-    ),
-    "hana-fig10-actions": Published(
-        "TBL4 merged first; a table moved (53 s, done 91 s), TBL3 split (108 s, done 174 s), its "
-        "half moved (190 s)",
-        "actions and times",
-        _fig10_actions,
-        THRESHOLDS,
-        about="what the placer does, and when",
-    ),
-    "hana-fig11-low": Published(
-        0.23,
-        "of throughput lost by stealing",
-        _lost_by_stealing,
-        about="selections of 0.1% on two tables of four sockets",
-    ),
-    "hana-steal-worst": Published(
-        4.0,
-        "never / always stealing",
-        _steal_worst,
-        about="selections on 190 columns, half of them hotter, 1,024 clients",
-    ),
-    "hana-thresholds": Published(
-        1.2e9,
-        "B/s",
-        _threshold("xeon-4s-ivb", 1.2e9),
-        planes=("flow", "event"),
-        about="stealing threshold of a task, 4 sockets",
-    ),
-    "hana-thresholds-8s": Published(
-        550e6,
-        "B/s",
-        _threshold("xeon-8s-ivb", 550e6),
-        planes=("flow", "event"),
-        about="the same, 8 sockets",
-    ),
-    "hana-thresholds-32s": Published(
-        230e6,
-        "B/s",
-        _threshold("xeon-32s-hsw", 230e6),
-        planes=("flow", "event"),
-        about="the same, 32 sockets",
-    ),
-    "elastic-modes": Published(
-        "adaptive beats dense, sparse and the plain operating system, with far fewer migrations",
-        "throughput",
-        _elastic_modes,
-        planes=("flow", "event"),
-        about="256 users of a small database, elastic cores",
-    ),
-    "elastic-ratio": Published(
-        "falls markedly under the adaptive mode, for both systems",
-        "remote / all traffic",
-        _elastic_ratio,
-        planes=("flow", "event"),
-        about="the same: the interconnection ratio",
-    ),
-    "elastic-energy": Published(
-        "falls under the adaptive mode",
-        "energy",
-        _elastic_energy,
-        planes=("flow", "event"),
-        about="the same: energy",
-    ),
-    "hana-part-worst": Published(
-        2.0,
-        "slower with parts",
-        _part_worst,
-        about="aggregations on tables that are partitioned without need",
-    ),
-}
-
+SOURCE = read_source("tasks")
 VALIDATION = Validation(
-    published=PUBLISHED,
-    blindness=BLINDNESS,
+    published=SOURCE.predicted_by(
+        {
+            "hana-fig10": _fig10,
+            "hana-fig10-actions": _fig10_actions,
+            "hana-fig11-low": _lost_by_stealing,
+            "hana-steal-worst": _steal_worst,
+            "hana-thresholds": _threshold("xeon-4s-ivb", 1.2e9),
+            "hana-thresholds-8s": _threshold("xeon-8s-ivb", 550e6),
+            "hana-thresholds-32s": _threshold("xeon-32s-hsw", 230e6),
+            "elastic-modes": _elastic_modes,
+            "elastic-ratio": _elastic_ratio,
+            "elastic-energy": _elastic_energy,
+            "hana-part-worst": _part_worst,
+        }
+    ),
+    blindness=SOURCE.blindness,
 )

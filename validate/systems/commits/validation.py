@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..descriptor import Late, Microbenchmark, Validation
-from .published import BLINDNESS, PUBLISHED
+from .published import PUBLISHED, SOURCE
 
 VALIDATION = Validation(
     published=PUBLISHED,
-    blindness=BLINDNESS,
+    blindness=SOURCE.blindness,
     measured={"processes": Microbenchmark(Late(".commits.measured_processes", "measure"), 3.0)},
     described=Late(".commits.measured_processes", "described"),
     calibration=Late(".commits.process_costs", "CALIBRATION"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..descriptor import Late, Microbenchmark, Validation
-from .published import BLINDNESS, PUBLISHED
+from .published import PUBLISHED, SOURCE
 
 VALIDATION = Validation(
     published=PUBLISHED,
-    blindness=BLINDNESS,
+    blindness=SOURCE.blindness,
     measured={
         "routing": Microbenchmark(Late(".eris.engine_steps", "measure_routing"), 1.0),
         "index": Microbenchmark(Late(".eris.engine_steps", "measure_index"), 4.0, once=True),
