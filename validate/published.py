@@ -18,11 +18,6 @@ PUBLISHED: Mapping[str, Published] = {
     id_: result for validation in validations() for id_, result in validation.published.items()
 }
 
-# Results that no model can predict yet, and why.
-UNANSWERED: Mapping[str, str] = {
-    id_: why for validation in validations() for id_, why in validation.unanswered.items()
-}
-
 
 def published_rows(plane: str | None = None, id_: str | None = None) -> list[dict[str, Any]]:
     """A row per published result, or only the one of that id; raises InputError.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..inputs.atomic import write_text_atomically
-from .published import PUBLISHED, UNANSWERED
+from .published import PUBLISHED
 from .published_pictures import Bar, Curve, bars_svg, curves_svg
 from .systems.registry import validations
 
@@ -119,12 +119,6 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     for validation in validations():
         if validation.blindness:
             yield validation.blindness
-    if UNANSWERED:
-        yield "## Not answered yet\n"
-        yield "| result | what is missing |"
-        yield "| --- | --- |"
-        for id_, why in UNANSWERED.items():
-            yield _cells(f"`{id_}`", why)
 
 
 def _in_advance(rows: Sequence[Row]) -> Iterator[str]:

@@ -15,6 +15,7 @@ class ScarceMemory final : public Memory {
     void* allocate(std::size_t bytes) override {
         if (until_failure_ == 0) throw std::bad_alloc();
         --until_failure_;
+        ++allocations_;
         void* block = heap_.allocate(bytes);
         bytes_out_ += bytes;
         return block;
@@ -27,11 +28,13 @@ class ScarceMemory final : public Memory {
     void fail_after(std::uint64_t allocations) { until_failure_ = allocations; }
     void never_fail() { until_failure_ = std::numeric_limits<std::uint64_t>::max(); }
     std::uint64_t bytes_out() const { return bytes_out_; }
+    /// That succeeded so far.
+    std::uint64_t allocations() const { return allocations_; }
 
   private:
     HeapMemory heap_;
     std::uint64_t until_failure_ = std::numeric_limits<std::uint64_t>::max();
-    std::uint64_t bytes_out_ = 0;
+    std::uint64_t bytes_out_ = 0, allocations_ = 0;
 };
 
 }  // namespace numatwin::native::testing

@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "memory/failing_memory.hpp"
 #include "memory/heap_memory.hpp"
 #include "memory/manager.hpp"
+#include "scarce_memory.hpp"
 #include "storage/column.hpp"
 #include "storage/shared_column.hpp"
 
@@ -64,8 +64,7 @@ TEST(Column, HoldsWhatIsAppended) {
 
 // Segments of 10: entries 25–34 lie in the third and fourth; the third is cut, the fourth unlinked.
 TEST(Column, DetachCopiesOfOneSegmentOnly) {
-    HeapMemory heap;
-    FailingMemory memory(heap);
+    testing::ScarceMemory memory;
     Column column(memory, 10);
     column.append(numbers(0, 35));
     const std::uint64_t* fourth = nullptr;
@@ -99,10 +98,9 @@ TEST(Column, ASegmentHoldsAtLeastOneEntry) {
 
 // Any sequence of changes of two columns leaves what it leaves of two vectors.
 TEST(Column, BehavesAsAVectorDoes) {
-    HeapMemory heap;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         std::mt19937_64 random(seed);
-        FailingMemory memory(heap);
+        testing::ScarceMemory memory;
         {
             Column columns[2] = {Column(memory, 1 + random() % 9),
                                  Column(memory, 1 + random() % 9)};
@@ -144,21 +142,21 @@ TEST(Column, BehavesAsAVectorDoes) {
                     ASSERT_EQ(columns[i].entries(), expected[i].size());
                 }
             }
-            EXPECT_EQ(memory.used_bytes(), columns[0].bytes() + columns[1].bytes());
+            EXPECT_EQ(memory.bytes_out(), columns[0].bytes() + columns[1].bytes());
         }
-        EXPECT_EQ(memory.used_bytes(), 0u);
+        EXPECT_EQ(memory.bytes_out(), 0u);
     }
 }
 
 TEST(Column, AppendIsWholeOrNotAtAll) {
-    HeapMemory heap;
     for (std::uint64_t n = 0; n < 4; ++n) {
-        FailingMemory memory(heap);
+        testing::ScarceMemory memory;
         Column column(memory, 10);
         column.append(numbers(0, 5));
         memory.fail_after(n);
         EXPECT_THROW(column.append(numbers(5, 45)), std::bad_alloc);
         EXPECT_EQ(entries_of(column), numbers(0, 5));
+        memory.never_fail();
         column.append(numbers(5, 45));
         EXPECT_EQ(entries_of(column), numbers(0, 50));
         memory.fail_after(0);
@@ -168,8 +166,7 @@ TEST(Column, AppendIsWholeOrNotAtAll) {
 }
 
 TEST(Column, DetachThatFailsChangesNothing) {
-    HeapMemory heap;
-    FailingMemory memory(heap);
+    testing::ScarceMemory memory;
     Column column(memory, 10);
     column.append(numbers(0, 35));
     memory.fail_after(0);
@@ -218,8 +215,7 @@ TEST(SharedColumn, IsReadWhileItGrows) {
 }
 
 TEST(SharedColumn, AppendIsWholeOrNotAtAll) {
-    HeapMemory heap;
-    FailingMemory memory(heap);
+    testing::ScarceMemory memory;
     {
         SharedColumn column(memory, 10);
         for (std::uint64_t n = 0; n < 5; ++n) {
@@ -227,11 +223,12 @@ TEST(SharedColumn, AppendIsWholeOrNotAtAll) {
             memory.fail_after(n);
             EXPECT_THROW(column.append(numbers(before, 200)), std::bad_alloc);
             EXPECT_EQ(column.entries(), before);
+            memory.never_fail();
             column.append(numbers(before, 200));
             EXPECT_EQ(entries_of(column, 0, before + 200), numbers(0, before + 200));
         }
     }
-    EXPECT_EQ(memory.used_bytes(), 0u);
+    EXPECT_EQ(memory.bytes_out(), 0u);
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "memory/available.hpp"
-#include "memory/failing_memory.hpp"
 #include "memory/heap_memory.hpp"
 #include "memory/host.hpp"
 #include "memory/manager.hpp"
@@ -264,25 +263,6 @@ TEST(Memory, ACacheChangesThreads) {
     }
     for (const Held& each : held) check_and_release(cache, each, 9);
     EXPECT_EQ(manager.use().used_bytes, 0u);
-}
-
-TEST(FailingMemory, FailsAtEachAllocationInTurn) {
-    HeapMemory heap;
-    for (std::uint64_t n = 0; n < 5; ++n) {
-        FailingMemory memory(heap, n);
-        std::vector<void*> blocks;
-        for (std::uint64_t i = 0; i < 5; ++i) {
-            if (i == n) {
-                EXPECT_THROW(memory.allocate(64), std::bad_alloc);
-            } else {
-                blocks.push_back(memory.allocate(64));
-            }
-        }
-        EXPECT_EQ(memory.allocations(), 5u);
-        EXPECT_EQ(memory.used_bytes(), 4u * 64);
-        for (void* block : blocks) memory.release(block, 64);
-        EXPECT_EQ(memory.used_bytes(), 0u);
-    }
 }
 
 /// A saved part of /proc and /sys.

@@ -39,7 +39,7 @@ def published(
     """Compare predictions with published results."""
     from ..inputs import InputError
     from ..inputs.atomic import check_writable
-    from ..validate.published import UNANSWERED, left_out, published_rows
+    from ..validate.published import left_out, published_rows
     from ..validate.published_page import write_page
 
     if page is not None:
@@ -57,9 +57,13 @@ def published(
             file=sys.stderr,
         )
     if json:
-        unanswered = [{"id": one, "why": why} for one, why in UNANSWERED.items()]
-        print_json({"rows": rows, "unanswered": unanswered})
-        return
+        print_json({"rows": rows})
+    else:
+        _print(rows)
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    """The rows as a table, their notes, and what they rest on."""
     to = console()
     to.print(
         table(
@@ -88,8 +92,6 @@ def published(
         to.print(f"\n{row['id']}: calibrated on {', '.join(row['calibrated_on'])}")
     if not calibrated:
         to.print("\nNothing is calibrated on a published result.")
-    if id_ is None:
-        to.print(f"\nNot answered yet: {', '.join(UNANSWERED)}")
 
 
 def _figure(row: dict[str, Any], which: str) -> str:

@@ -44,8 +44,6 @@ BAD = [
     ("10 GB/s", "10 ns", "'ns' is not a unit of bandwidth", "10 ns"),
     ("10 GB/s", "10 GT/s", "unknown unit 'GT", "10 GT/s"),
     ("90 ns", "fast", "expected a time with its unit", "fast"),
-    ("8 GiB", "8", "a bare number has no unit", "8, b"),
-    ("2.5 GHz", "2.5 GB", "is not a unit of frequency", "2.5 GB"),
     # Values
     ("10 GB/s", "-10 GB/s", "above 0", "-10 GB/s"),
     ("10 GB/s", "0 GB/s", "above 0", "0 GB/s, latency: 50"),
@@ -97,7 +95,6 @@ BAD = [
     ("route: {wire: 2}", "route: {rope: 2}", "unknown kind of link 'rope'", "2}, b"),
     ("[20, 10]]", "[20]]", "slit: 1 values in a row: expected 2", "[20]"),
     (", [20, 10]]", "]", "slit: 1 rows: expected 2", "slit"),
-    ("140 ns", "140", "a bare number has no unit", "140"),
     ("cores: 2", "cores: !!python/name:os.system 2", "os.system is not allowed", "!!python"),
     ("slit: [[10", "slit: [[-1", "expected at least 0", "-1"),
 ]

@@ -122,7 +122,6 @@ OPERATORS = "operations.q.operators"
             "clients: 1_000_000",
             "8:14: operations.q.clients: found '1000000', expected at most 100000",
         ),
-        (CLIENTS, "", "clients: missing field 'count'"),
         (CLIENTS, CLIENTS + "    object: t\n", "operations.q.object: does not belong to kind"),
     ],
 )

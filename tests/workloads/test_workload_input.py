@@ -55,22 +55,12 @@ def test_the_good_file_is_good() -> None:
     ("old", "new", "at", "message"),
     [
         ("name: test", "name: test\nnmae: x", (2, "nmae"), "unknown field 'nmae'"),
-        ("share: 0.5", "shrae: 0.5", (9, "shrae"), "unknown field 'shrae' in operations.lookup"),
-        ("keys: 1000", "kyes: 1000", (3, "kyes"), "unknown field 'kyes'"),
         (
             "keys: 1000",
             "keys: 1e-3",
             (3, "1e-3"),
             "found '0.001', expected a whole number, such as 1_000_000",
         ),
-        (
-            "keys: 1000",
-            "keys: 128M",
-            (3, "128M"),
-            "found '128M', expected a whole number, such as 1_000_000",
-        ),
-        ("keys: 1000", "keys: 1000.0", (3, "1000.0"), "expected a whole number"),
-        ("keys: 1000", "keys: true", (3, "true"), "expected a whole number"),
         ("keys: 1000", "keys: 0", (3, "0"), "found '0', expected at least 1"),
         (
             "keys: 1000",
@@ -94,7 +84,6 @@ def test_the_good_file_is_good() -> None:
             "objects.index.entries: does not belong to kind 'index'",
         ),
         (", keys: 1000", "", (3, "index"), "missing field 'keys' of kind 'index'"),
-        (", entries: 10", "", (4, "column"), "missing field 'entries' of kind 'column'"),
         ("entries: 10", "entries: -10", (4, "-10"), "found '-10', expected at least 1"),
         ("kind: index", "kind: tree", (3, "tree"), "expected 'index', 'column' or 'table'"),
         (
@@ -102,12 +91,6 @@ def test_the_good_file_is_good() -> None:
             "hot\n",
             (11, "hot"),
             "unknown distribution: found 'hot', expected one of 'uni",
-        ),
-        (
-            "distribution: hot_range",
-            "step: 5",
-            (10, "keys"),
-            "missing field 'distribution' in operations.lookup.keys",
         ),
         ("share: 0.5", "share: -1", (9, "-1"), "found '-1', expected at least 0"),
         ("share: 0.5", "share: .nan", (9, ".nan"), "found 'nan'"),
@@ -124,7 +107,6 @@ def test_the_good_file_is_good() -> None:
         ),
         ("from: 0", "from: 500", (13, "500"), "expected above 500, where the range begins"),
         ("from: 0", "from: -1", (12, "-1"), "found '-1', expected at least 0"),
-        ("from: 0", "from: .nan", (12, ".nan"), "expected a whole number"),
         (
             "object: index",
             "object: idnex",
@@ -163,7 +145,6 @@ def test_the_good_file_is_good() -> None:
             "expected a rising order, steps above 1 ns: found '10 s'",
         ),
         ("start: 10 s", "start: 0 s", (17, "0 s"), "above 0"),
-        ("start: 10 s", "start: 10", (17, "10"), "a bare number has no unit"),
         (
             "lookup: {share: 2}",
             "lokup: {share: 2}",
@@ -177,8 +158,6 @@ def test_the_good_file_is_good() -> None:
             (20, "keys"),
             "has no keys",
         ),
-        ("object: column}", "object: column, share: [1]}", (15, "share"), "expected a number"),
-        ("{share: 2}", "{selectivity: 1}", (20, "selectivity"), "unknown field 'selectivity'"),
         ("      lookup: {share: 2}", "      {}", (19, "operations"), "expected at least 1 in it"),
         ("name: test", "name: a/b", (1, "a/b"), "name: found 'a/b', expected at most 64 letters"),
         ("name: test", "name: test\nnotes: one", (2, "one"), "found 'one', expected a list"),
@@ -194,12 +173,6 @@ def test_the_good_file_is_good() -> None:
         ("every: 1 s", "every: 1 s, moves: 3", (25, "3"), "leaves the domain of 1000 keys after 2"),
         ("every: 1 s", "every: 1 us", (25, "1 us"), "every: found '1 us', expected at least 1 ms"),
         ("to: 200", "to: 2000", (25, "2000"), "beyond the domain"),
-        (
-            "name: test",
-            "name: test\nclients: {kind: open}",
-            (2, "clients"),
-            "missing field 'arrival_rate'",
-        ),
         (
             "name: test",
             "name: test\nclients: {kind: closed, arrival_rate: 1 MHz}",

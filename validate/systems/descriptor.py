@@ -46,8 +46,8 @@ class Microbenchmark:
 class Validation:
     """What validation has of one system, or of a study that no system runs.
 
-    ``published``: its published results, by id; ``unanswered``: those that no model can predict
-    yet, and why; ``blindness``: how blind the predictions are, a paragraph of the page.
+    ``published``: its published results, by id; ``blindness``: how blind the predictions are, a
+    paragraph of the page.
     ``measured``: by name, its parts of ``machine measure``. ``described``: a machine's description
     with what these measurements tell of the engine, of the description, the measurements and the
     day. ``calibration``: what can be fitted, an ``EngineCalibration``. ``predicted``: by name of a
@@ -59,7 +59,6 @@ class Validation:
 
     published: Mapping[str, Published] = field(default_factory=dict)
     blindness: str = ""
-    unanswered: Mapping[str, str] = field(default_factory=dict)
     measured: Mapping[str, Microbenchmark] = field(default_factory=dict)
     described: Late | None = None
     calibration: Late | None = None
