@@ -33,6 +33,7 @@ from .listings import (
 from .log import LOGGER, begin, end, with_log_options_first
 from .machine import build, draw, import_, list_, show
 from .measure import measure
+from .profile import profile
 from .published import published
 from .regress import regress
 from .report import report
@@ -93,6 +94,7 @@ _add(
     "calibrate server-2s.yaml --from mlc-2s.txt --out fitted.yaml",
 )
 _add(app, "emulate", emulate, "emulate opteron-4n --scale 1/16 -- numactl -H")
+_add(app, "profile", profile, "profile groups.callgrind.out --name groups")
 _add(app, "regress", regress, "regress policies --check eris-beats-the-shared-index")
 _add(app, "crossvalidate", crossvalidate, "crossvalidate host --list")
 

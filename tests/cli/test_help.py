@@ -35,7 +35,7 @@ def folder_with_records(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sheet and what Intel MLC printed on it.
     """
     folder = tmp_path_factory.mktemp("examples")
-    for file in ("server-2s.yaml", "mlc-2s.txt", "buffers.yaml"):
+    for file in ("server-2s.yaml", "mlc-2s.txt", "buffers.yaml", "groups.callgrind.out"):
         shutil.copy(Path(__file__).parents[2] / "docs" / "examples" / file, folder)
     for policy in ("none", "ma-8"):
         _shell(f"numatwin run eris-fig13 --policy {policy}", folder)

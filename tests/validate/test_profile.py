@@ -1,0 +1,242 @@
+"""Workloads of what tools have counted: known counts, and files that are damaged or do not fit."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numatwin.cli import main
+from numatwin.inputs import InputError
+from numatwin.sim.machine.caches import hit_rates
+from numatwin.validate.profile.callgrind import read_callgrind
+from numatwin.validate.profile.counts import CallGraph
+from numatwin.validate.profile.importers import read_profile, read_profiles
+from numatwin.validate.profile.loops import structures
+from numatwin.workloads import Workload, load_workload
+from numatwin.workloads.operators import CustomSpec
+
+GROUPS = Path(__file__).parents[2] / "docs" / "examples" / "groups.callgrind.out"
+
+# 1,000 rows scanned and grouped twice: the sink takes 50 instructions a row, the scan 10.
+CALLS = """\
+# callgrind format
+version: 1
+positions: line
+events: Ir D1mr DLmr
+desc: D1 cache: 32768 B, 64 B, 8-way associative
+desc: LL cache: 1048576 B, 64 B, 16-way associative
+ob=(1) engine.so
+fn=(1) duckdb::PhysicalTableScan::GetData(duckdb::DataChunk&) const
+1 20000 250 250
+fn=(2) duckdb::PhysicalHashAggregate::Sink(duckdb::DataChunk&) const
++1 40000
+cfn=(3) hash
+calls=10 5
+* 50000 3000 1000
+cfn=(4) parse
+calls=1 7
+* 10000
+fn=(3)
+-1 60000 3000 1000
+fn=(5) main
+9 200
+cfn=(1)
+calls=1 1
+* 20000 250 250
+cfn=(2)
+calls=1 2
+* 100000 3000 1000
+cfn=(3)
+calls=2 5
+* 10000
+cfn=(4)
+calls=3 7
+* 30000
+fn=(4)
+7 40000
+totals: 160200 3250 1250
+"""
+PLAN: dict[str, Any] = {
+    "query_name": "select k, sum(v) from t group by k",
+    "children": [
+        {
+            "operator_type": "HASH_GROUP_BY",
+            "operator_cardinality": 100,
+            "result_set_size": 1600,
+            "children": [
+                {
+                    "operator_type": "TABLE_SCAN",
+                    "operator_cardinality": 1000,
+                    "result_set_size": 16000,
+                    "operator_rows_scanned": 1000,
+                    "extra_info": {"Table": "t"},
+                    "children": [],
+                }
+            ],
+        }
+    ],
+}
+NODE = {"Node Type": "Seq Scan", "Relation Name": "t", "Actual Rows": 300, "Actual Loops": 2}
+POSTGRES = [
+    {
+        "Plan": {
+            "Node Type": "Aggregate",
+            "Actual Rows": 1,
+            "Actual Loops": 1,
+            "Plan Width": 8,
+            "Plans": [{**NODE, "Plan Width": 4, "Rows Removed by Filter": 200,
+                       "Shared Hit Blocks": 10}],
+        }
+    }
+]  # fmt: skip
+PERF = "1000000;;instructions:u;500;100.00;;\n2000;;cache-misses;500;100.00;;\n"
+
+
+def profiled(folder: Path, *words: str, **files: str) -> Workload:
+    """What the command makes of files of these contents."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    out = folder / "made.yaml"
+    names = [str(folder / name) for name in files]
+    assert main(["profile", *names, "--out", str(out), *words]) == 0
+    return load_workload(out)
+
+
+def operators(workload: Workload) -> dict[str, CustomSpec]:
+    found = workload.operations["q"].operators
+    assert found is not None
+    assert all(isinstance(spec, CustomSpec) for spec in found.values())
+    return found  # type: ignore[return-value]
+
+
+def test_functions_work_for_the_operators_that_call_them(tmp_path: Path) -> None:
+    """``hash`` for the sink in 50 of 60 instructions, ``parse`` in 10 of 40; two runs."""
+    made = operators(profiled(tmp_path, "--queries", "2", calls=CALLS, plan=json.dumps(PLAN)))
+    assert made["outside-operators"].all_loops[0].instructions == pytest.approx(
+        (200 + 60_000 * 10 / 60 + 40_000 * 30 / 40) / 2
+    )
+    group = made["hash-group-by"]
+    assert (group.table, group.row_group) == ("t", 1000)
+    assert [loop.instructions for loop in group.all_loops] == pytest.approx([25, 10, 20, 5])
+    hashed = group.all_loops[0]
+    assert [size for _, size in hashed.accessed] == [round(2**17.5), 2.0**22]
+    assert group.all_loops[1].read.value == pytest.approx(0.125 * 64)
+    assert all(loop.ipc and loop.ipc.range for loop in group.all_loops)
+
+
+def test_plans_of_both_versions_of_duckdb_are_the_same(tmp_path: Path) -> None:
+    def renamed(node: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "type": node["operator_type"],
+            "intermediate_rows": node["operator_cardinality"],
+            "intermediate_size_bytes": node["result_set_size"],
+            "rows_scanned": node.get("operator_rows_scanned", 0),
+            "extra_info": node.get("extra_info", {}),
+            "children": [renamed(child) for child in node["children"]],
+        }
+
+    later = {"operator": [renamed(PLAN["children"][0])], "query": {"sql": PLAN["query_name"]}}
+    found = []
+    for document in (PLAN, later):
+        (tmp_path / "plan.json").write_text(json.dumps(document))
+        found.append(read_profile(tmp_path / "plan.json"))
+    assert found[0] == found[1]
+
+
+def test_postgres_counts_rows_of_all_loops_and_pages_of_its_own(tmp_path: Path) -> None:
+    calls = CALLS.replace("duckdb::PhysicalTableScan::GetData(duckdb::DataChunk&) const",
+                          "ExecSeqScan")  # fmt: skip
+    made = profiled(tmp_path, calls=calls, plan=json.dumps(POSTGRES))
+    assert made.objects["t"].rows == 2 * (300 + 200)
+    (column,) = (made.objects["t"].columns or {}).values()
+    assert column.value_size.value == pytest.approx(10 * 8192 / 1000, rel=1e-3)
+
+
+def test_totals_alone_are_one_task(tmp_path: Path) -> None:
+    (loop,) = operators(profiled(tmp_path, perf=PERF))["all"].all_loops
+    assert (loop.instructions, loop.read.value) == (1e6, 2000 * 64)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"a": CALLS[: CALLS.index("totals")]}, "an unfinished callgrind file"),
+        ({"a": CALLS.replace("+1 40000", "+1 4x")}, "a:11: not callgrind's format: found '+1 4x'"),
+        ({"a": CALLS.replace("cfn=(5)", "cfn=(9)").replace("cfn=(3) hash", "cfn=(9)")}, "'(9)'"),
+        ({"a": json.dumps(PLAN)[:-9]}, "a:1:"),
+        ({"a": json.dumps(PLAN).replace("operator_card", "rows")}, "another version of DuckDB's"),
+        ({"a": json.dumps(PLAN)}, "no counts, only a plan"),
+        ({"a": json.dumps({"Plan": 1})}, "not a known profile"),
+        ({"a": json.dumps([{"Plan": {"Node Type": "Result"}}])}, "found 'Actual Rows'"),
+        ({"a": "<not supported>,,instructions,0,0,,\n"}, "instructions were not counted"),
+        (
+            {
+                "a": json.dumps(PLAN),
+                "b": CALLS.replace("duckdb::Physical", "0x").replace("hash", "0x7"),
+            },
+            "none of the plan's operators has a function here",
+        ),
+    ],
+)
+def test_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], files: dict[str, str], expected: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    out = tmp_path / "made.yaml"
+    words = [str(tmp_path / name) for name in files]
+    assert main(["profile", *words, "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert expected in error
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_program_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "--", "no-such-program"]) == 2
+    assert "no such program: found 'no-such-program'" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_a_command_runs_under_callgrind(tmp_path: Path) -> None:
+    out = tmp_path / "made.yaml"
+    assert main(["profile", "--out", str(out), "--", shutil.which("true") or ""]) == 0
+    assert sum(loop.instructions for loop in operators(load_workload(out))["all"].all_loops) > 1e4
+
+
+def test_all_of_each_function_works_for_somebody() -> None:
+    """As much is shared out as was counted, roots and the rest together."""
+    graph = read_callgrind(GROUPS, GROUPS.read_text())
+    assert isinstance(graph, CallGraph)
+    share = graph.shares([[graph.position["hash"]], [graph.position["main"]]])
+    assert share.sum(axis=1).max() <= 1.0
+    own = graph.of("Ir") @ share
+    assert own == pytest.approx([7_340_039, 5_242_886 + 6], rel=1e-5)
+
+
+@given(st.lists(st.floats(0.01, 1.0), min_size=3, max_size=3))
+def test_structures_miss_as_was_counted(parts: list[float]) -> None:
+    """Structures of sizes between those of the caches are found again by their misses."""
+    sizes = np.array([2.0**15, 2.0**20, 2.0**25])
+    bytes_ = np.sqrt(sizes * np.array([2.0**20, 2.0**25, 2.0**29]))
+
+    def misses(counts: Any, lines: Any) -> Any:
+        hits = hit_rates(np.tile(lines, (3, 1)), np.tile(np.array(counts), (3, 1)), sizes / 64)
+        return (1 - hits) @ counts
+
+    counted = misses(parts, bytes_ / 64)
+    found = structures(sizes, counted)
+    again = misses([count for count, _ in found], np.array([size / 64 for _, size in found]))
+    assert again == pytest.approx(counted, rel=0.02, abs=2e-3)
+
+
+def test_a_second_plan_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(PLAN))
+    with pytest.raises(InputError, match="one query at a time"):
+        read_profiles([path, path])

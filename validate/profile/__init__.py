@@ -1,0 +1,6 @@
+"""Workloads of real engines: from the counts and plans that engines and tools print."""
+
+from .importers import Found, read_profiles
+from .workload_file import workload_text
+
+__all__ = ["Found", "read_profiles", "workload_text"]

@@ -1,0 +1,172 @@
+"""Output files of callgrind: counts by function, with calls.
+
+The format is that of Valgrind's manual, "Callgrind Format Specification": names may be compressed
+to numbers, positions relative; lines after ``calls=`` are of the function called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ...inputs import InputError
+from .counts import CallGraph
+
+MAGIC = "# callgrind format"
+POSITION = re.compile(r"(?:[+-]?\d+|0x[0-9a-fA-F]+|\*)$")
+NAMED = re.compile(r"\((\d+)\)(?: (.*))?$")
+CACHE = re.compile(r"desc: (D1|LL) cache: (\d+) B")
+UNNAMED = re.compile(r"0x[0-9a-f]+$|\?\?\?$")
+STRIPPED = 0.5  # of the instructions are in functions without names
+
+
+def is_callgrind(head: str) -> bool:
+    """Whether a file that begins so is one."""
+    return head.startswith(MAGIC) or ("\nevents: Ir" in head and "\npositions:" in head)
+
+
+def read_callgrind(path: Path, text: str) -> CallGraph:
+    """The counts in the file; raises InputError."""
+    return _Reader(str(path)).read(text.splitlines())
+
+
+class _Reader:
+    def __init__(self, source: str) -> None:
+        self.source, self.at = source, 0
+        self.events: tuple[str, ...] = ()
+        self.positions = 1
+        self.names: dict[str, dict[str, str]] = defaultdict(dict)  # by kind, then number
+        self.function: dict[str, int] = {}
+        self.own: dict[int, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
+        self.called: dict[tuple[int, int], float] = defaultdict(float)
+        self.object = ""
+        self.caches = {"D1": 0.0, "LL": 0.0}
+        self.threads: set[str] = set()
+        self.done = False
+
+    def read(self, lines: Iterable[str]) -> CallGraph:
+        now = callee = -1
+        callee_object: str | None = None
+        rows = self._numbered(lines)
+        for line in rows:
+            key, equals, value = line.partition("=")
+            if equals and key in ("fn", "cfn", "ob", "cob", "fl", "fi", "fe", "cfi", "cfl"):
+                name = self._name("fn" if "fn" in key else "ob" if "ob" in key else "fl", value)
+                if key == "fn":
+                    now, callee_object = self._function(name, self.object), None
+                elif key == "cfn":
+                    callee = self._function(name, callee_object or self.object)
+                elif key == "ob":
+                    self.object = name
+                elif key == "cob":
+                    callee_object = name
+            elif key == "calls" and equals:
+                costs = self._costs(next(rows, ""))
+                self.called[now, callee] += float(costs[0])
+                callee_object = None
+            elif POSITION.match(line.split(" ", 1)[0]):
+                if now < 0:
+                    raise self._wrong(line, "a function ('fn=') before its counts")
+                costs = self._costs(line)
+                if now in self.own:
+                    self.own[now] += costs
+                else:
+                    self.own[now] = costs
+            else:
+                self._header(line)
+        if not self.done or not self.own:
+            raise InputError(
+                "an unfinished callgrind file: it has no counts, or does not end with 'totals:'",
+                self.source,
+                self.at,
+                expected="the file of a program that has ended, or of callgrind_control --dump",
+            )
+        return self._graph()
+
+    def _numbered(self, lines: Iterable[str]) -> Iterator[str]:
+        for self.at, line in enumerate(lines, 1):
+            if line and not line.startswith("#"):
+                yield line
+
+    def _header(self, line: str) -> None:
+        key, _, value = line.partition(":")
+        if key == "events":
+            self.events = tuple(value.split())
+        elif key == "positions":
+            self.positions = len(value.split())
+        elif key == "thread":
+            self.threads.add(value)
+        elif key == "totals":
+            self.done = True
+        elif found := CACHE.match(line):
+            self.caches[found[1]] = float(found[2])
+        elif key == "version" and value.strip() != "1":
+            raise self._wrong(value.strip(), "version 1 of callgrind's format")
+        elif key.partition("=")[0] not in (
+            *("version", "creator", "cmd", "pid", "part", "desc", "summary"),
+            *("jump", "jcnd", "jfi", "jfn"),
+        ):
+            raise self._wrong(line, "a line of callgrind's format")
+
+    def _name(self, kind: str, written: str) -> str:
+        found = NAMED.match(written)
+        if found is None:
+            return written
+        if found[2] is not None:
+            self.names[kind][found[1]] = found[2]
+        try:
+            return self.names[kind][found[1]]
+        except KeyError:
+            raise self._wrong(written, "a number that has been given a name before") from None
+
+    def _function(self, name: str, of: str) -> int:
+        if UNNAMED.match(name):
+            name = f"{Path(of).name}:{name}"
+        # Of recursion: name'2 is the same function.
+        return self.function.setdefault(re.sub(r"'\d+$", "", name), len(self.function))
+
+    def _costs(self, line: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        found = np.zeros(len(self.events))
+        written = line.split()[self.positions :]
+        try:
+            if not self.events or len(written) > len(found):
+                raise ValueError
+            found[: len(written)] = [float(int(each)) for each in written]
+        except ValueError:
+            expected = f"a position and counts of {' '.join(self.events) or 'events'}"
+            raise self._wrong(line, expected) from None
+        return found
+
+    def _wrong(self, token: str, expected: str) -> InputError:
+        return InputError("not callgrind's format", self.source, self.at, None, token, expected)
+
+    def _graph(self) -> CallGraph:
+        if "Ir" not in self.events:
+            raise self._wrong(" ".join(self.events), "Ir among the events")
+        own = np.zeros((len(self.function), len(self.events)))
+        for k, costs in self.own.items():
+            own[k] = costs
+        names = tuple(self.function)
+        executed = own[:, self.events.index("Ir")]
+        unnamed = np.array([bool(UNNAMED.search(name)) for name in names])
+        notes = []
+        if executed[unnamed].sum() > STRIPPED * executed.sum():
+            part = executed[unnamed].sum() / executed.sum()
+            notes.append(f"{part:.0%} of the instructions are in functions without names")
+        pairs = np.array(list(self.called), dtype=np.int64).reshape(-1, 2)
+        return CallGraph(
+            self.source,
+            self.events,
+            names,
+            own,
+            pairs[:, 0],
+            pairs[:, 1],
+            np.array(list(self.called.values())),
+            (self.caches["D1"], self.caches["LL"]),
+            threads=max(len(self.threads), 1),
+            notes=tuple(notes),
+        )

@@ -1,0 +1,92 @@
+"""DuckDB's profile as JSON: ``PRAGMA enable_profiling = 'json'`` (versions 1 and 2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...inputs import InputError
+from .plans import Names, Plan, PlanOperator
+
+# By version: names of the keys.
+FIELDS = (
+    ("operator_type", "operator_cardinality", "result_set_size"),
+    ("type", "intermediate_rows", "intermediate_size_bytes"),
+)
+ROW_GROUP = 122_880  # rows, by default
+NO_WORK = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE", "QUERY", "COLUMN_DATA_SCAN_END", "")
+
+
+def is_duckdb(document: Any) -> bool:
+    """Whether a JSON document is one."""
+    return isinstance(document, dict) and _roots(document) is not None
+
+
+def read_duckdb(path: Path, document: Any) -> Plan:
+    """The plan; raises InputError of one of another version."""
+    roots = _roots(document)
+    assert roots is not None
+    reader = _Reader(str(path))
+    for root in roots:
+        reader.operator(root)
+    if not reader.operators:
+        raise InputError("no operators in DuckDB's profile", str(path), expected="a query's")
+    query = document.get("query_name") or document.get("query", "")
+    if isinstance(query, dict):
+        query = query.get("sql", "")
+    return Plan(str(path), "duckdb", str(query), tuple(reader.operators))
+
+
+def _roots(document: dict[str, Any]) -> list[Any] | None:
+    for key in ("operator", "children"):
+        if isinstance(document.get(key), list) and ("query_name" in document or key == "operator"):
+            return list(document[key])
+    return None
+
+
+class _Reader:
+    def __init__(self, source: str) -> None:
+        self.source, self.names = source, Names()
+        self.operators: list[PlanOperator] = []
+
+    def operator(self, node: Any) -> PlanOperator | None:
+        """Adds an operator after all below it; None where these do no work either."""
+        kind, results, size = self._fields(node)
+        below = [self.operator(child) for child in node.get("children", [])]
+        inputs = [each for each in below if each is not None]
+        if kind in NO_WORK:
+            return inputs[0] if inputs else None
+        scanned = node.get("operator_rows_scanned", node.get("rows_scanned", 0)) or 0
+        about = node.get("extra_info", {})
+        table = about.get("Table") if isinstance(about, dict) else None
+        # A join's second input is its hash table, which is there before it is probed.
+        probes = inputs[:1] if "JOIN" in kind else inputs
+        rows = sum(each.results for each in probes) if inputs else max(float(scanned), results)
+        groups = node.get("total_row_groups_to_scan", -(-int(rows) // ROW_GROUP))
+        found = PlanOperator(
+            name=self.names(kind),
+            kind=kind,
+            rows=rows + (sum(each.results for each in inputs[1:]) if "JOIN" in kind else 0.0),
+            results=results,
+            row_bytes=size / results if results else 0.0,
+            inputs=tuple(each.name for each in inputs),
+            table=None if inputs or not table else str(table).rpartition(".")[2],
+            row_groups=None if inputs else max(int(groups), 1),
+        )
+        self.operators.append(found)
+        return found
+
+    def _fields(self, node: Any) -> tuple[str, float, float]:
+        for kind, rows, size in FIELDS:
+            if isinstance(node, dict) and kind in node and rows in node:
+                try:
+                    return str(node[kind]), float(node[rows]), float(node.get(size, 0))
+                except (TypeError, ValueError):
+                    break
+        keys = ", ".join(node) if isinstance(node, dict) else repr(node)
+        raise InputError(
+            "an operator of another version of DuckDB's profile",
+            self.source,
+            token=keys,
+            expected=" or ".join(", ".join(fields) for fields in FIELDS),
+        )

@@ -1,0 +1,191 @@
+"""Counts of an operator's functions as loops: instructions, their rate, bytes, random accesses.
+
+A vectorised engine goes through its functions one after the other, a few thousand rows at a time:
+each that takes its time is a loop. Lines that a cache as large as was simulated still misses are
+read in order where a simulated prefetcher had fetched them, and at random else; what smaller caches
+miss besides goes to structures whose miss curve is the counted one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...sim.machine.caches import hit_rates
+from ...sim.machine.counted_instructions import (
+    IPC_LEAST,
+    IPC_MIDDLE,
+    IPC_MOST,
+    MISPREDICTION_CYCLES,
+    MISPREDICTION_CYCLES_MOST,
+)
+from .counts import CallGraph
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+LINE_BYTES = 64.0
+MISS_CYCLES = 50.0  # only to tell which functions matter most
+LEAST = 0.02  # of a pipeline's time that a function takes to be a loop of its own
+LOOPS_MAX = 12
+NOTICED = 1e-3  # lines per row
+
+
+@dataclass(frozen=True)
+class Counted:
+    """F functions of one program, counted once or more, with caches of several sizes.
+
+    ``misses`` (K, F): of caches of ``sizes`` (K,) bytes, rising. ``at_random`` (F,): of the largest
+    one, those that a prefetcher does not foresee; None: not known. ``written`` (F,): lines written
+    that miss the largest one. ``mispredicted`` (F,): None: not counted.
+    """
+
+    graph: CallGraph
+    instructions: Floats
+    sizes: Floats
+    misses: Floats
+    written: Floats
+    at_random: Floats | None
+    mispredicted: Floats | None
+
+
+def counted(graphs: Sequence[CallGraph]) -> Counted:
+    """All runs together, by the functions of the first."""
+    first = graphs[0]
+
+    def aligned(graph: CallGraph, values: Floats) -> Floats:
+        at = [graph.position.get(name, -1) for name in first.names]
+        return np.where(np.array(at) >= 0, values[at], 0.0)
+
+    by_size: dict[float, Floats] = {}
+    written = np.zeros(len(first.names))
+    at_random, largest, random_size = None, 0.0, 0.0
+    for graph in graphs:
+        for size, level in zip(graph.caches, ("D1", "DL"), strict=True):
+            if not size:
+                continue
+            found = aligned(graph, graph.of(f"{level}mr", f"{level}mw"))
+            if level == "DL" and graph.prefetched:
+                at_random, random_size = found, size
+                continue
+            by_size[size] = found
+            if size > largest:
+                largest, written = size, aligned(graph, graph.of(f"{level}mw"))
+    if random_size < largest:
+        at_random = None
+    sizes = np.array(sorted(by_size))
+    misses = np.array([by_size[size] for size in sizes]).reshape(len(sizes), len(first.names))
+    branches = {"Bcm", "Bim"} <= set(first.events)
+    return Counted(
+        first,
+        first.of("Ir"),
+        sizes,
+        np.minimum.accumulate(misses, axis=0) if len(sizes) else misses,
+        written,
+        at_random,
+        first.of("Bcm", "Bim") if branches else None,
+    )
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What one loop does per row; ``structures``: accesses and bytes. ``functions``: which."""
+
+    functions: str
+    instructions: float
+    ipc: tuple[float, float, float]
+    read_bytes: float
+    written_bytes: float
+    structures: tuple[tuple[float, float], ...]
+
+
+def loops_of(counted: Counted, share: Floats, rows: float, *, streams: Bools | None) -> list[Loop]:
+    """The loops of the functions that work, in parts ``share`` (F,), for so many rows. ``streams``
+    (F,): those whose misses are in order where no prefetcher has told which are; None: none."""
+    missed = counted.misses[0] if len(counted.sizes) else np.zeros(len(share))
+    cycles = share * (counted.instructions / IPC_MIDDLE + MISS_CYCLES * missed)
+    order = np.argsort(-cycles)
+    own = [k for k in order[: LOOPS_MAX - 1].tolist() if cycles[k] > LEAST * cycles.sum()]
+    rest = np.ones(len(share), dtype=bool)
+    rest[own] = False
+    groups = [np.array([k]) for k in own] + [np.flatnonzero(rest & (share > 0))]
+    found = [_loop(counted, share, group, rows, streams=streams) for group in groups if len(group)]
+    return [loop for loop in found if loop.instructions > 0]
+
+
+def whole_loop(counted: Counted, share: Floats) -> Loop:
+    """All of it as one loop that runs once."""
+    return _loop(counted, share, np.flatnonzero(share > 0), 1.0, streams=None)
+
+
+def _loop(
+    counted: Counted,
+    share: Floats,
+    group: npt.NDArray[np.int64],
+    rows: float,
+    *,
+    streams: Bools | None,
+) -> Loop:
+    part = share[group] / rows
+
+    def each(values: Floats) -> float:
+        return float(values[group] @ part)
+
+    misses = np.array([each(values) for values in counted.misses])
+    in_order = 0.0
+    if counted.at_random is not None:
+        in_order = max(misses[-1] - each(counted.at_random), 0.0)
+    elif len(misses):
+        in_order = 0.0 if streams is None else each(counted.misses[-1] * streams)
+    written = min(each(counted.written), in_order)
+    names = counted.graph.names
+    name = names[group[0]] if len(group) == 1 else f"{len(group)} other functions"
+    instructions = each(counted.instructions)
+    wrong = None if counted.mispredicted is None else each(counted.mispredicted)
+    return Loop(
+        name,
+        instructions,
+        rates(instructions, wrong),
+        (in_order - written) * LINE_BYTES,
+        written * LINE_BYTES,
+        structures(counted.sizes, np.maximum(misses - in_order, 0.0)),
+    )
+
+
+def rates(instructions: float, mispredicted: float | None) -> tuple[float, float, float]:
+    """Instructions per cycle without misses: a middle, the least, the most. Real processors predict
+    better than the simulated predictor: between none and all of its mispredictions happen."""
+    wrong = mispredicted or 0.0
+    cycles = instructions / IPC_MIDDLE + wrong / 2 * MISPREDICTION_CYCLES
+    most = instructions / IPC_LEAST + wrong * MISPREDICTION_CYCLES_MOST
+    if not cycles > 0:
+        return IPC_MIDDLE, IPC_LEAST, IPC_MOST
+    return instructions / cycles, instructions / most, IPC_MOST
+
+
+def structures(sizes: Floats, misses: Floats) -> tuple[tuple[float, float], ...]:
+    """Accesses and bytes of structures that miss caches of ``sizes`` (K,) so often, rising sizes.
+
+    Each structure lies between two of the sizes, or beyond the largest one, where its size is not
+    known: four times as large is assumed. Their caches are shared as the model shares them (Che's
+    approximation); the accesses are those whose misses are nearest to the counted ones.
+    """
+    from scipy.optimize import least_squares
+
+    if not len(sizes) or misses[0] < NOTICED:
+        return ()
+    ends = np.concatenate([sizes, [16 * sizes[-1]]])
+    bytes_ = np.sqrt(ends[:-1] * ends[1:])
+    steps = np.maximum(misses - np.concatenate([misses[1:], [0.0]]), 0.0)
+    lines = np.tile(bytes_ / LINE_BYTES, (len(sizes), 1))
+
+    def off(counts: Floats) -> Floats:
+        hits = hit_rates(lines, np.tile(counts, (len(sizes), 1)), sizes / LINE_BYTES)
+        return np.asarray(((1.0 - hits) @ counts - misses) / misses[0])
+
+    found = least_squares(off, np.maximum(steps, 1e-6), bounds=(0.0, np.inf), max_nfev=50).x
+    pairs = zip(found.tolist(), bytes_.tolist(), strict=True)
+    return tuple((count, size) for count, size in pairs if count >= NOTICED)

@@ -1,0 +1,53 @@
+"""A query's plan with what each operator did, as engines print it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PlanOperator:
+    """One operator. ``rows``: that it works on, in all; ``results``: that it passes on.
+
+    ``inputs``: names of the operators whose results it reads; ``after``: of those that must have
+    ended before. ``table``: that it reads itself, ``row_groups`` of it. ``row_bytes``: of a result.
+    """
+
+    name: str
+    kind: str
+    rows: float
+    results: float
+    row_bytes: float
+    inputs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    table: str | None = None
+    row_groups: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Of one query, operators after those that they need. ``engine``: a key of ``ENGINES``."""
+
+    source: str
+    engine: str
+    query: str
+    operators: tuple[PlanOperator, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Names:
+    """Names that are not taken yet."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, int] = {}
+
+    def __call__(self, kind: str) -> str:
+        base = "-".join(_words(kind)) or "operator"
+        self._taken[base] = count = self._taken.get(base, 0) + 1
+        return base if count == 1 else f"{base}-{count}"
+
+
+def _words(text: str) -> Iterator[str]:
+    for word in text.replace("_", " ").split():
+        yield "".join(c for c in word.lower() if c.isalnum())

@@ -1,0 +1,74 @@
+"""PostgreSQL's ``EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)`` (version 10 and later)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...inputs import InputError
+from .plans import Names, Plan, PlanOperator
+
+PAGE_BYTES = 8192.0
+NEEDED = ("Node Type", "Actual Rows", "Actual Loops", "Plan Width")
+
+
+def is_postgres(document: Any) -> bool:
+    """Whether a JSON document is one."""
+    first = document[0] if isinstance(document, list) and document else None
+    return isinstance(first, dict) and isinstance(first.get("Plan"), dict)
+
+
+def read_postgres(path: Path, document: Any) -> Plan:
+    """The plan; raises InputError of one without what ANALYZE adds."""
+    reader = _Reader(str(path))
+    reader.operator(document[0]["Plan"])
+    notes = []
+    if reader.processes > 1:
+        notes.append(f"{reader.processes} processes worked on it, the leader among them")
+    query = document[0].get("Query Text", "")
+    return Plan(str(path), "postgresql", str(query), tuple(reader.operators), tuple(notes))
+
+
+class _Reader:
+    def __init__(self, source: str) -> None:
+        self.source, self.names, self.processes = source, Names(), 1
+        self.operators: list[PlanOperator] = []
+
+    def operator(self, node: Any) -> PlanOperator:
+        """Adds a node after all below it."""
+        missing = [key for key in NEEDED if not isinstance(node, dict) or key not in node]
+        if missing:
+            raise InputError(
+                "a plan without what was measured",
+                self.source,
+                token=missing[0],
+                expected="EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)",
+            )
+        self.processes = max(self.processes, 1 + int(node.get("Workers Launched", 0)))
+        below = [self.operator(child) for child in node.get("Plans", [])]
+        # Rows are averages over loops.
+        loops = float(node["Actual Loops"])
+        results = float(node["Actual Rows"]) * loops
+        removed = sum(
+            float(count) * loops for key, count in node.items() if key.startswith("Rows Removed by")
+        )
+        pages = sum(float(node.get(f"Shared {what} Blocks", 0)) for what in ("Hit", "Read"))
+        pages -= sum(
+            float(child.get(f"Shared {what} Blocks", 0))
+            for child in node.get("Plans", [])
+            for what in ("Hit", "Read")
+        )
+        rows = sum(each.results for each in below) if below else results + removed
+        table = node.get("Relation Name")
+        size = pages * PAGE_BYTES / rows if table and rows else float(node["Plan Width"])
+        found = PlanOperator(
+            name=self.names(str(node["Node Type"])),
+            kind=str(node["Node Type"]),
+            rows=rows,
+            results=results,
+            row_bytes=size,
+            inputs=tuple(each.name for each in below),
+            table=None if below or table is None else str(table),
+        )
+        self.operators.append(found)
+        return found

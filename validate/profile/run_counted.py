@@ -1,0 +1,44 @@
+"""A program under callgrind, run once for each set of simulated caches."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ...inputs import InputError
+from .callgrind import read_callgrind
+from .counts import CallGraph
+
+# A miss curve of three points, and what a prefetcher foresees of the misses of the largest cache.
+# Sizes of a first-level and of common second- and last-level caches (32 KiB, 1 MiB, 32 MiB).
+RUNS = (
+    ("--D1=32768,8,64", "--LL=1048576,16,64"),
+    ("--D1=33554432,16,64", "--LL=67108864,16,64", "--simulate-hwpref=yes"),
+)
+
+
+def run_counted(command: Sequence[str], *, region: bool = False) -> tuple[CallGraph, ...]:
+    """Counts of all runs. ``region``: only what the program marks by ``callgrind_control -i on``
+    and ``off``. Raises InputError where it cannot be started, or fails."""
+    for program, package in ((command[0], None), ("valgrind", "sudo apt-get install valgrind")):
+        if shutil.which(program) is None:
+            raise InputError("no such program", token=program, hint=package)
+    return tuple(_run(command, options, region=region) for options in RUNS)
+
+
+def _run(command: Sequence[str], options: Sequence[str], *, region: bool) -> CallGraph:
+    with tempfile.TemporaryDirectory(prefix="numatwin-") as folder:
+        out = Path(folder) / "callgrind.out"
+        valgrind = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={out}"]
+        valgrind += ["--cache-sim=yes", "--branch-sim=yes", *options]
+        valgrind += ["--instr-atstart=no"] if region else []
+        done = subprocess.run([*valgrind, *command], check=False, stdout=subprocess.DEVNULL)
+        if done.returncode or not out.exists():
+            raise InputError(f"{command[0]} ended with status {done.returncode} while counted")
+        graph = read_callgrind(out, out.read_text(encoding="utf-8", errors="replace"))
+    prefetched = "--simulate-hwpref=yes" in options
+    return replace(graph, source=" ".join(command), prefetched=prefetched)

@@ -1,0 +1,224 @@
+"""A profile as a workload file: pipelines as operators, their functions as loops, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+import yaml
+
+from ...inputs import InputError
+from ...inputs.quantities import format_quantity
+from .counts import CallGraph
+from .engines import ENGINES, Engine
+from .importers import Found
+from .loops import LINE_BYTES, Counted, Floats, Loop, counted, loops_of, rates, whole_loop
+from .pipelines import Pipeline, pipelines_of
+from .plans import Plan
+
+WIDTH = 96
+UNTOLD = {
+    "ipc": "instructions per cycle: counts do not tell what waits for what; the range is all that "
+    "processors do",
+    "at_once": "random accesses under way: as many as the machine's reorder window holds",
+    "random": "random accesses are to the structures whose miss curve was counted, at the sizes "
+    "that were simulated; larger ones are taken to be four times the largest",
+    "order": "no run with '--simulate-hwpref=yes': misses of scans are taken to be in order, all "
+    "others at random",
+    "misses": "no cache was simulated ('--cache-sim=yes'): bytes in order are those of the plan, "
+    "random accesses are unknown and left out",
+    "split": "operators of one kind share what their functions did by the rows that they worked on",
+    "shared": "hash tables of joins are one for all tasks, other structures one for each task",
+}
+
+
+def workload_text(found: Found, name: str, queries: int = 1) -> str:
+    """The workload file of what profiles tell of one query, which ran ``queries`` times while it
+    was counted. Raises InputError where they do not tell enough, or do not belong together."""
+    if not found.graphs and found.totals is None:
+        raise InputError(
+            "no counts, only a plan" if found.plan else "no profile",
+            expected="an output file of callgrind, or of perf stat -x, too",
+        )
+    writer = _Writer(found, queries)
+    operators = writer.operators()
+    document = {
+        "name": name,
+        "objects": writer.objects or {"nothing": _table(1, 8.0)},
+        "operations": {name: {"kind": "query", "operators": operators}},
+        "clients": {"kind": "closed", "count": 1},
+    }
+    notes = "".join(f"# - {note}\n" for note in writer.notes)
+    sources = [each.source for each in (found.plan, *found.graphs, found.totals) if each]
+    head = (
+        f"# Made by numatwin profile of {', '.join(sources)}.\n# What these do not tell:\n{notes}"
+    )
+    return head + yaml.safe_dump(document, sort_keys=False, width=WIDTH, default_flow_style=None)
+
+
+class _Writer:
+    def __init__(self, found: Found, queries: int) -> None:
+        self.found, self.queries = found, float(queries)
+        self.objects: dict[str, Any] = {}
+        self.notes: list[str] = []
+        self.counted: Counted | None = counted(found.graphs) if found.graphs else None
+        for graph in found.graphs:
+            self.notes += [f"{graph.source}: {note}" for note in graph.notes]
+
+    def note(self, what: str) -> None:
+        if UNTOLD[what] not in self.notes:
+            self.notes.append(UNTOLD[what])
+
+    def operators(self) -> dict[str, Any]:
+        self.note("ipc")
+        if self.counted is None:
+            return {"all": self._whole()}
+        self._misses_told(self.counted)
+        if self.found.plan is None:
+            share = np.ones(len(self.counted.graph.names)) / self.queries
+            loops = loops_of(self.counted, share, 1.0, streams=None)
+            return {"all": self._operator(loops, {"entries": 1, "results": 0}, "task")}
+        return self._planned(self.counted, self.found.plan)
+
+    def _misses_told(self, counts: Counted) -> None:
+        self.note("at_once")
+        if not len(counts.sizes):
+            self.note("misses")
+            return
+        self.note("random")
+        if counts.at_random is None:
+            self.note("order")
+
+    def _whole(self) -> dict[str, Any]:
+        """Of totals alone: one task; a miss of the last cache is a line of memory."""
+        totals = self.found.totals
+        assert totals is not None
+        counts = {name: value / self.queries for name, value in totals.counts.items()}
+        lines = counts.get("cache-misses", counts.get("LLC-load-misses", 0.0))
+        self.notes.append("which misses are at random: they are taken to be lines in order")
+        self.notes.append("operators and rows: all is one task")
+        loop = Loop(
+            "the whole program",
+            counts["instructions"],
+            rates(counts["instructions"], counts.get("branch-misses")),
+            lines * LINE_BYTES,
+            0.0,
+            (),
+        )
+        return self._operator([loop], {"entries": 1, "results": 0}, "task")
+
+    # -- with a plan
+
+    def _planned(self, counts: Counted, plan: Plan) -> dict[str, Any]:
+        engine = ENGINES[plan.engine]
+        self.notes += plan.notes
+        pipelines = pipelines_of(plan, engine)
+        share, fixed = self._shares(counts.graph, pipelines, engine)
+        self.note("shared")
+        found: dict[str, Any] = {}
+        if fixed.any():
+            loops = [whole_loop(counts, fixed / self.queries)]
+            found["outside-operators"] = self._operator(
+                loops, {"entries": 1, "concurrency": 1, "results": 0}, "task"
+            )
+            self.notes.append(
+                "outside-operators: all that no operator's function did, such as parsing and "
+                "planning, once a query"
+            )
+        for pipeline, of in zip(pipelines, share, strict=True):
+            found[pipeline.name] = self._pipeline(counts, pipeline, of / self.queries, engine)
+            if fixed.any() and pipeline.after == []:
+                found[pipeline.name]["after"] = ["outside-operators"]
+        return found
+
+    def _shares(
+        self, graph: CallGraph, pipelines: Sequence[Pipeline], engine: Engine
+    ) -> tuple[list[Floats], Floats]:
+        """(2, F) each, the part of each function that works for each pipeline, and for its scan;
+        (F,) for none."""
+        rows: dict[tuple[str, str], float] = {}
+        for pipeline in pipelines:
+            for operator, part in pipeline.parts:
+                key = operator.kind, part
+                if key in rows:
+                    self.note("split")
+                rows[key] = rows.get(key, 0.0) + max(operator.rows, 1.0)
+        keys = list(rows)
+        roots = [engine.roots(kind, part, graph.names) for kind, part in keys]
+        for kind in dict.fromkeys(kind for kind, _ in keys):
+            if not any(r for key, r in zip(keys, roots, strict=True) if key[0] == kind):
+                self.notes.append(f"no function of the operator {kind} was counted")
+        if not any(roots):
+            stripped = f" ({'; '.join(graph.notes)})" if graph.notes else ""
+            raise InputError(
+                f"none of the plan's operators has a function here{stripped}",
+                graph.source,
+                token=", ".join(dict.fromkeys(kind for kind, _ in keys)),
+                expected="counts of the program whose plan it is, with its symbols",
+            )
+        of_kind = graph.shares(roots)
+        found = []
+        for pipeline in pipelines:
+            own = np.zeros((2, len(graph.names)))
+            for operator, part in pipeline.parts:
+                k = keys.index((operator.kind, part))
+                each = of_kind[:, k] * max(operator.rows, 1.0) / rows[keys[k]]
+                own += [each, each if operator.table else 0.0 * each]
+            found.append(own)
+        return found, np.clip(1.0 - of_kind.sum(axis=1), 0.0, 1.0)
+
+    def _pipeline(
+        self, counts: Counted, pipeline: Pipeline, share: Floats, engine: Engine
+    ) -> dict[str, Any]:
+        rows = max(round(pipeline.rows), 1)
+        fields: dict[str, Any] = {"entries": rows}
+        if pipeline.table is not None:
+            table = str(pipeline.table.table)
+            stored = self.objects.setdefault(table, _table(rows, pipeline.table.row_bytes))
+            if stored["rows"] != rows:  # of a filter below the scan
+                rows = stored["rows"]
+            fields = {"table": table}
+        fields["results"] = float(f"{pipeline.results / rows:.6g}")
+        if pipeline.after:
+            fields["after"] = list(pipeline.after)
+        groups = pipeline.table.row_groups if pipeline.table else None
+        if engine.row_group and rows > 1:
+            fields["row_group"] = ceil(rows / groups) if groups else engine.row_group
+        loops = loops_of(counts, share[0], float(rows), streams=share[1] > share[0] / 2)
+        if not len(counts.sizes) and pipeline.table is not None and loops:
+            loops[0] = replace(loops[0], read_bytes=pipeline.table.row_bytes)
+        shared = any(operator.kind in engine.shared for operator, _ in pipeline.parts)
+        return self._operator(loops, fields, "all" if shared else "task")
+
+    def _operator(
+        self, loops: Sequence[Loop], fields: dict[str, Any], structure_of: str
+    ) -> dict[str, Any]:
+        written = [_written(loop, structure_of) for loop in loops]
+        return {"kind": "custom", **fields, "loops": written or [{"instructions": 0.0}]}
+
+
+def _table(rows: int, row_bytes: float) -> dict[str, Any]:
+    size = format_quantity(max(round(row_bytes, 2), 1.0), "size")
+    columns = {"columns-read": {"distinct": rows, "value_size": size, "encoded": False}}
+    return {"kind": "table", "rows": rows, "columns": columns}
+
+
+def _written(loop: Loop, structure_of: str) -> dict[str, Any]:
+    value, low, high = (float(f"{rate:.4g}") for rate in loop.ipc)
+    found: dict[str, Any] = {
+        "instructions": float(f"{loop.instructions:.6g}"),
+        "ipc": {"value": value, "range": [low, high], "source": loop.functions[:120]},
+    }
+    for key, size in (("read", loop.read_bytes), ("written", loop.written_bytes)):
+        if size > 0:
+            found[key] = format_quantity(float(f"{size:.4g}"), "size")
+    if loop.structures:
+        found["structures"] = [
+            {"size": format_quantity(round(size), "size"), "accesses": float(f"{count:.4g}")}
+            for count, size in loop.structures
+        ]
+        found["structure_of"] = structure_of
+    return found
