@@ -61,7 +61,7 @@ def test_the_table_tells_all_of_it(numatwin: CommandLine) -> None:
     number = r"\d[\d.]* (k/s|µs)"
     for figure in ("throughput", "mean latency", "p50", "p99", "p99.9"):
         assert re.search(rf" {figure} +{number} +{number} to {number}", out), (figure, out)
-    assert re.search(r"memory traffic +[\d.]+ MB/s \[[\d.]+ MB/s, [\d.]+ MB/s\]", out)
+    assert re.search(r"memory traffic +[\d.]+ MB/s, with 90% from [\d.]+ MB/s to [\d.]+ MB/s", out)
     assert re.search(r"server +[\d.]+% \[[\d.]+%, [\d.]+%\]", out)
     folder = out.rsplit("Record: ")[1].splitlines()[0]
     assert folder.startswith("out/small-on-event-replications-3-")

@@ -109,7 +109,7 @@ def test_samples_and_sweeps_of_runs_that_did_not_settle(
     assert f" of 8 runs): {words}" in numatwin(*ask, "sobol").out
     settings = [
         word
-        for one in ("horizon=60us", "system.threads=1", "system.buffer_commands=16")
+        for one in ("horizon=40us", "system.threads=1", "system.buffer_commands=16")
         for word in ("--set", one)
     ]
     sweep = (
@@ -124,7 +124,7 @@ def test_samples_and_sweeps_of_runs_that_did_not_settle(
         "system.nodes=4,8",
     )
     shown = numatwin(*sweep).out
-    assert "Note (rows 1 to 2): warm-up: a pilot run of 60 µs does not settle" in shown
+    assert "Note (rows 1 to 2): warm-up: a pilot run of 40 µs does not settle" in shown
     assert "lookup.low" not in shown.splitlines()[0]
     rows = numatwin(*sweep, "--json").json()["rows"]
     assert all(row["unsettled"].startswith(UNSETTLED) for row in rows)

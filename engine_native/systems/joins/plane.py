@@ -121,8 +121,8 @@ class NativeJoins:
             f"throughput/{name}": float(len(counted)),
             f"under_way/{name}": sum(query.seconds for query in counted),
         }
-        for use, busy_s in zip(self._uses(counted), self._busy_s(counted), strict=True):
-            found[f"utilisation/{use.name}"] = busy_s
+        for node, busy_s in zip(self.play.ids, self._busy_s(), strict=True):
+            found[f"utilisation/workers of node {node}"] = busy_s
         return found
 
     def outcome(self) -> Outcome:
@@ -138,7 +138,7 @@ class NativeJoins:
             passed_s=self._passed_s,
             operations=len(counted),
             sent_bytes=sent,
-            resources=tuple(self._uses(counted)),
+            resources=tuple(self._uses()),
             why=self._why(counted),
             facts=self._facts(counted),
             warnings=warnings,
@@ -150,18 +150,24 @@ class NativeJoins:
     def _passed_s(self) -> float:
         return max(self._time_s - self._since_s, 1e-12)
 
-    def _busy_s(self, counted: Sequence[Query]) -> list[float]:
-        """Of each node, how long it was on a processor."""
-        return [
-            sum((sum(query.nodes[node].cpu_s) for query in counted), 0.0)
-            for node in range(self.plan.nodes)
-        ]
+    def _busy_s(self) -> list[float]:
+        """Of each node, how long it was on a processor since counting began: evenly while a query
+        lasts, and for no longer (the two clocks are not read at one and the same time).
+        """
+        busy_s = [0.0] * self.plan.nodes
+        for query in self.queries:
+            from_s, to_s = max(query.began_s, self._since_s), min(query.ended_s, self._time_s)
+            if to_s > from_s:
+                part = (to_s - from_s) / query.seconds
+                for k, node in enumerate(query.nodes):
+                    busy_s[k] += part * min(sum(node.cpu_s), query.seconds)
+        return busy_s
 
-    def _uses(self, counted: Sequence[Query]) -> Iterator[ResourceUse]:
-        for node, busy_s in zip(self.play.ids, self._busy_s(counted), strict=True):
-            # The two clocks are not read at one and the same time.
-            part = min(busy_s / self._passed_s, 1.0)
-            yield ResourceUse(f"workers of node {node}", "threads", part, node=node)
+    def _uses(self) -> Iterator[ResourceUse]:
+        for node, busy_s in zip(self.play.ids, self._busy_s(), strict=True):
+            yield ResourceUse(
+                f"workers of node {node}", "threads", busy_s / self._passed_s, node=node
+            )
 
     def _why(self, counted: Sequence[Query]) -> dict[str, Why]:
         """A query's time on its nodes by phase, on average; nothing where none was answered."""
@@ -172,7 +178,7 @@ class NativeJoins:
         demands = dict(zip(PHASES[self.operator], (phases * 1e9).tolist(), strict=True))
         mean_ns = float(np.mean([query.seconds for query in same])) * 1e9
         demands["wait for the last node"] = max(mean_ns - sum(demands.values()), 0.0)
-        return {self.play.operation: Why(binding(tuple(self._uses(counted))), (), demands)}
+        return {self.play.operation: Why(binding(tuple(self._uses())), (), demands)}
 
     def _facts(self, counted: Sequence[Query]) -> dict[str, Any]:
         """As the event plane's, and what this host did with it."""
