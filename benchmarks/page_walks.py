@@ -20,7 +20,10 @@ from numatwin.topologies import load_machine
 
 Floats = npt.NDArray[np.float64]
 
-MACHINES = ("amd-8n-ht", "epyc-2s-nps4", "xeon-8s-ivb")
+MACHINES = (
+    "amd-8n-ht", "epyc-2s-nps4", "intel-4s-qpi", "opteron-4n", "xeon-2s-spr-snc4", "xeon-8s-ivb"
+)  # fmt: skip
+AT_RANDOM, IN_ORDER, IN_STEP = "homes at random", "homes in order, random phases", "in step"
 PAGE_LINES = 64.0
 SETTLED = 1 / 3  # of all steps, which are not counted
 
@@ -57,10 +60,28 @@ class Scan:
         cap = slots / self.costs.idle_s.mean(axis=1)
         return float(self.rates(self.use.mean(axis=1), cap).sum() * LINE_BYTES)
 
-    def pages_Bps(self, steps: int, *, in_step: bool) -> float:
-        """The same page by page, from random phases or all from the first home on."""
+    def network_Bps(self, rounds: int = 2000) -> float:
+        """The same page by page as a closed network: a thread waits at a home for those that it
+        meets at the fullest of what its lines take (mean value analysis, Schweitzer 1979).
+        """
+        threads, free_s = self.costs.cores, self.costs.idle_s / self.costs.streaming_misses[:, None]
+        met = np.zeros((self.n, self.use.shape[2]))  # others, by (node of a thread, resource)
+        for _ in range(rounds):
+            line_s = free_s + (self.use * met[:, None, :]).max(axis=2)
+            there = line_s / line_s.sum(axis=1, keepdims=True)
+            # Who is held by something else takes less than its share here.
+            held = np.minimum(1.0, self.use * (1.0 + met[:, None, :]) / line_s[:, :, None])
+            own = np.einsum("ij,ijr->ir", there, held)
+            met = 0.9 * met + 0.1 * (threads @ own - own)
+        return float((threads * self.n / line_s.sum(axis=1)).sum() * LINE_BYTES)
+
+    def pages_Bps(self, steps: int, how: str) -> float:
+        """The same page by page: from random phases on, in order or at random; all from the first
+        home on.
+        """
         node = np.repeat(np.arange(self.n), self.costs.cores.astype(int))
         rng = np.random.default_rng(1)
+        in_step = how == IN_STEP
         home = np.zeros(len(node), dtype=int) if in_step else rng.integers(0, self.n, len(node))
         left = np.full(len(node), PAGE_LINES) * (1.0 if in_step else rng.random(len(node)))
         lines, time_s = 0.0, 0.0
@@ -76,7 +97,10 @@ class Scan:
             if step >= SETTLED * steps:
                 lines, time_s = lines + float(rate.sum()) * passed_s, time_s + passed_s
             done = left < 1e-6
-            home[done], left[done] = (home[done] + 1) % self.n, PAGE_LINES
+            left[done] = PAGE_LINES
+            home[done] = (home[done] + 1) % self.n
+            if how == AT_RANDOM:
+                home[done] = rng.integers(0, self.n, int(done.sum()))
         return lines * LINE_BYTES / time_s
 
 
@@ -84,8 +108,8 @@ def figures(name: str, steps: int) -> Iterator[dict[str, object]]:
     """The benchmark's figures of a machine."""
     scan = Scan(name)
     spread = scan.spread_Bps()
-    for how, in_step in (("random phases", False), ("in step", True)):
-        found = scan.pages_Bps(steps, in_step=in_step)
+    every = {how: scan.pages_Bps(steps, how) for how in (AT_RANDOM, IN_ORDER, IN_STEP)}
+    for how, found in ({"as a closed network": scan.network_Bps()} | every).items():
         yield {
             "name": f"interleaved scan page by page, {how}, {name}",
             "value": round(found / 1e9, 1),
