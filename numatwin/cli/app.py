@@ -30,6 +30,7 @@ from .listings import (
     show_scenario,
     show_workload,
 )
+from .live import cores, observe
 from .log import LOGGER, begin, end, with_log_options_first
 from .machine import build, draw, import_, list_, show
 from .measure import measure
@@ -95,6 +96,8 @@ _add(
 )
 _add(app, "emulate", emulate, "emulate opteron-4n --scale 1/16 -- numactl -H")
 _add(app, "profile", profile, "profile groups.callgrind.out --name groups")
+_add(app, "observe", observe, "observe --pid 1 --for 1s")
+_add(app, "cores", cores, "cores --pid 1 --for 1s --dry-run")
 _add(app, "regress", regress, "regress policies --check eris-beats-the-shared-index")
 _add(app, "crossvalidate", crossvalidate, "crossvalidate host --list")
 

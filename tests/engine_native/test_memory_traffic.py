@@ -67,6 +67,14 @@ def test_amd_names_no_events(tmp_path: Path) -> None:
     ]
 
 
+def test_links_between_sockets_are_not_memory(tmp_path: Path) -> None:
+    """Data flits of a UPI: nine to a line."""
+    tree(tmp_path, "uncore_upi_0", {"type": "40", "cpumask": "0", **FORMATS})
+    assert list(traffic_counters(tmp_path)) == [Counter(40, 0x0F02, 0, 64 / 9, of_link=True)]
+    with pytest.raises(NoCounters, match="of its memory controllers"):
+        MemoryTraffic(tmp_path)
+
+
 def test_an_event_without_its_format_is_not_counted(tmp_path: Path) -> None:
     tree(tmp_path, "uncore_imc_0", {"type": "20", **events("event=0x04,umask=0x03")})
     assert list(traffic_counters(tmp_path)) == []
@@ -106,10 +114,10 @@ def test_counts_grow_by_what_is_done(tmp_path: Path) -> None:
 
 
 def test_what_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(counter: Counter) -> int:
+    def denied(kind: int, config: int, *, cpu: int) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(memory_traffic, "_opened", denied)
+    monkeypatch.setattr(memory_traffic, "opened", denied)
     with pytest.raises(NoCounters) as failure:
         MemoryTraffic(page_faults(tmp_path))
     assert str(failure.value) == (

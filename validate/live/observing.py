@@ -1,0 +1,147 @@
+"""A process of this host, observed for a while: a Record of where its pages lie and its threads
+run, how they move, and the traffic that counters show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ...engine_native.memory_traffic import NoCounters
+from ...sim.planes.outcome import ResourceUse
+from ...sim.run.record import Record
+from ...topologies import build_machine
+from ...topologies.importers import import_machine
+from ...topologies.machine import Machine
+from .process import LiveProcess
+from .record import live_record
+from .sampling import HostCounters, Sampler
+from .thread_events import ThreadEvents
+
+SAMPLES_MAX, SAMPLE_MIN_S = 1_000, 0.1
+
+
+def this_host() -> Machine:
+    """As its kernel describes it; raises InputError."""
+    return build_machine(import_machine(None, name="this-host"))
+
+
+def observe(
+    pid: int, for_s: float, progress: Callable[[float], None] = lambda part: None
+) -> Record:
+    """What process ``pid`` does for ``for_s`` seconds, or until it ends or Ctrl-C; raises
+    InputError where there is none."""
+    began_s = time.perf_counter()
+    process, machine = LiveProcess(pid), this_host()
+    counters = HostCounters.open()
+    missing, events = list(counters.missing), None
+    try:
+        events = ThreadEvents(process.thread_ids())
+    except NoCounters as why:
+        missing.append(str(why))
+    pages = process.pages()
+    if pages is None:
+        missing.append("where its pages lie: numa_maps cannot be read: expected its own user")
+    memory, sampler = process.memory_bytes(), Sampler([process], machine)
+    rows = [(0.0, 0.0, list(sampler.totals.run_s), counters.bytes())]
+    each_s = max(for_s / SAMPLES_MAX, min(SAMPLE_MIN_S, for_s / 10))
+    try:
+        with suppress(KeyboardInterrupt):
+            while sampler.looked_s - sampler.began_s < for_s and process.alive:
+                left_s = sampler.began_s + for_s - time.monotonic()
+                time.sleep(max(min(each_s, left_s), 0.0))
+                length_s = sampler.look()
+                if events is not None:
+                    events.follow(sampler.threads)
+                at_s = sampler.looked_s - sampler.began_s
+                rows.append((at_s, length_s, list(sampler.totals.run_s), counters.bytes()))
+                progress(min(at_s / for_s, 1.0))
+        later, counts = process.pages(), None if events is None else events.counts()
+        by_cpu = {} if counters.memory is None else counters.memory.by_cpu()
+    finally:
+        counters.close()
+        if events is not None:
+            events.close()
+    seen_s = max(sampler.looked_s - sampler.began_s, 1e-9)
+    if sampler.totals.wait_s is None:
+        missing.append("how long threads wait for a CPU: the kernel keeps no schedstat")
+    if not sampler.exact:
+        missing.append("moves between CPUs: only those that samples show")
+    warnings = [f"not seen: {what}" for what in missing]
+    if not process.alive:
+        warnings.insert(0, f"process {pid} ended after {seen_s:.3g} s")
+    return live_record(
+        machine,
+        title=f"{process.name}, process {pid}",
+        settings={"pid": pid, "for_s": for_s},
+        horizon_s=seen_s,
+        began_s=began_s,
+        series=_series(machine, rows),
+        resources=_uses(machine, sampler, seen_s),
+        bandwidth_Bps=_rates(rows, seen_s),
+        model={
+            "threads": len(sampler.all_threads),
+            "run_s": _by_node(machine, sampler.totals.run_s),
+            "wait_s": sampler.totals.wait_s,
+            "moves": sampler.totals.moves,
+            "moves_between_nodes": sampler.totals.crossings,
+            "pages_bytes": pages,
+            "pages_bytes_at_the_end": later,
+            "memory_bytes": memory,
+            "events": counts,
+            "memory_traffic_bytes": _by_socket(machine, sampler, by_cpu),
+        },
+        warnings=warnings,
+    )
+
+
+Row = tuple[float, float, list[float], tuple[float | None, float | None]]
+
+
+def _series(machine: Machine, rows: list[Row]) -> dict[str, Any]:
+    ends, lengths = np.array([row[0] for row in rows]), np.array([row[1] for row in rows[1:]])
+    found: dict[str, Any] = {"time_s": ends[:-1], "duration_s": np.diff(ends)}
+    ran = np.diff([row[2] for row in rows], axis=0)
+    for k, name, cpus in _cores(machine):
+        found[f"utilisation/{name}"] = np.minimum(ran[:, k] / np.maximum(lengths * cpus, 1e-9), 1.0)
+    return found
+
+
+def _cores(machine: Machine) -> list[tuple[int, str, int]]:
+    """Position, name and CPUs of each node that has some."""
+    return [
+        (k, f"cores of node {node.id}", len(node.cpus))
+        for k, node in enumerate(machine.nodes)
+        if node.cpus
+    ]
+
+
+def _uses(machine: Machine, sampler: Sampler, seen_s: float) -> tuple[ResourceUse, ...]:
+    run_s = sampler.totals.run_s
+    return tuple(
+        ResourceUse(name, "cores", min(run_s[k] / (seen_s * cpus), 1.0), node=machine.nodes[k].id)
+        for k, name, cpus in _cores(machine)
+    )
+
+
+def _rates(rows: list[Row], seen_s: float) -> dict[str, float | None]:
+    first, last = rows[0][3], rows[-1][3]
+    return {
+        name: None if a is None or b is None else (b - a) / seen_s
+        for name, a, b in zip(("memory", "links"), first, last, strict=True)
+    }
+
+
+def _by_node(machine: Machine, values: list[float]) -> dict[str, float]:
+    return {str(node.id): value for node, value in zip(machine.nodes, values, strict=True)}
+
+
+def _by_socket(
+    machine: Machine, sampler: Sampler, by_cpu: dict[int, float]
+) -> dict[str, float] | None:
+    """Of all programs, by the node of the CPU that a socket's counters are read from."""
+    nodes = {cpu: machine.nodes[sampler.node_of.get(cpu, 0)].id for cpu in by_cpu}
+    return {str(nodes[cpu]): value for cpu, value in by_cpu.items()} or None
