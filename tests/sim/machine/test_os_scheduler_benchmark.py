@@ -1,8 +1,7 @@
 """Real threads, which tell where they run, do what the model of the scheduler says.
 
-On this host they take turns; in a guest of four nodes with two processors each they are balanced
-between nodes. What the model says is checked by hand; what is measured only where the threads have
-had the processors to themselves, as nearly as makes no difference.
+In a guest of four nodes with two processors each they are balanced between nodes. What the model
+says is checked by hand; how long turns are on this host, the benchmark compares.
 """
 
 import subprocess
@@ -16,7 +15,6 @@ import pytest
 from emulator_needed import needs_emulator
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-TRIES = 6
 
 
 @pytest.fixture(scope="module")
@@ -57,47 +55,6 @@ def test_threads_tell_of_themselves(bench: Any, program: Path) -> None:
     assert all(turns > 0 for turns in seen.turns)
     wrong = subprocess.run([str(program), "3"], capture_output=True, text=True)
     assert (wrong.returncode, wrong.stderr.split()[0]) == (2, "usage:")
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize(
-    ("name", "rel_of_turn"),
-    [
-        ("one a processor", None),
-        ("one more than processors", 0.25),
-        ("two a processor", 0.15),
-        ("two a processor, first all on one", 0.15),
-        ("one sleeps now and then", None),
-    ],
-)
-def test_on_this_host(bench: Any, program: Path, name: str, rel_of_turn: float | None) -> None:
-    """Turns are as long as the model's; threads that all have a processor stay there; of one more
-    than there are processors one moves now and then, as often as in the model or less (why less, is
-    not known)."""
-    try:
-        setup = bench.host_setup()
-    except bench.InputError as failure:
-        pytest.skip(str(failure))
-    scene = bench.host_scenes(len(setup.core))[name]
-    model = bench.play(setup, scene)
-    undisturbed = []
-    for _ in range(TRIES):
-        seen = bench.on_host(program, scene)
-        if sum(seen.used_us) >= 0.9 * sum(model.used_us):
-            undisturbed.append(seen)
-    if not undisturbed:
-        pytest.skip("others use this host's processors")
-    # Others only add moves, also of a thread that sleeps and gets all the time that it wants.
-    undisturbed.sort(key=lambda one: sum(one.moves))
-    seen = undisturbed[0]
-    moved = sum(seen.moves)
-    if name == "one more than processors":
-        assert moved < 1.5 * sum(model.moves)
-        assert sum(undisturbed[-1].moves) > 0
-    else:
-        assert moved <= sum(model.moves) + 2 * scene.threads
-    if rel_of_turn is not None:
-        assert seen.turn_ms == pytest.approx(model.turn_ms, rel=rel_of_turn)
 
 
 def differences(bench: Any, found: Any, models: Any) -> list[str]:
