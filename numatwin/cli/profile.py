@@ -69,7 +69,7 @@ def profile(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a workload file of what tools have counted of a query.
+    """Write a workload of what tools have counted.
 
     Its operators are lists of loops, one for each function that takes its time: instructions, bytes
     in order, random accesses by size of structure. What the files do not tell has a range, and a

@@ -18,7 +18,7 @@ from dash import ALL, MATCH, ClientsideFunction, Input, Output, State, ctx, dcc,
 from dash.exceptions import PreventUpdate
 from pydantic import ConfigDict, Field, validate_call, with_config
 from typing_extensions import TypedDict
-from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from ...inputs import InputError
 from ..words import shortened
@@ -31,6 +31,7 @@ PINS_MAX = 24
 NAME_MAX = 90
 PAGES_MAX = 64
 PATIENCE_S = 0.5
+CONNECTIONS_MAX = 64  # a browser opens six
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
 
@@ -46,9 +47,7 @@ class ExploreServer:
         app = explore_app(explorer, prefix)
         try:
             with redirect_stderr(StringIO()):
-                self._server = make_server(
-                    LOOPBACK, port, app.server, threaded=True, request_handler=_Handler
-                )
+                self._server = _Server(LOOPBACK, port, app.server, _Handler)
         except (OSError, SystemExit):  # werkzeug prints and exits where a port is in use
             raise InputError(
                 "cannot listen", token=f"port {port}", expected="a free port, or 0 for any"
@@ -73,6 +72,26 @@ class ExploreServer:
 
 class _Handler(WSGIRequestHandler):
     timeout = 30  # of each wait for more of a request, or until more of an answer is taken
+
+
+class _Server(ThreadedWSGIServer):
+    """A thread for each of ``CONNECTIONS_MAX`` connections; any more are closed at once."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
 
 def explore_app(explorer: Explorer, prefix: str) -> dash.Dash:

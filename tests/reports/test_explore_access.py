@@ -14,6 +14,7 @@ import pytest
 
 from numatwin.inputs import InputError
 from numatwin.reports.explore import ExploreServer
+from numatwin.reports.explore import server as explore_server
 from numatwin.reports.explore.access import BODY_MAX_BYTES
 from numatwin.reports.explore.explorer import Explorer
 from numatwin.sim.studies.base import Base
@@ -255,3 +256,24 @@ def test_a_port_in_use_is_told(server: ExploreServer, capsys: pytest.CaptureFixt
     with pytest.raises(InputError, match=f"cannot listen: found 'port {server.port}'"):
         ExploreServer(explorer, server.port)
     assert capsys.readouterr() == ("", "")
+
+
+def test_connections_beyond_the_cap_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Idle ones hold the others up no longer than they last."""
+    monkeypatch.setattr(explore_server, "CONNECTIONS_MAX", 2)
+    server = ExploreServer(Explorer(Base("eris-fig12-scan")))
+    thread = threading.Thread(target=server.serve, daemon=True)
+    thread.start()
+    address = ("127.0.0.1", server.port)
+    with (
+        socket.create_connection(address),
+        socket.create_connection(address),
+        socket.create_connection(address) as one_more,
+    ):
+        assert one_more.recv(1) == b""
+    free = server._server._free
+    assert all(free.acquire(timeout=60) for _ in range(2))  # those two are closed by now
+    free.release()
+    assert ask(server, "GET", "/").status == 403
+    server.close()
+    thread.join()

@@ -182,11 +182,13 @@ def test_killed_at_any_moment(tmp_path: Path, jobs: str) -> None:
 def test_interrupted(tmp_path: Path, jobs: str) -> None:
     process = started(tmp_path, "--jobs", jobs)
     wait_for_rows(tmp_path, 1)
+    before = len(rows(tmp_path / "rows"))
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=900)
     assert process.returncode == 130
-    assert err.decode() == "numatwin: interrupted; what was finished is kept\n"
-    assert len(rows(tmp_path / "rows")) > 2
+    # A slow host has said before how long it will take.
+    assert err.decode().endswith("numatwin: interrupted; what was finished is kept\n")
+    assert len(rows(tmp_path / "rows")) >= before > 0
 
 
 DEADLY = """\
