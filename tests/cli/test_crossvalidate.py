@@ -17,6 +17,7 @@ from numatwin import load_machine
 from numatwin.sim.run.scenario import Scenario
 from numatwin.topologies.export import machine_yaml
 from numatwin.validate.crossvalidate import whole
+from numatwin.validate.crossvalidate.session import Session
 from numatwin.validate.measure import Result, measure_pass
 
 layout = pytest.importorskip("numatwin.validate.measure.layout")
@@ -63,7 +64,7 @@ def planes(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> SyntheticPlanes:
     made = SyntheticPlanes(**given)
     monkeypatch.setattr(whole, "run_scenario", made)
     # What facts make of real runs is not what they make of these.
-    exact = partial(whole.Session, doubt=lambda record, _: record)
+    exact = partial(Session, doubt=lambda record, _: record)
     monkeypatch.setattr(whole, "Session", exact)
     monkeypatch.setattr("numatwin.validate.crossvalidate.session.OTHERS_MAX", 1e9)
     monkeypatch.setattr("numatwin.validate.crossvalidate.session.STEAL_MAX", 1e9)
@@ -274,6 +275,7 @@ def test_the_host_is_measured_in_passes(
     assert kept.description.host.passes == 3
     (node,) = kept.description.node_types.values()
     latency = node.memory.latency
+    assert latency is not None
     assert (latency.low, latency.high) == (90e-9, 140e-9)  # the quartiles of three passes
 
 
