@@ -20,7 +20,7 @@ from .pipelines import Pipeline, pipelines_of
 from .plans import Plan
 
 WIDTH = 96
-UNTOLD = {
+UNKNOWN = {
     "ipc": "instructions per cycle: counts do not tell what waits for what; the range is all that "
     "processors do",
     "at_once": "random accesses under way: as many as the machine's reorder window holds",
@@ -69,21 +69,21 @@ class _Writer:
             self.notes += [f"{graph.source}: {note}" for note in graph.notes]
 
     def note(self, what: str) -> None:
-        if UNTOLD[what] not in self.notes:
-            self.notes.append(UNTOLD[what])
+        if UNKNOWN[what] not in self.notes:
+            self.notes.append(UNKNOWN[what])
 
     def operators(self) -> dict[str, Any]:
         self.note("ipc")
         if self.counted is None:
             return {"all": self._whole()}
-        self._misses_told(self.counted)
+        self._note_misses(self.counted)
         if self.found.plan is None:
             share = np.ones(len(self.counted.graph.names)) / self.queries
             loops = loops_of(self.counted, share, 1.0, streams=None)
             return {"all": self._operator(loops, {"entries": 1, "results": 0}, "task")}
         return self._planned(self.counted, self.found.plan)
 
-    def _misses_told(self, counts: Counted) -> None:
+    def _note_misses(self, counts: Counted) -> None:
         self.note("at_once")
         if not len(counts.sizes):
             self.note("misses")
