@@ -14,7 +14,7 @@
   function text(column, value) {
     if (value === null || value === undefined) return "–";
     if (typeof value !== "number") return String(value);
-    if (column.kind === "factor") return `${+value.toPrecision(6)} ${column.unit}`.trim();
+    if (column.kind === "factor" && (Math.abs(value) < 1e6 || /^[^/B]/.test(column.unit))) return `${+value.toPrecision(6)} ${column.unit}`.trim();
     if (column.unit === "1") return `${+(100 * value).toPrecision(3)}%`;
     if (column.unit === "ns") {
       const [scale, unit] = value >= 1e6 ? [1e6, "ms"] : value >= 1e3 ? [1e3, "µs"] : [1, "ns"];
@@ -76,7 +76,7 @@
 
   // -- parallel coordinates -----------------------------------------------------------------------
 
-  const AXES_MAX = 12, TOP = 54, BOTTOM = 26, SIDE = 80;
+  const AXES_MAX = 12, TOP = 54, BOTTOM = 26, SIDE = 80, APART_MIN = 96; // room for their labels
   const canvas = document.getElementById("axes"), pen = canvas.getContext("2d");
   let width = 0, height = 0;
 
@@ -101,6 +101,7 @@
 
   const main = metrics.filter((one) => one.numeric && new Set(one.values).size > 1);
   const axes = [...factors, ...main].map(axisOf).filter(Boolean).slice(0, AXES_MAX);
+  canvas.style.minWidth = `${2 * SIDE + APART_MIN * (axes.length - 1)}px`;
   const colouring = axes.find((axis) => axis.column.name === data.colour);
 
   const x = (at) => SIDE + at * (width - 2 * SIDE) / Math.max(axes.length - 1, 1);
@@ -154,7 +155,7 @@
   }
 
   const end = (name) => name.length > 22 ? `…${name.slice(-21)}` : name; // paths differ there
-  const short = (name) => name.length > 22 ? `${name.slice(0, 21)}…` : name;
+  const short = (name) => name.length > 15 ? `${name.slice(0, 14)}…` : name;
 
   let drag = null;
   const partAt = (event) => Math.min(1, Math.max(0,

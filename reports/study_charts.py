@@ -15,10 +15,11 @@ from ..sim.studies.results import Results
 from ..topologies.figure import Figure
 from .charts import SOFT, polished
 from .runs import COLOURS
-from .words import figure_text, label
+from .words import figure_text, label, si
 
 BEATEN_MAX = 1_500  # points that others beat, beside the front
 HEAT_MAX = 24
+LARGE = 1e6
 
 
 def response_band(results: Results, path: str, metric: str) -> Figure | None:
@@ -93,7 +94,7 @@ def heat_map(results: Results, metric: str) -> Figure | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums / runs
     units = {factor.path: factor.unit for factor in results.study.factors}
-    names = [[label(written(_tidy(v), units[p]), 20) for v in values[p]] for p in paths]
+    names = [[label(level_text(v, units[p]), 20) for v in values[p]] for p in paths]
     unit = unit_of(metric)
     drawn = Figure().add_heatmap(
         x=names[1],
@@ -160,7 +161,7 @@ def tornado(results: Results, metric: str) -> Figure | None:
         ends = [pair[side] for pair in effects.values()]
         # Where a bar has no length, both ends' values would stand on top of each other.
         texts = [
-            "" if p in small else label(written(_tidy(e.value), units[p]), 20)
+            "" if p in small else label(level_text(e.value, units[p]), 20)
             for p, e in zip(effects, ends, strict=True)
         ]
         longest = max(longest, *map(len, texts))
@@ -193,8 +194,9 @@ def waterfall(results: Results, first: int, second: int, metric: str, found: Exp
     one, other = results.rows[first], results.rows[second]
 
     def step(path: str) -> str:
-        before, after = (written(_tidy(row.get(path)), units[path]) for row in (one, other))
-        return "<br>".join((label(short(path), 16), f"{label(before, 14)} →", label(after, 16)))
+        before, after = (level_text(row.get(path), units[path]) for row in (one, other))
+        words = label(short(path), 16).replace(" ", "<br>")
+        return "<br>".join((words, f"{label(before, 14)} →", label(after, 16)))
 
     changes = list(found.parts.values())
     values = [found.before, *changes, found.after]
@@ -229,11 +231,16 @@ def waterfall(results: Results, first: int, second: int, metric: str, found: Exp
 def _named(results: Results, at: int) -> str:
     row = results.rows[at]
     texts = (
-        f"{short(factor.path)} {written(_tidy(row.get(factor.path)), factor.unit)}"
+        f"{short(factor.path)} {level_text(row.get(factor.path), factor.unit)}"
         for factor in results.study.factors
     )
     return label(", ".join(texts), 120)
 
 
-def _tidy(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
+def level_text(value: Any, unit: str) -> str:
+    """A factor's value for people: large numbers with a prefix."""
+    if is_number(value) and abs(value) >= LARGE and unit[:1] in ("", "/", "B"):
+        return si(float(value), unit, 4)
+    if isinstance(value, float):
+        return f"{float(f'{value:.4g}'):g} {unit}".rstrip()
+    return written(value, unit)

@@ -16,7 +16,7 @@ from ..inputs import InputError, json_text, write_text_atomically
 from ..sim.studies.base import INNER
 from ..sim.studies.evaluate import ERROR, REPLAY, UNSETTLED, own_seed
 from ..sim.studies.explanation import Explanation, explained_by_rows
-from ..sim.studies.levels import is_number, written
+from ..sim.studies.levels import is_number
 from ..sim.studies.metrics import COST, unit_of
 from ..sim.studies.responses import short
 from ..sim.studies.results import Results
@@ -25,6 +25,7 @@ from .page import Plot, Plots
 from .report import rendered
 from .study_charts import (
     heat_map,
+    level_text,
     pareto_chart,
     response_band,
     tornado,
@@ -149,7 +150,7 @@ def _answer(results: Results) -> str:
     if best and study.objective is not None and objective is not None:
         row = rows[best[0]]
         values = ", ".join(
-            f"{short(f.path)} {written(row.get(f.path), f.unit)}" for f in study.factors
+            f"{short(f.path)} {level_text(row.get(f.path), f.unit)}" for f in study.factors
         )
         figure = figure_text(float(objective[best[0]]), study.objective.unit)
         text += f". To {study.objective.text}: point {row['point']} ({values}), {figure}"

@@ -14,6 +14,7 @@ import pytest
 from browser_page import open_page
 
 from numatwin.inputs import InputError
+from numatwin.reports.study_charts import level_text
 from numatwin.reports.study_page import study_html, write_study_report
 from numatwin.sim.run.scenario import load_scenario, scenario_from_settings
 from numatwin.sim.studies.explanation import explained, explained_by_rows
@@ -128,6 +129,12 @@ def test_filter_sort_and_hover(results: Results, tmp_path: Path) -> None:
     first = {row["point"] for row in kept if f"{row['throughput.lookup']:.5g}" == f"{most:.5g}"}
     assert int(str(opened.root["data-chosen"])) in first
     assert opened.with_class("hovertext") == 1
+
+
+def test_levels_for_people() -> None:
+    assert level_text(919300000.0, "/s") == "919.3 M/s"
+    assert level_text(10**9, "") == "1.000 G"
+    assert level_text(1200.0, "ns") == "1200 ns"
 
 
 @pytest.mark.browser
