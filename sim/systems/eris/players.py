@@ -73,8 +73,8 @@ class Player(model_plane.Player, Protocol):
     def now_ps(self) -> int:
         """The time reached."""
 
-    def refresh(self, moved: bool = False) -> None:
-        """The phase, or (``moved``) the partitions, are others now."""
+    def refresh(self) -> None:
+        """The phase is another one now."""
 
     def counted(self) -> Counted:
         """What was counted."""
@@ -104,7 +104,7 @@ class RoutedPlayer(OfModel[ErisRouting]):
         self.refresh()
         self.model.start()
 
-    def refresh(self, moved: bool = False) -> None:
+    def refresh(self) -> None:
         self._follow([])
 
     def moved(self, ranges: Mapping[str, list[tuple[int, int, float, float]]]) -> None:
@@ -203,7 +203,7 @@ class SharedPlayer(OfModel[ErisShared]):
         self._steps = [step.name for step in demand.steps]
         return shared_setup(self.demands, demand, self.eris.phase, self.clients)
 
-    def refresh(self, moved: bool = False) -> None:
+    def refresh(self) -> None:
         self.model.update(self._setup(self.model.now_ps / 1e12))
 
     def start_counting(self) -> None:

@@ -74,7 +74,7 @@ class ReferencePlayer:
         self._until_ps = until_ps
         return True
 
-    def refresh(self, moved: bool = False) -> None:
+    def refresh(self) -> None:
         """Nothing changes here."""
 
     def start_counting(self) -> None:
