@@ -38,6 +38,7 @@ class Affinity:
         return sorted({cpu for cpus in self.before.values() for cpu in cpus})
 
     def processes(self) -> list[LiveProcess]:
+        """That it is of."""
         return [self.process]
 
     def set(self, cpus: list[int]) -> None:

@@ -33,6 +33,7 @@ class HostCounters:
 
     @classmethod
     def open(cls) -> HostCounters:
+        """Those that may be read here."""
         found = cls()
         try:
             found.memory = MemoryTraffic()
