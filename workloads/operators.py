@@ -274,9 +274,13 @@ class CustomSpec(LoopSpec, OperatorSpec):
 
     @model_validator(mode="after")
     def _fits(self) -> CustomSpec:
-        own = self.model_fields_set & set(LoopSpec.model_fields)
-        if self.loops is None and "instructions" not in own:
+        if self.loops is None and "instructions" not in self.model_fields_set:
             raise ValueError("missing field 'instructions' (or 'loops', which have them)")
+        own = {
+            name
+            for name, field in LoopSpec.model_fields.items()
+            if getattr(self, name) != field.default
+        }
         if self.loops is not None and own:
             raise DescriptionError((min(own),), "each of its loops has its own: expected none")
         if self.table is None and not self.inputs and self.entries is None:

@@ -47,6 +47,7 @@ from .sweep import sweep
 from .threshold import find_threshold
 from .train import train_access_path
 from .trust import trust
+from .what_if import what_if
 
 Command = Callable[..., None]
 
@@ -98,6 +99,7 @@ _add(app, "emulate", emulate, "emulate opteron-4n --scale 1/16 -- numactl -H")
 _add(app, "profile", profile, "profile groups.callgrind.out --name groups")
 _add(app, "observe", observe, "observe --pid 1 --for 1s")
 _add(app, "cores", cores, "cores --pid 1 --for 1s --dry-run")
+_add(app, "what-if", what_if, "what-if groups.callgrind.out --machine xeon-4s-ivb")
 _add(app, "regress", regress, "regress policies --check eris-beats-the-shared-index")
 _add(app, "crossvalidate", crossvalidate, "crossvalidate host --list")
 

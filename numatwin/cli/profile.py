@@ -20,7 +20,7 @@ Words = Annotated[
     typer.Argument(
         metavar="FILES | -- COMMAND",
         help="Of one query: callgrind's output, a plan of DuckDB or PostgreSQL as JSON, the "
-        "output of 'perf stat -x,'. Or a command, which runs twice under callgrind.",
+        "output of 'perf stat -x,'. Or a command, which runs under callgrind, three times at once.",
         show_default=False,
     ),
 ]

@@ -10,14 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numatwin import load_scenario, run_scenario
 from numatwin.cli import main
 from numatwin.inputs import InputError
+from numatwin.sim.machine.assumptions import Variant
 from numatwin.sim.machine.caches import hit_rates
+from numatwin.sim.run.assumptions import varied
+from numatwin.sim.run.doubts import doubts_of
+from numatwin.sim.run.numactl import numactl_settings
+from numatwin.sim.run.what_if import Predictor
 from numatwin.validate.profile.callgrind import read_callgrind
 from numatwin.validate.profile.counts import CallGraph
 from numatwin.validate.profile.importers import read_profile, read_profiles
 from numatwin.validate.profile.loops import structures
-from numatwin.workloads import Workload, load_workload
+from numatwin.validate.profile.what_if import SCENARIO
+from numatwin.workloads import Workload, WorkloadDescription, load_workload
 from numatwin.workloads.operators import CustomSpec
 
 GROUPS = Path(__file__).parents[2] / "docs" / "examples" / "groups.callgrind.out"
@@ -104,7 +111,9 @@ def profiled(folder: Path, *words: str, **files: str) -> Workload:
     out = folder / "made.yaml"
     names = [str(folder / name) for name in files]
     assert main(["profile", *names, "--out", str(out), *words]) == 0
-    return load_workload(out)
+    made = load_workload(out)
+    assert WorkloadDescription.model_validate(made.plain) == made.description
+    return made
 
 
 def operators(workload: Workload) -> dict[str, CustomSpec]:
@@ -195,6 +204,86 @@ def test_one_clear_line(
     assert expected in error
     assert error.count("\n") == 1
     assert not out.exists()
+
+
+SCAN = """\
+name: scan
+objects:
+  t: {kind: table, rows: 100_000_000, columns: {v: {distinct: 1000, encoded: false}}}
+operations:
+  scan:
+    kind: query
+    operators: {scan: {kind: custom, table: t, instructions: 2, read: 8 B, results: 0}}
+clients: {kind: closed, count: 1}
+"""
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    """The alternatives by name."""
+    assert main(["what-if", *words, "--json"]) == 0
+    return {row["name"]: row for row in json.loads(capsys.readouterr().out)["alternatives"]}
+
+
+def test_a_scan_of_what_one_thread_has_loaded_gains_by_interleaving(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Four nodes' controllers in place of one; threads of the loader's node alone gain nothing that
+    their own controller does not have. Commands are those whose settings were predicted."""
+    workload = tmp_path / "scan.yaml"
+    workload.write_text(SCAN)
+    rows = asked(capsys, str(workload), "--machine", "xeon-4s-ivb")
+    assert 2.0 < rows["interleave"]["gain"] <= 4.0
+    assert rows["bind to node 0"]["gain"] == pytest.approx(1.0, rel=0.3)
+    assert rows["as it is"]["gain_interval"] == [1.0, 1.0]
+    for row in rows.values():
+        low, high = row["interval_s"]
+        assert low <= row["time_s"] <= high
+        found = run_scenario(
+            load_scenario(
+                written(tmp_path, workload),
+                plane="flow",
+                settings=numactl_settings(row["command"])
+                if row["command"].startswith("numactl")
+                else [f"system.threads={row['name'].split()[0]}"] * ("thread" in row["name"]),
+            )
+        )
+        assert 1 / found.throughput["scan"] == pytest.approx(row["time_s"])
+
+
+def written(folder: Path, workload: Path) -> Path:
+    path = folder / "scenario.yaml"
+    path.write_text(SCENARIO.format(machine="xeon-4s-ivb", workload=workload, threads="cores"))
+    return path
+
+
+def test_on_one_node_there_are_threads_alone_to_try(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = tmp_path / "one.yaml"
+    one.write_text(
+        "name: one\nnode_types: {n: {cores: 4, memory: {size: 8 GiB, bandwidth: 20 GB/s, "
+        "latency: 90 ns}}}\nnodes: [{ids: 0-0, type: n}]\n"
+    )
+    rows = asked(capsys, str(GROUPS), "--machine", str(one))
+    assert list(rows) == ["as it is", "2 threads a node", "1 thread a node"]
+
+
+def test_ranges_of_instructions_per_cycle_are_doubts(tmp_path: Path) -> None:
+    """Between each loop's least rate, one a cycle, and the most, eight, lies the time of its
+    instructions, but for an eighth."""
+    path = tmp_path / "scenario.yaml"
+    text = SCENARIO.format(machine="xeon-4s-ivb", workload=tmp_path / "made.yaml", threads=1)
+    path.write_text(text)
+    profiled(tmp_path, calls=GROUPS.read_text())
+    scenario = load_scenario(path, plane="flow")
+    ranged = [doubt for doubt in doubts_of(scenario) if doubt.name.startswith("operations.")]
+    assert len(ranged) == 3
+    rates = []
+    for part in (0.0, 1.0):
+        settings = {place: v for doubt in ranged for place, v in doubt.at(part).items()}
+        rates.append(Predictor(varied(scenario, Variant("an end", settings))).own.throughput["q"])
+    instructions_s = 12_582_931 / 2.5e9  # at one a cycle
+    assert 1 / rates[0] - 1 / rates[1] == pytest.approx(instructions_s * (1 - 1 / 8), rel=0.05)
 
 
 def test_a_program_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""A program under callgrind, run once for each set of simulated caches."""
+"""A program under callgrind, once for each set of simulated caches."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from ...inputs import InputError
 from .callgrind import read_callgrind
 from .counts import CallGraph
 
-# A miss curve of three points, and what a prefetcher foresees of the misses of the largest cache.
-# Sizes of a first-level and of common second- and last-level caches (32 KiB, 1 MiB, 32 MiB).
+# A miss curve of five points from 32 KiB to 32 MiB, and what a prefetcher foresees of the misses of
+# the largest cache.
 RUNS = (
-    ("--D1=32768,8,64", "--LL=1048576,16,64"),
+    ("--D1=32768,8,64", "--LL=524288,16,64"),
+    ("--D1=2097152,16,64", "--LL=8388608,16,64"),
     ("--D1=33554432,16,64", "--LL=67108864,16,64", "--simulate-hwpref=yes"),
 )
 
@@ -27,7 +29,8 @@ def run_counted(command: Sequence[str], *, region: bool = False) -> tuple[CallGr
     for program, package in ((command[0], None), ("valgrind", "sudo apt-get install valgrind")):
         if shutil.which(program) is None:
             raise InputError("no such program", token=program, hint=package)
-    return tuple(_run(command, options, region=region) for options in RUNS)
+    with ThreadPoolExecutor(len(RUNS)) as pool:
+        return tuple(pool.map(lambda options: _run(command, options, region=region), RUNS))
 
 
 def _run(command: Sequence[str], options: Sequence[str], *, region: bool) -> CallGraph:

@@ -53,9 +53,8 @@ def workload_text(found: Found, name: str, queries: int = 1) -> str:
     }
     notes = "".join(f"# - {note}\n" for note in writer.notes)
     sources = [each.source for each in (found.plan, *found.graphs, found.totals) if each]
-    head = (
-        f"# Made by numatwin profile of {', '.join(sources)}.\n# What these do not tell:\n{notes}"
-    )
+    made_of = ", ".join(dict.fromkeys(sources))
+    head = f"# Made by numatwin profile of {made_of}.\n# What these do not tell:\n{notes}"
     return head + yaml.safe_dump(document, sort_keys=False, width=WIDTH, default_flow_style=None)
 
 
@@ -80,7 +79,7 @@ class _Writer:
         if self.found.plan is None:
             share = np.ones(len(self.counted.graph.names)) / self.queries
             loops = loops_of(self.counted, share, 1.0, streams=None)
-            return {"all": self._operator(loops, {"entries": 1, "results": 0}, "task")}
+            return {"all": self._operator(loops, {"entries": 1, "results": 0}, "all")}
         return self._planned(self.counted, self.found.plan)
 
     def _note_misses(self, counts: Counted) -> None:
@@ -108,7 +107,7 @@ class _Writer:
             0.0,
             (),
         )
-        return self._operator([loop], {"entries": 1, "results": 0}, "task")
+        return self._operator([loop], {"entries": 1, "results": 0}, "all")
 
     # -- with a plan
 
@@ -122,7 +121,7 @@ class _Writer:
         if fixed.any():
             loops = [whole_loop(counts, fixed / self.queries)]
             found["outside-operators"] = self._operator(
-                loops, {"entries": 1, "concurrency": 1, "results": 0}, "task"
+                loops, {"entries": 1, "concurrency": 1, "results": 0}, "all"
             )
             self.notes.append(
                 "outside-operators: all that no operator's function did, such as parsing and "

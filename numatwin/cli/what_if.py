@@ -1,0 +1,93 @@
+"""``numatwin what-if``: how long a query would take on a machine, and what would help it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Json, bundled_machines
+from .output import console, latency, number, print_json, print_whole, table
+from .profile import PlanOption, Prefetched, Queries, Region, Words, found_in
+
+
+def what_if(
+    words: Words,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="M",
+            help="A bundled machine, or a machine file (.yaml); by default this host.",
+            autocompletion=bundled_machines,
+            show_default=False,
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Threads on each node; by default one for each core.",
+            show_default=False,
+        ),
+    ] = None,
+    plan: PlanOption = None,
+    region: Region = False,
+    prefetched: Prefetched = None,
+    queries: Queries = 1,
+    json: Json = False,
+) -> None:
+    """Predict how long a query takes on a machine, what binds it, what would help.
+
+    The query is a workload file, or a profile or a command as of 'numatwin profile'. Each line is a
+    command to try, with what it gains and the 90% interval of that.
+    """
+    import tempfile
+
+    from ..validate.profile import workload_text
+    from ..validate.profile.what_if import NOT_PREDICTED, predictions
+
+    with tempfile.TemporaryDirectory(prefix="numatwin-") as name:
+        folder = Path(name)
+        workload = Path(words[0]).absolute()
+        if len(words) > 1 or workload.suffix not in (".yaml", ".yml"):
+            found = found_in(words, plan, region=region, prefetched=prefetched or [])
+            workload = folder / "workload.yaml"
+            workload.write_text(workload_text(found, "query", queries))
+        described = _described(machine, folder)
+        made = predictions(folder, described, workload, threads)
+    if json:
+        alternatives = [each.as_json() for each in made]
+        print_json({"alternatives": alternatives, "not_predicted": NOT_PREDICTED})
+        return
+    to = console()
+    rows = (
+        (
+            each.alternative.name,
+            each.alternative.command,
+            latency(each.time_s * 1e9),
+            " to ".join(latency(end * 1e9) for end in each.interval_s),
+            number(each.gain),
+            " to ".join(number(end) for end in each.gain_interval),
+        )
+        for each in made
+    )
+    heads = ("alternative", "command", "time", "90% interval", "gain", "90% interval")
+    print_whole(to, table(heads, rows, left=2))
+    to.print(f"\nlimited by      {made[0].binds}", soft_wrap=True)
+    for what, why in NOT_PREDICTED.items():
+        to.print(f"not predicted   {what}: {why}", soft_wrap=True)
+
+
+def _described(machine: str | None, folder: Path) -> str:
+    """The machine's name or file; of this host, a file made of what it tells."""
+    if machine is not None:
+        return str(Path(machine).absolute()) if Path(machine).exists() else machine
+    from ..topologies.export import machine_yaml
+    from ..topologies.facts import complete
+    from ..topologies.importers import import_machine
+
+    made = folder / "this-host.yaml"
+    made.write_text(machine_yaml(complete(import_machine(None), None, None).description))
+    return str(made)
