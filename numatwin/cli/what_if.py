@@ -38,7 +38,7 @@ def what_if(
     queries: Queries = 1,
     json: Json = False,
 ) -> None:
-    """Predict how long a query takes on a machine, what binds it, what would help.
+    """Predict how long a query takes, and what would help it.
 
     The query is a workload file, or a profile or a command as of 'numatwin profile'. Each line is a
     command to try, with what it gains and the 90% interval of that.
