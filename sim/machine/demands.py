@@ -56,10 +56,12 @@ unit of work."""
 
 @dataclass(frozen=True)
 class Gathered:
-    """How workers loop while few messages come: how many they hand over together, how often they
-    look for some, per message, and the units of work per second that all this is for."""
+    """How workers loop while few messages come: how many they hand over together, and find
+    together, how often they look for some, per message, and the units of work per second that all
+    this is for."""
 
     messages: float
+    found: float
     looks: float
     units_per_s: float
 

@@ -174,12 +174,36 @@ class FlowPlane:
         # an operation takes depends on the load, and that on the answer.
         workers = self.system.workers.count
         customers = workers * flow.batch if flow.customers is None else flow.customers
+        exchange = flow.exchange
         for _ in range(CLOSED_ROUNDS):
-            service_s = _work(rates) / max(float(rates.flows.sum()), 1e-300)
-            offered = closed_rate(customers, workers, service_s, outside_s, flow.variation)
+            if exchange is not None and outside_s and exchange.gathering is not None:
+                flow = replace(flow, exchange=self._in_batches(exchange, flow, rates))
+                rates = solver.solve(flow, transfers, rates.loads, tolerance)
+            units_per_s = max(float(rates.flows.sum()), 1e-300)
+            service_s, batch_s = _work(rates) / units_per_s, 0.0
+            if exchange is not None and outside_s and flow.customers is None:
+                made_s = rates.of_core @ rates.steps[exchange.names[0]] / units_per_s
+                batch_s = (flow.batch - 1.0) * float(made_s)  # of an operation, until all are made
+            away_s = outside_s + batch_s
+            offered = closed_rate(customers, workers, service_s, away_s, flow.variation)
             flow = replace(flow, offered_per_s=offered)
             rates = solver.solve(flow, transfers, rates.loads, tolerance)
         return rates
+
+    def _in_batches(self, exchange: Exchange, flow: Demand, rates: Rates) -> Exchange:
+        """The exchange of clients that think after each batch: a worker hands over one at a time.
+
+        Those of others come to it in parts: it executes each by itself, and looks for more, as far
+        as it has nothing else to do.
+        """
+        assert exchange.gathering is not None
+        workers, batch = self.system.workers.count, min(flow.batch, exchange.gathers)
+        if batch >= exchange.gathers:
+            return exchange
+        part = batch / (workers * -math.expm1(batch * math.log1p(-1.0 / workers)))
+        idle = max(1.0 - _work(rates) / workers, 0.0)
+        looks = (1.0 + idle) * (1.0 / batch + idle / part)
+        return exchange.gathering(Gathered(batch, part, looks, float(rates.flows.sum())))
 
     def _gathered(
         self,
@@ -207,7 +231,7 @@ class FlowPlane:
             together = 0.5 * found / -math.expm1(-0.5 * found)
             # After work it looks again; each message is made and executed.
             looks = 2.0 * busy * (2.0 - busy) / found
-            fill = Gathered(together, looks, flow.offered_per_s)
+            fill = Gathered(together, together, looks, flow.offered_per_s)
             partly = replace(
                 flow, exchange=exchange.gathering(fill), batch=min(flow.batch, together)
             )

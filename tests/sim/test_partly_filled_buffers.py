@@ -48,6 +48,23 @@ def test_use_is_that_of_the_event_plane(machine: str, arrivals_per_s: float) -> 
     assert any("messages at a time" in warning for warning in flow.warnings)
 
 
+@pytest.mark.parametrize("machine", ["amd-8n-ht", "xeon-2s-spr-snc4"])
+@pytest.mark.parametrize("think", ["200 us", "1 ms"])
+def test_clients_that_think_hand_over_a_batch_at_a_time(machine: str, think: str) -> None:
+    """Full buffers would take less than half of the cores' time, and an operation would be answered
+    before the rest of its batch is made."""
+    settings = [f"workload.clients.think_time={think}"]
+    of_events = ["horizon=12 ms", "statistics.warm_up=2 ms", "statistics.replications=1"]
+    flow, event = (
+        bare_record(load_scenario(SCENARIO, machine=machine, plane=plane, settings=more))
+        for plane, more in (("flow", settings), ("event", settings + of_events))
+    )
+    totals = [sum(record.throughput.values()) for record in (flow, event)]
+    assert totals[0] == pytest.approx(totals[1], rel=0.1)
+    assert mean_use(flow, "memory") == pytest.approx(mean_use(event, "memory"), rel=0.1)
+    assert mean_use(flow, "cores") == pytest.approx(mean_use(event, "cores"), rel=0.15)
+
+
 def test_more_arrivals_than_it_can_take_fill_all_buffers() -> None:
     """Then it is as if clients waited for nothing."""
     closed = flow_plane(load_scenario(SCENARIO))

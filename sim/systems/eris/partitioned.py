@@ -273,13 +273,14 @@ class PartitionedDemands(ErisDemands):
         flushes = flushes_per_command(*round_)
         # Answers go back in buffers of their own, as full.
         all_flushes = (1 + (costs.answer_lines > 0)) * flushes
-        looped, flushed_per_s, swap_s = costs.looped, 0.0, np.zeros(1)
+        looped, flushed_per_s, swap_s, found = costs.looped, 0.0, np.zeros(1), float(each_round)
         if gathered is not None:
+            found = gathered.found
             looped += costs.round * (gathered.looks - 1.0 / each_round)
             flushed_per_s = gathered.units_per_s * commands * all_flushes / count
             # Who takes what others have sent waits for its own buffer's descriptor.
             if not self.costs.hand_overs.own_cached:
-                swap_s = np.diag(self.costs.hand_overs.line_s) / gathered.messages
+                swap_s = np.diag(self.costs.hand_overs.line_s) / found
         waits = FLUSH_WAITS + retries(self.costs, self.workers.node, flushed_per_s)
         lines = costs.lines + costs.answer_lines
         answered = costs.receive if costs.answer_lines else 0.0
@@ -300,7 +301,7 @@ class PartitionedDemands(ErisDemands):
             part_s=self.costs.core_s(costs.part),
             part_waits=self.costs.part_waits,
             read_waits=self.costs.read_waits,
-            made=each_round / commands,
+            made=found / commands,
             taken=system.incoming_commands(count) / commands,
             others_make=float(each_round * (count - 1)),
             passed_on=passed_on_per_flush(system) * flushes / costs.lines,
