@@ -14,6 +14,7 @@ from ..sim.run.plane_names import NATIVE
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, recoveries_together, share_levels
 from .bars import GAIN_MIN
+from .decisions import decisions, regret_texts, verdict
 from .intervals import between, differs_by_chance
 from .runs import Run, moved_bytes, operations_of, recoveries_of
 from .traffic import traffic_answer
@@ -86,10 +87,32 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
         )
         times = f"{plain(high / low)} times as many as" if low > 0 else "against none of"
         sentences[-1] += Markup(", {} {}.").format(times, worst.label)
+    sentences = [*_probability(able, best, operation), *sentences]
     found = recoveries_of(able, operation)
     if share_levels(list(found.values())):
         sentences += _drops(found, [run.label for run in able if _balances(run.record)])
     return Markup(" ").join(sentences)
+
+
+def _probability(runs: Sequence[Run], best: Run, operation: str) -> list[Markup]:
+    """How sure it is that the best run does more than its next rival, and what choosing it costs:
+    first of all, where facts were drawn.
+    """
+    rivals = [run for run in runs if run is not best]
+    rival = max(rivals, key=lambda run: run.record.throughput[operation])
+    pair = (rival, best)
+    found = decisions([run.record for run in pair])
+    rows = [row for row in found if row["operation"] == operation and row["prediction"] is None]
+    names = [run.label for run in pair]
+    text = Markup("{}: <strong>{}</strong>. {}")
+    return [
+        text.format(
+            _sentence_case(plural(operation)),
+            verdict(row, names),
+            " ".join(regret_texts(row, names)),
+        )
+        for row in rows
+    ]
 
 
 def _what_ran(record: Record) -> Markup:

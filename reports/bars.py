@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..sim.planes.outcome import Why
+from ..sim.run.record import Record, part_at
 from ..sim.run.recovery import Recovery
 from ..topologies.figure import Figure
 from .charts import INK, LEGEND, polished
 from .runs import COLOURS, Run
-from .words import label, label_of_row, percent, seconds, signed_percent
+from .words import label, label_of_row, percent, seconds, si, signed_percent
 
 Found = Mapping[str, Sequence[Recovery]]  # by a run's label
 
@@ -47,6 +48,55 @@ def gains(why: Why) -> Figure | None:
     # Throughput grows at most as much as all resources do together.
     figure.update_xaxes(range=[0, max(0.105, 1.15 * max(values))], tickformat=".0%", nticks=6)
     return polished(figure, 58 + 32 * len(shown), margin={"t": 6, "b": 34}, showlegend=False)
+
+
+def rates(runs: Sequence[Run], operation: str) -> Figure | None:
+    """A bar of throughput for each run, a whisker over its interval; None where none has one."""
+    values = [run.record.throughput.get(operation, 0.0) for run in runs]
+    bounds = [_interval(run.record, operation) for run in runs]
+    if not any(bounds):
+        return None
+    ends = [found or [value, value] for found, value in zip(bounds, values, strict=True)]
+    pairs = list(zip(ends, values, strict=True))
+    rows = list(range(len(runs)))
+    figure = Figure().add_bar(
+        x=values,
+        y=rows,
+        orientation="h",
+        width=0.5,
+        marker={"color": [run.colour for run in runs], "opacity": 0.75},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": [max(high - value, 0.0) for (_, high), value in pairs],
+            "arrayminus": [max(value - low, 0.0) for (low, _), value in pairs],
+            "color": INK,
+            "thickness": 1.4,
+            "width": 6,
+        },
+        customdata=[
+            [label(run.label, 60), f"{si(value, '')}/s, {si(low, '')}/s to {si(high, '')}/s"]
+            for run, ((low, high), value) in zip(runs, pairs, strict=True)
+        ],
+        hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
+    )
+    figure.update_yaxes(
+        tickvals=rows,
+        ticktext=[label_of_row(run.label, 24) for run in runs],
+        autorange="reversed",
+        showgrid=False,
+    )
+    most = 1.05 * max(*values, *(high for (_, high), _ in pairs))
+    figure.update_xaxes(range=[0, most], tickformat="~s", ticksuffix="/s", nticks=6)
+    height = 58 + 38 * len(runs)
+    return polished(figure, height, margin={"t": 6, "b": 34}, showlegend=False)
+
+
+def _interval(record: Record, operation: str) -> list[float] | None:
+    """Of all that throughput leans on, where that was drawn, else of its replications."""
+    path = ("throughput", operation)
+    likely: list[float] | None = part_at(record.uncertainty, path)
+    return likely or record.interval(*path)
 
 
 def parts_of_time(why: Mapping[str, Why]) -> Figure | None:

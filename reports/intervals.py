@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..sim.run.comparison import difference, has_intervals, level_of
 from ..sim.run.plane_names import NATIVE
-from ..sim.run.record import Record
+from ..sim.run.record import Record, part_at
 from .words import count, nanoseconds, percent, seconds, si
 
 _WRITTEN: Mapping[str, Callable[[float], str]] = {
@@ -17,15 +17,19 @@ _WRITTEN: Mapping[str, Callable[[float], str]] = {
 
 
 def between(record: Record, unit: str, *path: str) -> str:
-    """``498 k/s to 510 k/s``, the interval of a figure; nothing where it has none."""
-    bounds = record.interval(*path)
+    """``498 k/s to 510 k/s``, the interval of a figure: of all that it leans on, with how sure that
+    is, where that was drawn, else of its replications; nothing where it has none.
+    """
+    likely = part_at(record.uncertainty, path)
+    bounds = likely or record.interval(*path)
     if bounds is None:
         return ""
 
     def written(value: float) -> str:
         return _WRITTEN[unit](value) if unit in _WRITTEN else si(value, unit)
 
-    return " to ".join(map(written, bounds))
+    sure = f"{percent(record.uncertainty['level'])}: " if likely else ""
+    return sure + " to ".join(map(written, bounds))
 
 
 def listed(parts: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from ..sim.run.recovery import Recovery, sample_step_s, share_levels
 from ..topologies.figure import Figure
 from .answer import answer, comparing_answer
 from .assumptions import AssumptionRow, assumption_rows
-from .bars import depths, gains, parts_of_time, recovery_times
+from .bars import depths, gains, parts_of_time, rates, recovery_times
 from .charts import throughput_over_time, use_over_time
 from .facts import fact_rows
 from .intervals import statistics_of, statistics_of_all
@@ -108,6 +108,7 @@ class Comparison:
     statistics: str
     rows: list[ComparisonRow]
     operations: list[str]
+    rates: Plot | None
     throughput: Plot | None
     depths: Plot | None
     recoveries: Plot | None
@@ -263,6 +264,10 @@ def _comparison(runs: Sequence[Run], plots: Plots) -> Comparison:
         statistics=statistics_of_all([run.record for run in runs]),
         rows=list(_rows(runs, operations, found)),
         operations=operations,
+        rates=plots.plot(
+            rates(runs, operations[0]) if operations else None,
+            f"{_more(operations[:1])}; whiskers: intervals, as in the table." if operations else "",
+        ),
         throughput=plots.plot(
             throughput_over_time(changing, operations) if changing and operations else None,
             "Click a name to hide its run, double-click to show only that run.",
@@ -281,9 +286,9 @@ def _comparison(runs: Sequence[Run], plots: Plots) -> Comparison:
 def _rows(
     runs: Sequence[Run], operations: Sequence[str], found: Mapping[str, Sequence[Recovery]]
 ) -> Iterator[ComparisonRow]:
-    rates = [[run.record.throughput.get(name) for name in operations] for run in runs]
-    best = max((row[0] or 0.0 for row in rates if row), default=0.0)
-    for run, row in zip(runs, rates, strict=True):
+    figures = [[run.record.throughput.get(name) for name in operations] for run in runs]
+    best = max((row[0] or 0.0 for row in figures if row), default=0.0)
+    for run, row in zip(runs, figures, strict=True):
         ones = found.get(run.label, ())
         depths = [one.depth for one in ones if one.depth is not None]
         times = [one.recovery_s for one in ones if one.recovery_s is not None]

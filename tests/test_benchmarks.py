@@ -119,6 +119,11 @@ def runs() -> Iterator[Any]:
         twice=True,
     )
     yield tiny(
+        "inference_calibration",
+        "--plane flow --truths 16 --draws 64 --jobs 1",
+        ("unknown system.page_size, 16", "a run that was not measured, 16"),
+    )
+    yield tiny(
         "disturbances",
         "--cases 'one-aeu: 1/2 L2' --replications 1 --jobs 1",
         ("throughput without interruptions", "p99 without interruptions"),

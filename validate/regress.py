@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any
 
+from ..sim.run.decision import decision
+from ..sim.run.runner import run_scenario
 from ..sim.run.scenario import Scenario
 from ..sim.run.statistics import Sample
+from ..sim.run.uncertainty import with_uncertainty
 from .alternatives import AlternativeRun, Sides
 from .baseline import Entry, digests
 from .suite import LoadedCheck, Suite
@@ -46,6 +49,9 @@ class Result:
     replications: int
     wall_s: float
     entry: Entry
+    probability: float | None = None
+    """That the check holds over all facts, assumptions and the model's error; None where that was
+    not asked for, or nothing was predicted of two scenarios."""
 
     @property
     def verdict(self) -> Verdict:
@@ -72,6 +78,7 @@ class Result:
             "replications": self.replications,
             "paired": self.difference.paired,
             "verdict": self.verdict,
+            "probability": self.probability,
         }
 
 
@@ -80,6 +87,7 @@ def regress(
     entries: Mapping[str, Entry],
     *,
     update: bool = False,
+    doubt: bool = False,
     sides: Sides | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Result]:
@@ -87,6 +95,7 @@ def regress(
 
     ``entries``: the baseline of those that want one. ``update``: for a new baseline; each check
     runs all replications of the suite, and is held against its former entry, where there is one.
+    ``doubt``: also with what probability checks between two scenarios hold.
     ``sides``: what was run before, by which these checks may go too.
     """
     sides = Sides() if sides is None else sides
@@ -101,7 +110,22 @@ def regress(
                 break
         report(1.0)
         wall_s = time.perf_counter() - began
-        yield run.result(look, difference, reference, wall_s)
+        result = run.result(look, difference, reference, wall_s)
+        yield replace(result, probability=probability_of(check)) if doubt else result
+
+
+def probability_of(check: LoadedCheck) -> float | None:
+    """That the throughput which a check is about is more than so many times its rival's, as
+    ``compare`` has it: both with the same draws of all that they lean on.
+    """
+    first, other = check.other, check.scenario
+    if not isinstance(first, Scenario) or not isinstance(other, Scenario):
+        return None
+    if check.metric.path[0] != "throughput" or not check.higher_is_better:
+        return None
+    records = [with_uncertainty(run_scenario(side), side) for side in (first, other)]
+    found = decision(records[0], records[1], check.metric.path[1], factor=check.factor)
+    return None if found is None else float(found["share"])
 
 
 def _part(progress: Progress | None, done: int, count: int) -> Progress:

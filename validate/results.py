@@ -105,6 +105,23 @@ def read_source(name: str) -> Source:
     return load_yaml(SOURCES / f"{name}.yaml").read_as(Source)
 
 
+@dataclass(frozen=True)
+class Condition:
+    """What a source does not tell of its runs: one of ``choices``, each as likely, by its name the
+    settings that state it. They are those of scenarios whose whole names match ``scenarios``; a
+    choice without any is asked for by predictions (``Runs.chosen``).
+    """
+
+    name: str
+    choices: Mapping[str, tuple[str, ...]]
+    scenarios: str = ""
+
+    @classmethod
+    def field(cls, name: str, scenarios: str, path: str, values: Sequence[object]) -> Condition:
+        """One of these values of a field."""
+        return cls(name, {str(value): (f"{path}={value}",) for value in values}, scenarios)
+
+
 # One run is enough for a figure of three digits; intervals are for 'numatwin run'.
 ONCE = "statistics.replications=1"
 
@@ -145,6 +162,10 @@ class Runs:
             "source": source,
             "calibrated_on": list(calibrated_on),
         }
+
+    def chosen(self, name: str, otherwise: str) -> str:
+        """Which choice is taken of what the source leaves open (``Condition``)."""
+        return otherwise
 
     def rate(self, scenario: str, *settings: str) -> float:
         """Operations per second."""

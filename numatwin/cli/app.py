@@ -22,6 +22,7 @@ from .doctor import doctor
 from .emulate import emulate
 from .explore import explore
 from .failures import exit_status
+from .infer import infer
 from .listings import (
     draw_policy,
     list_policies,
@@ -95,6 +96,7 @@ _add(
     calibrate,
     "calibrate server-2s.yaml --from mlc-2s.txt --out fitted.yaml",
 )
+_add(app, "infer", infer, "infer fig8-unknown.yaml --from fig8-runs.csv")
 _add(app, "emulate", emulate, "emulate opteron-4n --scale 1/16 -- numactl -H")
 _add(app, "profile", profile, "profile groups.callgrind.out --name groups")
 _add(app, "observe", observe, "observe --pid 1 --for 1s")

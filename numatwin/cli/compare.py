@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..reports.decisions import decision_lines, decisions, ratio_texts
 from .compared_settings import different_settings, print_settings
-from .decisions import decision_lines, decisions, ratio_texts
 from .files import Records, record_folders
 from .options import Json
 from .output import console, latency, number, percent, print_json, table

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import Json, Plane
 from .output import console, number, print_json, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def published(
@@ -40,6 +44,7 @@ def published(
     from ..inputs import InputError
     from ..inputs.atomic import check_writable
     from ..validate.published import left_out, published_rows
+    from ..validate.published_given import given_others
     from ..validate.published_page import write_page
 
     if page is not None:
@@ -47,7 +52,10 @@ def published(
             raise InputError("--page writes all results", expected="neither --on nor --id")
         check_writable(page)
     plane = on.value if on else None
+    given = given_others()
     rows = published_rows(plane, id_)
+    for row in rows:
+        row["given_others"] = asdict(given[row["id"]]) if row["id"] in given else None
     if page is not None:
         write_page(rows, page)
     if plane is not None and id_ is None and (others := left_out(plane)):
@@ -82,6 +90,9 @@ def _print(rows: list[dict[str, Any]]) -> None:
             left=6,
         )
     )
+    for row in rows if id_ is not None else ():
+        if row["given_others"]:
+            _print_open(row, to)
     for row in rows:
         if row["note"]:
             to.print(f"\n{row['id']}: {row['note']}")
@@ -94,12 +105,29 @@ def _print(rows: list[dict[str, Any]]) -> None:
         to.print("\nNothing is calibrated on a published result.")
 
 
+def _print_open(row: dict[str, Any], to: Console) -> None:
+    """What the figure may be with all that its source leaves open, and by its other figures."""
+    found, unit = row["given_others"], _unit(row)
+    low, high, value, least, most = (
+        number(one, unit) for one in (*found["before"], found["value"], *found["interval"])
+    )
+    to.print(
+        f"\nWith all that its source leaves open: {low} to {high}, with 90%. Given the "
+        f"{found['others']} other figures of the source, not its own: {value}, with 90% from "
+        f"{least} to {most}.",
+        soft_wrap=True,
+    )
+
+
+def _unit(row: dict[str, Any]) -> str:
+    return {"B/s": "B/s", "transactions/s": "/s"}.get(row["unit"], "")
+
+
 def _figure(row: dict[str, Any], which: str) -> str:
     value: float | str | None = row[which]
     if value is None:
         return "not yet"
-    unit = {"B/s": "B/s", "transactions/s": "/s"}.get(row["unit"], "")
-    return value if isinstance(value, str) else number(value, unit)
+    return value if isinstance(value, str) else number(value, _unit(row))
 
 
 def _verdict(row: dict[str, Any]) -> str:

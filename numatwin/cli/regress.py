@@ -13,7 +13,7 @@ import typer
 
 from .failures import after_interrupt
 from .options import Json
-from .output import console, figure, print_json, progress_bar, table
+from .output import console, figure, percent, print_json, progress_bar, table
 
 if TYPE_CHECKING:
     from ..validate.regress import Result
@@ -53,6 +53,14 @@ def regress(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with status 1 also if a check is undecided.")
     ] = False,
+    doubt: Annotated[
+        bool,
+        typer.Option(
+            "--doubt",
+            help="Also the probability that a check between two scenarios holds, over uncertain "
+            "facts and what the model was wrong by so far.",
+        ),
+    ] = False,
     junit: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write JUnit XML.", show_default=False),
@@ -89,7 +97,7 @@ def regress(
     results: list[Result] = []
     try:
         with progress_bar("checking") as progress:
-            for result in checks(loaded, entries, update=update, progress=progress):
+            for result in checks(loaded, entries, update=update, doubt=doubt, progress=progress):
                 results.append(result)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
     except (KeyboardInterrupt, InputError) as failure:
         why = str(failure) if isinstance(failure, InputError) else None
@@ -130,8 +138,13 @@ def _tell(suite: Suite, results: list[Result], json: bool, strict: bool) -> None
         print_json({"suite": suite.name, "complete": complete, "verdicts": counts, "rows": rows})
     elif results:
         to = console()
-        columns = ("check", "value", "against", "better by", "runs", "verdict")
-        to.print(table(columns, (_cells(result) for result in results), left=1))
+        columns = ["check", "value", "against", "better by", "runs", "verdict"]
+        cells = [[*_cells(result)] for result in results]
+        if any(result.probability is not None for result in results):
+            columns.append("holds with")
+            for row, result in zip(cells, results, strict=True):
+                row.append("–" if result.probability is None else percent(result.probability))
+        to.print(table(columns, cells, left=1))
         new = sum(result.reference is None for result in results)  # counted as undecided
         shown: dict[str, int] = {str(verdict): count for verdict, count in counts.items()}
         shown |= {"undecided": shown["undecided"] - new, "new": new}

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ...inputs.quantities import format_quantity
+from ...inputs.quantities import format_quantity, in_unit
 from ...topologies import MachineDescription
 
 Place = tuple[str | int, ...]
@@ -160,6 +160,15 @@ def split_quantity(value: Any) -> tuple[float | str, str]:
         return float(number), unit
     except ValueError:
         return str(value), ""
+
+
+def in_one_unit(low: Any, high: Any) -> tuple[float, float, str] | None:
+    """Both ends in the unit of the first; None where they are no numbers of one dimension."""
+    (first, unit), (last, other) = split_quantity(low), split_quantity(high)
+    if not isinstance(first, float) or not isinstance(last, float):
+        return None
+    scaled = last if unit == other else in_unit(last, other, unit)
+    return None if scaled is None else (first, scaled, unit)
 
 
 def stated(place: Place, value: Any, unit: str) -> Variant:

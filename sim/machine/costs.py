@@ -172,6 +172,11 @@ class CostModel(LinkTraffic):
         handed[diagonal] = np.where(cached > 0, cached, handed[diagonal])
         return HandOvers(handed, self.streaming_misses, self.streaming_misses)
 
+    @property
+    def misses_name(self) -> str:
+        """What limits a core's misses under way."""
+        return "outstanding misses"
+
     def random_misses(self, instructions: float) -> Floats:
         """(n,) lines that one core has under way of independent loads, one every ``instructions``.
 

@@ -57,7 +57,7 @@ def what_ifs(machine: Machine, costs: CostModel) -> dict[str, Scales]:
     """Machines with 10% more of one resource, by its name in words."""
     found = {
         "core speed": Scales(cores=MORE),
-        "outstanding misses": Scales(misses=MORE),
+        costs.misses_name: Scales(misses=MORE),
         "memory bandwidth": Scales(memory=MORE),
         "last-level cache": Scales(cache=MORE),
         "speed of memory access (1 / latency)": Scales(latency=MORE),

@@ -27,8 +27,10 @@ from ..machine.missing_facts import missing_facts
 from ..machine.transfer_limits import assumed_of_links
 from ..systems.descriptor import System
 from ..systems.registry import system_of
-from .scenario import Scenario
+from .scenario import Scenario, scenario_from_settings
 from .what_if import Predictor
+
+ROOTS = ("machine", "system")
 
 
 def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumption, ...]:
@@ -145,9 +147,15 @@ def _effect(scenario: Scenario, variant: Variant, predictor: Predictor) -> dict[
 
 def varied(scenario: Scenario, variant: Variant) -> Scenario:
     """The scenario with the variant's settings; raises InputError where it cannot have them."""
+    others = {place: v for place, v in variant.settings.items() if place[0] not in ROOTS}
+    if others:  # a workload or a policy: the whole scenario is checked again
+        known = {name: part for name, part in scenario.settings.items() if name != "unknown"}
+        scenario = scenario_from_settings(with_settings(known, others), scenario.name)
     plain: dict[str, Any] = {}
     for (first, *place), value in variant.settings.items():
         root = str(first)
+        if root not in ROOTS:
+            continue
         if root not in plain:
             plain[root] = _plain_of(scenario, root)
         plain[root] = with_settings(plain[root], {tuple(place): value})

@@ -26,10 +26,15 @@ FACTS, REPLICATIONS, MODEL = "facts and assumptions", "replications", "the model
 
 
 def decision(
-    first: Record, other: Record, operation: str, but_source: str | None = None
+    first: Record,
+    other: Record,
+    operation: str,
+    but_source: str | None = None,
+    factor: float = 1.0,
 ) -> dict[str, Any] | None:
-    """How sure it is that ``other`` does more of an operation than ``first``; evidence of a source
-    (``but_source``) says nothing of what the model may be wrong by.
+    """How sure it is that ``other`` does more of an operation than ``first``, or than so many times
+    (``factor``) as much; evidence of a source (``but_source``) says nothing of what the model may
+    be wrong by.
 
     Returns
     -------
@@ -57,7 +62,7 @@ def decision(
         return None
     drawn_ones = np.add.outer(facts, chance)  # each draw of the facts meets each part of chance
     found = np.multiply.outer(drawn_ones, np.exp(errors))
-    more = found - 1.0
+    more = found / factor - 1.0
     causes += [MODEL] if errors.any() else []
     regret = [float(np.maximum(more, 0.0).mean()), float(np.maximum(-more, 0.0).mean())]
     return {

@@ -18,19 +18,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...inputs.quantities import in_unit
 from ...topologies import Machine, MachineDescription, build_machine
 from ..kernel.streams import stream_key
 from ..machine.assumptions import (
     Assumption,
     Place,
     Variant,
+    in_one_unit,
     split_quantity,
     stated,
     times_value,
 )
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, with_settings
+from .hypotheses import hypotheses_in
 from .runner import costs_of
 from .scenario import Scenario
 
@@ -40,20 +41,24 @@ SEED = 1  # the same draws for all runs
 # The ends between which a fact lies whose source states no range, relative to its value: medians of
 # the ranges that the sources of the bundled machines state for facts of that kind.
 SPREADS: Mapping[str, tuple[float, float]] = {
-    "caches.latency": (0.77, 1.3),
-    "distance_classes.bandwidth": (0.78, 1.08),
-    "distance_classes.latency": (0.915, 1.11),
-    "memory.bandwidth": (0.96, 1.055),
-    "memory.latency": (0.89, 1.175),
+    "caches.latency": (0.758, 1.3),
+    "distance_classes.bandwidth": (0.877, 1.065),
+    "distance_classes.latency": (0.87, 1.111),
+    "memory.bandwidth": (0.951, 1.042),
+    "memory.latency": (0.875, 1.106),
 }
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """One uncertain quantity; ``stream`` names its draws."""
+    """One uncertain quantity; ``stream`` names its draws. ``choices``: each as likely, where it is
+    one of a few; ``named``: by the scenario, as unknown.
+    """
 
     assumption: Assumption
     stream: str
+    choices: tuple[Variant, ...] = ()
+    named: bool = False
 
     @property
     def name(self) -> str:
@@ -75,7 +80,9 @@ class Doubt:
         few values without order between them, each is as likely.
         """
         low, high = self.assumption.low, self.assumption.high
-        if low is None or high is None or not _numeric(low, high):
+        if self.choices:
+            return self.choices[min(int(part * len(self.choices)), len(self.choices) - 1)].settings
+        if low is None or high is None or not self._numeric(low, high):
             own: Mapping[Place, Any] = {}
             ends = [None if end is None else end.settings for end in (low, high)]
             values = [settings for settings in (ends[0], own, ends[1]) if settings is not None]
@@ -88,6 +95,16 @@ class Doubt:
             for place, lowest in low.settings.items()
         }
 
+    def _numeric(self, low: Variant, high: Variant) -> bool:
+        """Whether values between the two can be stated: of a machine's facts, and where a range
+        says so. What a system assumes, such as a page size, is one of a few.
+        """
+        return low.settings.keys() == high.settings.keys() and all(
+            (place[0] == "machine" or self.assumption.ranged)
+            and in_one_unit(value, high.settings[place]) is not None
+            for place, value in low.settings.items()
+        )
+
 
 def drawn(stream: str, count: int) -> Floats:
     """(count,) see ``Doubt.draws``."""
@@ -96,17 +113,23 @@ def drawn(stream: str, count: int) -> Floats:
 
 
 def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
-    """All that a prediction of ``scenario`` leans on and that is not exact: facts of its machine
-    with a range, and assumptions.
+    """All that a prediction of ``scenario`` leans on and that is not exact: what it names as
+    unknown, facts of its machine with a range, and assumptions.
     """
-    assumed = assumptions_in(scenario, costs_of(scenario))
-    found = [Doubt(one, one.name) for one in assumed if one.low or one.high]
-    known = {place for one in found for variant in _ends(one.assumption) for place in variant}
+    unknown = hypotheses_in(scenario.settings)
+    named = {one.place for one in unknown}
+    found = [Doubt(one.assumption, one.stream, one.choices, True) for one in unknown]
+    found += [
+        Doubt(one, one.name)
+        for one in assumptions_in(scenario, costs_of(scenario))
+        if (one.low or one.high) and not any(place in named for place in _places(one))
+    ]
+    known = {place for one in found for place in _places(one.assumption)}
     found += [
         doubt
         for doubt in doubts_about(scenario.machine)
         if system_of(scenario.system).reads(doubt.name)
-        and not any(place in known for variant in _ends(doubt.assumption) for place in variant)
+        and not any(place in known for place in _places(doubt.assumption))
     ]
     return tuple(found)
 
@@ -177,35 +200,15 @@ def facts_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, Mapping[str,
         yield from facts_in(inner, (*place, name))
 
 
-def _ends(assumption: Assumption) -> Iterator[Mapping[Place, Any]]:
+def _places(assumption: Assumption) -> Iterator[Place]:
     for variant in (assumption.low, assumption.high):
-        if variant is not None:
-            yield variant.settings
-
-
-def _numeric(low: Variant, high: Variant) -> bool:
-    """Whether values between the two can be stated: of a machine's facts. What a system assumes,
-    such as a page size, is one of a few.
-    """
-    return low.settings.keys() == high.settings.keys() and all(
-        place[0] == "machine" and _common(value, high.settings[place]) is not None
-        for place, value in low.settings.items()
-    )
-
-
-def _common(low: Any, high: Any) -> tuple[float, float, str] | None:
-    """Both ends in the unit of the first; None where they are no numbers of one dimension."""
-    (first, unit), (last, other) = split_quantity(low), split_quantity(high)
-    if not isinstance(first, float) or not isinstance(last, float):
-        return None
-    scaled = last if unit == other else in_unit(last, other, unit)
-    return None if scaled is None else (first, scaled, unit)
+        yield from () if variant is None else variant.settings
 
 
 def _between(low: Any, high: Any, at: float) -> Any:
     """The setting ``at`` 0 to 1 of the way: by ratio, or by difference where an end is not
     positive. Whole numbers stay whole."""
-    common = _common(low, high)
+    common = in_one_unit(low, high)
     assert common is not None
     first, last, unit = common
     if first > 0.0 and last > 0.0:

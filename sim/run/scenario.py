@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...inputs import Catalogue, Document, Setting, changed, load_yaml, merged, parse_setting
+from ...inputs import (
+    Catalogue,
+    Document,
+    InputError,
+    Setting,
+    changed,
+    load_yaml,
+    merged,
+    parse_setting,
+)
 from ...inputs.errors import Place
 from ...inputs.kinds import check_kind
 from ...inputs.quantities import time_text
@@ -243,6 +252,7 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         description.system.check_horizon(simulated_span(description)[1])
     chosen = policies_of(document, description, system)
     check_questions(document, description, chosen)
+    _check_unknown(document, settings, description)
     whole = {**read.plain, "machine": machine.plain, "workload": described.plain}
     return Scenario(
         name=description.name,
@@ -262,6 +272,25 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         hash=hash_of(whole, machine, described, workload, chosen),
         workload_at=_at(document, ("workload",)),
     )
+
+
+def _check_unknown(
+    document: Document, settings: Sequence[Setting], description: ScenarioDescription
+) -> None:
+    """Refuses what is said to be unknown where it names no field, or what the field cannot be."""
+    known = changed(document, ("unknown",), None, "unknown")
+    for path, unknown in (description.unknown or {}).items():
+        for value in unknown.values:
+            place = ("unknown", path)
+            try:
+                _scenario(known, [*settings, Setting("unknown", tuple(path.split(".")), value)])
+            except InputError as failure:
+                raise document.error(
+                    place,
+                    f"unknown {path}: {failure.message}",
+                    token=str(value),
+                    expected=failure.expected,
+                ) from None
 
 
 def _at(document: Document, place: Place) -> At:

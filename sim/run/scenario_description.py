@@ -12,6 +12,7 @@ from ...inputs.names import Name
 from ...inputs.quantities import Duration
 from ..systems.descriptor import System, SystemSpec
 from ..systems.registry import SYSTEMS, default_kind, system_named
+from .hypotheses import Unknowns
 from .plan import Statistics
 
 SEED_MAX = 2**64 - 1
@@ -32,6 +33,7 @@ class ScenarioDescription(Strict):
     as a steady state needs no more. The native plane runs ``native_horizon`` where there is one,
     as real clocks and threads need longer. A ``horizon`` that is set from outside counts for each
     plane whose own is not. ``scale``: so much of the workload's objects is there.
+    ``unknown``: fields that nobody told, and what they may be (see ``hypotheses``).
     """
 
     name: Name
@@ -49,6 +51,7 @@ class ScenarioDescription(Strict):
     scale: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
     seed: Annotated[int, Field(strict=True, ge=0, le=SEED_MAX)] = 0
     plane: str = "flow"
+    unknown: Unknowns | None = None
     statistics: Statistics = Statistics()
 
 

@@ -184,13 +184,14 @@ def _change(path: Path, own: Moment, found: Moment) -> float:
     """By how much a figure differs, relative to its own; traffic of a short replication, which is
     not known, as the work done.
     """
-    first, other = (_figure(path, moment) for moment in (own, found))
+    first, other = (figure_of(moment, path) for moment in (own, found))
     if (first is None or other is None) and path[0] == "bandwidth_Bps":
         first, other = (sum(moment.throughput.values()) for moment in (own, found))
     return other / first - 1.0 if first and other is not None else 0.0
 
 
-def _figure(path: Path, moment: Moment) -> float | None:
+def figure_of(moment: Moment, path: Path) -> float | None:
+    """Throughput of an operation, traffic by way, or power; None where that is unknown."""
     if path[0] == "throughput":
         return moment.throughput.get(path[1])
     return moment.bandwidth_Bps.get(path[1]) if len(path) > 1 else moment.power_W
@@ -212,6 +213,8 @@ def _most(
     total = np.mean(rates, axis=0) if rates else np.ones(DRAWS)
     ranks = total.argsort().argsort()
     followed = [abs(float(np.corrcoef(part.argsort().argsort(), ranks)[0, 1])) for part in parts.T]
+    for k, doubt in enumerate(doubts):  # what the user names is tried in any case
+        followed[k] += doubt.named
     found = []
     for k in np.argsort(followed)[::-1][:TRIED]:
         ends = [_total_change(scenario, predictor, doubts[k].at(part)) for part in (0.0, 1.0)]

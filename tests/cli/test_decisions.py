@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command_line import CommandLine
 
-from numatwin.cli.decisions import decision_lines, decisions
+from numatwin.reports.decisions import decision_lines, decisions
 from numatwin.reports.report import report_html
 from numatwin.sim.run.doubts import drawn as draws_of
 from numatwin.sim.run.record import Record

@@ -29,13 +29,17 @@ def commands() -> Iterator[tuple[str, str]]:
             yield f"{group.name} {info.name}", str(info.epilog).removeprefix("Example: ")
 
 
+FILES = ("server-2s.yaml", "mlc-2s.txt", "buffers.yaml", "groups.callgrind.out")
+CONDITIONS = ("fig8-unknown.yaml", "fig8-runs.csv")
+
+
 @pytest.fixture(scope="module")
 def folder_with_records(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that examples run in: as after two runs with default names, with a server's data
     sheet and what Intel MLC printed on it.
     """
     folder = tmp_path_factory.mktemp("examples")
-    for file in ("server-2s.yaml", "mlc-2s.txt", "buffers.yaml", "groups.callgrind.out"):
+    for file in (*FILES, *CONDITIONS):
         shutil.copy(Path(__file__).parents[2] / "docs" / "examples" / file, folder)
     for policy in ("none", "ma-8"):
         _shell(f"numatwin run eris-fig13 --policy {policy}", folder)
@@ -58,7 +62,7 @@ def _shell(line: str, folder: Path) -> str:
 
 
 # What takes long, and is also a command of `make run` or of a document.
-LONG = {"emulate", "machine measure", "train access-path"}
+LONG = {"emulate", "infer", "machine measure", "train access-path"}
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ LONG = {
     "calibrate.md",
     "choose-the-access-path.md",
     "fit-your-engine.md",
+    "infer-conditions.md",
     "measure-this-host.md",
     "planes.md",
     "read-a-validation-report.md",

@@ -436,6 +436,7 @@ STRUCTURE = {
     "ScenarioDescription.workload": "A workload of its own",
     "Statistics": "How often it is played, how sure figures are: tests/sim/test_replications.py",
     "UniformSpec.distribution": "Chooses the form",
+    "Unknown": "What is drawn: tests/validate/test_inference.py",
     "ZipfSpec.distribution": "Chooses the form",
 }
 # Schemas of systems whose tests are their own: tasks; joins in tests/sim/test_join_input.py.

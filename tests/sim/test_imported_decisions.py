@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from numatwin.cli.decisions import decisions
 from numatwin.inputs import Quantity, parse_yaml
+from numatwin.reports.decisions import decisions
 from numatwin.sim.run.doubts import doubts_of
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.validate.published import PUBLISHED
+from numatwin.validate.published_given import given_others
 from numatwin.validate.published_page import page, pictures
 from numatwin.validate.published_pictures import Bar, Curve, bars_svg, curves_svg
 from numatwin.validate.systems.commits.published import CLIENTS, CURVES
@@ -62,6 +63,16 @@ def test_well_badly_and_why() -> None:
     assert "| `near` | what | 2 B/s | 1 B/s | +5.0% | flow | `amd` |" in text
     assert "`near` comes from `fig5`" in text
     assert "| `amd` | a table | nothing | 21 |" in text
+
+
+def test_three_columns() -> None:
+    """Of results whose draws are stored: what they mean stands above."""
+    found = given_others()["eris-fig9"]
+    text = page([*ROWS, row("eris-fig9", published=6.6, unit="ratio", relative_error=0.05)])
+    low, high = found.before
+    assert f"| `eris-fig9` | 6.6 | 1 | {low:.3g} to {high:.3g} | {found.value:.3g} |" in text
+    assert text.index("| **before evidence** |") < text.index("| `eris-fig9` | 6.6 |")
+    assert "| `near` | 2 B/s | 1 B/s | " not in text
 
 
 def test_rows_with_the_same_reason_share_its_line() -> None:

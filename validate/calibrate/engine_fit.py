@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from ...inputs import Document, InputError
+from ...inputs import InputError
 from ...inputs.names import is_name
 from ...sim.run.engine_profile import on_machine
 from ...sim.run.scenario import Scenario, load_document, scenario_of_document
@@ -42,6 +42,7 @@ from .few_costs import fit_few
 from .intervals import Fit, rounded
 from .observation import Kind, Measured, Observation, Origin
 from .parameters import Key, Parameter
+from .row_runs import run_of_row
 from .search import Predict
 
 ENGINE = Kind("engine throughput", core=True, run=True)
@@ -119,7 +120,7 @@ def calibrate_engine(
     origin = Origin(str(file), file.name, _date(file))
 
     def fitted_to(rows: Sequence[EngineRow]) -> tuple[Fit, list[Observation], list[Observation]]:
-        runs = [_run(base, settings, machine, whole, own, row) for row in rows]
+        runs = [run_of_row(base, settings, machine, whole, own, row) for row in rows]
         ones = [_observation(row, run, origin) for row, run in zip(rows, runs, strict=True)]
         fitted, held = divided(ones, rows, share)
         fit = _fitter(fitted, Prediction(system), progress)
@@ -297,41 +298,6 @@ def _fitted_system(whole: Scenario, named: str | None) -> tuple[System, OwnEngin
             "--scenario: its workload changes over time", token=whole.name, expected="a steady one"
         )
     return system, own
-
-
-def _run(
-    base: Document,
-    settings: Sequence[str],
-    machine: str,
-    whole: Scenario,
-    own: OwnEngine,
-    row: EngineRow,
-) -> Scenario:
-    """The scenario that a row is of; raises InputError with the row's place."""
-    operations = whole.workload.at(0.0).operations
-    if row.operation not in operations:
-        raise row.error(
-            "operation",
-            f"scenario {whole.name} has no such operation",
-            row.operation,
-            f"one of {', '.join(operations)}, or another --scenario",
-        )
-    lines = [
-        f"workload.operations.{name}.share={float(name == row.operation):g}" for name in operations
-    ]
-    lines += own.settings(whole, row)
-    try:
-        run = scenario_of_document(
-            base,
-            (*settings, *lines, *(f"{path}={value}" for path, value in row.fields)),
-            machine=machine,
-            plane="flow",
-        )
-        flow_plane(run)  # which tells whether the data fit
-        return run
-    except InputError as failure:
-        path = next((p for p, _ in row.fields if p in f"{failure.file} {failure.message}"), "")
-        raise row.error(path, f"cannot be run: {failure}") from None
 
 
 def _observation(row: EngineRow, run: Scenario, origin: Origin) -> Observation:

@@ -3,6 +3,9 @@
 ``operation``, ``throughput`` and at least one more column; ``threads`` (in all), ``nodes``,
 ``size`` (also ``keys`` or ``entries``), ``spread``, and any field of a scenario by its path, such
 as ``workload.objects.index.value_size``. Empty lines and those that begin with ``#`` are left out.
+Evidence for ``numatwin infer`` may also say which ``scenario`` ran on which ``machine``, and the
+bytes per second in ``memory_traffic`` and ``link_traffic``; a row without any figure is a run that
+is thought of.
 """
 
 from __future__ import annotations
@@ -23,12 +26,15 @@ COUNTS = {"threads": "threads", "nodes": "nodes", "size": "size", "keys": "size"
 COUNT_MAX = 2**48
 KNOWN = (*COUNTS, "operation", "throughput", "spread")
 REQUIRED = ("operation", "throughput")
+TRAFFIC = {"memory_traffic": "memory", "link_traffic": "links"}
+EVIDENCE = ("scenario", "machine", *TRAFFIC)
 SPREAD_MAX = 1.0
 
 
 @dataclass(frozen=True)
 class EngineRow:
-    """A measured run: of ``operation`` alone, operations per second in all.
+    """A measured run: of ``operation`` alone, operations per second in all; not a number of
+    evidence that has none.
 
     ``spread``: its relative standard deviation, None where that is not told. ``fields``: of the
     scenario, by path. ``columns``: by name of a column, where its field begins, from 1.
@@ -44,6 +50,10 @@ class EngineRow:
     size: int | None = None
     spread: float | None = None
     fields: tuple[tuple[str, str], ...] = ()
+    traffic: tuple[tuple[str, float], ...] = ()
+    """By way (``memory``, ``links``)."""
+    scenario: str = ""
+    machine: str = ""
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -68,8 +78,10 @@ class EngineRow:
         return InputError(message, self.file, self.line, size, token, expected)
 
 
-def load_rows(path: Path) -> tuple[EngineRow, ...]:
-    """The rows of the file at ``path``; raises InputError with line and column."""
+def load_rows(path: Path, evidence: bool = False) -> tuple[EngineRow, ...]:
+    """The rows of the file at ``path``; raises InputError with line and column. ``evidence``: with
+    the columns and the rows that only evidence has.
+    """
     name = str(path)
     try:
         lines = text_lines(path, BYTES_MAX)
@@ -79,10 +91,10 @@ def load_rows(path: Path) -> tuple[EngineRow, ...]:
     header = next(rows, None)
     if header is None:
         raise InputError("empty file", name, expected=f"a header such as {','.join(KNOWN[:3])},…")
-    names = _checked_header(header[1], name, header[0])
+    names = _checked_header(header[1], name, header[0], evidence)
     found = []
     for line, fields in rows:
-        found.append(_row(names, fields, name, line))
+        found.append(_row(names, fields, name, line, evidence))
         if len(found) > ROWS_MAX:
             raise InputError("too many rows", name, line, expected=f"at most {ROWS_MAX}")
     if not found:
@@ -105,7 +117,8 @@ def _begin(fields: list[str], index: int) -> int:
     return sum(len(field) + 1 for field in fields[:index]) + 1
 
 
-def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
+def _checked_header(fields: list[str], name: str, line: int, evidence: bool) -> list[str]:
+    known = (*KNOWN, *EVIDENCE) if evidence else KNOWN
     names = [field.strip() for field in fields]
     for separator, called in ((";", "semicolons"), ("\t", "tabs")):
         if len(fields) == 1 and separator in fields[0]:
@@ -113,12 +126,12 @@ def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
     meant: dict[str, str] = {}
     for index, column in enumerate(names):
         where = (name, line, _begin(fields, index))
-        if column not in KNOWN and "." not in column:
+        if column not in known and "." not in column:
             raise InputError(
                 "unknown column",
                 *where,
                 column,
-                near(column, KNOWN) or f"one of {', '.join(KNOWN)}, or the path of a field",
+                near(column, known) or f"one of {', '.join(known)}, or the path of a field",
             )
         counted = COUNTS.get(column, column)
         if counted in meant:
@@ -134,7 +147,7 @@ def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
             raise InputError(
                 f"no column '{column}'", name, line, 1, ",".join(names), f"also {column}"
             )
-    if not any(column in COUNTS or "." in column for column in names):
+    if not evidence and not any(column in COUNTS or "." in column for column in names):
         raise InputError(
             "no column says how the runs differ",
             name,
@@ -146,7 +159,7 @@ def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
     return names
 
 
-def _row(names: list[str], fields: list[str], name: str, line: int) -> EngineRow:
+def _row(names: list[str], fields: list[str], name: str, line: int, evidence: bool) -> EngineRow:
     if len(fields) != len(names):
         raise InputError("wrong row", name, line, 1, ",".join(fields), f"{len(names)} fields")
     columns = {column: _begin(fields, index) for index, column in enumerate(names)}
@@ -166,11 +179,19 @@ def _row(names: list[str], fields: list[str], name: str, line: int) -> EngineRow
             counts[COUNTS[column]] = int(plain)
     if not texts["operation"]:
         raise refused("operation", "missing", "an operation of the scenario, such as lookup")
-    throughput = _rate(texts["throughput"])
+    absent = evidence and not texts["throughput"]
+    throughput = math.nan if absent else _rate(texts["throughput"])
     if throughput is None:
         raise refused(
             "throughput", "not a throughput", "operations per second, above 0, such as 12500000"
         )
+    traffic = []
+    for column, way in TRAFFIC.items():
+        if texts.get(column):
+            Bps = _rate(texts[column], "bandwidth")
+            if Bps is None:
+                raise refused(column, "not a bandwidth", "bytes per second, such as 12.5 GB/s")
+            traffic.append((way, Bps))
     spread = None
     if texts.get("spread"):
         spread = _spread(texts["spread"], throughput)
@@ -188,17 +209,24 @@ def _row(names: list[str], fields: list[str], name: str, line: int) -> EngineRow
         throughput,
         spread=spread,
         fields=tuple((path, text) for path, text in texts.items() if "." in path and text),
+        traffic=tuple(traffic),
+        scenario=texts.get("scenario", ""),
+        machine=texts.get("machine", ""),
         **counts,
     )
 
 
-def _rate(text: str) -> float | None:
-    """Per second: a plain number, or one with its unit; None for anything else, and 0 or less."""
+def _rate(text: str, dimension: str = "rate") -> float | None:
+    """Per second: a number with its unit, or a plain one of operations; None for anything else, and
+    0 or less.
+    """
     try:
-        found = float(text)
+        found = float(text) if dimension == "rate" else math.nan
     except ValueError:
+        found = math.nan
+    if math.isnan(found):
         try:
-            found = parse_quantity(text, "rate")
+            found = parse_quantity(text, dimension)
         except ValueError:
             return None
     return found if 0.0 < found < math.inf else None

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...sim.systems.registry import trainer_of
 from ...topologies import load_machine
-from ..results import Prediction, Runs
+from ..results import Condition, Prediction, Runs
 
 MIB = 1024 * 1024
 OBSERVATIONS, SEED = 20_000, 1
@@ -23,6 +23,8 @@ DRAWS = {  # sizes of scans: how, and from which one on
     "for log-uniform sizes from 1 MiB on": ("log-even", float(MIB)),
     "for uniform sizes from 64 KiB on": ("even", MIB / 16),
 }
+
+SIZES = Condition("sizes of the scans that were observed", dict.fromkeys(("as here", *DRAWS), ()))
 
 
 @cache
@@ -38,7 +40,8 @@ def _scores(plane: str, sizes: str = "log-even", bytes_min: float = MIB / 16) ->
 def _score(name: str, published: float = 0.0) -> Callable[[Runs], Prediction]:
     def predict(runs: Runs) -> Prediction:
         runs.machine("sgi-uv300h-8s")
-        value, low, high = _scores(runs.plane)[name]
+        choice = DRAWS.get(runs.chosen(SIZES.name, ""), ())
+        value, low, high = _scores(runs.plane, *choice)[name]
         drawn = {how: _scores("flow", *draw)[name][0] for how, draw in DRAWS.items()}
         within = min(value, *drawn.values()) <= published <= max(value, *drawn.values())
         facts = {

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from ...topologies import load_machine
-from ..results import Prediction, Runs, read_source
-from .access_path_choice import CHOICE
+from ..results import Condition, Prediction, Runs, read_source
+from .access_path_choice import CHOICE, SIZES
 from .descriptor import Validation
 
 SCENARIO = "gru-fig4-cpu"
@@ -117,6 +117,7 @@ VALUE_BYTES = 4
 MIB = 1024 * 1024
 SIZES_MIB = (0.25, 1, 4, 16, 32, 64, 256)
 FULL = 0.95  # of the largest scan's throughput: "full" in figure 3
+FULL_MEANS = "share that counts as full throughput"
 ENGINE_FACTS = ("setup", "request", "bandwidth", "in_flight")
 WORSE, BETTER = "worse", "better"
 
@@ -167,8 +168,9 @@ def _by_unit(home: int) -> Callable[[Runs], Prediction]:
     return predict
 
 
-def _full_from(runs: Runs, path: str, *settings: str, full: float = FULL) -> float:
+def _full_from(runs: Runs, path: str, *settings: str, full: float | None = None) -> float:
     """The bytes from which a scan off the blade has its full throughput, between two sizes."""
+    full = float(runs.chosen(FULL_MEANS, str(FULL))) if full is None else full
     rates = [_rate_Bps(runs, path, size, OFF_BLADE, *settings) for size in SIZES_MIB]
     wanted = full * rates[-1]
     first = next(k for k, rate in enumerate(rates) if rate >= wanted)
@@ -255,6 +257,16 @@ def _busy_unit(runs: Runs) -> Prediction:
     return Prediction(words, bool(holds))
 
 
+CONDITIONS = (
+    Condition(
+        "the thread before a scan",
+        {"awake": (), "in C1E": (NAPPING,), "in C6": (ASLEEP,)},
+        UNIT_SCENARIO,
+    ),
+    Condition(FULL_MEANS, {"0.9": (), "0.95": (), "0.98": (), "0.99": ()}),
+    SIZES,
+)
+
 SOURCE = read_source("gru")
 VALIDATION = Validation(
     published=SOURCE.predicted_by(
@@ -275,4 +287,5 @@ VALIDATION = Validation(
         }
     ),
     blindness=SOURCE.blindness,
+    conditions=CONDITIONS,
 )

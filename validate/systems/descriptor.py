@@ -5,12 +5,12 @@ All of it is in the system's folder or file here. What is needed late is importe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from ..results import Published
+from ..results import Condition, Published
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Validation:
     """What validation has of one system, or of a study that no system runs.
 
     ``published``: its published results, by id; ``blindness``: how blind the predictions are, a
-    paragraph of the page.
+    paragraph of the page; ``conditions``: what their sources leave open.
     ``measured``: by name, its parts of ``machine measure``. ``described``: a machine's description
     with what these measurements tell of the engine, of the description, the measurements and the
     day. ``calibration``: what can be fitted, an ``EngineCalibration``. ``predicted``: by name of a
@@ -59,6 +59,7 @@ class Validation:
 
     published: Mapping[str, Published] = field(default_factory=dict)
     blindness: str = ""
+    conditions: Sequence[Condition] = ()
     measured: Mapping[str, Microbenchmark] = field(default_factory=dict)
     described: Late | None = None
     calibration: Late | None = None

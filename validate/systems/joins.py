@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 
 from ...topologies import Machine
 from ...topologies.nics import message_curve
-from ..results import Prediction, Runs, read_source
+from ..results import Condition, Prediction, Runs, read_source
 from .descriptor import Late, Microbenchmark, Validation
 
 SCENARIO = "nam-fig7"
@@ -109,6 +109,11 @@ def _nearly_always(runs: Runs) -> Prediction:
     return Prediction(f"below a selectivity of {each[0]:.2f}", each[0] > NEARLY_ALWAYS, facts)
 
 
+CONDITIONS = (
+    Condition("nodes of the join", {"8": (), "2": TWO_NODES}, SCENARIO),
+    Condition("width of tuples", {"8 B": (), "64 B": WIDE}, SCENARIO),
+)
+
 SOURCE = read_source("joins")
 VALIDATION = Validation(
     published=SOURCE.predicted_by(
@@ -119,6 +124,7 @@ VALIDATION = Validation(
         }
     ),
     blindness=SOURCE.blindness,
+    conditions=CONDITIONS,
     measured={"operators": Microbenchmark(Late(".join_passes", "measure"), 5.0)},
     described=Late(".join_passes", "described"),
 )

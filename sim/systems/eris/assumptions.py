@@ -51,14 +51,14 @@ def _overlap(costs: ErisCosts, loops: tuple[str, ...]) -> Iterator[Assumption]:
         return
     assumed = float(costs.walk_misses[costs.first_node])
     low, high = (
-        Variant(lines, _stated(costs.machine, "lines_in_flight", lines))
+        Variant(lines, {("machine", "engines", ENGINE, "lines_in_flight"): lines})
         for lines in (1.0, assumed**2)
     )
     source = "Not known: from one at a time to all that a core holds; their geometric mean"
     yield Assumption("lines in flight of a walk", assumed, "", source, low, high)
 
 
-def _stated(machine: Machine, name: str, value: float | str) -> dict[Place, object]:
+def _stated(machine: Machine, name: str, value: str) -> dict[Place, object]:
     place: Place = ("machine", "engines", ENGINE)
     found: dict[Place, object] = {(*place, name): value}
     if ENGINE not in machine.description.engines:  # it stays ERIS as published

@@ -67,6 +67,13 @@ class ErisCosts(CostModel):
             return held
         return np.asarray(np.sqrt(held * self.scales.misses))
 
+    @property
+    def misses_name(self) -> str:
+        """The engine's own lines, where a core would hold more."""
+        held = super().random_misses(self.counted.tree_level)
+        own = self.walk_misses < held
+        return "lines in flight" if own[self.cores > 0].any() else super().misses_name
+
     @cached_property
     def walk_misses(self) -> Floats:
         """(n,) lines that one core has under way while it walks a tree for a batch of keys: the

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from ....inputs.quantities import Duration
 from ....inputs.yaml_file import Strict
@@ -46,8 +46,9 @@ class ErisFacts(Strict):
     measured with nothing but that loop, or fitted to measurements of it (``numatwin calibrate``).
 
     ``implementation``: which engine that was (see ``Implementation``); it is the one predicted.
-    A machine file without this part predicts ERIS as published. Fields that ``InstructionCounts``
-    has too stand in for its counts; what is left out is counted instructions ÷ (IPC × clock).
+    A machine file without this part, or with no more than lines in flight, or of a step, predicts
+    ERIS as published. Fields that ``InstructionCounts`` has too stand in for its counts; what is
+    left out is counted instructions ÷ (IPC × clock).
     Beside these:
 
     ``lines_in_flight``: misses of a batch's keys that one core has under way at a time, no more
@@ -118,6 +119,12 @@ class ErisFacts(Strict):
     upsert_serial: Duration | None = None
     level_lines: Fact | None = None
     walk: tuple[WalkPoint, ...] = ()
+
+    @model_validator(mode="after")
+    def _published_where_no_time_is_known(self) -> Self:
+        if self.model_fields_set and self.model_fields_set <= {"lines_in_flight", "level_lines"}:
+            object.__setattr__(self, "implementation", "published")
+        return self
 
     @field_validator("walk", "route", "scatter")
     @classmethod

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from ....sim.run.record import Record
 from ....sim.systems.commits.servers import IN, OUT
-from ...results import Prediction, Published, Runs, read_source
+from ...results import Condition, Prediction, Published, Runs, read_source
 
 # Both run transactions; the reference plane gives the same figures, later.
 PLANES = ("event", "reference")
@@ -174,3 +174,31 @@ PUBLISHED: Mapping[str, Published] = {
     ),
     **_curves(),
 }
+
+CONDITIONS = (
+    Condition(
+        "threads of servers",
+        {"one for each core": (), "one for each client, of two sockets": OWN_THREADS},
+        "nam-fig6-two-sided",
+    ),
+    Condition.field(
+        "what a client does itself for a transaction",
+        "nam-fig6-.*",
+        "workload.clients.think_time",
+        ("0 us", "5 us", "10 us", "20 us"),
+    ),
+    Condition(
+        "what an update carries",
+        {
+            "the stock": (),
+            "the whole record": ("workload.operations.checkout.changed_size=1 KiB",),
+        },
+        "nam-fig6-.*",
+    ),
+    Condition.field(
+        "where managers of transactions run",
+        "nam-fig6-ipo.*",
+        "system.managers",
+        ("timestamp-node", "storage-nodes"),
+    ),
+)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from ....sim.run.record import Record
 from ....sim.run.recovery import recoveries
-from ...results import Prediction, Published, Runs, read_source
+from ...results import Condition, Prediction, Published, Runs, read_source
 
 
 def _fig1(runs: Runs) -> Prediction:
@@ -231,4 +231,29 @@ PUBLISHED: Mapping[str, Published] = SOURCE.predicted_by(
         "eris-fig12-lookup-shared-links": _shared_traffic("links", *SHARED_LOOKUPS),
         "eris-fig13": _fig13,
     }
+)
+
+LINES = (1, 1.5, 2, 3, 4, 6, 8, 10)  # from one at a time to all that a core of amd-8n-ht holds
+IN_FLIGHT = "machine.engines.eris.lines_in_flight"
+COMPLETION = "machine.coherence.completion=true"
+REPLACEMENT = "machine.coherence.replacement_probes=true"
+
+CONDITIONS = (
+    Condition.field("lines in flight of ERIS's walks", "eris-fig8-amd(-upsert)?", IN_FLIGHT, LINES),
+    Condition.field(
+        "lines in flight of walks of the shared index",
+        "eris-fig8-amd(-upsert)?-shared",
+        IN_FLIGHT,
+        LINES,
+    ),
+    Condition.field("size of pages", "eris-.*", "system.page_size", ("4 KiB", "2 MiB")),
+    Condition(
+        "what coherence of the HyperTransport machine sends more",
+        {
+            "nothing": (),
+            "completions": (COMPLETION,),
+            "completions, and probes of lines that the directory drops": (COMPLETION, REPLACEMENT),
+        },
+        "eris-(fig8-amd|fig12).*",
+    ),
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ..descriptor import Late, Microbenchmark, Validation
-from .published import PUBLISHED, SOURCE
+from .published import CONDITIONS, PUBLISHED, SOURCE
 
 VALIDATION = Validation(
     published=PUBLISHED,
     blindness=SOURCE.blindness,
+    conditions=CONDITIONS,
     measured={
         "routing": Microbenchmark(Late(".eris.engine_steps", "measure_routing"), 1.0),
         "index": Microbenchmark(Late(".eris.engine_steps", "measure_index"), 4.0, once=True),

@@ -127,6 +127,6 @@ def _prediction_line(row: Mapping[str, Any], letters: Sequence[str]) -> str:
 
 
 def _causes(row: Mapping[str, Any]) -> str:
-    from ..reports.words import listing
+    from .words import listing
 
     return listing(row["causes"])

@@ -1,0 +1,143 @@
+"""Whether posteriors of ``numatwin infer`` hold the truth as often as they say.
+
+Simulation-based calibration (Talts et al., 2018): machines, engines and unknown conditions are
+drawn from the priors and run on the event plane (or ``--plane flow``, which is quick) with hidden
+values; throughputs and traffic get noise of 5%. Each truth is looked for among the same draws of
+the flow plane. One JSON object a line: the share of truths that 90% intervals hold, of unknown
+conditions, of facts, and of a run that was not measured; how even the ranks of truths are (the
+p-value of a test of Kolmogorov and Smirnov), and how many draws count in the median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import joblib
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import kstest, qmc
+
+from numatwin.inputs import DescriptionError, InputError
+from numatwin.sim.run.assumptions import varied
+from numatwin.sim.run.doubts import Floats, merged
+from numatwin.sim.run.model_error import THROUGHPUT, TRAFFIC, Class
+from numatwin.sim.run.record import part_at
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.validate.inference import Figure, Problem, Sample
+from numatwin.validate.posterior import EXACT, effective, normalised, predictive, quantiles
+from numatwin.validate.trust import AIM
+
+SEED, NOISE, PLANES = 11, 0.05, 0.03  # the planes differ by so much
+SIZES = (1_000_000, 30_000_000, 1_000_000_000)  # keys of the runs; the last is not measured
+SCENARIO = """\
+extends: eris-fig8-intel
+name: hidden
+unknown:
+  system.page_size: [4 KiB, 2 MiB]
+  machine.engines.eris.lines_in_flight: {from: 1.0, to: 10.0}
+"""
+
+
+def problem_of() -> Problem:
+    """Three runs, of two of which throughput and traffic are measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "hidden.yaml"
+        path.write_text(SCENARIO)
+        runs = [
+            load_scenario(path, settings=[f"workload.objects.index.keys={size}"]) for size in SIZES
+        ]
+    spread = float(np.hypot(NOISE, PLANES))
+    figures = [
+        Figure(
+            f"{SIZES[run]} keys", run, at, Class("eris", "flow", "lookup", figure),
+            1.0 if run + 1 < len(SIZES) else np.nan, spread,
+        )
+        for run in range(len(SIZES))
+        for at, figure in ((("throughput", "lookup"), THROUGHPUT), (MEMORY, TRAFFIC))
+    ]  # fmt: skip
+    return Problem(runs, figures, exact=True)
+
+
+MEMORY = ("bandwidth_Bps", "memory")
+
+
+def truth_of(problem: Problem, parts: Floats, plane: str) -> Floats:
+    """(F,) logarithms of all figures with hidden values; NaN where these cannot be."""
+    if plane == "flow":
+        return problem.predicted(parts)
+    records = []
+    for run, doubts, columns in zip(problem.runs, problem.of_runs, problem.columns, strict=True):
+        try:
+            hidden: Scenario = replace(varied(run, merged(doubts, parts[columns])), plane=plane)
+        except (InputError, DescriptionError):
+            return np.full(len(problem.figures), np.nan)
+        once = replace(hidden, statistics=hidden.statistics.model_copy(update={"replications": 1}))
+        records.append(run_scenario(once, workers=1))
+    found = [
+        part_at({figure.path[0]: getattr(records[figure.run], figure.path[0])}, figure.path)
+        for figure in problem.figures
+    ]
+    return np.asarray(np.log(np.array(found, dtype=float)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--truths", type=int, default=200)
+    parser.add_argument("--draws", type=int, default=8192)
+    parser.add_argument("--plane", choices=("event", "flow"), default="event")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    problem = problem_of()
+    count = len(problem.doubts)
+
+    def parts(number: int, seed: int) -> Floats:
+        drawn = qmc.Sobol(count, scramble=True, seed=seed).random(number)
+        return np.asarray(np.clip(drawn, 1e-6, 1.0 - 1e-6))
+
+    bank, hidden = parts(options.draws, SEED), parts(options.truths, SEED + 1)
+    predict, run = joblib.delayed(problem.predicted), joblib.delayed(truth_of)
+    parallel = joblib.Parallel(n_jobs=options.jobs)
+    logs = np.array(parallel(predict(row) for row in bank))
+    truths = np.array(parallel(run(problem, row, options.plane) for row in hidden))
+    scores = ndtri(bank)
+    sample = Sample(scores, logs, -0.5 * (scores**2).sum(1))
+    rng = np.random.default_rng(SEED)
+    held: dict[str, list[bool]] = {}
+    ranks, sizes = [], []
+    known = np.isfinite(logs).all(1)
+    for row, truth in zip(hidden, truths, strict=True):
+        if not np.isfinite(truth).all():
+            continue
+        noise = NOISE * rng.standard_normal(len(problem.seen))
+        problem.logs = truth[problem.seen] + noise
+        log_weights = np.where(known, problem.log_weights(sample), -np.inf)
+        weights = normalised(log_weights)
+        sizes.append(effective(weights))
+        for k, doubt in enumerate(problem.doubts):
+            low, high = quantiles(bank[:, k], weights, [0.05, 0.95])
+            kind = f"unknown {doubt.setting}" if doubt.named else "facts"
+            held.setdefault(kind, []).append(low <= row[k] <= high)
+            if doubt.named:
+                ranks.append(float(weights @ (bank[:, k] <= row[k])))
+        low, high = predictive(logs[:, -2], log_weights, EXACT, None, [0.05, 0.95])
+        held.setdefault("a run that was not measured", []).append(low <= truth[-2] <= high)
+    for name, ones in held.items():
+        share = sum(ones) / len(ones)
+        print(json.dumps(_line(f"{name}, {len(ones)}", share, f"aim {AIM[0]:g} to {AIM[1]:g}")))
+    even = float(kstest(ranks, "uniform").pvalue)
+    print(json.dumps(_line("p-value of even ranks", even, "at least 0.01")))
+    print(json.dumps(_line("draws that count, median", float(np.median(sizes)), "20")))
+
+
+def _line(name: str, value: float, versus: str) -> dict[str, object]:
+    name = f"inference_calibration/{name}"
+    return {"name": name, "value": round(value, 3), "unit": "1", "versus": versus, "ratio": None}
+
+
+if __name__ == "__main__":
+    main()

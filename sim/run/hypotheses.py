@@ -1,0 +1,128 @@
+"""Conditions of a run that nobody told: ``unknown`` of a scenario, and how they are written.
+
+``unknown: {system.batch: [1, 8, 128], system.page_size: {from: 4 KiB, to: 2 MiB}}`` names any
+fields that ``--set`` takes: one of a few values, each as likely, or any between two ends, by ratio
+where both are positive. They are doubts of the scenario's predictions, drawn with the others, and
+what ``numatwin infer`` weighs by evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_serializer, model_validator
+
+from ...inputs import DescriptionError, Strict
+from ..machine.assumptions import Assumption, Place, Variant, in_one_unit, split_quantity
+
+CHOICES_MAX = 100
+
+
+class Unknown(Strict):
+    """One of ``choices``, or between two ends; a list alone stands for choices."""
+
+    choices: Annotated[tuple[Any, ...], Field(max_length=CHOICES_MAX)] = ()
+    low: Annotated[Any, Field(alias="from")] = None
+    high: Annotated[Any, Field(alias="to")] = None
+
+    @model_validator(mode="after")
+    def _tells_at_least_two_values(self) -> Unknown:
+        if self.choices:
+            if len({repr(value) for value in self.choices}) < 2 or self.low is not None:
+                raise DescriptionError((), "expected at least two values, or 'from' and 'to'")
+            return self
+        ends = in_one_unit(self.low, self.high)
+        if ends is None:
+            raise DescriptionError(
+                (), f"from {self.low} to {self.high}: expected two numbers of one unit"
+            )
+        if ends[0] >= ends[1]:
+            raise DescriptionError(
+                ("to",), f"from {self.low} to {self.high}: expected the lower end first"
+            )
+        return self
+
+    @model_serializer
+    def _as_written(self) -> Any:
+        return list(self.choices) if self.choices else {"from": self.low, "to": self.high}
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The choices, or both ends."""
+        return self.choices or (self.low, self.high)
+
+
+def _listed(raw: Any) -> Any:
+    return {"choices": raw} if isinstance(raw, (list, tuple)) else raw
+
+
+Unknowns = dict[
+    str, Annotated[Unknown, BeforeValidator(_listed, json_schema_input_type=Unknown | list[Any])]
+]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A field that is unknown, what it may be, and where it stands in a scenario's settings."""
+
+    path: str
+    values: tuple[Any, ...]
+    between: bool
+    place: Place
+
+    @property
+    def choices(self) -> tuple[Variant, ...]:
+        """Of each value: the settings that state it; none of a range."""
+        return () if self.between else self._variants
+
+    @property
+    def _variants(self) -> tuple[Variant, ...]:
+        return tuple(
+            Variant(value if isinstance(value, float) else str(value), {self.place: value})
+            for value in self.values
+        )
+
+    @property
+    def stream(self) -> str:
+        """The same for what is the same in two scenarios."""
+        return f"unknown/{self.path}/{self.values}"
+
+    @property
+    def assumption(self) -> Assumption:
+        """As all that a prediction leans on."""
+        variants, unit = self._variants, split_quantity(self.values[0])[1]
+        source = "unknown, as the scenario says"
+        return Assumption(self.path, "unknown", unit, source, variants[0], variants[-1], True)
+
+
+def hypotheses_in(settings: Mapping[str, Any]) -> tuple[Hypothesis, ...]:
+    """What the settings of a scenario name as unknown."""
+    found = []
+    for path, raw in settings.get("unknown", {}).items():
+        unknown = Unknown.model_validate(_listed(raw))
+        place = place_in(settings, path)
+        found.append(Hypothesis(path, unknown.values, not unknown.choices, place))
+    return tuple(found)
+
+
+def place_in(settings: Any, path: str) -> Place:
+    """The place that a dotted path means: names that are there may have dots themselves."""
+    parts, place, value = path.split("."), list[str | int](), settings
+    while parts:
+        for count in range(len(parts), 0, -1):
+            name = ".".join(parts[:count])
+            key: Any = int(name) if isinstance(value, list) and name.isdigit() else name
+            if _holds(value, key):
+                break
+        value = value[key] if _holds(value, key) else None
+        place.append(key)
+        parts = parts[count:]
+    return tuple(place)
+
+
+def _holds(value: Any, key: str | int) -> bool:
+    if isinstance(value, list):
+        return isinstance(key, int) and key < len(value)
+    return isinstance(value, Mapping) and key in value

@@ -1,0 +1,119 @@
+"""What results of a source say of its other results: each is predicted from all but its own figure.
+
+Three predictions that must not be confused. *Blind*: from low-level facts alone, as they are.
+*Before evidence*: the interval of all that facts, assumptions and unreported conditions may be, and
+of what the model was wrong by elsewhere. *Given the others*: the same draws, weighed by how well
+they predict the other figures of the same source (``posterior``), without the figure itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+
+import numpy as np
+
+from .posterior import (
+    Floats,
+    Known,
+    effective,
+    error_weights,
+    log_likelihood,
+    normalised,
+    predictive,
+    tempered,
+)
+from .published import PUBLISHED
+from .published_draws import Drawn, source_of, stored
+
+READ = 0.02  # relative deviation of a figure that is read from a paper
+PARTS = (0.05, 0.5, 0.95)
+NEAR = 0.25
+# So many draws count at least: where evidence would leave fewer, it counts less.
+COUNT_MIN = 10.0
+
+
+@dataclass(frozen=True)
+class Given:
+    """Of a result: 90% intervals ``before`` evidence and given the ``others`` (so many), its
+    ``value`` given these, and how many draws count (``effective``).
+    """
+
+    blind: float
+    before: tuple[float, float]
+    value: float
+    interval: tuple[float, float]
+    others: int
+    effective: float
+
+    def holds(self, figure: float) -> bool:
+        """Whether the interval given the others does."""
+        return self.interval[0] <= figure <= self.interval[1]
+
+    def near(self, figure: float) -> bool:
+        """Whether the value given the others lies within a quarter."""
+        return abs(self.value / figure - 1.0) <= NEAR
+
+
+@cache
+def given_others() -> Mapping[str, Given]:
+    """Of all results in numbers whose draws are stored, by id."""
+    found = {}
+    rows = [row for row in stored().values() if row.id in PUBLISHED]
+    for row in rows:
+        others = [one for one in rows if source_of(one.id) == source_of(row.id) and one is not row]
+        found[row.id] = _given(row, others)
+    return found
+
+
+def shares() -> dict[str, float]:
+    """Of stored results, the shares within a quarter and in 90% intervals; the median widths."""
+    rows = [(PUBLISHED[id_].value, one) for id_, one in given_others().items()]
+    pairs = [(figure, one) for figure, one in rows if isinstance(figure, float)]
+    before = [one.before[0] <= figure <= one.before[1] for figure, one in pairs]
+    return {
+        "within 25%, blind": _mean([abs(one.blind / f - 1.0) <= NEAR for f, one in pairs]),
+        "within 25%, given the others": _mean([one.near(f) for f, one in pairs]),
+        "in the interval, before evidence": _mean(before),
+        "in the interval, given the others": _mean([one.holds(f) for f, one in pairs]),
+        "upper / lower end, before evidence": median(
+            one.before[1] / one.before[0] for _, one in pairs
+        ),
+        "upper / lower end, given the others": median(
+            one.interval[1] / one.interval[0] for _, one in pairs
+        ),
+    }
+
+
+def _mean(held: Sequence[bool]) -> float:
+    return sum(held) / len(held)
+
+
+def _given(row: Drawn, others: Sequence[Drawn]) -> Given:
+    known = [_known([one for one in others if one.of == of]) for of in {one.of for one in others}]
+    predicted = np.log(row.draws)
+    possible = np.where(np.isfinite(predicted), 0.0, -np.inf)
+    predicted = np.nan_to_num(predicted, posinf=0.0, neginf=0.0)
+    error = error_weights(row.of, source_of(row.id))
+    own = next((one for one in known if one[0].of == row.of), None)
+    before = predictive(predicted, possible, error, None, PARTS)
+    log_weights = possible + log_likelihood(known, len(predicted))
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(tempered(log_weights, COUNT_MIN))
+    low, value, high = map(math.exp, predictive(predicted, log_weights, error, own, PARTS))
+    return Given(
+        row.blind, (math.exp(before[0]), math.exp(before[-1])), value, (low, high), len(others),
+        effective(normalised(log_weights)),
+    )  # fmt: skip
+
+
+def _known(rows: Sequence[Drawn]) -> tuple[Known, Floats]:
+    """The published figures of one class, and their predictions by draws."""
+    figures = np.array([PUBLISHED[row.id].value for row in rows], dtype=float)
+    weights = error_weights(rows[0].of, source_of(rows[0].id))
+    predicted = np.log(np.column_stack([row.draws for row in rows]))
+    known = Known(rows[0].of, np.log(figures), np.full(len(rows), READ), weights)
+    return known, np.nan_to_num(predicted, nan=99.0, posinf=99.0, neginf=99.0)
