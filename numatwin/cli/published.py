@@ -90,7 +90,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
             left=6,
         )
     )
-    for row in rows if id_ is not None else ():
+    for row in rows if len(rows) == 1 else ():
         if row["given_others"]:
             _print_open(row, to)
     for row in rows:
