@@ -106,6 +106,7 @@ def test_json(numatwin: CommandLine) -> None:
             *("name", "scenario", "plane", "policy", "metric", "unit", "against", "factor"),
             "reference",
             *("value", "better_by", "interval", "tolerance", "replications", "paired", "verdict"),
+            "probability",
         }
     )
     assert (flow["name"], flow["plane"], flow["replications"], flow["paired"]) == (
