@@ -139,7 +139,9 @@ its source: median, its error, 90% interval | **used**, but never the figure its
 
 So only the first two columns are predictions of a paper that nobody has read; the third says how
 far its own figures agree with each other, if some conditions are as the other figures suggest. What
-was taken to be open is listed below. Draws: `python benchmarks/published_draws.py --write`.
+was taken to be open is listed below; it was written down with the published figures in sight. Where
+fewer than 10 draws would count, the other figures count less. What is predicted as 0 has no row.
+Draws: `python benchmarks/published_draws.py --write`.
 """
 
 
