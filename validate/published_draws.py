@@ -135,6 +135,7 @@ def sources() -> list[str]:
 def predicted(source: str, count: int) -> Iterator[Drawn]:
     """All results in numbers of a source, with so many draws; none of what is predicted as 0."""
     runs: dict[str, DrawnRuns] = {}
+    last = Class(OTHER, FLOW, "scan", OTHER)
     conditions = [one for validation in validations() for one in validation.conditions]
     for id_, result in PUBLISHED.items():
         if source_of(id_) != source or not isinstance(result.value, float):
@@ -145,7 +146,9 @@ def predicted(source: str, count: int) -> Iterator[Drawn]:
         if not isinstance(blind, float) or not blind > 0.0:
             continue
         figure = TRAFFIC if "fig12" in id_ else FIGURES.get(result.unit, RATIO)
-        of = plane.classes[0] if plane.classes else Class("tasks", plane.plane, "scan", OTHER)
+        # What no run predicts is of the same system as the runs before.
+        of = plane.classes[0] if plane.classes else replace(last, plane=plane.plane, kind="scan")
+        last = of
         draws = np.full(count, np.nan)
         for plane.draw in range(count):
             with suppress(InputError, DescriptionError, ZeroDivisionError):

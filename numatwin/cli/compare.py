@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..reports.decisions import decision_lines, decisions, ratio_texts
 from .compared_settings import different_settings, print_settings
 from .files import Records, record_folders
 from .options import Json
@@ -51,6 +50,7 @@ def compare(
 ) -> None:
     """Compare records; ratios are to the first one."""
     from ..reports.comparison import DIRECTIONS, compare_records
+    from ..reports.decisions import decision_lines, decisions
     from ..sim.run.comparison import noise_of
     from ..sim.run.record import load_record
 
@@ -196,6 +196,7 @@ def _differences(found: Mapping[str, Any], first: float | None) -> str:
     """``×1.02 [1.01, 1.03]``; where the interval holds 0 ``cannot tell: ±25%``, or, if it is
     within ±1%, ``no difference within ±0.6%``; ``no difference`` where both do the same.
     """
+    from ..reports.decisions import ratio_texts
     from ..reports.words import plain
 
     low, high = found["interval"]

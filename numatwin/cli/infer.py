@@ -47,7 +47,7 @@ def infer(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Weigh what is unknown in a scenario by runs that were measured."""
+    """Weigh what is unknown in a scenario by measured runs."""
     from ..inputs import InputError
     from ..inputs.atomic import check_writable
     from ..validate.inference import infer as inferred
