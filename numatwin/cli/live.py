@@ -109,7 +109,8 @@ def cores(
 ) -> None:
     """Steer the cores of a running process by a policy."""
     from ..inputs import check_writable
-    from ..validate.live import Steered, give_back, left_behind, steer
+    from ..validate.live import left_behind
+    from ..validate.systems.steering import Steered, chosen_policy, give_back, steer
 
     if restore:
         for whom in give_back():
@@ -127,7 +128,7 @@ def cores(
             file=sys.stderr,
         )
     said = (lambda line: print(line, file=sys.stderr)) if json else print
-    chosen = _chosen(policy, metric, period)
+    chosen = chosen_policy(policy, str(metric), period)
     forever = float("inf") if for_ is None else for_
     signal.signal(signal.SIGHUP, signal.default_int_handler)  # a closed terminal is Ctrl-C, too
     try:
@@ -136,23 +137,6 @@ def cores(
     finally:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     _end(record, out, json=json)
-
-
-def _chosen(policy: str, metric: Metric, period_s: float) -> Any:
-    """The policy; raises InputError."""
-    from ..inputs import DescriptionError, InputError, Quantity
-    from ..sim.control.family import choose
-    from ..sim.control.policy_spec import named
-    from ..sim.systems.tasks.cores import CORES, MODES, CoresSpec
-
-    try:
-        fields: dict[str, Any] = dict(named(policy))
-        if fields.get("policy") in MODES:
-            fields["metric"] = str(metric)
-        spec = CoresSpec(**fields, period=Quantity(period_s, period_s, period_s))
-        return choose(spec, CORES, Path.cwd())
-    except (DescriptionError, ValueError) as failure:
-        raise InputError(f"--policy: {failure}", token=policy) from None
 
 
 def _end(record: Record, out: Path | None, *, json: bool) -> None:

@@ -19,8 +19,9 @@ from numatwin.sim.control.family import ChosenPolicy
 from numatwin.sim.run.record import load_record
 from numatwin.sim.systems.tasks.commands import AllocateCore, CoresObservation, ReleaseCore
 from numatwin.sim.systems.tasks.cores import CORES
-from numatwin.validate.live import Steered, give_back, left_behind, masks, observe, steer
+from numatwin.validate.live import left_behind, masks, observe
 from numatwin.validate.live.process import LiveProcess
+from numatwin.validate.systems.steering import Steered, give_back, steer
 
 BUSY = """
 import threading, sys

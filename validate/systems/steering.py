@@ -11,25 +11,39 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ...inputs import InputError
-from ...sim.control.family import ChosenPolicy, decide
+from ...inputs import DescriptionError, InputError, Quantity
+from ...sim.control.family import ChosenPolicy, choose, decide
+from ...sim.control.policy_spec import named
 from ...sim.planes.outcome import ControlEvent
 from ...sim.run.record import Record
 from ...sim.systems.tasks.commands import AllocateCore, CoresObservation
-from ...sim.systems.tasks.cores import CORES
+from ...sim.systems.tasks.cores import CORES, MODES, CoresSpec
 from ...topologies.importers.number_sets import format_list, parse_list
 from ...topologies.machine import Machine
-from .masks import Affinity, Cpuset, Journal, Masks, left_behind
-from .observing import this_host
-from .process import LiveProcess
-from .record import live_record
-from .sampling import HostCounters, Sampler
+from ..live.masks import Affinity, Cpuset, Journal, Masks, left_behind
+from ..live.observing import this_host
+from ..live.process import LiveProcess
+from ..live.record import live_record
+from ..live.sampling import HostCounters, Sampler
 
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 Core = tuple[int, int]
+
+
+def chosen_policy(policy: str, metric: str, period_s: float) -> ChosenPolicy:
+    """The policy of a name or ``FILE.py:CLASS``; raises InputError."""
+    try:
+        fields: dict[str, Any] = dict(named(policy))
+        if fields.get("policy") in MODES:
+            fields["metric"] = metric
+        spec = CoresSpec(**fields, period=Quantity(period_s, period_s, period_s))
+        return choose(spec, CORES, Path.cwd())
+    except (DescriptionError, ValueError) as failure:
+        raise InputError(f"--policy: {failure}", token=policy) from None
 
 
 @dataclass
