@@ -177,6 +177,15 @@ def runs() -> Iterator[Any]:
         tuple(f"accesses/{one}/1_processor" for one in ("read", "write", "random", "atomic")),
         marks=needs_emulator,
     )
+    yield tiny(
+        "real_engines",
+        "--rows 3000 --queries topk --machine xeon-4s-ivb",
+        tuple(f"topk/3000_rows/{threads}_threads" for threads in (1, 2)),
+        marks=pytest.mark.skipif(
+            shutil.which("valgrind") is None or find_spec("duckdb_extension_tpch") is None,
+            reason="needs valgrind and duckdb-extension-tpch",
+        ),
+    )
 
 
 @pytest.mark.parametrize("run", list(runs()))
