@@ -41,6 +41,7 @@ from .regress import regress
 from .report import report
 from .run import run
 from .schema import schema
+from .shake import shake
 from .study import run_study_file, show_study, study_report, study_status
 from .study_answers import explain_step, study_frontier, study_sensitivity
 from .study_search import study_search
@@ -104,6 +105,7 @@ _add(app, "cores", cores, "cores --pid 1 --for 1s --dry-run")
 _add(app, "what-if", what_if, "what-if groups.callgrind.out --machine xeon-4s-ivb")
 _add(app, "regress", regress, "regress policies --check eris-beats-the-shared-index")
 _add(app, "crossvalidate", crossvalidate, "crossvalidate host --list")
+_add(app, "shake", shake, "shake nam-fig6-rsi --runs 100")
 
 _add(app, "doctor", doctor, "doctor")
 _add(app, "schema", schema, "schema scenario > scenario.schema.json")

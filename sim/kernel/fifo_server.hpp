@@ -73,6 +73,14 @@ class FifoServers {
         return end;
     }
 
+    // What they have not done yet is dropped.
+    void drop(Time now) {
+        work_.busy_ps = busy_ps(now);
+        for (Time& free : free_at_) free = std::min(free, now);
+        for (std::size_t s = 0; s < heap_.size(); ++s) heap_[s] = static_cast<std::uint32_t>(s);
+        std::ranges::sort(heap_, [this](auto a, auto b) { return before(a, b); });
+    }
+
     Time next_free() const { return free_at_[heap_.front()]; }
     const ServerWork& work() const { return work_; }
     Wide busy_ps(Time now) const {

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from ...inputs import DescriptionError, Strict
 from ...topologies import Machine
@@ -115,6 +115,13 @@ class LazyImport:
         return getattr(import_module(self.module), self.name)
 
 
+class Shaker(Protocol):
+    """Runs random cases of a system, and checks each."""
+
+    def finding(self, seed: int) -> dict[str, Any] | None:
+        """What is wrong with the case of a seed: ``findings`` and the shrunk ``case``, in lines."""
+
+
 @dataclass(frozen=True, eq=False)
 class System:
     """The descriptor of a system.
@@ -135,6 +142,7 @@ class System:
     ``trainers``: by family of policies, what trains models for it: of a machine, a number of
     observations, a seed, a plane, what is told the part that is done (or None), a machine to be
     scored on, too (or None), and how many observations it learns online from (or None).
+    ``shaker``: of what loads the scenario with other settings, a ``Shaker``; None where none.
     ``threshold``: what finds the fact of a machine that the system's policies go by, of a machine,
     a plane, and what is told the part that is done (or None); None where there is none.
     ``pictures``: of a Record (``planes.pictures.PicturedRecord``), what a report shows besides
@@ -151,6 +159,7 @@ class System:
     profile: type[EngineProfile] | None = None
     assumptions: LazyImport | None = None
     trainers: Mapping[str, LazyImport] = dataclasses.field(default_factory=dict)
+    shaker: LazyImport | None = None
     threshold: LazyImport | None = None
     pictures: LazyImport | None = None
 

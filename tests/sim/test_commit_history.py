@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,9 +21,9 @@ from numatwin.sim.systems.commits.history import (
     Row,
     snapshot_isolation_violations,
 )
-from numatwin.sim.systems.commits.reference import one_sided
-from numatwin.sim.systems.commits.reference.commits import CommitModel, Record
-from numatwin.sim.systems.commits.reference.one_sided import GRANTED, OneSidedModel, Request
+from numatwin.sim.systems.commits.reference.commits import CommitModel
+from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel, Request
+from numatwin.sim.systems.commits.reference.record import GRANTED, Record, compare_and_lock
 from numatwin.sim.systems.commits.reference.two_phase import TwoPhaseModel
 
 # Two clients write record 7, one after the other: the second has seen the first one's version.
@@ -98,7 +98,7 @@ class NoValidation(OneSidedModel):
 
         def effect() -> tuple[int, int, int]:
             record = node.record(key)
-            return one_sided.compare_and_lock(record, client.number, record.versions[0], now_ps)
+            return compare_and_lock(record, client.number, record.versions[0], now_ps)
 
         return Request("cas", node, effect)
 
@@ -111,7 +111,7 @@ class NoLock(OneSidedModel):
 
         def effect() -> tuple[int, int, int]:
             record = Record(list(node.record(key).versions))
-            return one_sided.compare_and_lock(record, client.number, expected, now_ps)
+            return compare_and_lock(record, client.number, expected, now_ps)
 
         return Request("cas", node, effect)
 
@@ -165,15 +165,15 @@ class UnlocksNothingItHolds(OneSidedModel):
 class IgnoresCids(TwoPhaseModel):
     """Prepare looks at locks only."""
 
-    def check(self, share: Any, client: int, rid: int) -> int:
-        return super().check(share, client, 2**60)
+    def check(self, managed: Any, share: Any) -> int:
+        return super().check(replace(managed, rid=2**60), share)
 
 
 class LocksNothing(TwoPhaseModel):
     """Prepare validates and does not lock: as if it unlocked at once."""
 
-    def check(self, share: Any, client: int, rid: int) -> int:
-        vote = super().check(share, client, rid)
+    def check(self, managed: Any, share: Any) -> int:
+        vote = super().check(managed, share)
         if vote == GRANTED:
             for key in share.updates:
                 share.rm.record(key).owner = None
@@ -183,14 +183,9 @@ class LocksNothing(TwoPhaseModel):
 class FinishesEarly(TwoPhaseModel):
     """The timestamp service counts a CID as done once it has handed it out."""
 
-    def fetch_timestamp(self, tm: Any) -> Process:
-        cid = yield from super().fetch_timestamp(tm)
-        self.service.finish(cid)
-        return cid
-
-    def finish(self, tm: Any, cid: int, log: Callable[[], None]) -> Process:
-        yield from self.message("finished", tm, self.timestamps)
-        log()
+    def fetch_timestamp(self, managed: Any) -> Process:
+        yield from super().fetch_timestamp(managed)
+        self.service.finish(managed.cid)
 
 
 class ReadsUncommitted(TwoPhaseModel):
@@ -204,8 +199,8 @@ class ReadsUncommitted(TwoPhaseModel):
 class VotesYes(TwoPhaseModel):
     """The TM does not heed votes."""
 
-    def prepare(self, tm: Any, client: int, rid: int, share: Any) -> Process:
-        yield from super().prepare(tm, client, rid, share)
+    def prepare(self, managed: Any, share: Any) -> Process:
+        yield from super().prepare(managed, share)
         return GRANTED
 
 

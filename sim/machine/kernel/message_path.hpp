@@ -20,6 +20,7 @@
 #include "kernel/fifo_server.hpp"
 #include "kernel/simulation.hpp"
 #include "machine/kernel/adapter.hpp"
+#include "machine/kernel/path_faults.hpp"
 #include "machine/kernel/processors.hpp"
 
 namespace numatwin {
@@ -50,11 +51,14 @@ struct MessageHead {
     std::uint32_t items;  // in it: they choose among the type's costs
     Time work;            // of the receiver's thread, in addition to the cost of receiving
     Time last_bits;       // when they can be at the receiver's adapter
+    std::uint32_t life;   // of the place whose thread has it
+    std::uint32_t tries;  // lost on its way so often
 };
 
 // Places on machines, and the messages between them; a model derives from it, and says what a
-// message does once it is received. Places up to `may_stop` can stop for good: a stopped place
-// sends nothing that was not handed to its adapter before, and takes nothing.
+// message does once it is received. A place that has stopped sends nothing that was not handed to
+// its adapter before, and takes nothing; what its threads were at is lost. What a path loses, the
+// sender's adapter sends again after a time (path_faults.hpp).
 template <class Message>
 class MessagePath {
   public:
@@ -64,13 +68,13 @@ class MessagePath {
 
     // costs: by type, then by items, `entries` of them.
     MessagePath(std::uint64_t seed, std::uint64_t replication, std::uint32_t machines,
-                std::vector<Place> places, std::uint32_t may_stop, std::vector<MessageCost> costs,
-                std::uint32_t entries, const ProcessorSetup& processors)
+                std::vector<Place> places, std::vector<MessageCost> costs, std::uint32_t entries,
+                const ProcessorSetup& processors)
         : clock(seed, replication),
           places_(std::move(places)),
           processors_(processors, places_.size(), {run_over, tick, wake_over}),
           adapters_(machines),
-          stopped_(may_stop, 0),
+          life_(places_.size(), 0),
           costs_(std::move(costs)),
           entries_(entries),
           sent_(costs_.size() / entries, 0) {
@@ -81,7 +85,8 @@ class MessagePath {
     void handle(const Event& event) {
         switch (event.kind) {
             case posted:
-                if (!has_stopped(messages_[event.subject].sender)) return carry(event.subject);
+                if (lives_on(messages_[event.subject].sender, event.subject))
+                    return carry(event.subject);
                 return lost(event.subject);
             case reached: {
                 Message& m = messages_[event.subject];
@@ -92,10 +97,19 @@ class MessagePath {
             case arrived:
                 return take(event.subject);
             case received:
-                if (!has_stopped(messages_[event.subject].receiver)) return deliver(event.subject);
+                if (lives_on(messages_[event.subject].receiver, event.subject))
+                    return deliver(event.subject);
                 return lost(event.subject);
             case worked:
-                return delivered(event.subject);
+                if (lives_on(messages_[event.subject].receiver, event.subject))
+                    return delivered(event.subject);
+                return lost(event.subject);
+            case sent_again:
+                if (lives_on(messages_[event.subject].sender, event.subject))
+                    return carry(event.subject);
+                return lost(event.subject);
+            case path_changes:
+                return paths_.change(event.subject, event.data != 0);
             case run_over:
             case tick:
             case wake_over:
@@ -129,18 +143,21 @@ class MessagePath {
         arrived,
         received,
         worked,
+        sent_again,
+        path_changes,
         run_over,
         tick,
         wake_over,
         first_own
     };
 
-    static constexpr std::array event_names{"posted", "reached",  "arrived", "received",
-                                            "worked", "run over", "tick",    "wake over"};
+    static constexpr std::array event_names{"posted", "reached",    "arrived",      "received",
+                                            "worked", "sent again", "path changes", "run over",
+                                            "tick",   "wake over"};
 
     // What the model does: with a message of another place's that was received, before all else;
     // with a message that was received (and it then reuses the message or frees it); with one that
-    // is lost on a place that has stopped (then it frees it); with its own events.
+    // is lost on a place that has stopped (likewise); with its own events.
     virtual void note(const Message& received) = 0;
     virtual void delivered(std::uint32_t message) = 0;
     virtual void lost(std::uint32_t message) = 0;
@@ -164,6 +181,7 @@ class MessagePath {
         m.receiver = receiver;
         m.items = items;
         m.work = work;
+        m.tries = 0;
         return message;
     }
     std::uint32_t answer(std::uint32_t message, std::uint32_t type) {
@@ -173,7 +191,8 @@ class MessagePath {
 
     // Posted and carried; to itself, the receiver's work only.
     void send_message(std::uint32_t message) {
-        const Message& m = messages_[message];
+        Message& m = messages_[message];
+        m.life = life_[m.sender];
         if (m.sender == m.receiver) {
             if (m.work == 0) return delivered(message);
             return work(m.receiver, m.work, worked, message);
@@ -190,6 +209,8 @@ class MessagePath {
         const std::uint32_t from = places_[m.sender].machine;
         if (from == places_[m.receiver].machine) return take(message);
         const MessageCost& c = cost(m);
+        if (paths_.any()) [[unlikely]]
+            return carry_on_faulty_path(message);
         const Passage passage = adapters_[from].send(clock.now(), c.out_ps, c.wire_ps);
         m.last_bits = passage.last_bits;
         clock.schedule(passage.first_bits, reached, message);
@@ -206,10 +227,23 @@ class MessagePath {
     }
     Time send_ps(std::uint32_t type) const { return costs_[type * entries_].send_ps; }
 
-    bool has_stopped(std::uint32_t place) const {
-        return place < stopped_.size() && stopped_[place];
+    bool has_stopped(std::uint32_t place) const { return life_[place] % 2 == 1; }
+    // Even while it runs; a place that comes back has another one.
+    std::uint32_t life(std::uint32_t place) const { return life_[place]; }
+    void stop(std::uint32_t place) { ++life_[place]; }
+    void start(std::uint32_t place) { ++life_[place]; }
+    // What the place's threads have not done yet is not done.
+    void drop_work(std::uint32_t place) { threads_[place].drop(clock.now()); }
+
+    void set_transport(const Transport& transport) { transport_ = transport; }
+    void set_path_faults(const std::vector<PathFault>& faults, Stream losses) {
+        paths_ = PathFaults(faults, losses);
+        for (std::uint32_t f = 0; f < faults.size(); ++f) {
+            clock.schedule(faults[f].from_ps, path_changes, f, 1);
+            clock.schedule(faults[f].until_ps, path_changes, f, 0);
+        }
     }
-    void stop(std::uint32_t place) { stopped_[place] = 1; }
+    Time wait_ps(std::uint32_t tries) const { return transport_.wait_ps(tries); }
 
     std::vector<Place> places_;
     std::vector<Message> messages_;
@@ -219,9 +253,29 @@ class MessagePath {
         return costs_[m.type * entries_ + std::min(m.items, entries_ - 1)];
     }
 
+    bool lives_on(std::uint32_t place, std::uint32_t message) const {
+        return life_[place] == messages_[message].life && !has_stopped(place);
+    }
+
+    void carry_on_faulty_path(std::uint32_t message) {
+        Message& m = messages_[message];
+        const std::uint32_t from = places_[m.sender].machine, to = places_[m.receiver].machine;
+        const MessageCost& c = cost(m);
+        const std::int64_t factor = paths_.factor(from, to);
+        const Passage passage =
+            adapters_[from].send(clock.now(), factor * c.out_ps, factor * c.wire_ps);
+        m.last_bits = passage.last_bits;
+        m.life = life_[m.sender];
+        if (paths_.loses(from, to))
+            return clock.schedule(passage.first_bits + wait_ps(m.tries++), sent_again, message);
+        m.tries = 0;
+        clock.schedule(passage.first_bits, reached, message);
+    }
+
     void take(std::uint32_t message) {
-        const Message& m = messages_[message];
+        Message& m = messages_[message];
         if (has_stopped(m.receiver)) return lost(message);
+        m.life = life_[m.receiver];
         const MessageCost& c = cost(m);
         const Time ps = m.work + c.receive_ps;
         if (ps == 0) return deliver(message);
@@ -243,9 +297,11 @@ class MessagePath {
     Processors processors_;
 
   private:
-    std::vector<Adapter> adapters_;      // by machine
-    std::vector<FifoServers> threads_;   // by place
-    std::vector<std::uint8_t> stopped_;  // by place
+    std::vector<Adapter> adapters_;     // by machine
+    std::vector<FifoServers> threads_;  // by place
+    std::vector<std::uint32_t> life_;   // by place: how often it stopped or came back
+    PathFaults paths_;
+    Transport transport_;
     std::vector<MessageCost> costs_;
     std::uint32_t entries_;
     std::vector<std::uint64_t> sent_;

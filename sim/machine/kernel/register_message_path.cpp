@@ -21,7 +21,7 @@ namespace {
 class MessagePlayer : public MessagePath<MessageHead> {
   public:
     MessagePlayer(std::uint32_t machines, std::vector<Place> places, std::vector<MessageCost> costs)
-        : MessagePath(0, 0, machines, std::move(places), 0, std::move(costs), 1, {}) {
+        : MessagePath(0, 0, machines, std::move(places), std::move(costs), 1, {}) {
         for (const Place& place : places_)
             if (place.machine >= machines || place.threads < 1 || place.factor < 1)
                 throw std::invalid_argument("no such place");
@@ -58,6 +58,12 @@ void register_message_path(py::module_& module) {
         "rate and bytes / bandwidth; cut-through: the incoming side starts when the first bits "
         "come, wire_ps after the outgoing side started.");
     def_value(cost);
+    auto fault =
+        def_struct<PathFault>(module, "PathFault", "Paths between machines that fail for a time.");
+    def_value(fault);
+    auto transport = def_struct<Transport>(
+        module, "Transport", "When a transport sends again what was lost or not answered.");
+    def_value(transport);
     using Player = Runnable<MessagePlayer>;
     using Places = std::vector<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>>;
     py::class_<Player> bound(module, "MessagePath",

@@ -20,6 +20,7 @@ import simpy
 
 from ..._kernel import MessageCost, ProcessorSetup
 from .adapter import Adapter
+from .path_faults import PathFaults
 from .processors import SharedProcessors
 from .run_queues import Process as SharedProcess
 
@@ -33,6 +34,10 @@ class Environment(simpy.Environment):
     def now(self) -> int:
         """The time reached, in ps."""
         return int(super().now)
+
+
+class LostError(Exception):
+    """A place stopped while it had the message, or before it came."""
 
 
 class Servers:
@@ -54,6 +59,11 @@ class Servers:
         """A job that arrives now, to be waited for."""
         return self.env.timeout(self.admit(service_ps) - self.env.now)
 
+    def drop(self) -> None:
+        """What they have not done yet is dropped."""
+        self.admitted_ps = self.busy_ps()
+        self.free_at = sorted(min(free, self.env.now) for free in self.free_at)
+
     def busy_ps(self) -> int:
         """Time that the servers were busy, up to now."""
         return self.admitted_ps - sum(max(0, free - self.env.now) for free in self.free_at)
@@ -62,7 +72,8 @@ class Servers:
 class Place:
     """Where messages are sent and received: a process, with threads of its own or on shared
     processors. ``factor``: its threads take so many times as long. ``stopped``: it sends nothing
-    that was not handed to its adapter before, and takes nothing.
+    that was not handed to its adapter before, and takes nothing; what its threads were at is lost.
+    ``life``: how often it stopped.
     """
 
     def __init__(self, number: int, adapter: Adapter, threads: Servers, factor: int = 1) -> None:
@@ -71,7 +82,18 @@ class Place:
         self.threads = threads
         self.factor = factor
         self.stopped = False
+        self.life = 0
         self.process = SharedProcess(number)
+
+    def stop(self) -> None:
+        """Until it starts again."""
+        self.stopped = True
+        self.life += 1
+
+    def start(self) -> None:
+        """It goes on where messages reach it."""
+        self.stopped = False
+        self.life += 1
 
 
 class MessagePath:
@@ -94,6 +116,7 @@ class MessagePath:
         self.costs = costs
         self.sent: Counter[str] = Counter()
         self.never = self.env.event()
+        self.paths = PathFaults()
 
     def note(self, kind: str, sender: Place, receiver: Place) -> None:
         """A message of another place's was received; a model may trace it."""
@@ -149,30 +172,62 @@ class MessagePath:
     ) -> Process:
         """A message that was posted travels, and the receiver's thread takes it and does its work.
 
-        Nobody takes what reaches a place that has stopped.
+        Raises LostError where the receiver has stopped, or stops before that is done.
         """
         self.sent[kind] += 1
         cost = self.cost(kind, items)
         if sender.adapter is not receiver.adapter:
-            first_bits, last_bits = sender.adapter.send(self.env.now, cost.out_ps, cost.wire_ps)
-            yield self.env.timeout(first_bits - self.env.now)
+            last_bits = yield from self.pass_over(kind, sender, receiver, cost)
             received = receiver.adapter.receive(self.env.now, cost.in_ps, last_bits)
             yield self.env.timeout(received - self.env.now)
         if receiver.stopped:
-            yield self.never
+            raise LostError
         work_ps += cost.receive_ps
         if work_ps:
+            life = receiver.life
             yield self.work(receiver, work_ps, sender, cost.parts)
-        if receiver.stopped:
-            yield self.never
+            if receiver.stopped or receiver.life != life:
+                raise LostError
         self.note(kind, sender, receiver)
+
+    def pass_over(self, kind: str, sender: Place, receiver: Place, cost: MessageCost) -> Process:
+        """The sender's adapter sends, again where the path loses; when the last bits can be there.
+
+        Its first bits are there as this returns.
+        """
+        if not self.paths.active:
+            first_bits, last_bits = sender.adapter.send(self.env.now, cost.out_ps, cost.wire_ps)
+            yield self.env.timeout(first_bits - self.env.now)
+            return last_bits
+        machines = self.adapters.index(sender.adapter), self.adapters.index(receiver.adapter)
+        tries, life = 0, sender.life
+        while True:
+            factor = self.paths.factor(*machines)
+            first_bits, last_bits = sender.adapter.send(
+                self.env.now, factor * cost.out_ps, factor * cost.wire_ps
+            )
+            if not self.paths.loses(*machines):
+                yield self.env.timeout(first_bits - self.env.now)
+                return last_bits
+            wait_ps = self.paths.wait_ps(tries)
+            yield self.env.timeout(first_bits + wait_ps - self.env.now)
+            if sender.life != life:
+                raise LostError
+            tries += 1
+            self.sent[kind] += 1
 
     def message(
         self, kind: str, sender: Place, receiver: Place, items: int = 0, work_ps: int = 0
     ) -> Process:
-        """Posted and carried; to itself, the receiver's work only."""
+        """Posted and carried; to itself, the receiver's work only. Raises LostError."""
+        life = sender.life
         if sender is not receiver:
-            yield from self.post(sender, [kind], items)
+            if post_ps := self.cost(kind, items).send_ps:
+                yield self.work(sender, post_ps)
+            if sender.stopped or sender.life != life:
+                raise LostError
             yield from self.carry(kind, sender, receiver, items, work_ps)
         elif work_ps:
             yield self.work(receiver, work_ps)
+            if receiver.life != life:
+                raise LostError

@@ -10,6 +10,7 @@ from ....workloads.key_specs import HotRangeSpec, ZipfSpec
 from ..._kernel import RecordWork
 from ..fields import threads_of
 from .costs import CommitCosts, commit_costs
+from .faults import with_faults
 from .managers import with_own_managers
 from .parameters import CommitParameters, Death, KeyDraw, Node, Straggler
 from .spec import CommitSystem
@@ -22,7 +23,7 @@ BEGIN_S = 500e-6  # between two such looks (engine_native/systems/commits/roles.
 
 
 def commit_parameters(
-    scenario: Experiment, costs: CommitCosts | None = None
+    scenario: Experiment, costs: CommitCosts | None = None, replication: int = 1
 ) -> tuple[CommitParameters, CommitCosts]:
     """What the models simulate, and the costs in it: those of the machine's facts, or ``costs``.
 
@@ -95,7 +96,7 @@ def commit_parameters(
     )
     if system.manager_threads == "per-client":
         parameters = with_own_managers(parameters, system, machine)
-    return parameters, costs
+    return with_faults(parameters, scenario, replication), costs
 
 
 def _reach(system: CommitSystem) -> int | None:

@@ -17,7 +17,10 @@ import numpy.typing as npt
 from ...planes.experiment import Experiment
 from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why
 from ...planes.plane import Command
+from .availability import Look, availability
 from .build import commit_parameters
+from .faults import fault_events
+from .flow_faults import FlowFaults
 from .routes import PS
 from .servers import IN, OUT, POLLERS, adapters_cap, faults, servers_of, uncertain_facts
 from .spec import CommitSystem
@@ -54,6 +57,7 @@ class CommitFlow:
         self.experiment, self.system = experiment, system
         self.parameters, self.message_costs = commit_parameters(experiment)
         self.model = TryModel(self.parameters)
+        self._faults = FlowFaults(self.parameters) if self.parameters.faulty else None
         self.operation, _ = system.transaction(experiment.workload)
         self.log = FlowLog(self)
         self._time_s = 0.0
@@ -80,11 +84,17 @@ class CommitFlow:
         """The rates from now on, and for how long."""
         p, changes = self.parameters, sorted(death.at_ps / PS for death in self.parameters.deaths)
         before = [change for change in changes if change <= self._time_s]
+        cut_off, blocked = 0, False
+        if self._faults is not None:
+            standing = self._faults.at(self._time_s)
+            changes += self._faults.changes_s
+            cut_off, blocked = standing.cut_off, standing.blocked
+            self.model = TryModel(standing.parameters)
         left_s = (
             min([change for change in changes if change > self._time_s] + [until_s]) - self._time_s
         )
-        customers = float(len(p.client_machine) - len(before))
-        if customers < 1:
+        customers = float(len(p.client_machine) - len(before) - cut_off)
+        if customers < 1 or blocked:
             return None, left_s
         moves = self._moves()
         if not p.one_sided or not self._drifts():
@@ -168,10 +178,25 @@ class CommitFlow:
         """``why`` holds at the end of the run; without gains it names what binds."""
         return self.log.outcome(
             why={self.operation: self._why(with_gains)} if self._last is not None else {},
-            events=list(faults(self.system, self._time_s)),
+            events=self._events(),
             model={},
             warnings=tuple(self._warnings()),
         )
+
+    def _events(self) -> list[ControlEvent]:
+        drawn = fault_events(self.experiment, 1, self._time_s)
+        return [*faults(self.system, self._time_s), *drawn]
+
+    def availability(self) -> dict[str, Any]:
+        """What faults cost, or nothing without."""
+        if not self.parameters.faulty:
+            return {}
+        looks, commits = [Look(0.0, 0.0)], 0.0
+        for piece in self.log.pieces:
+            commits += piece.length_s * piece.tries.commits_per_s if piece.tries else 0.0
+            looks.append(Look(piece.time_s + piece.length_s, commits))
+        drawn = list(fault_events(self.experiment, 1, self._time_s))
+        return {"availability": availability(looks, drawn)} if drawn else {}
 
     def _why(self, with_gains: bool) -> Why:
         assert self._last is not None
@@ -300,6 +325,7 @@ class FlowLog:
                 for name, seconds in (tries[-1][1].solution.stages_s if tries else {}).items()
                 if seconds > 0
             },
+            **self.plane.availability(),
         }
 
     def _series(self, uses: Sequence[ResourceUse]) -> dict[str, npt.NDArray[Any]]:

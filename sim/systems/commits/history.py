@@ -28,9 +28,12 @@ KINDS = (
     "skipped",  # a: how many timestamps the timestamp server set in the owners' stead
     "broken",  # a: record, b: the former owner of its lock
     "message",  # client: sender, transaction: receiver (clients first, then nodes), a: type
+    "stopped",  # client: the place of a node (clients first)
+    "returned",  # likewise
+    "undone",  # a: record, b: CID: a fenced client's version, which it did not commit
 )
 BEGIN, READ, WRITE, INSTALL, COMMIT, ROLLED_BACK, OUTCOME, ABORT = range(8)
-DIED, FENCED, SKIPPED, BROKEN, MESSAGE = range(8, 13)
+DIED, FENCED, SKIPPED, BROKEN, MESSAGE, STOPPED, RETURNED, UNDONE = range(8, 16)
 
 CAUSES = (
     "snapshot",  # no version is left that is old enough
@@ -38,8 +41,9 @@ CAUSES = (
     "locked",  # another transaction holds the record
     "lease",  # its own lease ran out before it could install
     "timestamps",  # its timestamps are used up
+    "stopped",  # its manager stopped before it was decided
 )
-SNAPSHOT, CONFLICT, LOCKED, LEASE, TIMESTAMPS = range(5)
+SNAPSHOT, CONFLICT, LOCKED, LEASE, TIMESTAMPS, STOPPED_BY_FAULT = range(6)
 
 
 @dataclass

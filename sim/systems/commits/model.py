@@ -10,8 +10,9 @@ from ..._kernel import (
     ProcessorSetup,
     TwoPhaseCommits,
 )
+from ...kernel.streams import stream_key
 from .history import CAUSES, Row
-from .parameters import CommitParameters
+from .parameters import LOSSES, STEPS, CommitParameters
 from .result import QUANTILES, CommitResult, Latencies
 from .workload import compute_times, key_draws, stream_keys, think_times
 
@@ -20,6 +21,9 @@ class KernelCommitModel:
     """A cluster whose clients run transactions, message by message.
 
     ``traced``: keep the trace (some fifty rows a transaction); else ``trace()`` is empty.
+    ``checked``: check snapshot isolation meanwhile, in bounded memory; see ``findings``. ``plant``:
+    a bug for tests of the checks (a ``Plant`` of ``kernel/commits.hpp``), which the reference does
+    not have.
     """
 
     def __init__(
@@ -29,11 +33,13 @@ class KernelCommitModel:
         replication: int = 0,
         *,
         traced: bool = False,
+        checked: bool = False,
+        plant: int = 0,
     ) -> None:
         self.parameters = parameters
         model = OneSidedCommits if parameters.one_sided else TwoPhaseCommits
         self._kernel = model(
-            _setup(parameters, seed, replication, traced),
+            _setup(parameters, seed, replication, traced=traced, checked=checked, plant=plant),
             key_draws(parameters),
             think_times(parameters),
             compute_times(parameters),
@@ -80,6 +86,30 @@ class KernelCommitModel:
         """How many latencies fell into each bucket of the kernel's histogram, from 0 on."""
         return list(self._kernel.latency_buckets)
 
+    @property
+    def findings(self) -> list[str]:
+        """What broke snapshot isolation so far, a line each, the first 20."""
+        return list(self._kernel.findings)
+
+    @property
+    def busy_clients(self) -> list[int]:
+        """Those that live and have begun a transaction, or would."""
+        return list(self._kernel.busy_clients)
+
+    @property
+    def stopped_clients(self) -> list[int]:
+        """Those that died or were fenced."""
+        return list(self._kernel.stopped_clients)
+
+    @property
+    def locked_records(self) -> list[tuple[int, int]]:
+        """Records that are locked, and by which client."""
+        return list(self._kernel.locked_records)
+
+    def end_check(self) -> None:
+        """Nothing is under way any more: what clients were told must be installed."""
+        self._kernel.end_check()
+
     def trace(self) -> list[Row]:
         """All that happened so far: see history.py."""
         return [tuple(row) for row in self._kernel.trace().tolist()]
@@ -105,7 +135,7 @@ class KernelCommitModel:
         )
 
 
-def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bool) -> CommitSetup:
+def _setup(parameters: CommitParameters, seed: int, replication: int, **looks: Any) -> CommitSetup:
     """Of all fields that have the same name there and mean the same, and the others."""
     p = parameters
     same = {name: value for name, value in vars(p).items() if name in CommitSetup.FIELDS}
@@ -120,9 +150,14 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, traced: bo
         "cost_entries": entries,
         "death_client": [death.client for death in p.deaths],
         "death_ps": [death.at_ps for death in p.deaths],
+        "death_step": [-1 if d.step is None else STEPS.index(d.step) for d in p.deaths],
+        "stop_machine": [stop.machine for stop in p.stops],
+        "stop_ps": [stop.at_ps for stop in p.stops],
+        "return_ps": [-1 if s.returns_ps is None else s.returns_ps for s in p.stops],
+        "loss_stream": stream_key(seed, replication, LOSSES),
         "processors": p.processors or ProcessorSetup(),
         "streams": stream_keys(p, seed, replication),
-        "traced": traced,
+        **looks,
     }
     # What is None is as it is where nothing is said.
     given = {name: value for name, value in (same | own).items() if value is not None}

@@ -56,7 +56,10 @@ class Sums:
 
 
 class EventModel(KernelCommitModel):
-    """A protocol as a compiled model, of one replication."""
+    """A protocol as a compiled model, of one replication; its history is checked under faults."""
+
+    def __init__(self, parameters: CommitParameters, seed: int, replication: int) -> None:
+        super().__init__(parameters, seed, replication, checked=parameters.faulty)
 
     def sums(self) -> Sums:
         """The same as ``counters`` says, without its histogram."""
@@ -83,6 +86,7 @@ class ReferenceModel:
         kind = OneSidedModel if parameters.one_sided else TwoPhaseModel
         self._model: SimpyModel = kind(parameters, seed, replication)
         self.events = 0
+        self.findings: list[str] = []
 
     def run(self, until_ps: int) -> None:
         self.events += run_until(self._model.env, until_ps)

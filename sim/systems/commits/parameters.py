@@ -6,18 +6,16 @@ reference model take the same parameters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ....inputs import InputError
-from ..._kernel import MessageCost, ProcessorSetup, RecordWork
+from ..._kernel import MessageCost, PathFault, ProcessorSetup, RecordWork, Transport
 from ...machine.processors import SHARES_NONE
+from .checked_values import TIME_MAX_PS, at_least, check_index, check_time, expect, indices, one_of
 
-COUNT_MAX = 2**31 - 1
 READS_MAX = 64
 VERSIONS_MAX = 64
-TIME_MAX_PS = 10**15  # a quarter of an hour: sums of many of them stay within 64 bits
 FACTOR_MAX = PARTS_MAX = 1_000_000
 
 TWO_PHASE_MESSAGES = (
@@ -74,6 +72,10 @@ ANSWERS = {
     "break": "break-result",
 }
 
+LOSSES = "lost messages"  # the stream that says which ones
+STEPS = ("snapshot", "read", "lock", "write", "bit", "commit")
+RSI_STEPS, TWO_PHASE_STEPS = STEPS[:5], ("snapshot", "read", "commit")
+
 Architecture = Literal["ipoeth", "ipoib", "two-sided", "rsi"]
 ARCHITECTURES: tuple[Architecture, ...] = ("ipoeth", "ipoib", "two-sided", "rsi")
 
@@ -102,10 +104,26 @@ class KeyDraw:
 
 @dataclass(frozen=True)
 class Death:
-    """A client stops for good at ``at_ps``; what its network card was handed is still sent."""
+    """A client stops for good at ``at_ps``; what its network card was handed is still sent.
+
+    ``step``: not then, but as it next comes to that step of a transaction (see STEPS).
+    """
 
     client: int
     at_ps: int
+    step: str | None = None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """All nodes of a machine stop; what they were at is lost, their memory and logs are not.
+
+    ``returns_ps``: None where they never do.
+    """
+
+    machine: int
+    at_ps: int
+    returns_ps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -188,6 +206,17 @@ class CommitParameters:
 
     deaths: tuple[Death, ...] = ()
     stragglers: tuple[Straggler, ...] = ()
+    stops: tuple[Stop, ...] = ()
+    """Of servers; those of one machine do not overlap."""
+    path_faults: tuple[PathFault, ...] = ()
+    """Paths between machines that are down, lossy or slow."""
+    transport: Transport | None = None
+    """When it sends again what was lost, and asks a server again that was stopped."""
+    undoes: bool = False
+    """Fencing undoes what the owner has not committed: leases are then safe where messages take
+    any time (RSI)."""
+    rest_ps: int | None = None
+    """From then on clients begin no transactions."""
     lease_ps: int | None = None
     """RSI's remedy for dead clients: locks older than this are broken, their owner fenced."""
     skip_after_ps: int | None = None
@@ -220,6 +249,11 @@ class CommitParameters:
         return self.lease_ps is not None or self.skip_after_ps is not None
 
     @property
+    def faulty(self) -> bool:
+        """Whether servers stop or paths fail."""
+        return bool(self.stops or self.path_faults)
+
+    @property
     def message_types(self) -> tuple[str, ...]:
         """The types of messages that this run may send."""
         if not self.one_sided:
@@ -233,22 +267,22 @@ class CommitParameters:
 
 def _check(parameters: CommitParameters) -> None:
     p = parameters
-    _expect(p.architecture in ARCHITECTURES, "architecture", p.architecture, _one_of(ARCHITECTURES))
-    _at_least(1, machines=p.machines, clients=len(p.client_machine), nodes=len(p.nodes))
-    _at_least(1, **{"storage servers": len(p.storage)})
-    _indices("machine of a client", p.client_machine, p.machines)
-    _indices("machine of a node", [node.machine for node in p.nodes], p.machines)
+    expect(p.architecture in ARCHITECTURES, "architecture", p.architecture, one_of(ARCHITECTURES))
+    at_least(1, machines=p.machines, clients=len(p.client_machine), nodes=len(p.nodes))
+    at_least(1, **{"storage servers": len(p.storage)})
+    indices("machine of a client", p.client_machine, p.machines)
+    indices("machine of a node", [node.machine for node in p.nodes], p.machines)
     for threads in dict.fromkeys(node.threads for node in p.nodes):
-        _at_least(1, threads=threads)
-    for role, indices in (("storage", p.storage), ("managers", p.managers)):
-        _indices(role, indices, len(p.nodes))
-        _expect(len(set(indices)) == len(indices), role, str(indices), "distinct nodes")
-    _index("timestamps", p.timestamps, len(p.nodes))
+        at_least(1, threads=threads)
+    for role, nodes in (("storage", p.storage), ("managers", p.managers)):
+        indices(role, nodes, len(p.nodes))
+        expect(len(set(nodes)) == len(nodes), role, str(nodes), "distinct nodes")
+    check_index("timestamps", p.timestamps, len(p.nodes))
     if not p.one_sided:
-        _at_least(1, managers=len(p.managers))
-    _indices("own storage", p.own_storage, len(p.nodes))
+        at_least(1, managers=len(p.managers))
+    indices("own storage", p.own_storage, len(p.nodes))
     fine = len(p.own_storage) in (0, len(p.storage) * len(p.client_machine))
-    _expect(fine, "own storage", str(len(p.own_storage)), "one for each server and client")
+    expect(fine, "own storage", str(len(p.own_storage)), "one for each server and client")
     _check_costs(p)
     _check_transactions(p)
     _check_processors(p)
@@ -257,18 +291,18 @@ def _check(parameters: CommitParameters) -> None:
 
 def _check_costs(p: CommitParameters) -> None:
     for name in p.message_types:
-        _expect(bool(p.costs.get(name)), f"costs of message '{name}'", None, "at least one entry")
+        expect(bool(p.costs.get(name)), f"costs of message '{name}'", None, "at least one entry")
         for cost in p.costs[name]:
             for part in MessageCost.FIELDS:
                 if part.endswith("_ps"):
-                    _time(f"{part} of message '{name}'", getattr(cost, part))
-            _expect(
+                    check_time(f"{part} of message '{name}'", getattr(cost, part))
+            expect(
                 1 <= cost.parts <= PARTS_MAX,
                 f"parts of message '{name}'",
                 str(cost.parts),
                 f"from 1 to {PARTS_MAX:,}",
             )
-    _expect(
+    expect(
         p.costs["read"][0].send_ps > 0,
         "send_ps of message 'read'",
         "0",
@@ -277,40 +311,38 @@ def _check_costs(p: CommitParameters) -> None:
 
 
 def _check_transactions(p: CommitParameters) -> None:
-    _at_least(1, records=p.records, reads=p.reads, versions=p.versions)
-    _at_least(1, send_queue=p.send_queue, snapshot_every=p.snapshot_every, poll_ps=p.poll_ps)
-    _at_least(0, updates=p.updates, inserts=p.inserts, retries=p.retries)
-    _expect(p.reads <= READS_MAX, "reads", str(p.reads), f"at most {READS_MAX}")
-    _expect(p.versions <= VERSIONS_MAX, "versions", str(p.versions), f"at most {VERSIONS_MAX}")
-    _expect(p.inserts <= READS_MAX, "inserts", str(p.inserts), f"at most {READS_MAX}")
-    _expect(p.reads <= p.records, "reads", str(p.reads), f"at most all {p.records} records")
-    _expect(p.updates <= p.reads, "updates", str(p.updates), f"at most the {p.reads} records read")
-    _expect(p.updates + p.inserts > 0, "updates and inserts", "0", "at least one write")
+    at_least(1, records=p.records, reads=p.reads, versions=p.versions)
+    at_least(1, send_queue=p.send_queue, snapshot_every=p.snapshot_every, poll_ps=p.poll_ps)
+    at_least(0, updates=p.updates, inserts=p.inserts, retries=p.retries)
+    expect(p.reads <= READS_MAX, "reads", str(p.reads), f"at most {READS_MAX}")
+    expect(p.versions <= VERSIONS_MAX, "versions", str(p.versions), f"at most {VERSIONS_MAX}")
+    expect(p.inserts <= READS_MAX, "inserts", str(p.inserts), f"at most {READS_MAX}")
+    expect(p.reads <= p.records, "reads", str(p.reads), f"at most all {p.records} records")
+    expect(p.updates <= p.reads, "updates", str(p.updates), f"at most the {p.reads} records read")
+    expect(p.updates + p.inserts > 0, "updates and inserts", "0", "at least one write")
     for name in ("think_ps", "compute_ps", "backoff_ps", "poll_ps"):
-        _time(name, getattr(p, name))
-    _expect(0 <= p.compute_spread <= 1, "compute_spread", f"{p.compute_spread:g}", "from 0 to 1")
+        check_time(name, getattr(p, name))
+    expect(0 <= p.compute_spread <= 1, "compute_spread", f"{p.compute_spread:g}", "from 0 to 1")
     for name in RecordWork.FIELDS:
-        _time(f"{name} of work", getattr(p.work, name))
-    _expect(p.think in ("constant", "exponential"), "think", p.think, "constant or exponential")
+        check_time(f"{name} of work", getattr(p.work, name))
+    expect(p.think in ("constant", "exponential"), "think", p.think, "constant or exponential")
     keys = p.keys
-    _expect(
+    expect(
         keys.distribution in ("uniform", "zipf", "hot"),
         "distribution of keys",
         keys.distribution,
         "uniform, zipf or hot",
     )
     if keys.distribution == "zipf":
-        _expect(
-            0 < keys.exponent <= 3, "exponent of keys", f"{keys.exponent:g}", "above 0, up to 3"
-        )
+        expect(0 < keys.exponent <= 3, "exponent of keys", f"{keys.exponent:g}", "above 0, up to 3")
     if keys.distribution == "hot":
-        _expect(
+        expect(
             p.reads <= keys.hot_records and keys.hot_records + p.reads <= p.records,
             "hot records",
             str(keys.hot_records),
             f"from {p.reads} to {p.records - p.reads}: room for the reads within and without",
         )
-        _expect(
+        expect(
             0 <= keys.hot_probability <= 1,
             "hot probability",
             f"{keys.hot_probability:g}",
@@ -318,7 +350,7 @@ def _check_transactions(p: CommitParameters) -> None:
         )
     if p.one_sided:
         clients = len(p.client_machine)
-        _expect(
+        expect(
             p.timestamp_bits >= clients,
             "timestamp bits",
             str(p.timestamp_bits),
@@ -329,38 +361,38 @@ def _check_transactions(p: CommitParameters) -> None:
 def _check_processors(p: CommitParameters) -> None:
     if p.start_ps:
         fine = len(p.start_ps) == len(p.client_machine)
-        _expect(fine, "start_ps", str(len(p.start_ps)), "a time for each client")
+        expect(fine, "start_ps", str(len(p.start_ps)), "a time for each client")
     for start_ps in p.start_ps:
-        _time("start_ps", start_ps)
+        check_time("start_ps", start_ps)
     if p.in_step:
-        _expect(not p.has_remedy, "in_step", "true", "no remedies, which go by timestamps unset")
+        expect(not p.has_remedy, "in_step", "true", "no remedies, which go by timestamps unset")
     if p.timestamp_reach is not None:
-        _at_least(1, **{"timestamp reach": p.timestamp_reach})
+        at_least(1, **{"timestamp reach": p.timestamp_reach})
     host = p.processors
     if host is None:
         return
-    _at_least(1, processors=host.count)
+    at_least(1, processors=host.count)
     if host.homes:
         fine = len(host.homes) == len(p.client_machine) + len(p.nodes)
-        _expect(fine, "homes", str(len(host.homes)), "one for each client and node")
+        expect(fine, "homes", str(len(host.homes)), "one for each client and node")
     else:
-        _expect(p.machines == 1, "machines", str(p.machines), "one, where all share processors")
+        expect(p.machines == 1, "machines", str(p.machines), "one, where all share processors")
     homes = host.homes[len(p.client_machine) :] or [0] * len(p.nodes)
     for node, home in zip(p.nodes, homes, strict=True):
         fine = home == SHARES_NONE or node.threads == 1
-        _expect(fine, "threads", str(node.threads), "1, where processors are shared")
+        expect(fine, "threads", str(node.threads), "1, where processors are shared")
     for name in host.FIELDS:
         if name.endswith("_ps"):
             given = getattr(host, name)
             for time_ps in given if isinstance(given, list) else [given]:
-                _time(f"{name} of the processors", time_ps)
-    _expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
-    _expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
+                check_time(f"{name} of the processors", time_ps)
+    expect(host.slice_ps > 0, "slice_ps of the processors", "0", "above 0")
+    expect(host.tick_ps > 0, "tick_ps of the processors", "0", "above 0")
     for home in host.homes:
         if home != SHARES_NONE:
-            _index("home of a process", home, host.count)
+            check_index("home of a process", home, host.count)
     fine = len(host.groups) in (0, host.count)
-    _expect(fine, "groups", str(len(host.groups)), "one for each processor")
+    expect(fine, "groups", str(len(host.groups)), "one for each processor")
 
 
 def _check_faults(p: CommitParameters) -> None:
@@ -368,12 +400,17 @@ def _check_faults(p: CommitParameters) -> None:
     for kind, faults in (("deaths", p.deaths), ("stragglers", p.stragglers)):
         named = [fault.client for fault in faults]
         for client in named:
-            _index(f"client in {kind}", client, clients)
-        _expect(len(set(named)) == len(named), kind, str(named), "each client once")
+            check_index(f"client in {kind}", client, clients)
+        expect(len(set(named)) == len(named), kind, str(named), "each client once")
     for death in p.deaths:
-        _time("at_ps of a death", death.at_ps)
+        check_time("at_ps of a death", death.at_ps)
+        steps = RSI_STEPS if p.one_sided else TWO_PHASE_STEPS
+        if death.step is not None:
+            expect(death.step in steps, "step of a death", death.step, one_of(steps))
+            expect(p.doorbell, "step of a death", death.step, "none, without a doorbell")
+    _check_stops(p)
     for straggler in p.stragglers:
-        _expect(
+        expect(
             1 <= straggler.factor <= FACTOR_MAX,
             "factor of a straggler",
             str(straggler.factor),
@@ -381,33 +418,31 @@ def _check_faults(p: CommitParameters) -> None:
         )
     for name, value in (("lease_ps", p.lease_ps), ("skip_after_ps", p.skip_after_ps)):
         if value is not None:
-            _expect(p.one_sided, name, str(value), "architecture rsi: 2PC needs no such remedy")
-            _expect(0 < value <= TIME_MAX_PS, name, str(value), "a time above 0")
+            expect(p.one_sided, name, str(value), "architecture rsi: 2PC needs no such remedy")
+            expect(0 < value <= TIME_MAX_PS, name, str(value), "a time above 0")
 
 
-def _expect(fine: bool, what: str, found: str | None, expected: str) -> None:
-    if not fine:
-        raise InputError(what, token=found, expected=expected)
-
-
-def _one_of(names: tuple[str, ...]) -> str:
-    return "one of " + ", ".join(names)
-
-
-def _at_least(least: int, **values: int) -> None:
-    for name, value in values.items():
-        _expect(least <= value <= COUNT_MAX, name, str(value), f"at least {least}")
-
-
-def _index(what: str, index: int, count: int) -> None:
-    _expect(0 <= index < count, what, str(index), f"an index from 0 to {count - 1}")
-
-
-def _indices(what: str, indices: Sequence[int], count: int) -> None:
-    if indices and not 0 <= min(indices) <= max(indices) < count:
-        for index in indices:  # which one?
-            _index(what, index, count)
-
-
-def _time(what: str, value: int) -> None:
-    _expect(0 <= value <= TIME_MAX_PS, what, str(value), "a time of at least 0 ps")
+def _check_stops(p: CommitParameters) -> None:
+    expect(not p.faulty or p.transport is not None, "transport", "none", "one, with such faults")
+    if p.transport is not None:
+        check_time("timeout_ps of the transport", p.transport.timeout_ps)
+        expect(p.transport.timeout_ps > 0, "timeout_ps of the transport", "0", "above 0")
+    ends: dict[int, int] = {}
+    for stop in sorted(p.stops, key=lambda stop: stop.at_ps):
+        check_index("machine that stops", stop.machine, p.machines)
+        until_ps = TIME_MAX_PS if stop.returns_ps is None else stop.returns_ps
+        check_time("at_ps of a stop", stop.at_ps)
+        expect(stop.at_ps < until_ps, "returns_ps of a stop", str(until_ps), "after it")
+        fine = ends.get(stop.machine, -1) < stop.at_ps
+        expect(fine, "at_ps of a stop", str(stop.at_ps), "after the machine is back")
+        ends[stop.machine] = until_ps
+    for fault in p.path_faults:
+        fine = len(fault.side) == p.machines and {*fault.side} <= {0, 1, 2}
+        expect(fine, "sides of a path", str(fault.side), "0, 1 or 2 for each machine")
+        expect(0 <= fault.loss <= 1, "loss of a path", f"{fault.loss:g}", "from 0 to 1")
+        expect(1 <= fault.factor <= FACTOR_MAX, "factor of a path", str(fault.factor), "above 0")
+        expect(fault.from_ps < fault.until_ps, "until_ps of a path", str(fault.until_ps), "later")
+    if p.undoes:
+        expect(p.lease_ps is not None, "undoes", "true", "a lease, whose end has owners fenced")
+        expect(p.versions > 1, "versions", "1", "at least 2, where fencing undoes the newest")
+        expect(p.send_queue == 1, "send_queue", str(p.send_queue), "1, where bits may be refused")

@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 
 from ...planes.experiment import Experiment
-from ...planes.outcome import Outcome, ResourceUse
+from ...planes.outcome import ControlEvent, Outcome, ResourceUse
 from ...planes.plane import Command
+from .availability import Look, availability, looks_at
 from .build import commit_parameters
+from .faults import fault_events
+from .history import CAUSES, STOPPED_BY_FAULT
 from .models import Counters, EventModel, Model, ReferenceModel
 from .parameters import CommitParameters
 from .servers import OUT, adapters_cap, faults, servers_of, uncertain_facts
@@ -38,12 +41,17 @@ class CommitPlane:
         system = scenario.system
         assert isinstance(system, CommitSystem)
         self.scenario, self.system, self.replication = scenario, system, replication
-        self.parameters, self.costs = commit_parameters(scenario)
+        self.parameters, self.costs = commit_parameters(scenario, replication=replication)
         self._make = make
         self.model = make(self.parameters, scenario.seed, replication)
         self.operation, _ = system.transaction(scenario.workload)
         self._servers = tuple(servers_of(scenario, self.parameters, self.costs))
         self._time_s = 0.0
+        self._looks_at, self._looks = list[float](), list[Look]()
+        if self.parameters.faulty:
+            events = list(fault_events(scenario, replication, scenario.horizon_s))
+            self._looks_at = looks_at(events, scenario.horizon_s)
+            self._look()
         self.start_counting()
 
     @property
@@ -52,8 +60,16 @@ class CommitPlane:
         return self._time_s
 
     def advance(self, until_s: float) -> None:
+        while self._looks_at and self._looks_at[0] < until_s:
+            self._time_s = self._looks_at.pop(0)
+            self.model.run(round(self._time_s * PS))
+            self._look()
         self.model.run(round(until_s * PS))
         self._time_s = until_s
+
+    def _look(self) -> None:
+        counted = self.model.counters().latencies_ns
+        self._looks.append(Look(self._time_s, float(counted.count), counted))
 
     def observe(self, family: str) -> None:
         """No policies watch."""
@@ -100,13 +116,17 @@ class CommitPlane:
             latency_ns={},
             why=why,
             energy_J=None,
-            events=tuple(faults(self.system, self._time_s)),
+            events=tuple(self._events()),
             model={self.operation: self._facts(counted)},
             warnings=tuple(self._warnings(latencies.count)),
             series={},
             steps=self.model.events,
             latencies_ns={self.operation: latencies},
         )
+
+    def _events(self) -> Iterator[ControlEvent]:
+        yield from faults(self.system, self._time_s)
+        yield from fault_events(self.scenario, self.replication, self._time_s)
 
     def _uses(self, counted: Counters) -> Iterator[ResourceUse]:
         for server, busy_ps in zip(self._servers, counted.busy_ps.tolist(), strict=True):
@@ -123,7 +143,11 @@ class CommitPlane:
             "architecture": self.system.architecture,
             "clients": self.system.clients,
             "commits": commits,
-            "aborts": dict(counted.aborts),
+            "aborts": {
+                cause: count
+                for cause, count in counted.aborts.items()
+                if cause != CAUSES[STOPPED_BY_FAULT] or self.parameters.stops
+            },
             "abort_rate": aborted / max(aborted + commits, 1),
             "given_up": counted.given_up,
             "messages_per_commit": sum(counted.messages.values()) / each,
@@ -131,11 +155,26 @@ class CommitPlane:
                 name: count / each for name, count in counted.messages.items()
             },
             "bytes_by_type": {name: list(sizes) for name, sizes in self.costs.wire_bytes.items()},
+            **self._availability(),
         }
+
+    def _availability(self) -> dict[str, Any]:
+        """What the faults cost, and what broke snapshot isolation; nothing without faults."""
+        drawn = list(fault_events(self.scenario, self.replication, self._time_s))
+        if not drawn or not self.parameters.faulty:
+            return {}
+        self._look()
+        found = {"availability": availability(self._looks, drawn)}
+        return found | ({"findings": self.model.findings} if self.model.findings else {})
 
     def _warnings(self, commits: int) -> Iterator[str]:
         if not commits:
             yield "no transaction committed while it was counted"
+        if self.model.findings:
+            yield (
+                f"snapshot isolation is broken: {self.model.findings[0]}, with seed "
+                f"{self.scenario.seed} in replication {self.replication}"
+            )
         yield from uncertain_facts(self.scenario.machine, self.system)
 
     def _check(self, now: Counters) -> None:

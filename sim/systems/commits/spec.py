@@ -18,7 +18,7 @@ from ....topologies.nics import MessageCurve, message_curves
 from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec
 from ....workloads.schema import Operation
-from ..descriptor import Default, SystemSpec
+from ..descriptor import Default
 from ..fields import (
     Count,
     Nodes,
@@ -28,9 +28,11 @@ from ..fields import (
     listed_positions,
     threads_of,
 )
+from .checked_values import TIME_MAX_PS
 from .facts import host_facts
+from .faulty_system import FaultySystem
 from .free_nodes import FreeNodes
-from .parameters import TIME_MAX_PS, VERSIONS_MAX
+from .parameters import VERSIONS_MAX
 
 # The transport of its network adapter that each architecture uses, as machine files name it.
 TRANSPORTS = {"ipoeth": "IPoEth", "ipoib": "IPoIB", "two-sided": "RDMA", "rsi": "RDMA"}
@@ -75,7 +77,7 @@ class Roles:
         return tuple(dict.fromkeys((*self.storage, self.timestamps, *self.clients)))
 
 
-class CommitSystem(SystemSpec):
+class CommitSystem(FaultySystem):
     """A database on a cluster whose transactions commit under snapshot isolation.
 
     ``architecture``: ``rsi`` commits by one-sided verbs from the clients; the others by 2PC over
@@ -254,6 +256,7 @@ class CommitSystem(SystemSpec):
         """Raises DescriptionError where the machine does not have what this says, or no room."""
         self.check_memory_of_hosts()
         roles = self.roles(machine)
+        self.check_faults(machine, roles.positions, len({*roles.storage, roles.timestamps}))
         if self.layout == "host":
             self._check_host(machine)
             self._check_room(machine, workload, roles)
@@ -331,9 +334,8 @@ class CommitSystem(SystemSpec):
                 )
 
     def check_horizon(self, played_s: float) -> None:
-        """Refuses a client that dies after the end: such a fault would do nothing, without a
-        word.
-        """
+        """Refuses a client that dies after the end, too."""
+        super().check_horizon(played_s)
         for index, death in enumerate(self.deaths):
             if death.at.value >= played_s:
                 raise DescriptionError(

@@ -17,5 +17,6 @@ SYSTEM = System(
     },
     machine_parts=("nics", "processes"),
     facts=CommitFacts,
+    shaker=LazyImport(f"{__package__}.shaking", "CommitShaker"),
     assumptions=LazyImport(f"{__package__}.assumptions", "adapters_assumed"),
 )

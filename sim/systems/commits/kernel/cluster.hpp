@@ -6,10 +6,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "machine/kernel/message_path.hpp"
+#include "systems/commits/kernel/history_checker.hpp"
+#include "systems/commits/kernel/history_row.hpp"
 #include "systems/commits/kernel/protocol.hpp"
 
 namespace numatwin {
@@ -21,6 +24,9 @@ struct Message : MessageHead {
     std::uint32_t slot;
     std::uint32_t context = ~std::uint32_t{0};
     bool refused;
+    bool applied;         // the receiver has done it
+    std::uint32_t born;   // the asker's life
+    std::uint32_t again;  // asked again so often
     bool signaled;        // whether an answer is wanted
     std::int8_t status;   // granted, or the cause of an abort
     RowKind row;          // that a timestamp is traced as
@@ -33,31 +39,36 @@ struct Message : MessageHead {
     Time since;          // when the lock was taken
 };
 
-using Row = std::array<std::int64_t, 6>;  // see systems/commits/history.py
-
 class Cluster : public MessagePath<Message> {
   public:
     Cluster(std::uint64_t seed, std::uint64_t replication, std::uint32_t machines,
-            std::vector<Place> places, std::uint32_t clients, std::vector<MessageCost> costs,
-            std::uint32_t entries, const ProcessorSetup& processors, bool traced)
-        : MessagePath(seed, replication, machines, std::move(places), clients, std::move(costs),
-                      entries, processors),
+            std::vector<Place> places, std::vector<MessageCost> costs, std::uint32_t entries,
+            const ProcessorSetup& processors, bool traced)
+        : MessagePath(seed, replication, machines, std::move(places), std::move(costs), entries,
+                      processors),
           traced_(traced) {}
 
     static const char* event_name(std::uint32_t kind) {
         if (kind < first_own) return event_names[kind];
-        constexpr std::array own{"a client dies", "a client goes on"};
+        constexpr std::array own{"a client dies",  "a client goes on",    "a client is awake",
+                                 "a server stops", "a server comes back", "asked again"};
         return kind - first_own < own.size() ? own[kind - first_own] : "the protocol's own";
     }
 
     const std::vector<Row>& trace() const { return trace_; }
+    std::vector<std::string> findings() const {
+        return checker_ ? checker_->findings() : std::vector<std::string>();
+    }
 
   protected:
     void log(RowKind kind, std::int64_t client, std::int64_t number, std::int64_t a,
              std::int64_t b = 0) {
-        if (traced_)
-            trace_.push_back({clock.now(), static_cast<std::int64_t>(kind), client, number, a, b});
+        if (!traced_ && !checker_) return;
+        const Row row{clock.now(), static_cast<std::int64_t>(kind), client, number, a, b};
+        if (traced_) trace_.push_back(row);
+        if (checker_) checker_->add(row);
     }
+    std::optional<HistoryChecker> checker_;  // of runs that are checked as they go
 
   private:
     void note(const Message& received) final {

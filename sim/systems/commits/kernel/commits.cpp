@@ -54,6 +54,19 @@ const CommitSetup& checked(const CommitSetup& setup) {
                    setup.death_client,
                    [clients](auto c) { return c >= 0 && c < static_cast<std::int64_t>(clients); }),
            "deaths");
+    expect(setup.death_step.size() == setup.death_ps.size(), "steps of deaths");
+    expect(setup.stop_ps.size() == setup.stop_machine.size() &&
+               setup.return_ps.size() == setup.stop_machine.size() &&
+               below(setup.stop_machine, setup.machines),
+           "stops");
+    expect(std::ranges::all_of(setup.path_faults,
+                               [&](const PathFault& fault) {
+                                   return fault.side.size() == setup.machines &&
+                                          fault.factor >= 1 && fault.from_ps < fault.until_ps;
+                               }),
+           "faults of paths");
+    expect(setup.path_faults.empty() || setup.loss_stream.size() == 2, "stream of losses");
+    expect(setup.transport.timeout_ps > 0, "timeout");
     return setup;
 }
 
@@ -61,19 +74,29 @@ const CommitSetup& checked(const CommitSetup& setup) {
 
 Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
                  const Durations& compute, std::uint64_t seed, std::uint64_t replication)
-    : Cluster(seed, replication, checked(setup).machines, places_of(setup),
-              static_cast<std::uint32_t>(setup.client_machine.size()), setup.costs,
+    : Cluster(seed, replication, checked(setup).machines, places_of(setup), setup.costs,
               setup.cost_entries, setup.processors, setup.traced),
       compute_(compute),
       setup_(setup),
+      faulty_(!setup.stop_ps.empty() || !setup.path_faults.empty()),
       client_(setup.client_machine.size()),
       record_(setup.versions),
       keys_(keys),
       think_(think),
       key_(client_.size() * setup.reads),
       versions_read_(client_.size() * setup.reads) {
+    if (setup.checked) checker_.emplace(clients(), setup.records, setup.versions);
     for (std::size_t d = 0; d < setup.death_ps.size(); ++d)
-        clock.schedule(setup.death_ps[d], died, static_cast<std::uint32_t>(setup.death_client[d]));
+        clock.schedule(setup.death_ps[d], died, static_cast<std::uint32_t>(setup.death_client[d]),
+                       static_cast<std::uint64_t>(setup.death_step[d]));
+    if (!setup.path_faults.empty())
+        set_path_faults(setup.path_faults, Stream(setup.loss_stream[0], setup.loss_stream[1]));
+    set_transport(setup.transport);
+    for (std::size_t s = 0; s < setup.stop_ps.size(); ++s) {
+        clock.schedule(setup.stop_ps[s], node_stops, setup.stop_machine[s]);
+        if (setup.return_ps[s] != CommitSetup::none)
+            clock.schedule(setup.return_ps[s], node_returns, setup.stop_machine[s]);
+    }
     for (std::uint32_t c = 0; c < clients(); ++c) {
         const std::uint64_t* words = &setup.streams[4 * c];
         client_[c].keys = Stream(words[0], words[1]);
@@ -94,10 +117,75 @@ void Commits::happened(const Event& event) {
         return processors_.submit(clock, event.subject, setup_.processors.awake_ps, resumed,
                                   event.subject);
     }
+    if (event.kind == asked_again) return ask_again(event.subject);
+    if (event.kind == node_stops || event.kind == node_returns) return node_changes(event);
     if (event.kind != died) return happened_to_protocol(event);
-    if (has_stopped(event.subject)) return;
-    stop(event.subject);
-    log(RowKind::died, event.subject, 0);
+    const auto step = static_cast<std::int64_t>(event.data);
+    if (step < 0) return die(event.subject);
+    client_[event.subject].dies_at = step;
+}
+
+std::vector<std::uint32_t> Commits::busy_clients() const {
+    std::vector<std::uint32_t> busy;
+    for (std::uint32_t c = 0; c < clients(); ++c)
+        if (!has_stopped(c) && !client_[c].rests) busy.push_back(c);
+    return busy;
+}
+
+std::vector<std::uint32_t> Commits::stopped_clients() const {
+    std::vector<std::uint32_t> stopped;
+    for (std::uint32_t c = 0; c < clients(); ++c)
+        if (has_stopped(c)) stopped.push_back(c);
+    return stopped;
+}
+
+std::vector<std::pair<std::int64_t, std::int64_t>> Commits::locked_records() {
+    std::vector<std::pair<std::int64_t, std::int64_t>> locked;
+    for (std::uint32_t record = 0; record < record_.touched(); ++record)
+        if (record_.lock(record).owner != Records::free)
+            locked.emplace_back(record_.key(record), record_.lock(record).owner);
+    return locked;
+}
+
+void Commits::die(std::uint32_t client) {
+    if (has_stopped(client)) return;
+    stop(client);
+    log(RowKind::died, client, 0);
+}
+
+// All nodes of a machine; then the protocol goes on with what they had begun.
+void Commits::node_changes(const Event& event) {
+    const bool stops = event.kind == node_stops;
+    for (std::uint32_t n = 0; n < setup_.node_machine.size(); ++n) {
+        if (setup_.node_machine[n] != event.subject) continue;
+        if (stops) {
+            stop(node(n));
+            drop_work(node(n));
+        } else {
+            start(node(n));
+        }
+        Cluster::log(stops ? RowKind::stopped : RowKind::returned, node(n), 0, 0);
+    }
+    if (!stops) returned(event.subject);
+}
+
+// A place stopped that had the message. Who asked asks again, unless the other one is a client.
+void Commits::lost(std::uint32_t message) {
+    Message& f = messages_[message];
+    const std::uint32_t by = asker(f), to = by == f.sender ? f.receiver : f.sender;
+    if (!faulty_ || !wanted(f) || stopped_client(to)) return drop(message);
+    if (answers(f.type)) direct(message, f.type - 1, by, to);
+    f.tries = 0;
+    clock.schedule(clock.now() + wait_ps(f.again++), asked_again, message);
+}
+
+void Commits::ask_again(std::uint32_t message) {
+    Message& f = messages_[message];
+    if (!wanted(f) || stopped_client(f.receiver)) return drop(message);
+    if (has_stopped(f.receiver) || has_stopped(f.sender))
+        return clock.schedule(clock.now() + wait_ps(f.again++), asked_again, message);
+    renew(message);
+    send_message(message);
 }
 
 void Commits::go_on(std::uint32_t client) {
@@ -140,6 +228,10 @@ void Commits::give_way(std::uint32_t client) {
 
 void Commits::begin_transaction(std::uint32_t client) {
     Client& self = client_[client];
+    if (setup_.rest_ps != CommitSetup::none && clock.now() >= setup_.rest_ps) [[unlikely]] {
+        self.rests = true;
+        return;
+    }
     self.created += setup_.inserts;
     const auto first = &read_key(client, 0);
     for (auto end = first; end < first + setup_.reads;) {

@@ -15,65 +15,12 @@
 #include "kernel/philox.hpp"
 #include "kernel/statistics.hpp"
 #include "systems/commits/kernel/cluster.hpp"
+#include "systems/commits/kernel/commit_setup.hpp"
 #include "systems/commits/kernel/protocol.hpp"
 #include "systems/commits/kernel/records.hpp"
 #include "systems/commits/kernel/timestamps.hpp"
 
 namespace numatwin {
-
-// ../parameters.py, with indices of nodes as they stand there; none stands for no remedy.
-struct RecordWork {
-    FIELDS_OF(RecordWork);
-    FIELD(Time, read_ps, "per record read");
-    FIELD(Time, check_ps, "per record checked and locked, or unlocked");
-    FIELD(Time, install_ps, "per record installed");
-    END_OF_FIELDS;
-};
-
-struct CommitSetup {
-    static constexpr Time none = -1;
-
-    using Indices = std::vector<std::uint32_t>;
-    FIELDS_OF(CommitSetup);
-    FIELD(std::uint32_t, machines, "how many");
-    FIELD(Indices, client_machine, "of each client");
-    FIELD(std::vector<std::int64_t>, client_factor, "how much longer a client's own time takes");
-    FIELD(Indices, node_machine, "of each node");
-    FIELD(Indices, node_threads, "of each node, for messages");
-    FIELD(Indices, storage, "indices of the nodes that hold records");
-    FIELD(Indices, own_storage,
-          "of each of these and each client, the one that takes its messages (2PC); empty: itself");
-    FIELD(Indices, managers, "and of those that run transactions (2PC)");
-    FIELD(std::uint32_t, timestamps, "and of the timestamp service");
-    FIELD(std::vector<MessageCost>, costs, "by message type, then by records aboard");
-    FIELD(std::uint32_t, cost_entries, "of each type; more records aboard: the last", 1);
-    FIELD(std::int64_t, records, "at the beginning");
-    FIELD(std::uint32_t, reads, "distinct records that a transaction reads");
-    FIELD(std::uint32_t, updates, "how many of them it writes");
-    FIELD(std::uint32_t, inserts, "records that it creates");
-    FIELD(Time, backoff_ps, "before a retry");
-    FIELD(Time, poll_ps, "between two looks at the snapshot (RSI)");
-    FIELD(std::uint32_t, retries, "of an aborted transaction, before it is given up");
-    FIELD(RecordWork, work, "of a server, beside its messages (2PC)");
-    FIELD(bool, every_rm, "every storage server prepares (2PC)", true);
-    FIELD(bool, own_managers, "client c always has the c-th manager (2PC)");
-    FIELD(std::uint32_t, versions, "that a record keeps", 1);
-    FIELD(std::int64_t, timestamp_bits, "length of the bit vector (RSI)");
-    FIELD(std::uint32_t, send_queue, "of a client: one bit of so many is signaled", 1);
-    FIELD(std::uint32_t, snapshot_every, "transactions per fetch of the snapshot", 1);
-    FIELD(std::vector<std::int64_t>, death_client, "who dies");
-    FIELD(std::vector<Time>, death_ps, "and when");
-    FIELD(Time, lease_ps, "of a lock; below 0: without this remedy", none);
-    FIELD(Time, skip_after_ps, "of timestamps that hold up; below 0: without this remedy", none);
-    FIELD(std::vector<Time>, start_ps, "by client; empty: all at once");
-    FIELD(std::int64_t, timestamp_reach, "above the highest committed one; 0: a lap");
-    FIELD(bool, in_step, "timestamps of clients keep together (RSI)");
-    FIELD(bool, doorbell, "requests of one step are posted together (RSI)", true);
-    FIELD(ProcessorSetup, processors, "that places share, or none");
-    FIELD(std::vector<std::uint64_t>, streams, "[4 * clients] Philox keys of keys, of thinking");
-    FIELD(bool, traced, "keep the trace");
-    END_OF_FIELDS;
-};
 
 // Clients in a closed loop, and what both protocols share.
 class Commits : public Cluster {
@@ -88,9 +35,34 @@ class Commits : public Cluster {
     Wide latency_total_ps() const { return latency_total_; }
     std::uint32_t clients() const { return static_cast<std::uint32_t>(client_.size()); }
     std::size_t touched_records() const { return record_.touched(); }
+    // Of clients that live: those that have begun a transaction and not ended it.
+    std::vector<std::uint32_t> busy_clients() const;
+    std::vector<std::uint32_t> stopped_clients() const;  // dead or fenced
+    // Records that are locked, and by whom.
+    std::vector<std::pair<std::int64_t, std::int64_t>> locked_records();
+    // Nothing is under way any more.
+    void end_check() {
+        if (checker_) checker_->end();
+    }
 
   protected:
-    enum EventKind : std::uint32_t { died = first_own, resumed, awake, first_own_of_protocol };
+    enum EventKind : std::uint32_t {
+        died = first_own,
+        resumed,
+        awake,
+        node_stops,
+        node_returns,
+        asked_again,
+        first_own_of_protocol
+    };
+    enum Plant : std::uint32_t {
+        no_plant,
+        lock_kept,           // an abort does not unlock
+        timestamp_reused,    // that of an abort
+        early_acknowledged,  // before all is installed
+        not_fenced           // locks are broken, and their owner goes on
+    };
+    enum Step : std::int64_t { at_snapshot, at_read, at_lock, at_write, at_bit, at_commit };
 
     struct Client {
         Stream keys, think;
@@ -100,8 +72,10 @@ class Commits : public Cluster {
         Time began = 0;
         std::uint32_t tries = 0;
         std::uint32_t copy_uses = 0;
-        std::uint32_t phase = 0;  // what it does when it goes on; the protocol's own from 2 on
-        std::uint32_t left = 0;   // answers that it waits for
+        std::uint32_t phase = 0;    // what it does when it goes on; the protocol's own from 2 on
+        std::uint32_t left = 0;     // answers that it waits for
+        std::int64_t dies_at = -1;  // a Step
+        bool rests = false;         // begins no transaction any more
     };
     enum Phase : std::uint32_t { next_transaction, next_try, first_own_phase };
 
@@ -112,6 +86,27 @@ class Commits : public Cluster {
     // Reads and commits on the client's snapshot; then calls end_committed() or end_aborted().
     virtual void transact(std::uint32_t client) = 0;
     virtual void resume(std::uint32_t client) = 0;
+    // Of types of messages: whether one answers another, which then has the number before.
+    virtual bool answers(std::uint32_t type) const = 0;
+    // A message that was lost is of no more use to its asker.
+    virtual void drop(std::uint32_t message) = 0;
+    // Is to be sent again, as it was at first.
+    virtual void renew(std::uint32_t) {}
+    // Whether the asker still waits for it.
+    virtual bool wanted(const Message& message) const { return !stopped_client(asker(message)); }
+    virtual void returned(std::uint32_t /*machine*/) {}
+
+    void lost(std::uint32_t message) final;
+    std::uint32_t asker(const Message& f) const { return answers(f.type) ? f.receiver : f.sender; }
+    bool stopped_client(std::uint32_t place) const {
+        return place < clients() && has_stopped(place);
+    }
+    // It dies here where it was to do so.
+    void reaches(std::uint32_t client, Step step) {
+        if (client_[client].dies_at == step) [[unlikely]]
+            die(client);
+    }
+    void die(std::uint32_t client);
 
     void begun(std::uint32_t client, bool fetched);
     void end_committed(std::uint32_t client, std::int64_t cid);
@@ -162,10 +157,13 @@ class Commits : public Cluster {
     std::uint32_t timestamps() const { return node(setup_.timestamps); }
 
     const CommitSetup setup_;
+    const bool faulty_;  // servers stop or paths fail
     std::vector<Client> client_;
     Records record_;
 
   private:
+    void ask_again(std::uint32_t message);
+    void node_changes(const Event& event);
     void begin_transaction(std::uint32_t client);
     void begin_try(std::uint32_t client);
 
@@ -197,10 +195,24 @@ class TwoPhaseCommits final : public Commits, private TwoPhase {
         bool decided;
         std::uint32_t messages;  // that refer to it
         std::int64_t number, rid, cid, vote;
+        // The manager's log, for when it comes back.
+        std::uint32_t life;       // the manager's, when it began or resolved it
+        std::uint32_t rollbacks;  // under way
+        bool open, told, over, resolves;
+        std::uint64_t order;
+    };
+    // What a storage server knows of it.
+    struct Share {
+        std::int8_t vote;
+        bool locked, installed;
     };
 
     void delivered(std::uint32_t message) override;
-    void lost(std::uint32_t message) override;
+    void drop(std::uint32_t message) override { release(message); }
+    void renew(std::uint32_t message) override;
+    bool answers(std::uint32_t type) const override { return TwoPhase::answers(type); }
+    bool wanted(const Message& message) const override;
+    void returned(std::uint32_t machine) override;
     void happened_to_protocol(const Event& event) override;
     void fetch_snapshot(std::uint32_t client) override;
     void transact(std::uint32_t client) override;
@@ -213,7 +225,17 @@ class TwoPhaseCommits final : public Commits, private TwoPhase {
     void roll_back(std::uint32_t managed, std::uint32_t server);
     void install_at(std::uint32_t managed, std::uint32_t server);
     void send(std::uint32_t managed, std::uint32_t type, std::uint32_t to,
-              std::uint32_t server = none, std::uint32_t records = 0, Time work_per_record = 0);
+              std::uint32_t server = none);
+    void send_to_share(std::uint32_t managed, std::uint32_t type, std::uint32_t server) {
+        send(managed, type, storage(server, managed_[managed].client), server);
+    }
+    void decide(std::uint32_t managed, std::int64_t vote);
+    void resolve(std::uint32_t managed);
+    void finish(std::uint32_t managed);
+    void close(std::uint32_t managed);
+    Share& share(std::uint32_t managed, std::uint32_t server) {
+        return share_[managed * setup_.storage.size() + server];
+    }
     void release(std::uint32_t message);
     void drop_reference(std::uint32_t managed);
     bool takes_part(std::uint32_t managed, std::uint32_t server) const;
@@ -229,7 +251,9 @@ class TwoPhaseCommits final : public Commits, private TwoPhase {
     std::vector<std::uint32_t> free_managed_;
     std::vector<std::int64_t> written_;  // (managed, writes)
     std::vector<std::uint32_t> server_;  // (managed, writes)
-    std::vector<std::int8_t> voted_;     // (managed, servers)
+    std::vector<Share> share_;           // (managed, servers)
+    std::uint64_t begun_ = 0;            // managed ones
+    std::vector<std::int64_t> spare_;    // timestamps (a Plant)
     std::vector<std::int64_t> outcome_;  // (clients, 2): CID, vote
 };
 
@@ -295,12 +319,15 @@ class OneSidedCommits final : public Commits, private OneSided {
     };
 
     void delivered(std::uint32_t message) override;
-    void lost(std::uint32_t message) override { free_message(message); }
+    void drop(std::uint32_t message) override { free_message(message); }
+    bool answers(std::uint32_t type) const override { return OneSided::answers(type); }
     void happened_to_protocol(const Event& event) override;
     void fetch_snapshot(std::uint32_t client) override;
     void transact(std::uint32_t client) override;
     void resume(std::uint32_t client) override;
 
+    void install(const Message& f);
+    void undo_at(std::uint32_t server, std::uint32_t owner, std::int64_t from_cid);
     std::int64_t skip_stalled(std::uint32_t client);
     void note_claim(std::uint32_t client);
     void post(std::uint32_t client, Time send, std::uint32_t phase);
@@ -351,6 +378,12 @@ class OneSidedCommits final : public Commits, private OneSided {
     std::vector<std::vector<std::uint32_t>> fenced_;  // by node: clients
     std::vector<std::uint32_t> fence_of_;             // by client: index into fence_, or none
     std::vector<Fence> fence_;
+    // By (storage server, client), where fencing undoes: the records of its newest version there.
+    struct Installed {
+        std::int64_t cid = 0;
+        std::vector<std::int64_t> keys;
+    };
+    std::vector<Installed> installed_;
     std::int64_t suspect_ = 0;
     Time suspect_since_ = 0;
 };

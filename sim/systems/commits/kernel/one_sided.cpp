@@ -14,7 +14,8 @@ OneSidedCommits::OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys,
       newest_(static_cast<std::size_t>(clients()) * setup.reads),
       word_(static_cast<std::size_t>(clients()) * setup.updates),
       fenced_(setup.node_machine.size()),
-      fence_of_(clients(), none) {
+      fence_of_(clients(), none),
+      installed_(setup.undoes ? setup.storage.size() * clients() : 0) {
     if (vector_.lap() == 0) throw std::invalid_argument("commit setup: too few timestamp bits");
     const bool remedies =
         setup.lease_ps != CommitSetup::none || setup.skip_after_ps != CommitSetup::none;
@@ -26,6 +27,7 @@ OneSidedCommits::OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys,
 // A transaction.
 
 void OneSidedCommits::fetch_snapshot(std::uint32_t client) {
+    reaches(client, at_snapshot);
     post(client, send_ps(snapshot_read), fetching);
 }
 
@@ -52,6 +54,7 @@ void OneSidedCommits::fetch_ended(std::uint32_t client) {
 }
 
 void OneSidedCommits::transact(std::uint32_t client) {
+    reaches(client, at_read);
     post(client, setup_.reads * send_ps(read), reading);
 }
 
@@ -103,6 +106,7 @@ void OneSidedCommits::computed(std::uint32_t client) {
 
 void OneSidedCommits::lock_all(std::uint32_t client) {
     OwnClient& own = own_[client];
+    reaches(client, at_lock);
     own.locking_since = clock.now();
     own.claim_requested = setup_.skip_after_ps != CommitSetup::none;
     if (setup_.updates == 0 && !own.claim_requested) return claim_or_write(client);
@@ -130,7 +134,10 @@ void OneSidedCommits::claim_or_write(std::uint32_t client) {
         if (own.next_cid <= own.known + reach()) return post(client, send_ps(claim), claiming);
         own.cause = cause_timestamps;
     }
-    if (own.cause == granted) return post(client, writes() * send_ps(write), writing);
+    if (own.cause == granted) {
+        reaches(client, at_write);
+        return post(client, writes() * send_ps(write), writing);
+    }
     undo(client);
 }
 
@@ -154,10 +161,11 @@ void OneSidedCommits::give_up(std::uint32_t client) {
 // The bit.
 
 void OneSidedCommits::set_bit(std::uint32_t client, RowKind row) {
+    reaches(client, at_bit);
     OwnClient& own = own_[client];
     own.bit_row = row;
     own.bit_cid = own.next_cid;
-    own.next_cid += clients();
+    if (setup_.plant != timestamp_reused || row == RowKind::commit) own.next_cid += clients();
     while (lags(own)) own.next_cid += clients();
     own.bit_end = own.next_cid;
     post(client, send_ps(bit), setting_bit);
@@ -199,8 +207,9 @@ void OneSidedCommits::happened_to_protocol(const Event& event) {
     Fence& fence = fence_[fence_of_[event.subject]];
     if (event.kind == fence_done) {
         fence.known = true;
+        const RowKind row = setup_.undoes ? RowKind::rolled_back : RowKind::commit;
         for (const std::int64_t cid : vector_.retire(event.subject))
-            Cluster::log(RowKind::commit, event.subject, -1, cid);
+            Cluster::log(row, event.subject, -1, cid);
         if (!fence.waiting.empty()) clock.schedule(clock.now(), fence_known, event.subject);
         return end_complaint(fence.complaint);
     }
@@ -221,11 +230,13 @@ void OneSidedCommits::delivered(std::uint32_t message) {
         case break_lock:
             return at_memory(message);
         case bit:
-            f.refused = is_fenced(f.receiver, client);
-            for (std::int64_t cid = f.cid; !f.refused && cid < f.cid_end; cid += clients())
+            if (!f.applied) f.refused = is_fenced(f.receiver, client);
+            for (std::int64_t cid = f.cid; !f.refused && !f.applied && cid < f.cid_end;
+                 cid += clients())
                 if (vector_.set(cid))
                     Cluster::log(cid == f.cid ? f.row : RowKind::rolled_back, client, f.number,
                                  cid);
+            f.applied = true;
             if (!f.signaled) return free_message(message);
             return send_message(answer(message, bit_done));
         case bit_done: {
@@ -244,7 +255,10 @@ void OneSidedCommits::delivered(std::uint32_t message) {
             return fetch_ended(client);
         }
         case revoke:
-            if (f.receiver != timestamps()) fenced_[f.receiver - clients()].push_back(client);
+            if (f.receiver != timestamps() && !f.applied)
+                fenced_[f.receiver - clients()].push_back(client);
+            if (setup_.undoes && !f.applied) undo_at(f.slot, client, f.cid);
+            f.applied = true;
             return send_message(answer(message, revoked));
         case revoked:
             free_message(message);

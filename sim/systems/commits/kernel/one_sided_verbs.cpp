@@ -96,13 +96,14 @@ void OneSidedCommits::ring(std::uint32_t client) {
                 own.cause = cause_lease;
                 return undo(client);
             }
-            self.left = writes();
+            self.left = setup_.plant == early_acknowledged ? 1 : writes();
             const std::int64_t cid = own.next_cid;
             for (std::uint32_t slot = 0; slot < writes(); ++slot)
                 log(RowKind::write, client, written_key(client, slot), cid);
             for (std::uint32_t slot = 0; slot < writes(); ++slot) {
                 const std::int64_t key = written_key(client, slot);
                 const std::uint32_t message = request(client, write, storage(server_of(key)));
+                messages_[message].slot = slot;
                 messages_[message].key = key;
                 messages_[message].cid = cid;
                 hand(client, message);
@@ -139,6 +140,8 @@ void OneSidedCommits::ring(std::uint32_t client) {
 // What a signaled request does to memory; its answer goes back at once.
 void OneSidedCommits::at_memory(std::uint32_t message) {
     Message& f = messages_[message];
+    if (f.applied) return send_message(answer(message, f.type + 1));
+    f.applied = true;
     f.refused = is_fenced(f.receiver, f.client);
     if (!f.refused) {
         switch (f.type) {
@@ -168,10 +171,10 @@ void OneSidedCommits::at_memory(std::uint32_t message) {
                 break;
             }
             case write:
-                if (f.key < setup_.records) record_.install(record_.find(f.key), f.cid);
-                Cluster::log(RowKind::install, f.client, f.number, f.key, f.cid);
+                install(f);
                 break;
             case unlock:
+                if (setup_.plant == lock_kept) break;
                 record_.unlock(record_.find(f.key), f.owner);
                 break;
             case break_lock:
@@ -187,6 +190,15 @@ void OneSidedCommits::at_memory(std::uint32_t message) {
     send_message(answer(message, f.type + 1));
 }
 
+void OneSidedCommits::install(const Message& f) {
+    if (f.key < setup_.records) record_.install(record_.find(f.key), f.cid);
+    Cluster::log(RowKind::install, f.client, f.number, f.key, f.cid);
+    if (!setup_.undoes) return;
+    Installed& last = installed_[server_of(f.key) * clients() + f.client];
+    if (last.cid != f.cid) last = {f.cid, {}};
+    last.keys.push_back(f.key);
+}
+
 // An answer has come; with the last one, the client goes on.
 void OneSidedCommits::complete(std::uint32_t message) {
     const Message& f = messages_[message];
@@ -195,6 +207,8 @@ void OneSidedCommits::complete(std::uint32_t message) {
         free_message(message);
         return learn_of_fence(client);
     }
+    if (f.type == write_done && f.slot > 0 && setup_.plant == early_acknowledged)
+        return free_message(message);
     OwnClient& own = own_[client];
     switch (f.type) {
         case snapshot_data:

@@ -20,7 +20,10 @@ enum class RowKind : std::uint8_t {
     fenced,
     skipped,
     broken,
-    message
+    message,
+    stopped,
+    returned,
+    undone
 };
 enum Cause : std::int64_t {
     granted = -1,
@@ -29,6 +32,7 @@ enum Cause : std::int64_t {
     cause_locked,
     cause_lease,
     cause_timestamps,
+    cause_stopped,
     causes
 };
 
@@ -56,6 +60,7 @@ struct OneSided {
         revoke,
         revoked
     };
+    static bool answers(std::uint32_t type) { return type % 2 == 1; }
 };
 struct TwoPhase {
     enum Type : std::uint32_t {
@@ -76,6 +81,10 @@ struct TwoPhase {
         hello,  // not of the protocol: to set up a connection before the run
         hello_back
     };
+    static bool answers(std::uint32_t type) {
+        return type == snapshot || type == record || type == timestamp || type == vote ||
+               type == installed;
+    }
 };
 // The storage server of a record: by key; those that a client creates, in turn from its own.
 inline std::uint32_t server_of_key(std::int64_t key, std::int64_t records, std::int64_t clients,

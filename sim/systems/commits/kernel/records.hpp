@@ -56,6 +56,13 @@ class Records {
         lock_[record].owner = free;
     }
 
+    // The newest version goes.
+    void undo(std::uint32_t record) {
+        const auto begin = version_.begin() + static_cast<std::ptrdiff_t>(first(record));
+        std::copy(begin + 1, begin + keep_, begin);
+        *(begin + keep_ - 1) = dropped;
+    }
+
     // Unlocks if that owner holds it; whether it did.
     bool unlock(std::uint32_t record, std::int64_t owner) {
         if (lock_[record].owner != owner) return false;
@@ -64,6 +71,7 @@ class Records {
     }
 
     std::size_t touched() const { return key_.size(); }
+    std::int64_t key(std::uint32_t record) const { return key_[record]; }
 
   private:
     std::size_t first(std::uint32_t record) const {

@@ -11,6 +11,7 @@
 #include "kernel/running.hpp"
 #include "kernel/struct_binding.hpp"
 #include "systems/commits/kernel/commits.hpp"
+#include "systems/commits/kernel/history_checker.hpp"
 
 namespace py = pybind11;
 
@@ -44,6 +45,20 @@ void register_model(py::module_& module, const char* name, const char* doc) {
         .def(
             "trace", [](Held& self) { return rows(self->trace()); },
             "[rows, 6]: see numatwin.sim.systems.commits.history.")
+        .def_property_readonly(
+            "findings", [](Held& self) { return self->findings(); },
+            "What breaks snapshot isolation, where the run is checked.")
+        .def_property_readonly(
+            "busy_clients", [](Held& self) { return self->busy_clients(); },
+            "Of those that live, who has begun a transaction and not ended it.")
+        .def_property_readonly(
+            "stopped_clients", [](Held& self) { return self->stopped_clients(); },
+            "Of all clients, those that died or were fenced.")
+        .def_property_readonly(
+            "locked_records", [](Held& self) { return self->locked_records(); },
+            "Records, and who has locked them.")
+        .def(
+            "end_check", [](Held& self) { self->end_check(); }, "Nothing is under way any more.")
         .def_property_readonly(
             "commits", [](Held& self) { return self->committed(); },
             "Transactions whose clients know that they committed.")
@@ -79,7 +94,34 @@ void register_model(py::module_& module, const char* name, const char* doc) {
             "Within 0.39%.");
 }
 
+void register_checker(py::module_& module) {
+    py::class_<HistoryChecker>(module, "HistoryChecker",
+                               "Checks a history of transactions as it comes, in bounded memory.")
+        .def(py::init<std::size_t, std::int64_t, std::size_t>(), py::arg("clients"),
+             py::arg("records"), py::arg("versions"))
+        .def(
+            "add",
+            [](HistoryChecker& self,
+               const py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>& given) {
+                if (given.ndim() != 2 || given.shape(1) != std::tuple_size_v<Row>)
+                    throw std::invalid_argument("rows: expected [n, 6]");
+                const std::int64_t* from = given.data();
+                for (py::ssize_t r = 0; r < given.shape(0); ++r, from += std::tuple_size_v<Row>) {
+                    Row row;
+                    std::copy_n(from, row.size(), row.begin());
+                    self.add(row);
+                }
+            },
+            py::arg("rows"), "[n, 6]: see numatwin.sim.systems.commits.history.")
+        .def("end", &HistoryChecker::end, "Nothing is under way any more.")
+        .def_property_readonly("findings", &HistoryChecker::findings, "A line each, the first 20.")
+        .def_property_readonly("unchecked_reads", &HistoryChecker::unchecked_reads,
+                               "Reads of versions too old to be known here.")
+        .def_property_readonly("held", &HistoryChecker::held, "Transactions in memory.");
+}
+
 void register_commits(py::module_& module) {
+    register_checker(module);
     auto work = def_struct<RecordWork>(module, "RecordWork", "Thread time of a server on records.");
     def_value(work);
     def_struct<CommitSetup>(

@@ -40,14 +40,16 @@ void OneSidedCommits::complain(std::uint32_t client, std::int64_t owner) {
 
 void OneSidedCommits::handle_complaint(std::uint32_t message) {
     Message& f = messages_[message];
+    if (f.applied) return end_complaint(message);
     f.refused = is_fenced(f.receiver, f.client);
     if (f.refused) return end_complaint(message);
     const std::int64_t owner = f.owner >= 0 ? f.owner : skip_stalled(f.client);
-    if (owner < 0) return end_complaint(message);
+    if (owner < 0 || setup_.plant == not_fenced) return end_complaint(message);
     fence(owner, message);
 }
 
 void OneSidedCommits::end_complaint(std::uint32_t message) {
+    messages_[message].applied = true;
     send_message(answer(message, complaint_done));
 }
 
@@ -80,8 +82,21 @@ void OneSidedCommits::fence(std::int64_t owner, std::uint32_t message) {
     for (std::uint32_t s = 0; s < setup_.storage.size(); ++s) {
         const std::uint32_t to = new_message(revoke, timestamps(), storage(s));
         messages_[to].client = static_cast<std::uint32_t>(owner);
+        messages_[to].slot = s;
+        messages_[to].cid = vector_.first_unset(owner);
         send_message(to);
     }
+}
+
+// What the owner has installed at a server and can no longer commit.
+void OneSidedCommits::undo_at(std::uint32_t server, std::uint32_t owner, std::int64_t from_cid) {
+    Installed& last = installed_[server * clients() + owner];
+    if (last.cid < from_cid) return;
+    for (const std::int64_t key : last.keys) {
+        if (key < setup_.records) record_.undo(record_.find(key));
+        Cluster::log(RowKind::undone, owner, -1, key, last.cid);
+    }
+    last = {};
 }
 
 bool OneSidedCommits::is_fenced(std::uint32_t node_place, std::uint32_t client) const {

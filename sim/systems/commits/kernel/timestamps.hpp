@@ -18,6 +18,7 @@ class TimestampCounter {
         return highest_ + static_cast<std::int64_t>(done_.size());
     }
     void finish(std::int64_t cid) {
+        if (cid <= highest_) return;
         done_[static_cast<std::size_t>(cid - highest_ - 1)] = 1;
         for (; !done_.empty() && done_.front(); done_.pop_front()) ++highest_;
     }
@@ -76,6 +77,13 @@ class TimestampVector {
         skipped_to_ = top_;
         advance();
         return count;
+    }
+
+    // The client's first timestamp that is not set.
+    std::int64_t first_unset(std::int64_t client) {
+        std::int64_t cid = next_of(client, highest_);
+        while (cid <= top_ && at(cid) == done) cid += clients_;
+        return cid;
     }
 
     // From now on the client's timestamps count as set; those that this set.

@@ -16,12 +16,14 @@ TwoPhaseCommits::TwoPhaseCommits(const CommitSetup& setup, const KeyDraws& keys,
 // The client's side.
 
 void TwoPhaseCommits::fetch_snapshot(std::uint32_t client) {
+    reaches(client, at_snapshot);
     const std::uint32_t message = new_message(snapshot_request, client, timestamps());
     messages_[message].client = client;
     send_message(message);
 }
 
 void TwoPhaseCommits::transact(std::uint32_t client) {
+    reaches(client, at_read);
     client_[client].left = setup_.reads;
     for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
         const std::int64_t key = read_key(client, slot);
@@ -41,6 +43,7 @@ void TwoPhaseCommits::resume(std::uint32_t client) {
             if (!log_reads(client)) return end_aborted(client, cause_snapshot);
             return compute(client, compute_.draw(client_[client].think), have_computed);
         case have_computed: {
+            reaches(client, at_commit);
             std::size_t turn = client;
             if (!setup_.own_managers) turn += static_cast<std::size_t>(client_[client].transaction);
             const std::uint32_t manager = node(setup_.managers[turn % setup_.managers.size()]);
@@ -68,7 +71,7 @@ void TwoPhaseCommits::manage(std::uint32_t client, std::uint32_t manager) {
         managed_.emplace_back();
         written_.resize(managed_.size() * writes());
         server_.resize(managed_.size() * writes());
-        voted_.resize(managed_.size() * servers);
+        share_.resize(managed_.size() * servers);
     }
     const std::uint32_t managed = free_managed_.back();
     free_managed_.pop_back();
@@ -77,6 +80,10 @@ void TwoPhaseCommits::manage(std::uint32_t client, std::uint32_t manager) {
     m.client = client;
     m.manager = manager;
     m.messages = 1;  // the manager itself
+    m.life = life(manager);
+    m.open = true;
+    m.order = begun_++;
+    for (std::uint32_t s = 0; s < servers; ++s) share(managed, s) = {};
     m.number = client_[client].transaction;
     m.rid = client_[client].snapshot;
     for (std::uint32_t slot = 0; slot < writes(); ++slot) {
@@ -88,64 +95,143 @@ void TwoPhaseCommits::manage(std::uint32_t client, std::uint32_t manager) {
     for (std::uint32_t s = 0; s < servers; ++s) m.left += takes_part(managed, s);
     send(managed, timestamp_request, timestamps());  // (2)
     for (std::uint32_t s = 0; s < servers; ++s) {
-        if (!takes_part(managed, s)) continue;
-        send(managed, prepare, storage(s, client), s, count_at(managed, s, 0, setup_.updates),
-             setup_.work.check_ps);  // (3)
+        if (takes_part(managed, s)) send_to_share(managed, prepare, s);  // (3)
     }
 }
 
 void TwoPhaseCommits::manager_goes_on(std::uint32_t managed) {
+    const Managed& m = managed_[managed];
+    if (m.decided) return finish(managed);
+    if (m.resolves) return decide(managed, cause_stopped);
+    std::int64_t vote = granted;
+    for (std::uint32_t s = 0; s < setup_.storage.size(); ++s)
+        if (takes_part(managed, s)) vote = std::max<std::int64_t>(vote, share(managed, s).vote);
+    decide(managed, vote);
+}
+
+void TwoPhaseCommits::decide(std::uint32_t managed, std::int64_t vote) {
     const auto servers = static_cast<std::uint32_t>(setup_.storage.size());
     const std::uint32_t client = managed_[managed].client;
-    if (managed_[managed].decided) {
-        send(managed, finished, timestamps());  // (5)
-        return drop_reference(managed);
-    }
     managed_[managed].decided = true;
-    std::int64_t vote = granted;
-    std::uint32_t taking_part = 0;
-    for (std::uint32_t s = 0; s < servers; ++s) {
-        if (!takes_part(managed, s)) continue;
-        ++taking_part;
-        vote = std::max<std::int64_t>(vote, voted_[managed * servers + s]);
-    }
     managed_[managed].vote = vote;
     if (vote == granted) {
-        for (std::uint32_t s = 0; s < servers; ++s)
+        std::uint32_t taking_part = 0;
+        for (std::uint32_t s = 0; s < servers; ++s) {
+            taking_part += takes_part(managed, s);
             for (std::uint32_t slot = 0; slot < writes(); ++slot)
                 if (server_[managed * writes() + slot] == s)
                     Cluster::log(RowKind::write, client, managed_[managed].number,
                                  key_of(managed, slot), managed_[managed].cid);
-        managed_[managed].left = taking_part;
-        send(managed, outcome, client);  // (6)
-        for (std::uint32_t s = 0; s < servers; ++s) {
-            if (!takes_part(managed, s)) continue;
-            send(managed, install, storage(s, client), s, count_at(managed, s, 0, writes()),
-                 setup_.work.install_ps);  // (4)
         }
+        managed_[managed].left = taking_part;
+        if (setup_.plant == early_acknowledged) send(managed, finished, timestamps());
+        send(managed, outcome, client);  // (6)
+        for (std::uint32_t s = 0; s < servers; ++s)
+            if (takes_part(managed, s)) send_to_share(managed, install, s);  // (4)
         return;
     }
     send(managed, outcome, client);  // (6)
     for (std::uint32_t s = 0; s < servers; ++s) {
-        const std::uint32_t locked = count_at(managed, s, 0, setup_.updates);
-        if (locked > 0 && voted_[managed * servers + s] == granted)
-            send(managed, rollback, storage(s, client), s, locked, setup_.work.check_ps);
+        const bool votes_yes = managed_[managed].resolves || share(managed, s).vote == granted;
+        if (count_at(managed, s, 0, setup_.updates) == 0 || !votes_yes) continue;
+        ++managed_[managed].rollbacks;
+        send_to_share(managed, rollback, s);
     }
-    send(managed, finished, timestamps());  // (5)
+    finish(managed);
+}
+
+void TwoPhaseCommits::finish(std::uint32_t managed) {
+    if (!managed_[managed].over) send(managed, finished, timestamps());  // (5)
+    if (!faulty_) return drop_reference(managed);
+    close(managed);
+}
+
+// The manager forgets what is over, where it may have to resolve it.
+void TwoPhaseCommits::close(std::uint32_t managed) {
+    Managed& m = managed_[managed];
+    if (!faulty_ || !m.open || !m.over || m.rollbacks > 0) return;
+    if (!m.told && !has_stopped(m.client)) return;
+    m.open = false;
     drop_reference(managed);
 }
 
+// Its manager is back, and reads of it in its log.
+void TwoPhaseCommits::resolve(std::uint32_t managed) {
+    const auto servers = static_cast<std::uint32_t>(setup_.storage.size());
+    managed_[managed].life = life(managed_[managed].manager);
+    managed_[managed].rollbacks = 0;
+    managed_[managed].resolves = true;
+    if (!managed_[managed].decided) {
+        managed_[managed].left = 1;
+        return send(managed, timestamp_request, timestamps());
+    }
+    ++managed_[managed].messages;  // that is here
+    const bool commits = managed_[managed].vote == granted;
+    if (!managed_[managed].told) send(managed, outcome, managed_[managed].client);
+    managed_[managed].left = 0;
+    for (std::uint32_t s = 0; commits && s < servers; ++s)
+        managed_[managed].left += takes_part(managed, s);
+    for (std::uint32_t s = 0; s < servers; ++s) {
+        if (commits ? !takes_part(managed, s) : count_at(managed, s, 0, setup_.updates) == 0)
+            continue;
+        managed_[managed].rollbacks += !commits;
+        send_to_share(managed, commits ? install : rollback, s);
+    }
+    if (!commits) finish(managed);
+    drop_reference(managed);
+}
+
+void TwoPhaseCommits::returned(std::uint32_t machine) {
+    std::vector<std::uint32_t> open;
+    for (std::uint32_t managed = 0; managed < managed_.size(); ++managed)
+        if (managed_[managed].open && places_[managed_[managed].manager].machine == machine)
+            open.push_back(managed);
+    std::ranges::sort(open, {}, [this](std::uint32_t managed) { return managed_[managed].order; });
+    for (const std::uint32_t managed : open) {
+        close(managed);
+        if (managed_[managed].open) resolve(managed);
+    }
+}
+
 void TwoPhaseCommits::send(std::uint32_t managed, std::uint32_t type, std::uint32_t to,
-                           std::uint32_t server, std::uint32_t records, Time work_per_record) {
+                           std::uint32_t server) {
     Managed& m = managed_[managed];
     ++m.messages;
     const std::uint32_t message = new_message(type, m.manager, to);
-    Message& f = messages_[message];
-    f.items = records;
-    f.work = records * work_per_record;
-    f.context = managed;
-    f.slot = server;
+    messages_[message].context = managed;
+    messages_[message].slot = server;
+    messages_[message].born = m.life;
+    renew(message);
     send_message(message);
+}
+
+void TwoPhaseCommits::renew(std::uint32_t message) {
+    Message& f = messages_[message];
+    switch (f.type) {
+        case read:
+            f.work = setup_.work.read_ps;
+            return;
+        case commit_request:
+            f.items = writes();
+            return;
+        case prepare:
+        case rollback:
+            f.items = count_at(f.context, f.slot, 0, setup_.updates);
+            f.work = f.items * setup_.work.check_ps;
+            return;
+        case install:
+            f.items = count_at(f.context, f.slot, 0, writes());
+            f.work = f.items * setup_.work.install_ps;
+            return;
+        default:
+            return;
+    }
+}
+
+// A manager that stopped resolves what it had begun, and asks anew.
+bool TwoPhaseCommits::wanted(const Message& message) const {
+    const std::uint32_t by = asker(message);
+    return by < clients() ? !has_stopped(by) : life(by) == message.born;
 }
 
 bool TwoPhaseCommits::takes_part(std::uint32_t managed, std::uint32_t server) const {
@@ -159,7 +245,8 @@ std::uint32_t TwoPhaseCommits::count_at(std::uint32_t managed, std::uint32_t ser
 }
 
 void TwoPhaseCommits::answered(std::uint32_t managed) {
-    if (--managed_[managed].left == 0) clock.schedule(clock.now(), manager_resumed, managed);
+    if (--managed_[managed].left > 0) return;
+    clock.schedule(clock.now(), manager_resumed, managed, managed_[managed].life);
 }
 
 void TwoPhaseCommits::release(std::uint32_t message) {
@@ -182,6 +269,7 @@ std::int64_t TwoPhaseCommits::check(std::uint32_t managed, std::uint32_t server)
             const std::uint32_t record = record_.find(key_of(managed, slot));
             if (locks) {
                 record_.lock(record).owner = m.client;
+                share(managed, server).locked = true;
                 continue;
             }
             if (record_.lock(record).owner != Records::free) return cause_locked;
@@ -193,6 +281,8 @@ std::int64_t TwoPhaseCommits::check(std::uint32_t managed, std::uint32_t server)
 
 void TwoPhaseCommits::install_at(std::uint32_t managed, std::uint32_t server) {
     const Managed& m = managed_[managed];
+    if (share(managed, server).installed) return;
+    share(managed, server) = {granted, false, true};
     for (std::uint32_t slot = 0; slot < writes(); ++slot) {
         if (server_[managed * writes() + slot] != server) continue;
         const std::int64_t key = key_of(managed, slot);
@@ -202,6 +292,9 @@ void TwoPhaseCommits::install_at(std::uint32_t managed, std::uint32_t server) {
 }
 
 void TwoPhaseCommits::roll_back(std::uint32_t managed, std::uint32_t server) {
+    if (!share(managed, server).locked) return;
+    share(managed, server).locked = false;
+    if (setup_.plant == lock_kept) return;
     for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
         if (server_[managed * writes() + slot] == server)
             record_.lock(record_.find(key_of(managed, slot))).owner = Records::free;
@@ -209,27 +302,28 @@ void TwoPhaseCommits::roll_back(std::uint32_t managed, std::uint32_t server) {
 
 // Messages.
 
-void TwoPhaseCommits::lost(std::uint32_t message) {
-    release(message);
-}
-
 void TwoPhaseCommits::happened_to_protocol(const Event& event) {
-    manager_goes_on(event.subject);
+    const Managed& m = managed_[event.subject];
+    if (life(m.manager) == event.data) manager_goes_on(event.subject);
 }
 
 void TwoPhaseCommits::delivered(std::uint32_t message) {
     Message& f = messages_[message];
     const std::uint32_t managed = f.context, client = f.client;
+    if (faulty_ && managed != none && life(managed_[managed].manager) != f.born)
+        return release(message);
+    const bool fresh = !f.applied;
+    f.applied = true;
     switch (f.type) {
         case snapshot_request:
-            f.cid = counter_.highest();
+            if (fresh) f.cid = counter_.highest();
             return send_message(answer(message, snapshot));
         case snapshot:
             client_[client].snapshot = f.cid;
             free_message(message);
             return begun(client, true);
         case read:
-            f.cid = record_.visible(record_.find(f.key), client_[client].snapshot);
+            if (fresh) f.cid = record_.visible(record_.find(f.key), client_[client].snapshot);
             return send_message(answer(message, record));
         case record:
             version_read(client, f.slot) = f.cid;
@@ -242,17 +336,20 @@ void TwoPhaseCommits::delivered(std::uint32_t message) {
             return manage(client, manager);
         }
         case timestamp_request:
-            f.cid = counter_.next();
+            if (managed_[managed].cid == 0 && !spare_.empty()) {
+                managed_[managed].cid = spare_.back();
+                spare_.pop_back();
+            }
+            if (managed_[managed].cid == 0) managed_[managed].cid = counter_.next();
             return send_message(answer(message, timestamp));
         case timestamp:
-            managed_[managed].cid = f.cid;
             release(message);
             return answered(managed);
         case prepare:
-            f.status = static_cast<std::int8_t>(check(managed, f.slot));
+            if (fresh) f.status = static_cast<std::int8_t>(check(managed, f.slot));
             return send_message(answer(message, vote));
         case vote:
-            voted_[managed * setup_.storage.size() + f.slot] = f.status;
+            share(managed, f.slot).vote = f.status;
             release(message);
             return answered(managed);
         case install:
@@ -263,16 +360,23 @@ void TwoPhaseCommits::delivered(std::uint32_t message) {
             return answered(managed);
         case rollback:
             roll_back(managed, f.slot);
+            --managed_[managed].rollbacks;
+            close(managed);
             return release(message);
         case finished: {
-            const Managed& m = managed_[managed];
+            Managed& m = managed_[managed];
+            m.over = true;
             counter_.finish(m.cid);
+            if (setup_.plant == timestamp_reused && m.vote != granted) spare_.push_back(m.cid);
             Cluster::log(m.vote == granted ? RowKind::commit : RowKind::rolled_back, m.client,
                          m.number, m.cid);
+            close(managed);
             return release(message);
         }
         case outcome: {
-            const Managed& m = managed_[managed];
+            Managed& m = managed_[managed];
+            m.told = true;
+            close(managed);
             const std::uint32_t receiver = m.client;
             outcome_[2 * receiver] = m.cid;
             outcome_[2 * receiver + 1] = m.vote;

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from functools import partial
+from inspect import isgenerator
+from typing import Any
 
-from ....machine.reference.message_path import Place, Process, Servers
-from ..history import ABORT, BEGIN, CAUSES, DIED, OUTCOME, READ
-from ..parameters import CommitParameters, Death
+from ...._kernel import PathFault
+from ....kernel.streams import stream
+from ....machine.reference.message_path import LostError, Place, Process, Servers
+from ....machine.reference.path_faults import PathFaults
+from ..history import ABORT, BEGIN, CAUSES, DIED, OUTCOME, READ, RETURNED, STOPPED
+from ..parameters import LOSSES, CommitParameters, Death, Stop
 from ..result import CommitResult, Latencies
 from ..workload import TransactionDraw, server_of
 from .cluster import Cluster
-
-
-@dataclass
-class Record:
-    """One record: its versions, the newest first, and who holds its lock since when."""
-
-    versions: list[int] = field(default_factory=lambda: [0])
-    owner: int | None = None
-    locked_ps: int = 0
-
-    def visible(self, rid: int) -> int:
-        """The newest version that a snapshot sees, or -1 where it is no longer kept."""
-        return next((cid for cid in self.versions if cid <= rid), -1)
-
-    def install(self, cid: int, keep: int) -> None:
-        """A new version, which unlocks; the oldest goes where there are more than ``keep``."""
-        self.versions = [cid, *self.versions[: keep - 1]]
-        self.owner = None
+from .record import Record
 
 
 class Client(Place):
@@ -46,6 +35,7 @@ class Client(Place):
         self.began_ps = 0
         self.snapshot = 0
         self.copy_uses = 0
+        self.dies_at: str | None = None
 
 
 class Node(Place):
@@ -55,6 +45,8 @@ class Node(Place):
         super().__init__(number, cluster.adapters[machine], Servers(cluster.env, threads))
         self.records: dict[int, Record] = {}
         self.fenced_clients: set[int] = set()
+        self.installed: dict[int, tuple[int, list[int]]] = {}
+        """By client, where fencing undoes: its newest timestamp here, and its records."""
 
     def record(self, key: int) -> Record:
         """A record that this node holds."""
@@ -86,6 +78,14 @@ class CommitModel(ABC):
         self.latencies_ps: list[int] = []
         for death in p.deaths:
             self.env.timeout(death.at_ps, death).callbacks.append(self._die)
+        self.cluster.paths = PathFaults(p.transport, stream(seed, replication, LOSSES))
+        for fault in p.path_faults:
+            self.env.timeout(fault.from_ps, fault).callbacks.append(self._path_fails)
+            self.env.timeout(fault.until_ps, fault).callbacks.append(self._path_is_well)
+        for stop in p.stops:
+            self.env.timeout(stop.at_ps, stop).callbacks.append(self._stop)
+            if stop.returns_ps is not None:
+                self.env.timeout(stop.returns_ps, stop).callbacks.append(self._return)
         self.starts = {
             client: self.env.timeout(at_ps) for client, at_ps in enumerate(p.start_ps) if at_ps
         }
@@ -111,6 +111,8 @@ class CommitModel(ABC):
             if client.stopped:
                 yield self.cluster.never
         while True:
+            if self.p.rest_ps is not None and self.env.now >= self.p.rest_ps:
+                yield self.cluster.never
             reads, inserts = client.draw.records()
             client.began_ps = self.env.now
             for tries in range(self.p.retries + 1):
@@ -169,12 +171,129 @@ class CommitModel(ABC):
         """A row about the client's present transaction."""
         self.cluster.log(kind, client.number, client.transaction, a, b)
 
-    def _die(self, event: object) -> None:
-        death: Death = event.value  # type: ignore[attr-defined]
+    # Faults.
+
+    def _die(self, event: Any) -> None:
+        death: Death = event.value
         client = self.clients[death.client]
+        if death.step is None:
+            self.die(client)
+        client.dies_at = death.step
+
+    def die(self, client: Client) -> None:
+        """For good."""
         if not client.stopped:
-            client.stopped = True
+            client.stop()
             self.log(DIED, client, 0)
+
+    def reaches(self, client: Client, step: str) -> None:
+        """It dies here where it was to do so."""
+        if client.dies_at == step:
+            self.die(client)
+
+    def _path_fails(self, event: Any) -> None:
+        fault: PathFault = event.value
+        self.cluster.paths.active.append(fault)
+
+    def _path_is_well(self, event: Any) -> None:
+        self.cluster.paths.active = [f for f in self.cluster.paths.active if f is not event.value]
+
+    def _stop(self, event: Any) -> None:
+        stop: Stop = event.value
+        for node in self._on(stop.machine):
+            node.stop()
+            node.threads.drop()
+            self.cluster.log(STOPPED, node.number, 0, 0)
+
+    def _return(self, event: Any) -> None:
+        stop: Stop = event.value
+        for node in self._on(stop.machine):
+            node.start()
+            self.cluster.log(RETURNED, node.number, 0, 0)
+        self.returned(stop.machine)
+
+    def _on(self, machine: int) -> list[Node]:
+        each = zip(self.nodes, self.p.nodes, strict=True)
+        return [node for node, described in each if described.machine == machine]
+
+    def returned(self, machine: int) -> None:
+        """The nodes of a machine are back: goes on with what they had begun, if anything."""
+        assert machine < self.p.machines
+
+    def gone(self, asker: Place, life: int) -> bool:
+        """Whether who asked in that life of its does not wait any more."""
+        return asker.number < len(self.clients) and asker.life != life
+
+    def insist(self, asker: Place, other: Place, attempt: Callable[[], Process]) -> Process:
+        """Attempts it again, a while later, where one of the two stopped before it was done."""
+        life, tries = asker.life, 0
+        while True:
+            try:
+                return (yield from attempt())
+            except LostError:
+                waits = True
+            while waits:
+                yield from self._goes_on(asker, other, life)
+                yield self.env.timeout(self.cluster.paths.wait_ps(tries))
+                tries += 1
+                waits = asker.stopped or other.stopped
+            yield from self._goes_on(asker, other, life)
+
+    def _goes_on(self, asker: Place, other: Place, life: int) -> Process:
+        """Unless one of the two is gone for good."""
+        dead = other.number < len(self.clients) and other.stopped
+        if not self.p.faulty or dead or self.gone(asker, life):
+            yield self.cluster.never
+
+    def call(
+        self,
+        kinds: tuple[str, str],
+        asker: Place,
+        server: Place,
+        effect: Callable[[], Any],
+        items: int = 0,
+        work_ps: int = 0,
+        posted: bool = False,
+    ) -> Process:
+        """A request and its answer, what ``effect`` returned; that comes about once.
+
+        A server remembers what it has answered. ``posted``: the first request was.
+        """
+        life, results = asker.life, list[Any]()
+        request, answer = kinds
+        asks = self.posted if posted else self.unposted
+        send = asks(request, asker, server, items, work_ps)
+
+        def attempt() -> Process:
+            yield from send()
+            if self.stale(asker, life):
+                yield self.cluster.never
+            if not results:
+                found = effect()
+                results.append((yield from found) if isgenerator(found) else found)
+            yield from self.cluster.message(answer, server, asker)
+            if self.stale(asker, life):
+                yield self.cluster.never
+            return results[0]
+
+        return (yield from self.insist(asker, server, attempt))
+
+    def unposted(
+        self, kind: str, asker: Place, other: Place, items: int = 0, work_ps: int = 0
+    ) -> Callable[[], Process]:
+        """What sends a message."""
+        return partial(self.cluster.message, kind, asker, other, items, work_ps)
+
+    def posted(
+        self, kind: str, asker: Place, other: Place, items: int = 0, work_ps: int = 0
+    ) -> Callable[[], Process]:
+        """The same, the first time of one that was posted."""
+        ways = iter((self.cluster.carry,))
+        return lambda: next(ways, self.cluster.message)(kind, asker, other, items, work_ps)
+
+    def stale(self, asker: Place, life: int) -> bool:
+        """Whether nobody heeds a message, as its asker stopped since."""
+        return False
 
     # Running, and what was seen.
 

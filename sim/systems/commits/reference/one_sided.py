@@ -33,6 +33,10 @@ Two remedies, which RSI as published lacks:
   the owner's timestamps, and the lock is broken. An owner installs within half its lease, or not
   at all; so a fenced client's WRITEs have landed, all of them, or never will (if messages take
   less than half a lease).
+  Where servers stop or paths fail, messages may take any time. Then fencing undoes what the owner
+  has installed of a transaction whose bit is not set (``undoes``): each storage server drops the
+  owner's newest version as it refuses the owner. A client knows that it committed once its bit is
+  acknowledged; so each bit is signaled.
 - skip: a client CASes a claim for its timestamp, beside the locks. A client that sees the same
   snapshot for skip_after_ps complains; the timestamp server sets all unclaimed timestamps below the
   highest used. Whose claim fails takes a later timestamp. Where the run stands at a claimed one for
@@ -60,13 +64,14 @@ from ..history import (
     SKIPPED,
     SNAPSHOT,
     TIMESTAMPS,
+    UNDONE,
     WRITE,
 )
 from ..parameters import ANSWERS, CommitParameters
-from .commits import Client, CommitModel, Node, Record
+from .commits import Client, CommitModel, Node
+from .record import GRANTED, compare_and_lock, free
 from .timestamps import TimestampVector
 
-GRANTED = -1
 REFUSED = object()
 
 
@@ -147,10 +152,13 @@ class OneSidedModel(CommitModel):
 
     def travel(self, client: Client, request: Request) -> Process:
         """One request to the memory of a node, and its answer."""
-        yield from self.cluster.carry(request.kind, client, request.node)
-        refused = client.number in request.node.fenced_clients
-        result = REFUSED if refused else request.effect()
-        yield from self.cluster.message(ANSWERS[request.kind], request.node, client)
+        kinds = request.kind, ANSWERS[request.kind]
+
+        def effect() -> Any:
+            refused = client.number in request.node.fenced_clients
+            return REFUSED if refused else request.effect()
+
+        result = yield from self.call(kinds, client, request.node, effect, posted=True)
         if result is REFUSED:
             yield from self.leave(client)
         return result
@@ -158,12 +166,13 @@ class OneSidedModel(CommitModel):
     def leave(self, client: Client) -> Process:
         """A client learns that it is fenced."""
         if not client.stopped:
-            client.stopped = True
+            client.stop()
             self.log(FENCED, client, 0)
         yield self.cluster.never
 
     def set_bit(self, client: Client, kind: int) -> Process:
         """The timestamp's bit, unsignaled or, now and then, signaled; on to the next timestamp."""
+        self.reaches(client, "bit")
         own, number = self.own[client.number], client.transaction
         cids = [own.next_cid]
         own.next_cid += len(self.clients)
@@ -190,21 +199,28 @@ class OneSidedModel(CommitModel):
         self, client: Client, number: int, cids: list[int], kind: int, signaled: bool
     ) -> Process:
         """The WRITE of a bit, and of those that the client catches up with."""
-        yield from self.cluster.carry("bit", client, self.timestamps)
-        refused = client.number in self.timestamps.fenced_clients
-        for cid in cids:
-            if not refused and self.vector.set(cid):
-                self.cluster.log(kind, client.number, number, cid)
-            kind = ROLLED_BACK
+
+        def effect() -> bool:
+            refused = client.number in self.timestamps.fenced_clients
+            for cid in cids:
+                if not refused and self.vector.set(cid):
+                    row = kind if cid == cids[0] else ROLLED_BACK
+                    self.cluster.log(row, client.number, number, cid)
+            return refused
+
         if signaled:
-            yield from self.cluster.message("bit-done", self.timestamps, client)
-            if refused:
+            kinds = "bit", ANSWERS["bit"]
+            if (yield from self.call(kinds, client, self.timestamps, effect, posted=True)):
                 yield from self.leave(client)
+            return
+        yield from self.insist(client, self.timestamps, self.posted("bit", client, self.timestamps))
+        effect()
 
     # A transaction.
 
     def fetch_snapshot(self, client: Client) -> Process:
         """READ; complains where the answer has been the same for too long."""
+        self.reaches(client, "snapshot")
         own = self.own[client.number]
         read = Request(
             "snapshot-read", self.timestamps, lambda: (self.vector.highest, self.vector.top)
@@ -220,6 +236,7 @@ class OneSidedModel(CommitModel):
 
     def transact(self, client: Client, reads: list[int], inserts: list[int]) -> Process:
         """Read, lock, install, set the bit."""
+        self.reaches(client, "read")
         own, rid = self.own[client.number], client.snapshot
         blocks = yield from self.requests(client, [self.look(key, rid) for key in reads])
         seen = [version for version, _ in blocks]
@@ -233,6 +250,7 @@ class OneSidedModel(CommitModel):
             yield from self.cluster.pause(client, self.p.poll_ps)
             yield from self.fetch_snapshot(client)
 
+        self.reaches(client, "lock")
         own.locking_ps = self.env.now
         locks = [
             self.lock(client, key, version) for key, version in zip(updates, seen, strict=False)
@@ -249,6 +267,7 @@ class OneSidedModel(CommitModel):
             (word,) = yield from self.requests(client, [self.claim(client)])
             self.note_claim(client, word)
         if cause == GRANTED:
+            self.reaches(client, "write")
             written = updates + inserts
             if self.p.doorbell:
                 yield from self.cluster.post(client, ["write"] * len(written))
@@ -336,6 +355,9 @@ class OneSidedModel(CommitModel):
             if key < self.p.records:
                 node.record(key).install(cid, self.p.versions)
             self.cluster.log(INSTALL, client.number, number, key, cid)
+            if self.p.undoes:
+                last, keys = node.installed.get(client.number, (0, []))
+                node.installed[client.number] = cid, ([*keys, key] if last == cid else [key])
 
         return Request("write", node, effect)
 
@@ -358,15 +380,17 @@ class OneSidedModel(CommitModel):
 
     def complain(self, client: Client, owner: int | None) -> Process:
         """To the timestamp server: about a dead client's lock, or about a snapshot that stands."""
-        yield from self.cluster.message("complaint", client, self.timestamps)
-        refused = client.number in self.timestamps.fenced_clients
-        if not refused:
-            if owner is None:
-                owner = self.skip_stalled(client)
-            if owner is not None:
-                yield from self.fence(owner)
-        yield from self.cluster.message("complaint-done", self.timestamps, client)
-        if refused:
+
+        def effect() -> Process:
+            if client.number in self.timestamps.fenced_clients:
+                return True
+            found = self.skip_stalled(client) if owner is None else owner
+            if found is not None:
+                yield from self.fence(found)
+            return False
+
+        kinds = "complaint", "complaint-done"
+        if (yield from self.call(kinds, client, self.timestamps, effect)):
             yield from self.leave(client)
 
     def skip_stalled(self, client: Client) -> int | None:
@@ -394,32 +418,29 @@ class OneSidedModel(CommitModel):
         self.timestamps.fenced_clients.add(owner)
         yield from self.cluster.together([self.revoke(node, owner) for node in self.storage])
         self.fenced.add(owner)
+        row = ROLLED_BACK if self.p.undoes else COMMIT
         for cid in self.vector.retire(owner):
-            self.cluster.log(COMMIT, owner, -1, cid)
+            self.cluster.log(row, owner, -1, cid)
         done.succeed()
 
     def revoke(self, node: Node, owner: int) -> Process:
         """One storage server."""
-        yield from self.cluster.message("revoke", self.timestamps, node)
-        node.fenced_clients.add(owner)
-        yield from self.cluster.message("revoked", node, self.timestamps)
+        from_cid = self.vector.first_unset(owner)
 
+        def effect() -> None:
+            node.fenced_clients.add(owner)
+            if self.p.undoes:
+                self.undo_installed(node, owner, from_cid)
 
-def compare_and_lock(
-    record: Record, client: int, expected: int, now_ps: int
-) -> tuple[int, int, int]:
-    """One CAS: (GRANTED or why not, the lock's owner, its time)."""
-    if record.owner is not None:
-        return LOCKED, record.owner, record.locked_ps
-    if record.versions[0] != expected:
-        return CONFLICT, -1, 0
-    record.owner, record.locked_ps = client, now_ps
-    return GRANTED, client, now_ps
+        yield from self.call(("revoke", "revoked"), self.timestamps, node, effect)
 
-
-def free(record: Record, owner: int) -> bool:
-    """Unlocks if that owner holds it; whether it did."""
-    if record.owner != owner:
-        return False
-    record.owner = None
-    return True
+    def undo_installed(self, node: Node, owner: int, from_cid: int) -> None:
+        """What the owner has installed at a server and can no longer commit."""
+        cid, keys = node.installed.get(owner, (0, []))
+        if cid < from_cid:
+            return
+        for key in keys:
+            if key < self.p.records:
+                node.record(key).undo(self.p.versions)
+            self.cluster.log(UNDONE, owner, -1, key, cid)
+        del node.installed[owner]

@@ -86,6 +86,13 @@ class TimestampVector:
         self.advance()
         return count
 
+    def first_unset(self, client: int) -> int:
+        """The client's first timestamp that is not set."""
+        cid = self.next_of(client, self.highest)
+        while cid <= self.top and self.state[cid % self.lap] == self.SET:
+            cid += self.clients
+        return cid
+
     def retire(self, client: int) -> list[int]:
         """From now on the client's timestamps count as set; those that this set."""
         mine = range(self.next_of(client, self.highest), self.top + 1, self.clients)

@@ -13,6 +13,10 @@ The client reads its records from their servers (RMs), as of its snapshot RID. T
 So the client knows after four one-way delays, and all see it after six. Where an RM votes no, the
 others unlock, and the client hears of it; the CID is done with. A snapshot is the highest timestamp
 below which all are done with.
+
+A TM that stops takes what it was at with it; RMs keep their locks, and clients wait: 2PC blocks.
+When it comes back it goes through its log. What was decided is carried out, what was not aborts;
+messages of its former life are not heeded.
 """
 
 from __future__ import annotations
@@ -23,26 +27,58 @@ from functools import partial
 
 import simpy
 
-from ....machine.reference.message_path import Process
-from ..history import COMMIT, CONFLICT, INSTALL, LOCKED, ROLLED_BACK, SNAPSHOT, WRITE
+from ....machine.reference.message_path import Place, Process
+from ..history import (
+    COMMIT,
+    CONFLICT,
+    INSTALL,
+    LOCKED,
+    ROLLED_BACK,
+    SNAPSHOT,
+    STOPPED_BY_FAULT,
+    WRITE,
+)
 from ..parameters import CommitParameters
 from .commits import Client, CommitModel, Node
+from .record import GRANTED
 from .timestamps import TimestampCounter
 
-GRANTED = -1  # a vote, else the cause of an abort
 
-
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Share:
     """What one RM has to do with a transaction: the records that it locks, and its new ones.
 
-    ``thread``: takes the messages.
+    ``thread``: takes the messages. ``locked``, ``installed``: what the RM knows of it.
     """
 
     rm: Node
     thread: Node
     updates: list[int]
     inserts: list[int]
+    locked: bool = False
+    installed: bool = False
+
+
+@dataclass(eq=False)
+class Managed:
+    """A transaction at its TM, as the TM's log has it while it may have to be resolved.
+
+    ``cid``: 0 before the timestamp service gave one. ``vote``: None before it is decided.
+    """
+
+    client: Client
+    number: int
+    rid: int
+    tm: Node
+    shares: list[Share]
+    outcome: simpy.Event
+    life: int
+    cid: int = 0
+    vote: int | None = None
+    told: bool = False
+    over: bool = False
+    rollbacks: int = 0
+    """Under way."""
 
 
 class TwoPhaseModel(CommitModel):
@@ -52,28 +88,33 @@ class TwoPhaseModel(CommitModel):
         super().__init__(parameters, seed, replication)
         self.service = TimestampCounter()
         self.managers = [self.nodes[n] for n in parameters.managers]
-        self.message = self.cluster.message
+        self.open: dict[Managed, None] = {}
 
     def fetch_snapshot(self, client: Client) -> Process:
         """Asked for, and answered with, a message."""
-        yield from self.message("snapshot-request", client, self.timestamps)
-        highest = self.service.highest_done
-        yield from self.message("snapshot", self.timestamps, client)
-        return highest
+        self.reaches(client, "snapshot")
+        kinds = "snapshot-request", "snapshot"
+        return (
+            yield from self.call(kinds, client, self.timestamps, lambda: self.service.highest_done)
+        )
 
     def transact(self, client: Client, reads: list[int], inserts: list[int]) -> Process:
         """The client's side."""
+        self.reaches(client, "read")
         seen = yield from self.cluster.together([self.read(client, key) for key in reads])
         if not self.log_reads(client, reads, seen):
             return self.end_aborted(client, SNAPSHOT)
         yield from self.cluster.compute(client, client.draw.compute_ps())
+        self.reaches(client, "commit")
         updates = reads[: self.p.updates]
         turn = client.number + (0 if self.p.own_managers else client.transaction)
         manager = self.managers[turn % len(self.managers)]
         carried = len(updates) + len(inserts)
-        yield from self.message("commit-request", client, manager, carried)  # (1)
+        asks = partial(self.cluster.message, "commit-request", client, manager, carried)
+        yield from self.insist(client, manager, asks)  # (1)
         outcome = self.env.event()
-        self.env.process(self.manage(manager, client, updates, inserts, outcome))
+        managed = self.managed(manager, client, updates, inserts, outcome)
+        self.env.process(self.manage(managed))
         cid, vote = yield outcome
         if vote == GRANTED:
             return self.end_committed(client, cid)
@@ -83,22 +124,27 @@ class TwoPhaseModel(CommitModel):
         """One record, as of the client's snapshot."""
         rm = self.holder(key)
         thread = self.thread_of(rm, client.number)
-        yield from self.message("read", client, thread, 0, self.p.work.read_ps)
-        seen = rm.record(key).visible(client.snapshot)
-        yield from self.message("record", thread, client)
-        return seen
+        return (
+            yield from self.call(
+                ("read", "record"),
+                client,
+                thread,
+                lambda: rm.record(key).visible(client.snapshot),
+                work_ps=self.p.work.read_ps,
+            )
+        )
 
-    def manage(
+    # The TM's side.
+
+    def managed(
         self,
         tm: Node,
         client: Client,
         updates: list[int],
         inserts: list[int],
         outcome: simpy.Event,
-    ) -> Process:
-        """The TM's side: from the commit request to the end of the transaction."""
-        number, rid = client.transaction, client.snapshot
-        log = partial(self.cluster.log, client=client.number, transaction=number)
+    ) -> Managed:
+        """The TM notes that it begins."""
         shares = [
             Share(
                 rm,
@@ -110,80 +156,195 @@ class TwoPhaseModel(CommitModel):
         ]
         if not self.p.every_rm:
             shares = [share for share in shares if share.updates or share.inserts]
-        cid, *votes = yield from self.cluster.together(
-            [self.fetch_timestamp(tm)]  # (2)
-            + [self.prepare(tm, client.number, rid, share) for share in shares]  # (3)
+        managed = Managed(client, client.transaction, client.snapshot, tm, shares, outcome, tm.life)
+        self.open[managed] = None
+        return managed
+
+    def manage(self, managed: Managed) -> Process:
+        """From the commit request to the end of the transaction."""
+        votes = yield from self.together(
+            managed,
+            [self.fetch_timestamp(managed)]  # (2)
+            + [self.prepare(managed, share) for share in managed.shares],  # (3)
         )
-        vote = max(votes)
-        self.env.process(self.tell(tm, client, outcome, (cid, vote)))  # (6)
+        granted = zip(managed.shares, votes[1:], strict=True)
+        locked = [share for share, vote in granted if vote == GRANTED]
+        yield from self.decide(managed, max(votes[1:]), locked)
+
+    def together(self, managed: Managed, parts: list[Process]) -> Process:
+        """All parts, for a TM that did not stop meanwhile."""
+        life = managed.life
+        results = yield from self.cluster.together(parts)
+        if managed.tm.life != life:
+            yield self.cluster.never
+        return results
+
+    def decide(self, managed: Managed, vote: int, locked: list[Share]) -> Process:
+        """From here on the TM's log says how it ends."""
+        managed.vote = vote
         if vote == GRANTED:
-            for share in shares:
+            for share in managed.shares:
                 for key in share.updates + share.inserts:
-                    log(WRITE, a=key, b=cid)
-            yield from self.cluster.together(
-                [self.install(tm, cid, share, log) for share in shares]  # (4)
+                    self.log_of(managed, WRITE, key, managed.cid)
+        yield from self.carry_out(managed, locked)
+
+    def carry_out(self, managed: Managed, locked: list[Share]) -> Process:
+        """Tells all, and the timestamp service in the end."""
+        if not managed.told:
+            self.env.process(self.tell(managed))  # (6)
+        if managed.vote == GRANTED:
+            yield from self.together(
+                managed,
+                [self.install(managed, share) for share in managed.shares],  # (4)
             )
         else:
-            for share, granted in zip(shares, votes, strict=True):
-                if granted == GRANTED and share.updates:
-                    self.env.process(self.roll_back(tm, share))
-        kind = COMMIT if vote == GRANTED else ROLLED_BACK
-        self.env.process(self.finish(tm, cid, partial(log, kind, a=cid)))
+            for share in locked:
+                if share.updates:
+                    managed.rollbacks += 1
+                    self.env.process(self.roll_back(managed, share))
+        if not managed.over:
+            self.env.process(self.finish(managed))
 
-    def finish(self, tm: Node, cid: int, log: Callable[[], None]) -> Process:
+    def returned(self, machine: int) -> None:
+        """TMs go on from their logs."""
+        here = self._on(machine)
+        for managed in list(self.open):
+            if managed.tm in here:
+                self.close(managed)
+                if managed in self.open:
+                    self.env.process(self.resolve(managed))
+
+    def resolve(self, managed: Managed) -> Process:
+        """What was decided is carried out; the rest aborts, and its timestamp is done with."""
+        managed.life, managed.rollbacks = managed.tm.life, 0
+        if managed.vote is None:
+            yield from self.together(managed, [self.fetch_timestamp(managed)])
+            yield from self.decide(managed, STOPPED_BY_FAULT, managed.shares)
+        else:
+            yield from self.carry_out(managed, managed.shares)
+
+    def close(self, managed: Managed) -> None:
+        """The TM forgets what is over."""
+        over = managed.over and not managed.rollbacks
+        if over and (managed.told or managed.client.stopped):
+            self.open.pop(managed, None)
+
+    def gone(self, asker: Place, life: int) -> bool:
+        """A TM that stopped resolves what it had begun, and asks anew."""
+        return asker.life != life
+
+    def stale(self, asker: Place, life: int) -> bool:
+        """Of a TM's former life."""
+        return asker.number >= len(self.clients) and asker.life != life
+
+    def send(
+        self,
+        kind: str,
+        managed: Managed,
+        to: Place,
+        done: Callable[[], None],
+        items: int = 0,
+        work_ps: int = 0,
+    ) -> Process:
+        """A message that is not answered; what it brings about."""
+        tm, life = managed.tm, managed.life
+        message = partial(self.cluster.message, kind, tm, to, items, work_ps)
+        yield from self.insist(tm, to, message)
+        if self.stale(tm, life):
+            yield self.cluster.never
+        done()
+        self.close(managed)
+
+    def finish(self, managed: Managed) -> Process:
         """(5)."""
-        yield from self.message("finished", tm, self.timestamps)
-        self.service.finish(cid)
-        log()
 
-    def fetch_timestamp(self, tm: Node) -> Process:
+        def done() -> None:
+            managed.over = True
+            self.service.finish(managed.cid)
+            kind = COMMIT if managed.vote == GRANTED else ROLLED_BACK
+            self.log_of(managed, kind, managed.cid)
+
+        yield from self.send("finished", managed, self.timestamps, done)
+
+    def tell(self, managed: Managed) -> Process:
+        """(6)."""
+
+        def done() -> None:
+            managed.told = True
+            managed.outcome.succeed((managed.cid, managed.vote))
+
+        yield from self.send("outcome", managed, managed.client, done)
+
+    def fetch_timestamp(self, managed: Managed) -> Process:
         """(2)."""
-        yield from self.message("timestamp-request", tm, self.timestamps)
-        cid = self.service.next()
-        yield from self.message("timestamp", self.timestamps, tm)
-        return cid
 
-    def prepare(self, tm: Node, client: int, rid: int, share: Share) -> Process:
+        def give() -> None:
+            managed.cid = managed.cid or self.service.next()
+
+        kinds = "timestamp-request", "timestamp"
+        yield from self.call(kinds, managed.tm, self.timestamps, give)
+
+    def prepare(self, managed: Managed, share: Share) -> Process:
         """(3): all records of an RM, or none."""
         count = len(share.updates)
-        work_ps = count * self.p.work.check_ps
-        yield from self.message("prepare", tm, share.thread, count, work_ps)
-        vote = self.check(share, client, rid)
-        yield from self.message("vote", share.thread, tm)
-        return vote
+        return (
+            yield from self.call(
+                ("prepare", "vote"),
+                managed.tm,
+                share.thread,
+                lambda: self.check(managed, share),
+                count,
+                count * self.p.work.check_ps,
+            )
+        )
 
-    def check(self, share: Share, client: int, rid: int) -> int:
+    def install(self, managed: Managed, share: Share) -> Process:
+        """(4)."""
+        count = len(share.updates) + len(share.inserts)
+        work_ps = count * self.p.work.install_ps
+        put = partial(self.put, managed, share)
+        kinds = "install", "installed"
+        yield from self.call(kinds, managed.tm, share.thread, put, count, work_ps)
+
+    def roll_back(self, managed: Managed, share: Share) -> Process:
+        """Another RM voted no; nobody waits for this."""
+        count = len(share.updates)
+
+        def done() -> None:
+            managed.rollbacks -= 1
+            if share.locked:
+                share.locked = False
+                for key in share.updates:
+                    share.rm.record(key).owner = None
+
+        work_ps = count * self.p.work.check_ps
+        yield from self.send("rollback", managed, share.thread, done, count, work_ps)
+
+    def log_of(self, managed: Managed, kind: int, a: int, b: int = 0) -> None:
+        """A row about the transaction."""
+        self.cluster.log(kind, managed.client.number, managed.number, a, b)
+
+    # The RM's side.
+
+    def check(self, managed: Managed, share: Share) -> int:
         """The RM's vote; it locks where it grants."""
         records = [share.rm.record(key) for key in share.updates]
         for record in records:
             if record.owner is not None:
                 return LOCKED
-            if record.versions[0] > rid:
+            if record.versions[0] > managed.rid:
                 return CONFLICT
         for record in records:
-            record.owner = client
+            record.owner = managed.client.number
+            share.locked = True
         return GRANTED
 
-    def install(self, tm: Node, cid: int, share: Share, log: Callable[..., None]) -> Process:
-        """(4)."""
-        written = share.updates + share.inserts
-        work_ps = len(written) * self.p.work.install_ps
-        yield from self.message("install", tm, share.thread, len(written), work_ps)
+    def put(self, managed: Managed, share: Share) -> None:
+        """Once."""
+        if share.installed:
+            return
+        share.locked, share.installed = False, True
         for key in share.updates:
-            share.rm.record(key).install(cid, self.p.versions)
-        for key in written:
-            log(INSTALL, a=key, b=cid)
-        yield from self.message("installed", share.thread, tm)
-
-    def roll_back(self, tm: Node, share: Share) -> Process:
-        """Another RM voted no; nobody waits for this."""
-        count = len(share.updates)
-        work_ps = count * self.p.work.check_ps
-        yield from self.message("rollback", tm, share.thread, count, work_ps)
-        for key in share.updates:
-            share.rm.record(key).owner = None
-
-    def tell(self, tm: Node, client: Client, outcome: simpy.Event, result: object) -> Process:
-        """(6)."""
-        yield from self.message("outcome", tm, client)
-        outcome.succeed(result)
+            share.rm.record(key).install(managed.cid, self.p.versions)
+        for key in share.updates + share.inserts:
+            self.log_of(managed, INSTALL, key, managed.cid)

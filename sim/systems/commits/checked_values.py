@@ -1,0 +1,44 @@
+"""Checks of the values of parameters: each raises InputError, with what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....inputs import InputError
+
+COUNT_MAX = 2**31 - 1
+TIME_MAX_PS = 10**15  # a quarter of an hour: sums of many of them stay within 64 bits
+
+
+def expect(fine: bool, what: str, found: str | None, expected: str) -> None:
+    """Raises InputError where it is not fine."""
+    if not fine:
+        raise InputError(what, token=found, expected=expected)
+
+
+def one_of(names: tuple[str, ...]) -> str:
+    """In words."""
+    return "one of " + ", ".join(names)
+
+
+def at_least(least: int, **values: int) -> None:
+    """Counts."""
+    for name, value in values.items():
+        expect(least <= value <= COUNT_MAX, name, str(value), f"at least {least}")
+
+
+def check_index(what: str, index: int, count: int) -> None:
+    """Of one."""
+    expect(0 <= index < count, what, str(index), f"an index from 0 to {count - 1}")
+
+
+def indices(what: str, indices: Sequence[int], count: int) -> None:
+    """Of each."""
+    if indices and not 0 <= min(indices) <= max(indices) < count:
+        for index in indices:  # which one?
+            check_index(what, index, count)
+
+
+def check_time(what: str, value: int) -> None:
+    """Of picoseconds that models can count."""
+    expect(0 <= value <= TIME_MAX_PS, what, str(value), "a time of at least 0 ps")

@@ -1,0 +1,232 @@
+"""What fails in a cluster that commits transactions, and when: a scenario's ``system.faults``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from ....inputs import DescriptionError, Strict
+from ....inputs.quantities import Duration, DurationOrZero, Rate
+from ..fields import Count, Whole
+from .parameters import RSI_STEPS, TWO_PHASE_STEPS
+
+Ids = Annotated[tuple[Whole, ...], Field(min_length=1)]
+
+
+class FaultSpec(Strict):
+    """A fault at the time ``at``; or again and again, after exponential times of the ``rate`` drawn
+    from the named ``stream``, each counted from the end of the one before.
+    """
+
+    kind: str
+    at: DurationOrZero | None = None
+    rate: Rate | None = None
+    stream: str | None = None
+
+    def check(self, known: Sequence[int], architecture: str) -> None:
+        """Raises DescriptionError, its place counted from the fault."""
+        if (self.at is None) == (self.rate is None):
+            raise DescriptionError((), "expected 'at', a time, or 'rate' with its 'stream'")
+        if self.rate is not None and not self.stream:
+            raise DescriptionError(
+                ("rate",), "a rate without a stream: expected 'stream', its name"
+            )
+        if self.rate is None and self.stream is not None:
+            raise DescriptionError(("stream",), "a stream without a rate: expected 'rate'")
+        for place, node in self.nodes():
+            if node not in known:
+                ids = ", ".join(map(str, sorted(known)[:16]))
+                raise DescriptionError(
+                    place, f"node {node} has no such part: expected one of {ids}"
+                )
+
+    def nodes(self) -> Iterator[tuple[tuple[str | int, ...], int]]:
+        """Those that it names, and where."""
+        return iter(())
+
+    @property
+    @abstractmethod
+    def subject(self) -> str:
+        """What fails, in words."""
+
+    @property
+    def effect(self) -> str:
+        """What becomes of it, in words."""
+        return "stops"
+
+
+class LastingFault(FaultSpec):
+    """For ``lasts``, or to the end of the run."""
+
+    lasts: Duration | None = None
+
+    def check(self, known: Sequence[int], architecture: str) -> None:
+        super().check(known, architecture)
+        if self.rate is not None and self.lasts is None:
+            raise DescriptionError(("rate",), "a rate of faults that last: expected 'lasts'")
+
+
+class ServerStop(LastingFault):
+    """All servers on node ``server`` stop; what their threads were at is lost, what is in their
+    memory and logs is not. They are back after ``lasts``, or never.
+    """
+
+    kind: Literal["stop"]
+    server: Whole
+
+    def nodes(self) -> Iterator[tuple[tuple[str | int, ...], int]]:
+        yield ("server",), self.server
+
+    @property
+    def subject(self) -> str:
+        return f"node {self.server}"
+
+
+class PathFaultSpec(LastingFault):
+    """Paths lose a part ``loss`` of their messages, all by default; or messages take ``slow`` times
+    as long. To the end of the run, or for ``lasts``.
+    """
+
+    loss: Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)] | None = None
+    slow: Annotated[Count, Field(ge=2, le=1_000_000)] | None = None
+
+    @abstractmethod
+    def sides(self, nodes: tuple[int, ...]) -> tuple[set[int], set[int]]:
+        """Nodes between which paths fail, of those in use."""
+
+    @property
+    def effect(self) -> str:
+        if self.loss == 1 or (self.loss is None and self.slow is None):
+            return "is down"
+        parts = [f"loses {self.loss:.4g} of its messages"] if self.loss else []
+        parts += [f"takes {self.slow} times as long"] if self.slow else []
+        return ", ".join(parts)
+
+
+class LinkFault(PathFaultSpec):
+    """The path between two nodes."""
+
+    kind: Literal["link"]
+    between: Annotated[tuple[Whole, Whole], Field()]
+
+    def check(self, known: Sequence[int], architecture: str) -> None:
+        super().check(known, architecture)
+        if self.between[0] == self.between[1]:
+            raise DescriptionError(("between", 1), "expected another node than the first")
+
+    def nodes(self) -> Iterator[tuple[tuple[str | int, ...], int]]:
+        for index, node in enumerate(self.between):
+            yield ("between", index), node
+
+    def sides(self, nodes: tuple[int, ...]) -> tuple[set[int], set[int]]:
+        return {self.between[0]}, {self.between[1]}
+
+    @property
+    def subject(self) -> str:
+        return f"the path between nodes {self.between[0]} and {self.between[1]}"
+
+
+class PortFault(PathFaultSpec):
+    """All paths of a node, at its adapter."""
+
+    kind: Literal["port"]
+    node: Whole
+
+    def nodes(self) -> Iterator[tuple[tuple[str | int, ...], int]]:
+        yield ("node",), self.node
+
+    def sides(self, nodes: tuple[int, ...]) -> tuple[set[int], set[int]]:
+        return {self.node}, {*nodes} - {self.node}
+
+    @property
+    def subject(self) -> str:
+        return f"the adapter of node {self.node}"
+
+
+class PartitionFault(PathFaultSpec):
+    """Paths between the nodes ``group`` and all others."""
+
+    kind: Literal["partition"]
+    group: Ids
+
+    def nodes(self) -> Iterator[tuple[tuple[str | int, ...], int]]:
+        for index, node in enumerate(self.group):
+            yield ("group", index), node
+
+    def sides(self, nodes: tuple[int, ...]) -> tuple[set[int], set[int]]:
+        return {*self.group}, {*nodes} - {*self.group}
+
+    @property
+    def subject(self) -> str:
+        return f"the network around nodes {', '.join(map(str, self.group))}"
+
+
+class ClientFault(FaultSpec):
+    """Client number ``client`` stops for good; with a ``step``, as it next comes to that one:
+    ``snapshot``, ``read``; ``lock``, ``write``, ``bit`` of RSI; ``commit`` of 2PC.
+    """
+
+    kind: Literal["client"]
+    client: Whole
+    step: str | None = None
+
+    def check(self, known: Sequence[int], architecture: str) -> None:
+        super().check(known, architecture)
+        if self.rate is not None:
+            raise DescriptionError(("rate",), "a client dies once: expected 'at'")
+        steps = RSI_STEPS if architecture == "rsi" else TWO_PHASE_STEPS
+        if self.step is not None and self.step not in steps:
+            found = f"'{self.step}' is no step of {architecture}"
+            raise DescriptionError(("step",), f"{found}: expected one of {', '.join(steps)}")
+
+    @property
+    def subject(self) -> str:
+        return f"client {self.client}"
+
+    @property
+    def effect(self) -> str:
+        return "dies" if self.step is None else f"is to die at its next {self.step}"
+
+
+Fault: TypeAlias = Annotated[
+    ServerStop | LinkFault | PortFault | PartitionFault | ClientFault,
+    Field(discriminator="kind"),
+]
+
+
+class Retransmission(Strict):
+    """When a transport sends again what was lost: after ``timeout``, ``growth`` times as long with
+    each further loss, up to ``longest``. After so many ``retries`` in vain the connection counts as
+    broken (a queue pair in error), and ``reconnect`` is what another one takes. A server that had
+    stopped is asked again after the same times.
+    """
+
+    timeout: Duration
+    growth: Annotated[Count, Field(le=16)] = 1
+    longest: Duration | None = None
+    retries: Annotated[Whole, Field(le=1_000)] = 7
+    reconnect: DurationOrZero | None = None
+
+
+# TCP: Linux's TCP_RTO_MIN, TCP_RTO_MAX and tcp_retries2 (Documentation/networking/ip-sysctl).
+# Reliable RDMA: 4.096 us * 2^14 and 7 retries, the defaults of perftest (InfiniBand Architecture
+# Specification, volume 1, 9.7.6.1.3: the local ACK timeout). Neither tells what a new connection
+# takes; a queue pair takes milliseconds (an estimate).
+TRANSPORT_DEFAULTS: dict[bool, dict[str, Any]] = {
+    True: {"timeout": "67.1 ms", "retries": 7, "reconnect": "5 ms"},
+    False: {
+        "timeout": "200 ms",
+        "growth": 2,
+        "longest": "120 s",
+        "retries": 15,
+        "reconnect": "1 ms",
+    },
+}
+
+
+def transport_default(rdma: bool) -> Retransmission:
+    """Of verbs, or of sockets."""
+    return Retransmission.model_validate(TRANSPORT_DEFAULTS[rdma])

@@ -1,0 +1,114 @@
+"""From a scenario's faults to those of the models: at their times, or drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..._kernel import PathFault, Transport
+from ...kernel.streams import stream
+from ...planes.outcome import ControlEvent
+from .checked_values import TIME_MAX_PS
+from .fault_spec import ClientFault, FaultSpec, PathFaultSpec, ServerStop, transport_default
+from .parameters import CommitParameters, Death, Stop
+
+if TYPE_CHECKING:
+    from ...planes.experiment import Experiment
+    from .spec import CommitSystem
+
+PS = 1e12
+
+
+def with_faults(
+    parameters: CommitParameters, experiment: Experiment, replication: int
+) -> CommitParameters:
+    """The parameters of a replication, with what fails in it."""
+    system: CommitSystem = experiment.system
+    if not system.faults:
+        return parameters
+    machine = experiment.machine
+    ids = [machine.nodes[position].id for position in system.roles(machine).positions]
+    deaths, stops, paths = list(parameters.deaths), list[Stop](), list[PathFault]()
+    for fault in system.faults:
+        for at_ps, until_ps in times_of(fault, experiment, replication):
+            if isinstance(fault, ClientFault):
+                deaths.append(Death(fault.client, at_ps, fault.step))
+            elif isinstance(fault, ServerStop):
+                stops.append(Stop(ids.index(fault.server), at_ps, until_ps))
+            elif isinstance(fault, PathFaultSpec):
+                paths.append(_path_fault(fault, ids, at_ps, until_ps))
+    return replace(
+        parameters,
+        deaths=tuple(deaths),
+        stops=tuple(sorted(stops, key=lambda stop: stop.at_ps)),
+        path_faults=tuple(paths),
+        transport=transport_of(system),
+        undoes=bool(stops or paths) and parameters.lease_ps is not None,
+    )
+
+
+def times_of(
+    fault: FaultSpec, experiment: Experiment, replication: int
+) -> Iterator[tuple[int, int | None]]:
+    """When it begins, and when it ends; None: never."""
+    lasts = getattr(fault, "lasts", None)
+    lasts_ps = None if lasts is None else max(1, round(lasts.value * PS))
+    if fault.at is not None:
+        at_ps = round(fault.at.value * PS)
+        yield at_ps, None if lasts_ps is None else at_ps + lasts_ps
+        return
+    assert fault.rate is not None
+    assert fault.stream is not None
+    assert lasts_ps is not None
+    draws = stream(experiment.seed, replication, fault.stream)
+    at_ps = 0
+    while True:
+        at_ps += max(1, round(-math.log1p(-draws.uniform()) / fault.rate.value * PS))
+        if at_ps >= experiment.horizon_s * PS:
+            return
+        yield at_ps, at_ps + lasts_ps
+        at_ps += lasts_ps
+
+
+def _path_fault(
+    fault: PathFaultSpec, ids: list[int], at_ps: int, until_ps: int | None
+) -> PathFault:
+    first, second = fault.sides(tuple(ids))
+    down = fault.loss is None and fault.slow is None
+    return PathFault(
+        from_ps=at_ps,
+        until_ps=until_ps or TIME_MAX_PS,
+        side=[1 if node in first else 2 if node in second else 0 for node in ids],
+        loss=1.0 if down else fault.loss or 0.0,
+        factor=fault.slow or 1,
+    )
+
+
+def transport_of(system: CommitSystem) -> Transport:
+    """What the scenario says, else the defaults of its transport."""
+    rdma = system.architecture in ("rsi", "two-sided")
+    given = system.retransmission or transport_default(rdma)
+    other = transport_default(rdma)
+    reconnect, longest = given.reconnect or other.reconnect, given.longest or other.longest
+    return Transport(
+        timeout_ps=round(given.timeout.value * PS),
+        growth=given.growth,
+        longest_ps=TIME_MAX_PS if longest is None else round(longest.value * PS),
+        retries=given.retries,
+        reconnect_ps=0 if reconnect is None else round(reconnect.value * PS),
+    )
+
+
+def fault_events(
+    experiment: Experiment, replication: int, until_s: float
+) -> Iterator[ControlEvent]:
+    """What failed up to that time, and came back, in words."""
+    for fault in experiment.system.faults:
+        for at_ps, until_ps in times_of(fault, experiment, replication):
+            if at_ps / PS >= until_s:
+                continue
+            yield ControlEvent(at_ps / PS, "fault", f"{fault.subject} {fault.effect}", {})
+            if until_ps is not None and until_ps / PS < until_s:
+                yield ControlEvent(until_ps / PS, "recovery", f"{fault.subject} is back", {})

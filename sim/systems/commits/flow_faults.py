@@ -1,0 +1,117 @@
+"""Faults on the flow plane: who is blocked when, and what messages take meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from ..._kernel import PathFault, Transport
+from .parameters import CommitParameters
+
+PS = 1e12
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Between two changes: whether nobody goes on, how many clients do not, and what it costs."""
+
+    blocked: bool
+    cut_off: int
+    parameters: CommitParameters
+
+
+class FlowFaults:
+    """Of a run: each time between two changes is a steady state.
+
+    While a server that transactions need is stopped or cut off nobody goes on, until who asked asks
+    again. Clients that are cut off hold all others up under RSI, but where both remedies are on.
+    """
+
+    def __init__(self, parameters: CommitParameters) -> None:
+        self.p = p = parameters
+        self._servers = sorted({node.machine for node in p.nodes})
+        self._stops = [
+            (stop.at_ps, self._resumes_ps(stop.at_ps, stop.returns_ps)) for stop in p.stops
+        ]
+        ends = [(f.from_ps, f.until_ps) for f in p.path_faults]
+        down = [self._down(f) for f in p.path_faults]
+        self._paths = [
+            (f, self._resumes_ps(*span) if is_down else span[1])
+            for f, span, is_down in zip(p.path_faults, ends, down, strict=True)
+        ]
+        times = {t for span in self._stops for t in span} | {
+            t for f, until in self._paths for t in (f.from_ps, until)
+        }
+        self.changes_s = sorted(t / PS for t in times if t is not None)
+
+    def at(self, time_s: float) -> Standing:
+        """From that time to the next change."""
+        now_ps = time_s * PS * (1 + 1e-12)
+        stopped = any(a <= now_ps and (b is None or now_ps < b) for a, b in self._stops)
+        active = [
+            f
+            for f, until in self._paths
+            if f.from_ps <= now_ps and (until is None or now_ps < until)
+        ]
+        cut = {c for f in active if self._down(f) for c in self._cut(f)}
+        servers_cut = not self.p.one_sided and any(
+            self._down(f) and any(_between(f, a, b) for a, b in product(self._servers, repeat=2))
+            for f in active
+        )
+        remedied = self.p.lease_ps is not None and self.p.skip_after_ps is not None
+        all_wait = bool(cut) and self.p.one_sided and not remedied
+        return Standing(stopped or servers_cut or all_wait, len(cut), self._slower(active))
+
+    @staticmethod
+    def _down(fault: PathFault) -> bool:
+        return fault.loss >= 1
+
+    def _cut(self, fault: PathFault) -> Iterator[int]:
+        for client, machine in enumerate(self.p.client_machine):
+            if any(_between(fault, machine, server) for server in self._servers):
+                yield client
+
+    def _slower(self, active: list[PathFault]) -> CommitParameters:
+        """Paths that lose or are slow make messages take longer, averaged over all paths."""
+        pairs = [*product({*self.p.client_machine}, self._servers)]
+        delay, factor = 0.0, 1.0
+        for fault in active:
+            share = sum(_between(fault, *pair) for pair in pairs) / len(pairs)
+            assert self.p.transport is not None
+            if 0 < fault.loss < 1:
+                delay += share * fault.loss / (1 - fault.loss) * self.p.transport.timeout_ps
+            factor += share * (fault.factor - 1)
+        if not delay and factor == 1.0:
+            return self.p
+        costs = {
+            name: tuple(
+                cost.replaced(
+                    wire_ps=round(cost.wire_ps * factor + cost.out_ps * (factor - 1) + delay)
+                )
+                for cost in entries
+            )
+            for name, entries in self.p.costs.items()
+        }
+        return replace(self.p, costs=costs)
+
+    def _resumes_ps(self, from_ps: int, until_ps: int | None) -> int | None:
+        """When who asked in vain from the beginning on asks again after the end."""
+        if until_ps is None:
+            return None
+        assert self.p.transport is not None
+        now_ps, tries = from_ps, 0
+        while now_ps < until_ps:
+            now_ps += _wait_ps(self.p.transport, tries)
+            tries += 1
+        return now_ps
+
+
+def _between(fault: PathFault, first: int, second: int) -> bool:
+    return fault.side[first] + fault.side[second] == 3
+
+
+def _wait_ps(transport: Transport, tries: int) -> int:
+    turn = tries % (transport.retries + 1)
+    wait_ps = min(transport.timeout_ps * transport.growth ** min(turn, 64), transport.longest_ps)
+    return wait_ps + (transport.reconnect_ps if turn == transport.retries else 0)

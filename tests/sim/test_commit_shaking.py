@@ -1,0 +1,184 @@
+"""Clusters under faults: both planes do the same, histories are checked, planted bugs are found."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from commit_clusters import US, cluster, told, traces
+from examples import few_and_many
+
+from numatwin.sim._kernel import HistoryChecker, PathFault, Transport
+from numatwin.sim.systems.commits.history import (
+    INSTALL,
+    KINDS,
+    OUTCOME,
+    RETURNED,
+    STOPPED,
+    UNDONE,
+    WRITE,
+)
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.parameters import CommitParameters, Death, Stop
+from numatwin.sim.systems.commits.shaking import (
+    ENDS,
+    Case,
+    case_of,
+    described,
+    findings_of,
+    shrunk,
+)
+
+pytestmark = pytest.mark.kernel
+
+BASES = [cluster("two-sided"), cluster("rsi", lease_ps=100 * US, skip_after_ps=100 * US)]
+TRANSPORT = Transport(timeout_ps=10 * US, retries=3, reconnect_ps=20 * US)
+
+
+def same_trace(parameters: CommitParameters, seed: int, until_ps: int) -> Counter[str]:
+    """Both planes give the same trace, in which nothing is wrong; how often each row came."""
+    plain, compiled = traces(parameters, seed, until_ps)
+    for at, (expected, found) in enumerate(itertools.zip_longest(plain, compiled)):
+        assert found == expected, (
+            f"row {at}: the kernel has {found and told(found)}, the reference "
+            f"{expected and told(expected)}: seed {seed}, {parameters}"
+        )
+    checker = HistoryChecker(
+        len(parameters.client_machine), parameters.records, parameters.versions
+    )
+    checker.add(np.array(plain, dtype=np.int64).reshape(-1, 6))
+    assert checker.findings == [], f"seed {seed}, {parameters}"
+    return Counter(KINDS[row[1]] for row in plain)
+
+
+@few_and_many(60, 600)
+def test_the_planes_do_the_same_under_faults(examples: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(examples):
+        case = case_of(BASES, seed)
+        seen += same_trace(case.parameters, seed, (ENDS + 5) * case.unit_ps)
+    for kind in (STOPPED, RETURNED, OUTCOME):
+        assert seen[KINDS[kind]] > 0, seen
+
+
+def test_2pc_blocks_while_its_coordinator_is_gone_and_resolves_from_its_log() -> None:
+    """The TM stops from 2 to 4 ms: nothing commits; then all goes on, and no lock has stayed."""
+    stop = Stop(machine=5, at_ps=2_000 * US, returns_ps=4_000 * US)
+    parameters = cluster(
+        "two-sided",
+        8,
+        records=100,
+        versions=2,
+        stops=(stop,),
+        transport=TRANSPORT,
+        rest_ps=6_000 * US,
+    )
+    rows = same_trace(parameters, 1, 8_000 * US)
+    assert rows["outcome"] > 50
+    model = KernelCommitModel(parameters, 1, traced=True)
+    model.run(8_000 * US)
+    known_ps = [row[0] for row in model.trace() if row[1] == OUTCOME]
+    assert not [at for at in known_ps if 2_100 * US < at < 4_000 * US]
+    assert [at for at in known_ps if at > 4_100 * US]
+    assert model.result().aborts["stopped"] > 0
+    assert model.busy_clients == model.locked_records == []
+
+
+def test_a_fenced_client_s_half_installed_writes_are_undone() -> None:
+    """Client 0 cannot reach one server while it installs: fenced, it has written at the others."""
+    cut = PathFault(from_ps=50 * US, until_ps=400 * US, side=[1, 0, 2, 0, 0, 0], loss=1.0)
+    seen: Counter[str] = Counter()
+    for seed in range(5):
+        parameters = cluster(
+            "rsi",
+            6,
+            records=20,
+            versions=3,
+            send_queue=1,
+            lease_ps=30 * US,
+            undoes=True,
+            skip_after_ps=30 * US,
+            path_faults=(cut,),
+            transport=TRANSPORT,
+        )
+        seen += same_trace(parameters, seed, 600 * US)
+    assert seen[KINDS[UNDONE]] > 0, seen
+
+
+@pytest.mark.parametrize("step", ["snapshot", "read", "lock", "write", "bit"])
+def test_a_client_dies_at_each_step(step: str) -> None:
+    parameters = cluster("rsi", 3, records=20, deaths=(Death(0, 30 * US, step),))
+    assert same_trace(parameters, 2, 100 * US)["died"] == 1
+
+
+@pytest.mark.parametrize(
+    ("plant", "what"),
+    [
+        (1, "stays locked"),
+        (2, "CID"),
+        (3, "not installed"),
+        (4, "not decided any more|not installed|lost update|after|rolled back"),
+    ],
+    ids=["lock-kept", "timestamp-reused", "early-acknowledgement", "short-lease"],
+)
+def test_a_planted_bug_is_found_and_shrunk(plant: int, what: str) -> None:
+    """Each within 2,000 runs; without it the same seed is fine."""
+    import re
+
+    seed = next(s for s in range(2_000) if findings_of(case_of(BASES, s), plant))
+    case = case_of(BASES, seed)
+    assert findings_of(case) == []
+    small = shrunk(case, plant)
+    assert re.search(what, findings_of(small, plant)[0]), findings_of(small, plant)
+    assert len(described(small)) <= len(described(case))
+
+
+@few_and_many(1_000, 20_000)
+def test_nothing_is_found_without_one(examples: int) -> None:
+    for seed in range(examples):
+        found = findings_of(case_of(BASES, seed))
+        assert found == [], f"seed {seed}: {found} {described(case_of(BASES, seed))}"
+
+
+def test_the_checker_s_memory_is_bounded() -> None:
+    parameters = replace(BASES[1], records=1_000)
+    model = KernelCommitModel(parameters, 1, traced=True)
+    model.run(5_000 * US)
+    checker = HistoryChecker(4, 1_000, 1)
+    checker.add(model._kernel.trace())
+    assert (checker.findings, checker.unchecked_reads) == ([], 0)
+    assert checker.held <= 3 * 4
+
+
+def test_the_checker_finds_what_is_wrong_in_a_history() -> None:
+    """Two clients write record 3 on snapshot 0: the second update is lost."""
+    rows = [
+        (0, 0, 0, 0, 0, 0),
+        (0, 0, 1, 0, 0, 0),
+        (1, WRITE, 0, 0, 3, 1),
+        (2, INSTALL, 0, 0, 3, 1),
+        (3, WRITE, 1, 0, 3, 2),
+        (4, INSTALL, 1, 0, 3, 2),
+    ]
+    checker = HistoryChecker(2, 10, 1)
+    checker.add(np.array(rows, dtype=np.int64))
+    assert ["lost update" in line for line in checker.findings] == [True]
+
+
+def test_the_command_says_what_it_found() -> None:
+    command = [sys.executable, "-m", "numatwin", "shake", "nam-fig6-rsi", "--runs", "40", "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["finding"] is None
+
+
+def test_shaking_is_the_same_each_time() -> None:
+    first, again = (case_of(BASES, 7) for _ in range(2))
+    assert first == again
+    assert isinstance(first, Case)
