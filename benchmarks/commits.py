@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-from numatwin.sim._kernel import MessageCost
+from numatwin.sim._kernel import HistoryChecker, MessageCost
 from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import ONE_SIDED_MESSAGES, CommitParameters, Node
 from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
@@ -22,6 +22,7 @@ from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
 US = 1_000_000  # ps
 ALLOWED_S = 10.0
 CLIENTS_PER_MACHINE = 20
+CHECKED_PER_S = 200_000
 REQUESTS = ("snapshot-read", "read", "cas", "write", "unlock", "bit")
 
 
@@ -91,6 +92,24 @@ def main() -> None:
         plain[0] / compiled[0],
     )
     print(f"commits/kernel: result {compiled[1]}", file=sys.stderr)
+    tell_of_checker(small, until_ps, options.repeat)
+
+
+def tell_of_checker(parameters: CommitParameters, until_ps: int, repeat: int) -> None:
+    """Transactions that are checked per CPU second, of a history in memory."""
+    model = KernelCommitModel(parameters, 1, traced=True)
+    model.run(until_ps)
+    rows = model._kernel.trace()
+    clients, best_s = len(parameters.client_machine), float("inf")
+    for _ in range(repeat):
+        checker = HistoryChecker(clients, parameters.records, parameters.versions)
+        start = time.process_time()
+        checker.add(rows)
+        best_s = min(best_s, time.process_time() - start)
+    rate = model.commits / best_s
+    wanted = "wanted: 200,000 transactions/s"
+    tell("commits/checker", rate, "transactions/s", wanted, rate / CHECKED_PER_S)
+    print(f"commits/checker: {len(checker.findings)} findings", file=sys.stderr)
 
 
 def tell(name: str, value: float, unit: str, versus: str, ratio: float) -> None:

@@ -39,9 +39,9 @@ def shake(
             if wrong:
                 found = wrong
                 break
-    told = {"scenario": scenario, "seed": first, "runs": runs, "finding": found}
+    answer = {"scenario": scenario, "seed": first, "runs": runs, "finding": found}
     if json:
-        print_json(told)
+        print_json(answer)
     else:
         for line in _lines(scenario, runs, found):
             console().print(line, soft_wrap=True, highlight=False)

@@ -294,3 +294,47 @@ def test_there_are_no_policies() -> None:
         "--policy ma-8: a system of kind commits has no policies: found 'ma-8', expected none"
     )
     assert load_scenario("nam-fig6-rsi", policy="none").policy_name == "none"
+
+
+FAULTS = STORAGE + "\n  faults:\n  - "
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ("{kind: stop, server: 0, at: 1 us}", "10:26: system.faults.0.server: node 0 has no such"),
+        ("{kind: stop, server: 4}", "10:5: system.faults.0: expected 'at', a time, or 'rate'"),
+        (
+            "{kind: stop, server: 4, rate: 9 /s, lasts: 1 us}",
+            "10:35: system.faults.0.rate: a rate without a stream",
+        ),
+        (
+            "{kind: stop, server: 4, at: 1 us, lasts: 9 us}\n  - {kind: stop, server: 4, at: 5 us}",
+            "11:26: system.faults.1.server: node 4 would stop while it is stopped",
+        ),
+        (
+            "{kind: link, between: [0, 0], at: 1 us}",
+            "10:31: system.faults.0.between.1: expected an",
+        ),
+        ("{kind: link, between: [0, 9], at: 1 us}", "10:31: system.faults.0.between.1: node 9 has"),
+        (
+            "{kind: port, node: 4, at: 5 ms}",
+            "10:31: system.faults.0.at: the adapter of node 4 fails",
+        ),
+        (
+            "{kind: client, client: 70, at: 1 us}",
+            "10:28: system.faults.0.client: client 70 does not",
+        ),
+        (
+            "{kind: client, client: 7, at: 1 us, step: commit}",
+            "10:47: system.faults.0.step: 'commit' is no step of rsi",
+        ),
+        (
+            "{kind: stop, server: 4, at: 1 us}\n  lease: 9 us",
+            "4:1: system.versions: expected at least 2 where messages may take longer than a lease",
+        ),
+    ],
+)
+def test_faults_that_cannot_be(tmp_path: Path, fault: str, expected: str) -> None:
+    found = told(tmp_path, (STORAGE, FAULTS + fault))
+    assert found.startswith(expected), found

@@ -20,7 +20,7 @@ class PathFaults:
         assert self.transport is not None
         transport = self.transport
         turn = tries % (transport.retries + 1)
-        wait_ps = min(transport.timeout_ps * transport.growth**turn, transport.longest_ps)
+        wait_ps = min(transport.timeout_ps * int(transport.growth**turn), transport.longest_ps)
         return wait_ps + (transport.reconnect_ps if turn == transport.retries else 0)
 
     def factor(self, sender: int, receiver: int) -> int:

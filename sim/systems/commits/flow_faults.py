@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from ..._kernel import PathFault, Transport
+from ..._kernel import PathFault
+from ...machine.reference.path_faults import PathFaults
 from .parameters import CommitParameters
 
 PS = 1e12
@@ -99,19 +100,12 @@ class FlowFaults:
         """When who asked in vain from the beginning on asks again after the end."""
         if until_ps is None:
             return None
-        assert self.p.transport is not None
-        now_ps, tries = from_ps, 0
+        now_ps, tries, waits = from_ps, 0, PathFaults(self.p.transport)
         while now_ps < until_ps:
-            now_ps += _wait_ps(self.p.transport, tries)
+            now_ps += waits.wait_ps(tries)
             tries += 1
         return now_ps
 
 
 def _between(fault: PathFault, first: int, second: int) -> bool:
     return fault.side[first] + fault.side[second] == 3
-
-
-def _wait_ps(transport: Transport, tries: int) -> int:
-    turn = tries % (transport.retries + 1)
-    wait_ps = min(transport.timeout_ps * transport.growth ** min(turn, 64), transport.longest_ps)
-    return wait_ps + (transport.reconnect_ps if turn == transport.retries else 0)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from ....topologies import Machine
 from ..._kernel import MessageCost, ProcessorSetup
 from ...machine.processors import SHARES_NONE
+from .checked_values import TIME_MAX_PS
 from .client_threads import PS, thread_switch_s
 from .host import base_slice_s
-from .parameters import TIME_MAX_PS, CommitParameters, Node
+from .parameters import CommitParameters, Node
 from .spec import CommitSystem
 
 # Calls within the managers' process, where the timestamp service is in it.

@@ -65,6 +65,11 @@ class KernelCommitModel:
         return self._kernel.events
 
     @property
+    def pending(self) -> int:
+        """Events to come."""
+        return self._kernel.pending
+
+    @property
     def commits(self) -> int:
         """Transactions that committed so far."""
         return self._kernel.commits

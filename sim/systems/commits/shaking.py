@@ -59,18 +59,22 @@ class CommitShaker:
 def clusters(load: Load) -> list[CommitParameters]:
     """Of a scenario, under each protocol that its machine's adapters can run. ``load``: makes the
     scenario with these settings."""
-    found = []
+    found, refused = list[CommitParameters](), None
+    without = ["system.faults=[]", "system.deaths=[]", "system.retransmission=null"]
     for architecture in ARCHITECTURES:
-        settings = [f"system.architecture={architecture}", "system.faults=[]", "system.deaths=[]"]
+        settings = [f"system.architecture={architecture}", *without]
         if architecture == "rsi":
             settings += ["system.lease=1 ms", "system.skip_after=1 ms"]
         else:
             settings += ["system.lease=null", "system.skip_after=null"]
         try:
             parameters, _ = commit_parameters(load(settings))
-        except InputError:
+        except InputError as error:
+            refused = error
             continue
         found.append(replace(parameters, stragglers=(), processors=None))
+    if refused is not None and not found:
+        raise refused
     return found
 
 
@@ -87,6 +91,9 @@ def case_of(bases: Sequence[CommitParameters], seed: int) -> Case:
         client_machine=tuple(islice(cycle(base.client_machine), clients)),
         own_storage=(),
         own_managers=False,
+        doorbell=True,
+        in_step=False,
+        timestamp_reach=None,
         managers=base.managers[:1],
         start_ps=(),
         records=draws.one_of((8, 30, 200)),
@@ -190,11 +197,12 @@ def findings_of(case: Case, plant: int = 0) -> list[str]:
             break
         model.run(until * case.unit_ps)
     # What nobody waits for is still under way.
-    model.run(model.now_ps + 20 * case.unit_ps)
+    while not model.busy_clients and model.pending and model.now_ps < 4 * PATIENCE * case.unit_ps:
+        model.run(model.now_ps + 20 * case.unit_ps)
     found = list(model.findings)
-    told_to_block = p.one_sided and p.deaths and (p.lease_ps is None or p.skip_after_ps is None)
+    blocks = p.one_sided and p.deaths and (p.lease_ps is None or p.skip_after_ps is None)
     fences = p.lease_ps is not None and p.skip_after_ps is None
-    if not found and not told_to_block and not fences:
+    if not found and not blocks and not fences:
         found += [f"client {c} does not end its transaction" for c in model.busy_clients]
         if not model.busy_clients:
             model.end_check()

@@ -198,7 +198,7 @@ class TwoPhaseCommits final : public Commits, private TwoPhase {
         // The manager's log, for when it comes back.
         std::uint32_t life;       // the manager's, when it began or resolved it
         std::uint32_t rollbacks;  // under way
-        bool open, told, over, resolves;
+        bool open, reported, over, resolves;
         std::uint64_t order;
     };
     // What a storage server knows of it.

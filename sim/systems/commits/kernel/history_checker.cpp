@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t least_kept = 8;
 
-std::string told(std::int64_t number) {
+std::string text(std::int64_t number) {
     return std::to_string(number);
 }
 
@@ -25,7 +25,7 @@ void HistoryChecker::add(const Row& row) {
     now_ = time;
     if (kind <= static_cast<std::int64_t>(RowKind::abort) && kind >= 0 &&
         (client < 0 || client >= static_cast<std::int64_t>(attempt_.size())))
-        throw std::invalid_argument("a row of no client: " + told(client));
+        throw std::invalid_argument("a row of no client: " + text(client));
     switch (static_cast<RowKind>(kind)) {
         case RowKind::begin:
             return begin(client, number, a);
@@ -42,7 +42,7 @@ void HistoryChecker::add(const Row& row) {
         case RowKind::commit:
             if (const auto it = decided_.find(a); it != decided_.end() && it->second.pending > 0)
                 finding(it->second.client, it->second.number,
-                        "counts as committed while record " + told(first_pending(it->second)) +
+                        "counts as committed while record " + text(first_pending(it->second)) +
                             " is not installed");
             return;
         case RowKind::outcome:
@@ -73,8 +73,8 @@ void HistoryChecker::begin(std::int64_t client, std::int64_t number, std::int64_
             void_.insert(it->first);  // its owner is fenced: nothing of it may come any more
         else if (it->second.pending > 0)
             finding(it->second.client, it->second.number,
-                    "is covered by snapshot " + told(rid) + " while record " +
-                        told(first_pending(it->second)) + " is not installed");
+                    "is covered by snapshot " + text(rid) + " while record " +
+                        text(first_pending(it->second)) + " is not installed");
         decided_.erase(it);
     }
 }
@@ -93,8 +93,8 @@ void HistoryChecker::read(std::int64_t client, std::int64_t number, std::int64_t
         ++unchecked_;
     } else if (*found != seen) {
         finding(client, number,
-                "read version " + told(seen) + " of record " + told(key) + ": its snapshot " +
-                    told(attempt.rid) + " holds " + told(*found));
+                "read version " + text(seen) + " of record " + text(key) + ": its snapshot " +
+                    text(attempt.rid) + " holds " + text(*found));
     }
 }
 
@@ -110,12 +110,12 @@ void HistoryChecker::write(std::int64_t client, std::int64_t number, std::int64_
         if (cid <= covered_)
             finding(
                 client, number,
-                "has CID " + told(cid) + ", which snapshot " + told(covered_) + " covers already");
+                "has CID " + text(cid) + ", which snapshot " + text(covered_) + " covers already");
         if (attempt.dropped) finding(client, number, "went on without a version that it read");
     } else if (decided.client != client || decided.number != number) {
         finding(client, number,
-                "has CID " + told(cid) + ", which is that of transaction " + told(decided.number) +
-                    " of client " + told(decided.client));
+                "has CID " + text(cid) + ", which is that of transaction " + text(decided.number) +
+                    " of client " + text(decided.client));
         return;
     }
     decided.writes.emplace_back(key, false);
@@ -127,25 +127,25 @@ void HistoryChecker::install(std::int64_t client, std::int64_t number, std::int6
     const auto it = decided_.find(cid);
     if (it == decided_.end() || it->second.client != client || it->second.number != number)
         return finding(client, number,
-                       "installed version " + told(cid) + " of record " + told(key) +
+                       "installed version " + text(cid) + " of record " + text(key) +
                            ", which is not decided any more");
     auto& writes = it->second.writes;
     const auto place = std::ranges::find(writes, std::pair(key, false));
     if (place == writes.end())
         return finding(client, number,
-                       "installed record " + told(key) + ", which it does not write");
+                       "installed record " + text(key) + ", which it does not write");
     place->second = true;
     --it->second.pending;
     if (key >= records_) return;
     std::int64_t* const newest = versions_of(key);
     if (cid <= *newest)
         finding(client, number,
-                "installed version " + told(cid) + " of record " + told(key) + " after " +
-                    told(*newest));
+                "installed version " + text(cid) + " of record " + text(key) + " after " +
+                    text(*newest));
     else if (it->second.rid < *newest)
         finding(client, number,
-                "overwrote version " + told(*newest) + " of record " + told(key) +
-                    ", which its snapshot " + told(it->second.rid) +
+                "overwrote version " + text(*newest) + " of record " + text(key) +
+                    ", which its snapshot " + text(it->second.rid) +
                     " does not hold: a lost update");
     std::copy_backward(newest, newest + keep_ - 1, newest + keep_);
     *newest = cid;
@@ -155,7 +155,7 @@ void HistoryChecker::undo(std::int64_t key, std::int64_t cid) {
     const auto it = decided_.find(cid);
     if (it == decided_.end())
         return finding(-1, -1,
-                       "version " + told(cid) + " of record " + told(key) +
+                       "version " + text(cid) + " of record " + text(key) +
                            " was undone after it was committed");
     Decided& decided = it->second;
     if (decided.known) finding(decided.client, decided.number, "was told committed, then undone");
@@ -188,7 +188,7 @@ void HistoryChecker::end() {
     for (const auto& [cid, decided] : decided_)
         if (decided.known && decided.pending > 0)
             finding(decided.client, decided.number,
-                    "was told committed, and record " + told(first_pending(decided)) +
+                    "was told committed, and record " + text(first_pending(decided)) +
                         " is not installed in the end");
 }
 
@@ -208,8 +208,8 @@ std::int64_t* HistoryChecker::versions_of(std::int64_t key) {
 void HistoryChecker::finding(std::int64_t client, std::int64_t number, const std::string& what) {
     if (findings_.size() == most_findings) return;
     const std::string who =
-        client < 0 ? "" : "transaction " + told(number) + " of client " + told(client) + " ";
-    findings_.push_back(who + what + " (" + told(now_) + " ps)");
+        client < 0 ? "" : "transaction " + text(number) + " of client " + text(client) + " ";
+    findings_.push_back(who + what + " (" + text(now_) + " ps)");
 }
 
 }  // namespace numatwin

@@ -83,7 +83,7 @@ void OneSidedCommits::fence(std::int64_t owner, std::uint32_t message) {
         const std::uint32_t to = new_message(revoke, timestamps(), storage(s));
         messages_[to].client = static_cast<std::uint32_t>(owner);
         messages_[to].slot = s;
-        messages_[to].cid = vector_.first_unset(owner);
+        messages_[to].cid = vector_.first_open(owner, setup_.skip_after_ps != CommitSetup::none);
         send_message(to);
     }
 }

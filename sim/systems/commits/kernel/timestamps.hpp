@@ -79,10 +79,11 @@ class TimestampVector {
         return count;
     }
 
-    // The client's first timestamp that is not set.
-    std::int64_t first_unset(std::int64_t client) {
+    // The client's first timestamp that it has claimed and not set; where clients do not claim, the
+    // first that is not set. What others set in its stead may lie above and below.
+    std::int64_t first_open(std::int64_t client, bool claims) {
         std::int64_t cid = next_of(client, highest_);
-        while (cid <= top_ && at(cid) == done) cid += clients_;
+        while (cid <= top_ && (claims ? at(cid) != claimed : at(cid) == done)) cid += clients_;
         return cid;
     }
 

@@ -150,7 +150,7 @@ void TwoPhaseCommits::finish(std::uint32_t managed) {
 void TwoPhaseCommits::close(std::uint32_t managed) {
     Managed& m = managed_[managed];
     if (!faulty_ || !m.open || !m.over || m.rollbacks > 0) return;
-    if (!m.told && !has_stopped(m.client)) return;
+    if (!m.reported && !has_stopped(m.client)) return;
     m.open = false;
     drop_reference(managed);
 }
@@ -167,7 +167,7 @@ void TwoPhaseCommits::resolve(std::uint32_t managed) {
     }
     ++managed_[managed].messages;  // that is here
     const bool commits = managed_[managed].vote == granted;
-    if (!managed_[managed].told) send(managed, outcome, managed_[managed].client);
+    if (!managed_[managed].reported) send(managed, outcome, managed_[managed].client);
     managed_[managed].left = 0;
     for (std::uint32_t s = 0; commits && s < servers; ++s)
         managed_[managed].left += takes_part(managed, s);
@@ -375,7 +375,7 @@ void TwoPhaseCommits::delivered(std::uint32_t message) {
         }
         case outcome: {
             Managed& m = managed_[managed];
-            m.told = true;
+            m.reported = true;
             close(managed);
             const std::uint32_t receiver = m.client;
             outcome_[2 * receiver] = m.cid;

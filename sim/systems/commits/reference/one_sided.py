@@ -425,7 +425,7 @@ class OneSidedModel(CommitModel):
 
     def revoke(self, node: Node, owner: int) -> Process:
         """One storage server."""
-        from_cid = self.vector.first_unset(owner)
+        from_cid = self.vector.first_open(owner, self.p.skip_after_ps is not None)
 
         def effect() -> None:
             node.fenced_clients.add(owner)

@@ -86,10 +86,13 @@ class TimestampVector:
         self.advance()
         return count
 
-    def first_unset(self, client: int) -> int:
-        """The client's first timestamp that is not set."""
+    def first_open(self, client: int, claims: bool) -> int:
+        """The client's first timestamp that it has claimed and not set; where clients do not claim,
+        the first that is not set. What others set in its stead may lie above and below.
+        """
         cid = self.next_of(client, self.highest)
-        while cid <= self.top and self.state[cid % self.lap] == self.SET:
+        passes = {self.UNSET, self.SET} if claims else {self.SET}
+        while cid <= self.top and self.state[cid % self.lap] in passes:
             cid += self.clients
         return cid
 

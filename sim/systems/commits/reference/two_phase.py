@@ -75,7 +75,7 @@ class Managed:
     life: int
     cid: int = 0
     vote: int | None = None
-    told: bool = False
+    reported: bool = False
     over: bool = False
     rollbacks: int = 0
     """Under way."""
@@ -190,7 +190,7 @@ class TwoPhaseModel(CommitModel):
 
     def carry_out(self, managed: Managed, locked: list[Share]) -> Process:
         """Tells all, and the timestamp service in the end."""
-        if not managed.told:
+        if not managed.reported:
             self.env.process(self.tell(managed))  # (6)
         if managed.vote == GRANTED:
             yield from self.together(
@@ -226,7 +226,7 @@ class TwoPhaseModel(CommitModel):
     def close(self, managed: Managed) -> None:
         """The TM forgets what is over."""
         over = managed.over and not managed.rollbacks
-        if over and (managed.told or managed.client.stopped):
+        if over and (managed.reported or managed.client.stopped):
             self.open.pop(managed, None)
 
     def gone(self, asker: Place, life: int) -> bool:
@@ -270,7 +270,7 @@ class TwoPhaseModel(CommitModel):
         """(6)."""
 
         def done() -> None:
-            managed.told = True
+            managed.reported = True
             managed.outcome.succeed((managed.cid, managed.vote))
 
         yield from self.send("outcome", managed, managed.client, done)
