@@ -115,7 +115,7 @@ def runs() -> Iterator[Any]:
     yield tiny(
         "commits",
         "--repeat 1 --clients 20 --servers 3 --simulated-us 50",
-        ("rsi-20x3", "kernel"),
+        ("rsi-20x3", "kernel", "checker"),
         twice=True,
     )
     yield tiny(

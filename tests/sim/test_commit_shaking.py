@@ -15,6 +15,8 @@ from commit_clusters import US, cluster, told, traces
 from examples import few_and_many
 
 from numatwin.sim._kernel import HistoryChecker, PathFault, Transport
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.commits.build import commit_parameters
 from numatwin.sim.systems.commits.history import (
     INSTALL,
     KINDS,
@@ -176,6 +178,38 @@ def test_the_command_says_what_it_found() -> None:
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["finding"] is None
+
+
+TIMED = ("at: 20 us", "at: 30 us"), ("at: 20 us", "rate: 9 k/s, stream: a")
+RATED = ("stream: a", "stream: b"), ("rate: 9 k/s", "rate: 8 k/s"), ("lasts: 9 us", "lasts: 8 us")
+PATH = ("lasts: 9 us", "loss: 0.5, lasts: 9 us"), ("lasts: 9 us", "slow: 2, lasts: 9 us")
+
+
+@pytest.mark.parametrize(
+    ("fault", "changes"),
+    [
+        ("kind: stop, server: 4, at: 20 us, lasts: 9 us", (*TIMED, ("server: 4", "server: 5"))),
+        ("kind: stop, server: 4, rate: 9 k/s, stream: a, lasts: 9 us", RATED),
+        ("kind: link, between: [0, 4], at: 20 us, lasts: 9 us", (*TIMED, *PATH, ("0, 4", "1, 4"))),
+        ("kind: port, node: 4, at: 20 us, lasts: 9 us", (*TIMED, *PATH, ("node: 4", "node: 0"))),
+        ("kind: partition, group: [0], at: 20 us, lasts: 9 us", (*TIMED, *PATH, ("[0]", "[1]"))),
+        (
+            "kind: client, client: 1, at: 20 us",
+            (TIMED[0], ("at", "step: read, at"), ("t: 1", "t: 2")),
+        ),
+    ],
+)
+def test_each_field_of_a_fault_acts(fault: str, changes: tuple[tuple[str, str], ...]) -> None:
+    def found(settings: str, more: str = "{timeout: 1 us}") -> str:
+        words = [f"system.faults=[{{{settings}}}]", f"system.retransmission={more}"]
+        scenario = load_scenario("nam-fig6-rsi", settings=["horizon=3 ms", *words])
+        return repr(commit_parameters(scenario)[0])
+
+    for old, new in changes:
+        assert found(fault.replace(old, new, 1)) != found(fault), new
+    for field in ("growth: 2", "longest: 9 us", "retries: 3", "reconnect: 1 us"):
+        assert found(fault, f"{{timeout: 1 us, {field}}}") != found(fault), field
+    assert found(fault, "{timeout: 2 us}") != found(fault)
 
 
 def test_shaking_is_the_same_each_time() -> None:

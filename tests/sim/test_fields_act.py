@@ -188,6 +188,11 @@ CASES: dict[str, tuple[Base, str]] = {
     "CommitSystem.architecture": (IPOIB, "system.architecture=ipoeth"),
     "CommitSystem.backoff": ((*SKIP, "system.retries=3"), "system.backoff=20 us"),
     "CommitSystem.deaths": (RSI, "system.deaths=[{client: 1, at: 100 us}]"),
+    "CommitSystem.faults": (RSI, "system.faults=[{kind: stop, server: 4, at: 100 us}]"),
+    "CommitSystem.retransmission": (
+        (*RSI, "system.faults=[{kind: stop, server: 4, at: 100 us, lasts: 50 us}]"),
+        "system.retransmission={timeout: 10 us}",
+    ),
     "CommitSystem.host_transport": (HOST, "system.host_transport=shm"),
     "CommitSystem.layout": ((*IPOIB[:1], "system.client_nodes=null"), "system.layout=together"),
     "CommitSystem.poll": ((*RSI, "system.timestamp_bits=20"), "system.poll=10 us"),
@@ -390,6 +395,12 @@ DESCRIPTIVE = {
 }
 # What decides which parts there are, which are refused, or how a run is made: no figure of its own.
 STRUCTURE = {
+    "ClientFault": "test_commit_shaking.py changes each of its fields",
+    "LinkFault": "test_commit_shaking.py changes each of its fields",
+    "PartitionFault": "test_commit_shaking.py changes each of its fields",
+    "PortFault": "test_commit_shaking.py changes each of its fields",
+    "Retransmission": "test_commit_shaking.py changes each of its fields",
+    "ServerStop": "test_commit_shaking.py changes each of its fields",
     "BalancingSpec.class": "A class of one's own: tests/sim/test_policies_user_file.py",
     "BalancingSpec.file": "As its class",
     "BalancingSpec.options": "As its class",

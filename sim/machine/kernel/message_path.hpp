@@ -52,7 +52,8 @@ struct MessageHead {
     Time work;            // of the receiver's thread, in addition to the cost of receiving
     Time last_bits;       // when they can be at the receiver's adapter
     std::uint32_t life;   // of the place whose thread has it
-    std::uint32_t tries;  // lost on its way so often
+    std::uint16_t tries;  // lost on its way so often
+    std::uint16_t again;  // asked again so often, as a place had stopped
 };
 
 // Places on machines, and the messages between them; a model derives from it, and says what a
@@ -192,7 +193,7 @@ class MessagePath {
     // Posted and carried; to itself, the receiver's work only.
     void send_message(std::uint32_t message) {
         Message& m = messages_[message];
-        m.life = life_[m.sender];
+        m.life = live(m.sender);
         if (m.sender == m.receiver) {
             if (m.work == 0) return delivered(message);
             return work(m.receiver, m.work, worked, message);
@@ -243,7 +244,12 @@ class MessagePath {
             clock.schedule(faults[f].until_ps, path_changes, f, 0);
         }
     }
-    Time wait_ps(std::uint32_t tries) const { return transport_.wait_ps(tries); }
+    // Until the next try; counts it.
+    Time wait_ps(std::uint16_t& tries) const {
+        const Time wait = transport_.wait_ps(tries);
+        tries = static_cast<std::uint16_t>((tries + 1) % (transport_.retries + 1));
+        return wait;
+    }
 
     std::vector<Place> places_;
     std::vector<Message> messages_;
@@ -254,8 +260,10 @@ class MessagePath {
     }
 
     bool lives_on(std::uint32_t place, std::uint32_t message) const {
-        return life_[place] == messages_[message].life && !has_stopped(place);
+        return life_[place] == messages_[message].life;
     }
+    // Its life, or the one before where it has stopped.
+    std::uint32_t live(std::uint32_t place) const { return life_[place] & ~std::uint32_t{1}; }
 
     void carry_on_faulty_path(std::uint32_t message) {
         Message& m = messages_[message];
@@ -265,9 +273,9 @@ class MessagePath {
         const Passage passage =
             adapters_[from].send(clock.now(), factor * c.out_ps, factor * c.wire_ps);
         m.last_bits = passage.last_bits;
-        m.life = life_[m.sender];
+        m.life = live(m.sender);
         if (paths_.loses(from, to))
-            return clock.schedule(passage.first_bits + wait_ps(m.tries++), sent_again, message);
+            return clock.schedule(passage.first_bits + wait_ps(m.tries), sent_again, message);
         m.tries = 0;
         clock.schedule(passage.first_bits, reached, message);
     }

@@ -60,8 +60,9 @@ class PathFaults {
             active_.push_back(fault);
         else
             std::erase(active_, fault);
+        any_ = !active_.empty();
     }
-    bool any() const { return !active_.empty(); }
+    bool any() const { return any_; }
 
     // Whether a message between two machines is lost; draws where a path is lossy.
     bool loses(std::uint32_t from, std::uint32_t to) {
@@ -86,6 +87,7 @@ class PathFaults {
     std::vector<PathFault> faults_;
     std::vector<std::uint32_t> active_;
     Stream losses_;
+    bool any_ = false;
 };
 
 }  // namespace numatwin

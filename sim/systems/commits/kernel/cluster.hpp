@@ -23,11 +23,9 @@ struct Message : MessageHead {
     std::uint32_t client;
     std::uint32_t slot;
     std::uint32_t context = ~std::uint32_t{0};
-    bool refused;
-    bool applied;         // the receiver has done it
-    std::uint32_t born;   // the asker's life
-    std::uint32_t again;  // asked again so often
-    bool signaled;        // whether an answer is wanted
+    bool refused : 1;
+    bool applied : 1;     // the receiver has done it
+    bool signaled : 1;    // whether an answer is wanted
     std::int8_t status;   // granted, or the cause of an abort
     RowKind row;          // that a timestamp is traced as
     std::int64_t number;  // of the transaction
@@ -35,7 +33,7 @@ struct Message : MessageHead {
     std::int64_t cid;     // a commit timestamp, or the version of a record
     std::int64_t newest;  // version of the record, or timestamp used
     std::int64_t cid_end;
-    std::int64_t owner;  // of a lock
+    std::int64_t owner;  // of a lock (RSI); the asking manager's life (2PC)
     Time since;          // when the lock was taken
 };
 
@@ -46,7 +44,8 @@ class Cluster : public MessagePath<Message> {
             const ProcessorSetup& processors, bool traced)
         : MessagePath(seed, replication, machines, std::move(places), std::move(costs), entries,
                       processors),
-          traced_(traced) {}
+          traced_(traced),
+          logs_(traced) {}
 
     static const char* event_name(std::uint32_t kind) {
         if (kind < first_own) return event_names[kind];
@@ -63,10 +62,14 @@ class Cluster : public MessagePath<Message> {
   protected:
     void log(RowKind kind, std::int64_t client, std::int64_t number, std::int64_t a,
              std::int64_t b = 0) {
-        if (!traced_ && !checker_) return;
+        if (!logs_) return;
         const Row row{clock.now(), static_cast<std::int64_t>(kind), client, number, a, b};
         if (traced_) trace_.push_back(row);
         if (checker_) checker_->add(row);
+    }
+    void check(std::size_t clients, std::int64_t records, std::size_t versions) {
+        checker_.emplace(clients, records, versions);
+        logs_ = true;
     }
     std::optional<HistoryChecker> checker_;  // of runs that are checked as they go
 
@@ -77,6 +80,7 @@ class Cluster : public MessagePath<Message> {
 
     std::vector<Row> trace_;
     bool traced_;
+    bool logs_;
 };
 
 }  // namespace numatwin

@@ -85,7 +85,7 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
       think_(think),
       key_(client_.size() * setup.reads),
       versions_read_(client_.size() * setup.reads) {
-    if (setup.checked) checker_.emplace(clients(), setup.records, setup.versions);
+    if (setup.checked) check(clients(), setup.records, setup.versions);
     for (std::size_t d = 0; d < setup.death_ps.size(); ++d)
         clock.schedule(setup.death_ps[d], died, static_cast<std::uint32_t>(setup.death_client[d]),
                        static_cast<std::uint64_t>(setup.death_step[d]));
@@ -176,14 +176,14 @@ void Commits::lost(std::uint32_t message) {
     if (!faulty_ || !wanted(f) || stopped_client(to)) return drop(message);
     if (answers(f.type)) direct(message, f.type - 1, by, to);
     f.tries = 0;
-    clock.schedule(clock.now() + wait_ps(f.again++), asked_again, message);
+    clock.schedule(clock.now() + wait_ps(f.again), asked_again, message);
 }
 
 void Commits::ask_again(std::uint32_t message) {
     Message& f = messages_[message];
     if (!wanted(f) || stopped_client(f.receiver)) return drop(message);
     if (has_stopped(f.receiver) || has_stopped(f.sender))
-        return clock.schedule(clock.now() + wait_ps(f.again++), asked_again, message);
+        return clock.schedule(clock.now() + wait_ps(f.again), asked_again, message);
     renew(message);
     send_message(message);
 }

@@ -200,7 +200,7 @@ void TwoPhaseCommits::send(std::uint32_t managed, std::uint32_t type, std::uint3
     const std::uint32_t message = new_message(type, m.manager, to);
     messages_[message].context = managed;
     messages_[message].slot = server;
-    messages_[message].born = m.life;
+    messages_[message].owner = m.life;
     renew(message);
     send_message(message);
 }
@@ -231,7 +231,7 @@ void TwoPhaseCommits::renew(std::uint32_t message) {
 // A manager that stopped resolves what it had begun, and asks anew.
 bool TwoPhaseCommits::wanted(const Message& message) const {
     const std::uint32_t by = asker(message);
-    return by < clients() ? !has_stopped(by) : life(by) == message.born;
+    return by < clients() ? !has_stopped(by) : life(by) == message.owner;
 }
 
 bool TwoPhaseCommits::takes_part(std::uint32_t managed, std::uint32_t server) const {
@@ -310,7 +310,7 @@ void TwoPhaseCommits::happened_to_protocol(const Event& event) {
 void TwoPhaseCommits::delivered(std::uint32_t message) {
     Message& f = messages_[message];
     const std::uint32_t managed = f.context, client = f.client;
-    if (faulty_ && managed != none && life(managed_[managed].manager) != f.born)
+    if (faulty_ && managed != none && life(managed_[managed].manager) != f.owner)
         return release(message);
     const bool fresh = !f.applied;
     f.applied = true;
