@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -30,6 +30,14 @@ class Demands(Protocol):
         """The cost model."""
 
     facts: dict[str, Any]
+
+
+@dataclass
+class MachineDemands:
+    """The Demands of a system that needs no more than the machine's costs."""
+
+    costs: CostModel
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 DemandsKind = TypeVar("DemandsKind", bound=Demands)

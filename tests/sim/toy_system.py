@@ -8,7 +8,7 @@ they are faster.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from numatwin.sim.machine.costs import CostModel, Scales
 from numatwin.sim.machine.demands import Demand, Step, TransferDemand
 from numatwin.sim.machine.threads import place_workers
 from numatwin.sim.planes.experiment import Experiment
-from numatwin.sim.planes.flow_system import FlowSystem, Piece
+from numatwin.sim.planes.flow_system import FlowSystem, MachineDemands, Piece
 from numatwin.sim.planes.outcome import ControlEvent
 from numatwin.sim.planes.plane import StartPhase
 from numatwin.sim.systems.descriptor import LazyImport, System, SystemSpec
@@ -144,14 +144,6 @@ MOVER = Family(
 class ToySpec(SystemSpec):
     kind: Literal["toy"] = "toy"
     work: Duration = Quantity(1e-7, 1e-7, 1e-7)
-
-
-@dataclass
-class MachineDemands:
-    """No more than the machine's costs."""
-
-    costs: CostModel
-    facts: dict[str, Any] = field(default_factory=dict)
 
 
 class ToyFlow(FlowSystem[MachineDemands]):
