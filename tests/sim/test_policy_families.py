@@ -13,6 +13,7 @@ from toy_system import LOG
 from numatwin.inputs import InputError
 from numatwin.sim.machine.demands import Demand
 from numatwin.sim.planes.flow import FlowPlane
+from numatwin.sim.planes.flow_system import MachineDemands
 from numatwin.sim.run.record import load_record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario, scenario_from_settings
@@ -201,7 +202,7 @@ def test_a_system_that_nobody_knows(toy: Path) -> None:
 class Messages(toy_system.ToyFlow):
     """One client; each unit sends two lines from node 0 to node 1, and is 400 ns on its way."""
 
-    def demand(self, demands: toy_system.MachineDemands, time_s: float) -> Demand:
+    def demand(self, demands: MachineDemands, time_s: float) -> Demand:
         sent = np.array([[0.0, 2.0], [0.0, 0.0]])
         whole = super().demand(demands, time_s)
         return replace(whole, sent=sent, customers=1.0, delay_s=400e-9)
