@@ -69,12 +69,13 @@ def shaker_of(scenario: str) -> Shaker:
     """What shakes a scenario's system. Raises InputError where nothing does."""
     from ..inputs import InputError
     from ..sim.run.scenario import load_scenario
-    from ..sim.systems.registry import system_named
+    from ..sim.systems.registry import SYSTEMS, system_named
 
     kind = load_scenario(scenario).system.kind
     shaker = system_named(kind).shaker
     if shaker is None:
-        raise InputError("system.kind: nothing of it can be shaken", token=kind, expected="commits")
+        able = " or ".join(name for name in SYSTEMS if system_named(name).shaker)
+        raise InputError("system.kind: nothing of it can be shaken", token=kind, expected=able)
     made: Shaker = shaker.load()(lambda settings: load_scenario(scenario, settings=settings))
     return made
 

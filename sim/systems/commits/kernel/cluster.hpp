@@ -22,6 +22,7 @@ namespace numatwin {
 struct Message : MessageHead {
     std::uint32_t client;
     std::uint32_t slot;
+    // Of what a manager asks: for whom; of timestamps that are set: how many.
     std::uint32_t context = ~std::uint32_t{0};
     bool refused : 1;
     bool applied : 1;     // the receiver has done it
@@ -32,9 +33,8 @@ struct Message : MessageHead {
     std::int64_t key;     // of the record
     std::int64_t cid;     // a commit timestamp, or the version of a record
     std::int64_t newest;  // version of the record, or timestamp used
-    std::int64_t cid_end;
-    std::int64_t owner;  // of a lock (RSI); the asking manager's life (2PC)
-    Time since;          // when the lock was taken
+    std::int64_t owner;   // of a lock (RSI); the asking manager's life (2PC)
+    Time since;           // when the lock was taken
 };
 
 class Cluster : public MessagePath<Message> {

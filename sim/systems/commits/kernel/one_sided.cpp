@@ -179,7 +179,8 @@ void OneSidedCommits::bit_posted(std::uint32_t client) {
     messages_[message].cid = own.bit_cid;
     messages_[message].row = own.bit_row;
     messages_[message].signaled = signaled;
-    messages_[message].cid_end = own.bit_end;
+    messages_[message].context =
+        static_cast<std::uint32_t>((own.bit_end - own.bit_cid) / clients());
     // The client goes on before what comes of the message at the same time, as in the reference.
     if (!signaled) wake(client, setting_bit);
     carry(message);
@@ -231,11 +232,9 @@ void OneSidedCommits::delivered(std::uint32_t message) {
             return at_memory(message);
         case bit:
             if (!f.applied) f.refused = is_fenced(f.receiver, client);
-            for (std::int64_t cid = f.cid; !f.refused && !f.applied && cid < f.cid_end;
-                 cid += clients())
-                if (vector_.set(cid))
-                    Cluster::log(cid == f.cid ? f.row : RowKind::rolled_back, client, f.number,
-                                 cid);
+            for (std::uint32_t k = 0; !f.refused && !f.applied && k < f.context; ++k)
+                if (const std::int64_t cid = f.cid + k * clients(); vector_.set(cid))
+                    Cluster::log(k == 0 ? f.row : RowKind::rolled_back, client, f.number, cid);
             f.applied = true;
             if (!f.signaled) return free_message(message);
             return send_message(answer(message, bit_done));
