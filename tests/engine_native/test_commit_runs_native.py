@@ -57,7 +57,8 @@ def test_a_record_as_the_event_plane_writes_it(
     assert latency["mean"] > 0  # type: ignore[operator]
     assert facts["native"]["transport"] == transport
     assert facts["native"]["records"] == 5_000
-    assert set(facts["aborts"]) == {"snapshot", "conflict", "locked", "lease", "timestamps"}
+    causes = {"snapshot", "conflict", "locked", "lease", "timestamps", "stopped"}
+    assert set(facts["aborts"]) == causes
     assert record.bandwidth_Bps["network"] > 0  # type: ignore[operator]
     for use in record.resources:
         assert 0 <= use.utilisation <= 1
@@ -169,6 +170,13 @@ def test_too_many_records_say_which_scale_fits(monkeypatch: pytest.MonkeyPatch) 
     larger = load_scenario("nam-fig6-rsi", plane="native", scale=fits * 1.2, settings=settings)
     with pytest.raises(InputError, match="GiB of records"):
         commit_setup.commit_plan(larger, 1)
+
+
+def test_servers_do_not_stop_for_real() -> None:
+    stop = "system.faults=[{kind: stop, server: 4, at: 1 ms, lasts: 1 ms}]"
+    with pytest.raises(InputError, match="servers, paths and steps") as raised:
+        commit_setup.commit_plan(load_scenario("nam-fig6-rsi", plane="native", settings=(stop,)), 1)
+    assert "system.deaths" in str(raised.value)
 
 
 def test_too_many_processes_are_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

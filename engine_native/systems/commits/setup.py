@@ -78,6 +78,11 @@ def commit_plan(
     """
     system, workload = scenario.system, scenario.workload
     assert isinstance(system, CommitSystem)
+    if system.faults:
+        raise InputError(
+            "system.faults: servers, paths and steps do not fail where the engine runs for real",
+            expected="--on event, or clients that die alone (system.deaths)",
+        )
     parameters, _ = commit_parameters(scenario)
     p, transport = parameters, transport or transport_of(system)
     _, operation = system.transaction(workload)
