@@ -22,7 +22,7 @@ from numatwin.sim.run.what_if import Predictor
 from numatwin.validate.profile.callgrind import read_callgrind
 from numatwin.validate.profile.counts import CallGraph
 from numatwin.validate.profile.importers import read_profile, read_profiles
-from numatwin.validate.profile.loops import structures
+from numatwin.validate.profile.loops import counted, structures
 from numatwin.validate.profile.what_if import SCENARIO
 from numatwin.workloads import Workload, WorkloadDescription, load_workload
 from numatwin.workloads.operators import CustomSpec
@@ -164,6 +164,31 @@ def test_postgres_counts_rows_of_all_loops_and_pages_of_its_own(tmp_path: Path) 
     assert made.objects["t"].rows == 2 * (300 + 200)
     (column,) = (made.objects["t"].columns or {}).values()
     assert column.value_size.value == pytest.approx(10 * 8192 / 1000, rel=1e-3)
+
+
+@pytest.mark.parametrize(("size", "in_order"), [(2.0**21, [60.0, 5.0]), (2.0**26, [20.0, 1.0])])
+def test_a_prefetcher_tells_lines_in_order(size: float, in_order: list[float]) -> None:
+    """It foresees 60 and 5 of the 100 and 50 misses of 2 MiB; or 20 and 1 of those of 64 MiB."""
+    events, nothing = ("Ir", "DLmr", "DLmw"), np.zeros(0, dtype=np.int64)
+
+    def graph(size: float, *missed: tuple[float, float], prefetched: bool = False) -> CallGraph:
+        own = np.array([[1e3, *row] for row in missed])
+        names, none = ("scan", "probe"), np.zeros(0)
+        return CallGraph(
+            "", events, names, own, nothing, nothing, none, (0.0, size), prefetched=prefetched
+        )
+
+    left = (40.0, 45.0) if size == 2.0**21 else (10.0, 29.0)
+    graphs = [
+        graph(2.0**21, (90.0, 10.0), (50.0, 0.0)),
+        graph(2.0**26, (22.0, 8.0), (30.0, 0.0)),
+        graph(size, *((missed, 0.0) for missed in left), prefetched=True),
+    ]
+    found = counted(graphs)
+    assert found.in_order is not None
+    assert found.in_order.tolist() == in_order
+    assert found.sizes.tolist() == [2.0**21, 2.0**26]
+    assert found.written.tolist() == ([10.0, 0.0] if size == 2.0**21 else [8.0, 0.0])
 
 
 def test_totals_alone_are_one_task(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
 """Counts of an operator's functions as loops: instructions, their rate, bytes, random accesses.
 
 A vectorised engine goes through its functions one after the other, a few thousand rows at a time:
-each that takes its time is a loop. Lines that a cache as large as was simulated still misses are
-read in order where a simulated prefetcher had fetched them, and at random else; what smaller caches
-miss besides goes to structures whose miss curve is the counted one.
+each that takes its time is a loop. Lines that a simulated prefetcher had fetched are read in order;
+what caches miss besides goes to structures whose miss curve is the counted one.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ NOTICED = 1e-3  # lines per row
 class Counted:
     """F functions of one program, counted once or more, with caches of several sizes.
 
-    ``misses`` (K, F): of caches of ``sizes`` (K,) bytes, rising. ``at_random`` (F,): of the largest
-    one, those that a prefetcher does not foresee; None: not known. ``written`` (F,): lines written
-    that miss the largest one. ``mispredicted`` (F,): None: not counted.
+    ``misses`` (K, F): of caches of ``sizes`` (K,) bytes, rising. ``in_order`` (F,): of one of them,
+    those that a prefetcher foresees; None: not known. ``written`` (F,): lines written that miss the
+    same one, or the largest. ``mispredicted`` (F,): None: not counted.
     """
 
     graph: CallGraph
@@ -48,7 +47,7 @@ class Counted:
     sizes: Floats
     misses: Floats
     written: Floats
-    at_random: Floats | None
+    in_order: Floats | None
     mispredicted: Floats | None
 
 
@@ -61,21 +60,25 @@ def counted(graphs: Sequence[CallGraph]) -> Counted:
         return np.where(np.array(at) >= 0, values[at], 0.0)
 
     by_size: dict[float, Floats] = {}
-    written = np.zeros(len(first.names))
-    at_random, largest, random_size = None, 0.0, 0.0
+    written: dict[float, Floats] = {}
+    unforeseen: dict[float, Floats] = {}
     for graph in graphs:
         for size, level in zip(graph.caches, ("D1", "DL"), strict=True):
             if not size:
                 continue
             found = aligned(graph, graph.of(f"{level}mr", f"{level}mw"))
             if level == "DL" and graph.prefetched:
-                at_random, random_size = found, size
+                unforeseen[size] = found
                 continue
             by_size[size] = found
-            if size > largest:
-                largest, written = size, aligned(graph, graph.of(f"{level}mw"))
-    if random_size < largest:
-        at_random = None
+            written[size] = aligned(graph, graph.of(f"{level}mw"))
+    # Misses with and without a prefetcher are of one size, or of the largest ones.
+    known = max(unforeseen, default=0.0)
+    largest = max(by_size, default=0.0)
+    size = known if known in by_size else largest
+    in_order = None
+    if by_size and known >= size > 0:
+        in_order = np.maximum(by_size[size] - unforeseen[known], 0.0)
     sizes = np.array(sorted(by_size))
     misses = np.array([by_size[size] for size in sizes]).reshape(len(sizes), len(first.names))
     branches = {"Bcm", "Bim"} <= set(first.events)
@@ -84,8 +87,8 @@ def counted(graphs: Sequence[CallGraph]) -> Counted:
         first.of("Ir"),
         sizes,
         np.minimum.accumulate(misses, axis=0) if len(sizes) else misses,
-        written,
-        at_random,
+        written.get(size, np.zeros(len(first.names))),
+        in_order,
         first.of("Bcm", "Bim") if branches else None,
     )
 
@@ -136,8 +139,8 @@ def _loop(
 
     misses = np.array([each(values) for values in counted.misses])
     in_order = 0.0
-    if counted.at_random is not None:
-        in_order = max(misses[-1] - each(counted.at_random), 0.0)
+    if counted.in_order is not None:
+        in_order = each(counted.in_order)
     elif len(misses):
         in_order = 0.0 if streams is None else each(counted.misses[-1] * streams)
     written = min(each(counted.written), in_order)

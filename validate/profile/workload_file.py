@@ -88,7 +88,7 @@ class _Writer:
             self.note("misses")
             return
         self.note("random")
-        if counts.at_random is None:
+        if counts.in_order is None:
             self.note("order")
 
     def _whole(self) -> dict[str, Any]:
