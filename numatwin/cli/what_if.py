@@ -41,7 +41,7 @@ def what_if(
     """Predict how long a query takes, and what would help it.
 
     The query is a workload file, or a profile or a command as of 'numatwin profile'. Each line is a
-    command to try, with what it gains and the 90% interval of that.
+    command to try, with what it gains, the 90% interval of that, and how likely it gains at all.
     """
     import tempfile
 
@@ -69,11 +69,12 @@ def what_if(
             latency(each.time_s * 1e9),
             " to ".join(latency(end * 1e9) for end in each.interval_s),
             number(each.gain),
-            " to ".join(number(end) for end in each.gain_interval),
+            " to ".join(number(end) for end in each.gain_interval) if k else "",
+            f"{each.faster:.0%}" if k else "",
         )
-        for each in made
+        for k, each in enumerate(made)
     )
-    heads = ("alternative", "command", "time", "90% interval", "gain", "90% interval")
+    heads = ("alternative", "command", "time", "90% interval", "gain", "90% interval", "faster")
     print_whole(to, table(heads, rows, left=2))
     to.print(f"\nlimited by      {made[0].binds}", soft_wrap=True)
     for what, why in NOT_PREDICTED.items():

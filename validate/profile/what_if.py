@@ -1,27 +1,27 @@
 """What would help a workload on a machine: its memory elsewhere, fewer nodes, fewer threads.
 
-Each alternative is a command to try. Both are predicted with the same draws of what is uncertain,
-so that the interval of what one gains over the other is narrower than either's.
+Each alternative is a command to try. Gains are decided as between any two records: with the same
+draws of what is uncertain, and with what ratios were off by so far.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ...inputs import DescriptionError, InputError
+from ...sim.run.decision import decision
 from ...sim.run.limit import limit_in_words
 from ...sim.run.numactl import numactl_settings
 from ...sim.run.record import Record
 from ...sim.run.runner import run_scenario
 from ...sim.run.scenario import load_scenario
-from ...sim.run.uncertainty import bounds, shift_of, with_uncertainty
+from ...sim.run.uncertainty import with_uncertainty
 from ...topologies import Machine
 
+BIND = "bind to node "
 NOT_PREDICTED = {
     "huge pages": "walks of page tables are not part of the model of queries; try "
     "'echo always > /sys/kernel/mm/transparent_hugepage/enabled'",
@@ -48,26 +48,31 @@ class Alternative:
 @dataclass(frozen=True)
 class Prediction:
     """Of an alternative: seconds of the query and their interval; ``gain``: its throughput over
-    that of the program as it is, with the interval of that; ``binds``: what keeps it from more."""
+    that of the program as it is, with the interval of that; ``faster``: the probability that it
+    gains; ``binds``: what keeps it from more."""
 
     alternative: Alternative
     time_s: float
     interval_s: tuple[float, float]
     gain: float
     gain_interval: tuple[float, float]
+    faster: float
     binds: str
 
     def as_json(self) -> dict[str, Any]:
         """As ``what-if --json`` has it."""
-        return {
-            "name": self.alternative.name,
-            "command": self.alternative.command,
-            "time_s": self.time_s,
-            "interval_s": list(self.interval_s),
-            "gain": self.gain,
-            "gain_interval": list(self.gain_interval),
-            "binds": self.binds,
-        }
+        plain = asdict(self)
+        of = plain.pop("alternative")
+        return {"name": of["name"], "command": of["command"], **plain}
+
+    def joined(self, other: Prediction) -> Prediction | None:
+        """Both as one, where they bind to nodes that are alike."""
+        mine, its = self.alternative, other.alternative
+        alike = (self.time_s, self.interval_s) == (other.time_s, other.interval_s)
+        if not alike or not (mine.name.startswith(BIND) and its.name.startswith(BIND)):
+            return None
+        name = f"{mine.name}, {its.name.removeprefix(BIND)}"
+        return replace(self, alternative=replace(mine, name=name))
 
 
 def alternatives(machine: Machine, threads: int) -> Iterator[Alternative]:
@@ -84,7 +89,7 @@ def alternatives(machine: Machine, threads: int) -> Iterator[Alternative]:
         for node in cores:
             if node.memory_bytes:
                 bind = f"--cpunodebind={node.id} --membind={node.id}"
-                options.append((f"bind to node {node.id}", bind))
+                options.append((f"{BIND}{node.id}", bind))
         if len(stored) > 1:
             near = f"--cpunodebind={cores[0].id} --interleave=all"
             options.append((f"threads on node {cores[0].id}, memory on all", near))
@@ -130,18 +135,19 @@ def predictions(
                 raise
             continue
         base = base or record
-        found.append(_prediction(alternative, record, base))
+        made = _prediction(alternative, record, base)
+        joined = found[-1].joined(made) if found else None
+        found[-1 if joined else len(found) :] = [joined or made]
     return found
 
 
 def _prediction(alternative: Alternative, record: Record, base: Record) -> Prediction:
     (query, rate), *_ = record.throughput.items()
-    path = ("throughput", query)
     assert record.uncertainty is not None
     low, high = record.uncertainty["throughput"][query]
-    each = shift_of(record, path) / np.maximum(shift_of(base, path), 1e-9)
+    found = None if record is base else decision(base, record, query)
     gain = rate / base.throughput[query]
-    least, most = bounds(gain * each)
+    least, most = (gain, gain) if found is None else found["interval"]
     why = record.why.get(query)
     return Prediction(
         alternative,
@@ -149,5 +155,6 @@ def _prediction(alternative: Alternative, record: Record, base: Record) -> Predi
         (1 / high, 1 / max(low, 1e-300)),
         gain,
         (least, most),
+        0.5 if found is None else found["share"],
         "" if why is None else limit_in_words(why, record.resources),
     )
