@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..reports.words import listing
@@ -89,8 +89,25 @@ def _print_head(record: Record, to: Console) -> None:
                 "control events",
                 ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or None,
             ),
+            *(("around faults", text) for text in _around_faults(record)),
         ),
     )
+
+
+def _around_faults(record: Record) -> Iterator[str]:
+    """What faults cost each operation, and when it recovered."""
+    for operation, model in record.model.items():
+        found = model.get("availability") if isinstance(model, dict) else None
+        if not found:
+            continue
+        before, during = (number(found[key], "/s") for key in ("before_per_s", "during_per_s"))
+        back = found["recovery_s"]
+        ended = (
+            "to the end of the run: it does not recover"
+            if back is None
+            else f"until {latency(back * 1e9)} after the last of them"
+        )
+        yield f"{operation} {before} before, then {during} {ended}"
 
 
 def _operators(record: Record) -> str | None:
