@@ -120,7 +120,8 @@ def sweep(
     base, design = sweep_design(scenario, grid.options(), grid.set_ or [])
     paths = tuple(factor.path for factor in design.factors)
     metrics = Metrics((*DEFAULTS, *(metric or ())))
-    metrics.check(base.load(), not any(path.startswith("workload") for path in paths))
+    several = any(path.startswith("workload") for path in paths)
+    metrics.check(None if several else list(base.load().workload.operations))
     runs = Runs(base, paths, tuple(factor.unit for factor in design.factors), metrics)
     announce_points(runs, design, design.count, jobs)
     rows, stopped = _run(runs, design, jobs)
@@ -134,7 +135,8 @@ def sweep(
     if failed is not None:
         print(f"numatwin: {failed}", file=sys.stderr)
     if to.out is not None:
-        _keep(to.out, base.load().title or scenario, design, rows, quiet=to.json or to.csv_)
+        title = base.document().part(("title",)) or scenario
+        _keep(to.out, title, design, rows, quiet=to.json or to.csv_)
     if stopped:
         raise after_interrupt("printed" if to.out is None else "kept")
 

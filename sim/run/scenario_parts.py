@@ -58,7 +58,7 @@ def _machine(document: Document, settings: Sequence[Setting]) -> Machine:
     if isinstance(named, str) and not settings:
         machine = load_machine(_path_of(document, place, named, MACHINES))
     else:
-        part, _ = _named_or_inline(document, place, MACHINES, MachineDescription, settings)
+        part, _ = named_or_inline(document, "machine", settings)
         machine = machine_from_document(part)
     check_engines(machine)
     return machine
@@ -72,7 +72,7 @@ def _machine_with_engine(document: Document, settings: Sequence[Setting]) -> Mac
     named = document.part(place)
     of_engines = [setting for setting in settings if setting.path[0] == "engines"]
     others = [setting for setting in settings if setting.path[0] != "engines"]
-    part, _ = _named_or_inline(document, ("machine",), MACHINES, MachineDescription, others)
+    part, _ = named_or_inline(document, "machine", others)
     with reported_at(document, place):
         engine = load_engine(folder_of(document, place) / named)
     check_kind(document, engine, described_system(document).name)
@@ -114,7 +114,7 @@ def workload_of(document: Document, settings: Sequence[Setting]) -> tuple[Worklo
 def _workload(document: Document, settings: Sequence[Setting]) -> tuple[Workload, Path, Document]:
     place = ("workload",)
     named = document.part(place)
-    part, folder = _named_or_inline(document, place, WORKLOADS, WorkloadDescription, settings)
+    part, folder = named_or_inline(document, "workload", settings)
     if isinstance(named, str) and WORKLOADS.is_bundled(named) and not settings:
         with reported_at(document, place):
             return load_workload(named), WORKLOADS.folder, part
@@ -168,10 +168,13 @@ def _as_set(part: Document, model: type[Strict], settings: Sequence[Setting]) ->
     return part
 
 
-def named_or_inline(document: Document, part: str) -> tuple[Document, Path]:
-    """The description of the ``machine`` or ``workload``, and the folder of its file."""
-    catalogue: Catalogue = {"machine": MACHINES, "workload": WORKLOADS}[part]
-    return _named_or_inline(document, (part,), catalogue, Strict, ())
+def named_or_inline(
+    document: Document, part: str, settings: Sequence[Setting] = ()
+) -> tuple[Document, Path]:
+    """The description of the ``machine`` or ``workload``, as set, and the folder of its file."""
+    if part == "machine":
+        return _named_or_inline(document, (part,), MACHINES, MachineDescription, settings)
+    return _named_or_inline(document, (part,), WORKLOADS, WorkloadDescription, settings)
 
 
 def check_mappings(document: Document, place: Place) -> None:

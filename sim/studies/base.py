@@ -9,7 +9,7 @@ from typing import Any
 
 from ...inputs import Document, InputError, changed, parse_setting
 from ...inputs.fields import kinds_at
-from ...inputs.settings import Setting, place_of
+from ...inputs.settings import Setting, place_of, with_setting
 from ...inputs.yaml_file import Place
 from ...topologies import MachineDescription
 from ...topologies.catalogue import CATALOGUE as MACHINES
@@ -118,15 +118,24 @@ class Base:
                         ) from None
 
     def _field(self, path: str, source: str) -> _Field:
-        """Where ``path`` leads; raises InputError where it names no field."""
+        """Where ``path`` leads, beside what is set in all runs; raises InputError where it names no
+        field."""
         setting = Setting(source, tuple(OPTIONS.get(path, path).split(".")), None)
         document = self._with_named_parts(source)
         first = setting.path[0]
         model: Any = description_of(described_system(document))
+        beside = [
+            other
+            for other in map(parse_setting, self.settings)
+            if other.path[0] == first and len(other.path) > 1
+        ]
         if first in INNER and len(setting.path) > 1:
             model = INNER[first]
-            document, _ = named_or_inline(document, first)
+            document, _ = named_or_inline(document, first, [other.inside() for other in beside])
             setting = setting.inside()
+        else:
+            for other in beside:
+                document = with_setting(document, model, other)
         return _Field(document, model, place_of(document, model, setting))
 
     def _with_named_parts(self, source: str) -> Document:

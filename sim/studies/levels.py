@@ -63,6 +63,11 @@ def read_levels(text: str, source: str, whole: bool = False) -> Levels:
     return listed([_plain(text, source) for text in texts])
 
 
+def is_single(text: str) -> bool:
+    """Whether ``text`` is one value, neither a list nor a range."""
+    return len(_split(text, ",")) == 1 == len(_split(text, ":"))
+
+
 def listed(values: Iterable[Any]) -> Levels:
     """Levels of plain values, each once; see ``in_common_unit``."""
     found, unit = in_common_unit(list(values))

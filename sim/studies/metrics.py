@@ -81,10 +81,10 @@ class Metrics:
                 found[f"{path}.low"], found[f"{path}.high"] = between
         return found
 
-    def check(self, scenario: Scenario, fixed_workload: bool) -> None:
-        """Raises InputError for a pattern that no run of the scenario's kind has a figure of."""
+    def check(self, operations: Sequence[str] | None) -> None:
+        """See ``check_metric``."""
         for pattern in self.patterns:
-            check_metric(pattern, list(scenario.workload.operations) if fixed_workload else None)
+            check_metric(pattern, operations)
 
     def check_found(self, rows: Sequence[Mapping[str, Any]], file: str | None = None) -> None:
         """Raises InputError for a figure that is asked for by name and none of these runs has."""

@@ -101,7 +101,7 @@ def study_of(document: Document) -> Study:
     patterns += ["machine.*"] if described.prices is not None else []
     metrics = Metrics(tuple(dict.fromkeys(patterns)))
     with _placed(document, ("metrics",)):
-        metrics.check(scenario, fixed)
+        metrics.check(operations)
     paths, units = (tuple(getattr(f, what) for f in factors) for what in ("path", "unit"))
     runs = Runs(base, paths, units, metrics, own_seeds=not described.common_random_numbers)
     identity: dict[str, Any] = {

@@ -11,7 +11,7 @@ from ...inputs.settings import SHOWN_MAX
 from .base import POLICY, Base, is_whole
 from .designs import Design, grid
 from .factors import Factor
-from .levels import read_levels
+from .levels import is_single, read_levels
 
 SWEEP_MAX = 1_000_000
 LISTED = ("machine", "workload", POLICY)
@@ -36,15 +36,15 @@ def sweep_design(
     base = Base(scenario, kept)
     base.load()  # what is wrong without any setting is told as it is
     factors = [_factor(base, name, text, f"--{name} {text}") for name, text in lists.items()]
-    fixed: list[str] = []
+    fixed = [text for text in texts if is_single(text.partition("=")[2])]
+    base = replace(base, settings=tuple(fixed))
     for text in texts:
-        factor = _set(replace(base, settings=tuple(fixed)), text)
-        if len(factor.levels.values) == 1 and "," not in text and ":" not in text:
-            fixed.append(text)
-        elif factor.path in (other.path for other in factors):
+        factor = _set(base, text)
+        if text in fixed:
+            continue
+        if factor.path in (other.path for other in factors):
             raise InputError("set twice", _source(text), token=factor.path)
-        else:
-            factors.append(factor)
+        factors.append(factor)
     design = grid(factors)
     if design.count > SWEEP_MAX:
         raise InputError(
@@ -52,7 +52,7 @@ def sweep_design(
             token=f"{design.count:,}",
             expected=f"at most {SWEEP_MAX:,}; a study samples such a space",
         )
-    return replace(base, settings=tuple(fixed)), design
+    return base, design
 
 
 def _set(base: Base, text: str) -> Factor:

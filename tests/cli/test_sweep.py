@@ -79,6 +79,12 @@ def test_a_failed_run_does_not_stop_the_others(numatwin: CommandLine) -> None:
     assert "1 of 3 runs failed" in done.err
 
 
+def test_a_field_that_needs_another_to_be_set(numatwin: CommandLine) -> None:
+    words = ("workload.clients.arrival_rate=10M/s,20M/s", "--set", "workload.clients.kind=open")
+    rows = numatwin("sweep", "eris-fig8-amd", "--set", *words, "--json").json()["rows"]
+    assert [row["throughput"]["lookup"] for row in rows] == [1e7, 2e7]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
