@@ -6,7 +6,8 @@ Six queries in DuckDB on tables in memory: each is counted by callgrind on one t
 the workload; no number is set by hand. It is predicted on ``--machine``, by default this host as
 ``machine measure --quick`` finds it. The query then runs on one and two threads in turns. One
 thread's time is compared as processor time, two threads' as wall time, which other programs on the
-host lengthen.
+host lengthen: rows of two threads during which these, or the hypervisor, took more than a tenth of
+the processors' time are kept as such, and left out of the page.
 ``--write``: the figures, and the table of docs/real-engines.md.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from typing import Any
 
 from numatwin import load_scenario, run_scenario
 from numatwin.sim.run.uncertainty import with_uncertainty
+from numatwin.validate.measure.noise import OTHERS_MAX, taken, ticks
 from numatwin.validate.profile import read_profiles, workload_text
 from numatwin.validate.profile.importers import Found
 from numatwin.validate.profile.run_counted import run_counted
@@ -74,14 +77,40 @@ def predicted(folder: Path, machine: str, query: str, threads: int) -> tuple[flo
     return 1 / record.throughput[query], 1 / high, 1 / low
 
 
-def measured(data: Path, query: str) -> dict[int, list[dict[str, float]]]:
+class Measured:
+    """Runs of a query on so many threads, and what part of all processors' time others took."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads, self.times = threads, list[dict[str, float]]()
+        self.taken_s = self.wall_s = 0.0
+
+    def run(self, data: Path, query: str) -> None:
+        before = ticks()
+        self.times += run(str(data), query, "--threads", str(self.threads), "--runs", str(RUNS))
+        after = ticks()
+        self.taken_s += sum(taken(before, after))
+        self.wall_s += after.wall - before.wall
+
+    def median(self, clock: str) -> float:
+        return median(each[clock] for each in self.times)
+
+    @property
+    def taken(self) -> float:
+        return self.taken_s / (self.wall_s * (os.cpu_count() or 1))
+
+
+def measured(data: Path, query: str) -> list[Measured]:
     """Runs on one and two threads, in turns."""
-    found: dict[int, list[dict[str, float]]] = {1: [], 2: []}
+    found = [Measured(1), Measured(2)]
     for _ in range(ROUNDS):
-        for threads, times in found.items():
-            words = ("--threads", str(threads), "--runs", str(RUNS))
-            times += run(str(data), query, *words)
+        for one in found:
+            one.run(data, query)
     return found
+
+
+def quiet(row: dict[str, Any]) -> bool:
+    """Whether a row judges the model, rather than what others did on the host meanwhile."""
+    return bool(row["threads"] == 1 or row["taken"] <= OTHERS_MAX)
 
 
 def figures(rows: int, queries: Sequence[str], machine: str) -> Iterator[dict[str, Any]]:
@@ -93,17 +122,17 @@ def figures(rows: int, queries: Sequence[str], machine: str) -> Iterator[dict[st
         for query in queries:
             found = profiled(folder, data, query)
             (folder / f"{query}.yaml").write_text(workload_text(found, query))
-            for threads, times in measured(data, query).items():
-                predicted_s, low_s, high_s = predicted(folder, machine, query, threads)
-                clock = "cpu_s" if threads == 1 else "wall_s"
+            for runs in measured(data, query):
+                predicted_s, low_s, high_s = predicted(folder, machine, query, runs.threads)
                 yield {
                     "query": query,
                     "rows": rows,
-                    "threads": threads,
+                    "threads": runs.threads,
                     "predicted_s": predicted_s,
                     "interval_s": [low_s, high_s],
-                    "measured_s": median(each[clock] for each in times),
-                    "cpu_s": median(each["cpu_s"] for each in times),
+                    "measured_s": runs.median("cpu_s" if runs.threads == 1 else "wall_s"),
+                    "cpu_s": runs.median("cpu_s"),
+                    "taken": runs.taken,
                 }
 
 
@@ -143,15 +172,21 @@ def write(rows: Sequence[dict[str, Any]], machine: str) -> None:
 def render() -> None:
     """The page's table, of the figures as they were written."""
     found = json.loads(FIGURES.read_text())
-    rows = found["rows"]
-    sums = [summary([row for row in rows if row["threads"] == count], count) for count in (1, 2)]
+    rows = list(filter(quiet, found["rows"]))
+    sums = [summary(rows, count) for count in sorted({row["threads"] for row in rows})]
+    if disturbed := len(found["rows"]) - len(rows):
+        sums.append(
+            f"- left out: {disturbed} rows of two threads, as others took more than "
+            f"{OTHERS_MAX:.0%} of the processors"
+        )
     text = f"DuckDB {found['duckdb']}:\n\n" + "\n".join(sums) + f"\n\n{table(rows)}"
     before, _, after = PAGE.read_text().split(MARK)
     PAGE.write_text(f"{before}{MARK}\n{text}\n{MARK}{after}")
 
 
 def summary(rows: Sequence[dict[str, Any]], threads: int) -> str:
-    """How many are as near as is aimed at."""
+    """How many of those with so many threads are as near as is aimed at."""
+    rows = [row for row in rows if row["threads"] == threads]
     ratios = [row["predicted_s"] / row["measured_s"] for row in rows]
     near = sum(abs(ratio - 1) <= AIM for ratio in ratios)
     width = median(row["interval_s"][1] / row["interval_s"][0] for row in rows)
@@ -190,6 +225,7 @@ def main() -> None:
                     "unit": "s",
                     "versus": row["measured_s"],
                     "ratio": row["predicted_s"] / row["measured_s"],
+                    "disturbed": not quiet(row),
                 }
                 print(json.dumps(line), flush=True)
     if given.write:

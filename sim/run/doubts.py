@@ -52,24 +52,26 @@ SPREADS: Mapping[str, tuple[float, float]] = {
 @dataclass(frozen=True)
 class Doubt:
     """One uncertain quantity; ``stream`` names its draws. ``choices``: each as likely, where it is
-    one of a few; ``named``: by the scenario, as unknown.
+    one of a few; ``named``: by the scenario, as unknown. ``others`` are as far off as the
+    ``assumption`` is, each within its own ends: instructions per cycle of all loops of a query.
     """
 
     assumption: Assumption
     stream: str
     choices: tuple[Variant, ...] = ()
     named: bool = False
+    others: tuple[Assumption, ...] = ()
 
     @property
     def name(self) -> str:
         """What a table calls it."""
-        return self.assumption.name
+        return self.stream if self.others else self.assumption.name
 
     @property
     def setting(self) -> str:
         """The field that states it, as ``--set`` takes it; its name where several do."""
         settings = self.assumption.settings
-        return settings[0] if len(settings) == 1 else self.name
+        return settings[0] if len(settings) == 1 and not self.others else self.name
 
     def draws(self, count: int) -> Floats:
         """(count,) parts of its probability, one from each stripe of equal probability."""
@@ -79,31 +81,38 @@ class Doubt:
         """The settings that state its value at ``part`` of its probability; none for its own. Of a
         few values without order between them, each is as likely.
         """
-        low, high = self.assumption.low, self.assumption.high
         if self.choices:
             return self.choices[min(int(part * len(self.choices)), len(self.choices) - 1)].settings
-        if low is None or high is None or not self._numeric(low, high):
-            own: Mapping[Place, Any] = {}
-            ends = [None if end is None else end.settings for end in (low, high)]
-            values = [settings for settings in (ends[0], own, ends[1]) if settings is not None]
-            return values[min(int(part * len(values)), len(values) - 1)]
-        value = self.assumption.value
-        center = _part_of(value, low, high) if isinstance(value, float) else 0.5
-        at = 2.0 * part * center if part < 0.5 else center + (2.0 * part - 1.0) * (1.0 - center)
-        return {
-            place: _between(lowest, high.settings[place], at)
-            for place, lowest in low.settings.items()
-        }
+        settings: dict[Place, Any] = {}
+        for assumption in (self.assumption, *self.others):
+            settings |= _at(assumption, part)
+        return settings
 
-    def _numeric(self, low: Variant, high: Variant) -> bool:
-        """Whether values between the two can be stated: of a machine's facts, and where a range
-        says so. What a system assumes, such as a page size, is one of a few.
-        """
-        return low.settings.keys() == high.settings.keys() and all(
-            (place[0] == "machine" or self.assumption.ranged)
-            and in_one_unit(value, high.settings[place]) is not None
-            for place, value in low.settings.items()
-        )
+
+def _at(assumption: Assumption, part: float) -> Mapping[Place, Any]:
+    low, high = assumption.low, assumption.high
+    if low is None or high is None or not _numeric(assumption, low, high):
+        own: Mapping[Place, Any] = {}
+        ends = [None if end is None else end.settings for end in (low, high)]
+        values = [settings for settings in (ends[0], own, ends[1]) if settings is not None]
+        return values[min(int(part * len(values)), len(values) - 1)]
+    value = assumption.value
+    center = _part_of(value, low, high) if isinstance(value, float) else 0.5
+    at = 2.0 * part * center if part < 0.5 else center + (2.0 * part - 1.0) * (1.0 - center)
+    return {
+        place: _between(lowest, high.settings[place], at) for place, lowest in low.settings.items()
+    }
+
+
+def _numeric(assumption: Assumption, low: Variant, high: Variant) -> bool:
+    """Whether values between the two can be stated: of a machine's facts, and where a range says
+    so. What a system assumes, such as a page size, is one of a few.
+    """
+    return low.settings.keys() == high.settings.keys() and all(
+        (place[0] == "machine" or assumption.ranged)
+        and in_one_unit(value, high.settings[place]) is not None
+        for place, value in low.settings.items()
+    )
 
 
 def drawn(stream: str, count: int) -> Floats:
@@ -119,10 +128,12 @@ def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
     unknown = hypotheses_in(scenario.settings)
     named = {one.place for one in unknown}
     found = [Doubt(one.assumption, one.stream, one.choices, True) for one in unknown]
+    streams: dict[str, list[Assumption]] = {}
+    for one in assumptions_in(scenario, costs_of(scenario)):
+        if (one.low or one.high) and not any(place in named for place in _places(one)):
+            streams.setdefault(_stream_of(one), []).append(one)
     found += [
-        Doubt(one, one.name)
-        for one in assumptions_in(scenario, costs_of(scenario))
-        if (one.low or one.high) and not any(place in named for place in _places(one))
+        Doubt(first, stream, others=tuple(others)) for stream, (first, *others) in streams.items()
     ]
     known = {place for one in found for place in _places(one.assumption)}
     found += [
@@ -198,6 +209,14 @@ def facts_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, Mapping[str,
         items = enumerate(part) if isinstance(part, list) else ()
     for name, inner in items:
         yield from facts_in(inner, (*place, name))
+
+
+def _stream_of(assumption: Assumption) -> str:
+    """By its name; of a query's loops together: counts are as wrong about all of them."""
+    place = next(_places(assumption))
+    if place[0] == "workload" and place[-1] in ("ipc", "size"):
+        return f"{place[2]}: {place[-1]} of all loops"
+    return assumption.name
 
 
 def _places(assumption: Assumption) -> Iterator[Place]:

@@ -22,7 +22,7 @@ from ...sim.run.runner import run_scenario
 from ...sim.run.scenario import Scenario
 from ...sim.run.statistics import Interval
 from ...sim.run.uncertainty import bounds, shift_of, with_uncertainty
-from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, ticks
+from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, taken, ticks
 from ..metrics import Metric
 from .rows import Kind, Row, measured_interval
 from .suite import Case, LeftOut
@@ -310,10 +310,8 @@ class Session:
 
     def _watched(self, before: Ticks, after: Ticks) -> None:
         """Adds up what others did during a real run."""
-        seconds = after.wall - before.wall
-        others_s = max((after.busy - before.busy) - (after.own - before.own), 0.0)
-        stolen_s = max(after.stolen - before.stolen, 0.0)
-        self.found.seconds += seconds
+        stolen_s, others_s = taken(before, after)
+        self.found.seconds += after.wall - before.wall
         self.found.others_s += others_s
         self.found.stolen_s += stolen_s
 

@@ -48,6 +48,12 @@ def ticks() -> Ticks:
     return Ticks(time.monotonic(), user + nice + system + irq + soft, own, stolen)
 
 
+def taken(before: Ticks, after: Ticks) -> tuple[float, float]:
+    """CPU time in between, in seconds: stolen by the hypervisor, and used by other programs."""
+    others_s = (after.busy - before.busy) - (after.own - before.own)
+    return max(after.stolen - before.stolen, 0.0), max(others_s, 0.0)
+
+
 @dataclass
 class Watch:
     """Looks at the host from its making on; ``spin`` times a loop of known cycles now and then."""
@@ -73,9 +79,8 @@ class Watch:
         """Of the time of all CPUs: stolen, and used by other programs."""
         now = ticks()
         capacity = max(now.wall - self.start.wall, 1e-3) * (os.cpu_count() or 1)
-        others = (now.busy - self.start.busy) - (now.own - self.start.own)
-        stolen = now.stolen - self.start.stolen
-        return max(stolen / capacity, 0.0), max(others / capacity, 0.0)
+        stolen_s, others_s = taken(self.start, now)
+        return stolen_s / capacity, others_s / capacity
 
 
 def noise_warnings(

@@ -13,7 +13,6 @@ FIELDS = (
     ("operator_type", "operator_cardinality", "result_set_size"),
     ("type", "intermediate_rows", "intermediate_size_bytes"),
 )
-ROW_GROUP = 122_880  # rows, by default
 NO_WORK = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE", "QUERY", "COLUMN_DATA_SCAN_END", "")
 
 
@@ -62,7 +61,7 @@ class _Reader:
         # A join's second input is its hash table, which is there before it is probed.
         probes = inputs[:1] if "JOIN" in kind else inputs
         rows = sum(each.results for each in probes) if inputs else max(float(scanned), results)
-        groups = node.get("total_row_groups_to_scan", -(-int(rows) // ROW_GROUP))
+        groups = node.get("total_row_groups_to_scan")
         found = PlanOperator(
             name=self.names(kind),
             kind=kind,
@@ -71,7 +70,7 @@ class _Reader:
             row_bytes=size / results if results else 0.0,
             inputs=tuple(each.name for each in inputs),
             table=None if inputs or not table else str(table).rpartition(".")[2],
-            row_groups=None if inputs else max(int(groups), 1),
+            row_groups=groups if not inputs and isinstance(groups, int) else None,
         )
         self.operators.append(found)
         return found

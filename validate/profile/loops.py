@@ -26,6 +26,8 @@ from .counts import CallGraph
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
+Structure = tuple[float, float, float, float]
+
 LINE_BYTES = 64.0
 MISS_CYCLES = 50.0  # only to tell which functions matter most
 LEAST = 0.02  # of a pipeline's time that a function takes to be a loop of its own
@@ -95,14 +97,15 @@ def counted(graphs: Sequence[CallGraph]) -> Counted:
 
 @dataclass(frozen=True)
 class Loop:
-    """What one loop does per row; ``structures``: accesses and bytes. ``functions``: which."""
+    """What one loop does per row; ``structures``: accesses, bytes, and the least and
+    the most that these may be. ``functions``: which."""
 
     functions: str
     instructions: float
     ipc: tuple[float, float, float]
     read_bytes: float
     written_bytes: float
-    structures: tuple[tuple[float, float], ...]
+    structures: tuple[Structure, ...]
 
 
 def loops_of(counted: Counted, share: Floats, rows: float, *, streams: Bools | None) -> list[Loop]:
@@ -169,12 +172,14 @@ def rates(instructions: float, mispredicted: float | None) -> tuple[float, float
     return instructions / cycles, instructions / most, IPC_MOST
 
 
-def structures(sizes: Floats, misses: Floats) -> tuple[tuple[float, float], ...]:
-    """Accesses and bytes of structures that miss caches of ``sizes`` (K,) so often, rising sizes.
+def structures(sizes: Floats, misses: Floats) -> tuple[Structure, ...]:
+    """Structures that miss caches of ``sizes`` (K,), rising, so often: accesses, bytes, and the
+    least and the most that these may be.
 
     Each structure lies between two of the sizes, or beyond the largest one, where its size is not
-    known: four times as large is assumed. Their caches are shared as the model shares them (Che's
-    approximation); the accesses are those whose misses are nearest to the counted ones.
+    known: from as large to sixteen times, four times in the middle. Their caches are shared as the
+    model shares them (Che's approximation); the accesses are those whose misses are nearest to the
+    counted ones.
     """
     from scipy.optimize import least_squares
 
@@ -190,5 +195,7 @@ def structures(sizes: Floats, misses: Floats) -> tuple[tuple[float, float], ...]
         return np.asarray(((1.0 - hits) @ counts - misses) / misses[0])
 
     found = least_squares(off, np.maximum(steps, 1e-6), bounds=(0.0, np.inf), max_nfev=50).x
-    pairs = zip(found.tolist(), bytes_.tolist(), strict=True)
-    return tuple((count, size) for count, size in pairs if count >= NOTICED)
+    low, high = bytes_.copy(), bytes_.copy()
+    low[-1], high[-1] = ends[-2:]
+    rows = zip(found.tolist(), bytes_.tolist(), low.tolist(), high.tolist(), strict=True)
+    return tuple(row for row in rows if row[0] >= NOTICED)

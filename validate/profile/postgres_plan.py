@@ -22,7 +22,7 @@ def read_postgres(path: Path, document: Any) -> Plan:
     """The plan; raises InputError of one without what ANALYZE adds."""
     reader = _Reader(str(path))
     reader.operator(document[0]["Plan"])
-    notes = []
+    notes = ["pages of tables are taken to have 8 KiB, as PostgreSQL is usually built"]
     if reader.processes > 1:
         notes.append(f"{reader.processes} processes worked on it, the leader among them")
     query = document[0].get("Query Text", "")

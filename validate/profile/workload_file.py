@@ -26,6 +26,12 @@ UNKNOWN = {
     "at_once": "random accesses under way: as many as the machine's reorder window holds",
     "random": "random accesses are to the structures whose miss curve was counted, at the sizes "
     "that were simulated; larger ones are taken to be four times the largest",
+    "branches": "mispredicted branches were not counted ('--branch-sim=yes', or perf's "
+    "branch-misses): none is taken to happen",
+    "lines": "perf's cache-misses were not counted: bytes of memory are unknown and left out",
+    "row_groups": "rows of a task: the plan tells no row groups, so that they have the engine's "
+    "usual size",
+    "row_bytes": "bytes of a row of a table of which no row was passed on: taken to be one",
     "order": "no run with '--simulate-hwpref=yes': misses of scans are taken to be in order, all "
     "others at random",
     "misses": "no cache was simulated ('--cache-sim=yes'): bytes in order are those of the plan, "
@@ -76,6 +82,8 @@ class _Writer:
         if self.counted is None:
             return {"all": self._whole()}
         self._note_misses(self.counted)
+        if self.counted.mispredicted is None:
+            self.note("branches")
         if self.found.plan is None:
             share = np.ones(len(self.counted.graph.names)) / self.queries
             loops = loops_of(self.counted, share, 1.0, streams=None)
@@ -96,14 +104,19 @@ class _Writer:
         totals = self.found.totals
         assert totals is not None
         counts = {name: value / self.queries for name, value in totals.counts.items()}
-        lines = counts.get("cache-misses", counts.get("LLC-load-misses", 0.0))
-        self.notes.append("which misses are at random: they are taken to be lines in order")
+        lines = counts.get("cache-misses", counts.get("LLC-load-misses"))
+        if lines is None:
+            self.note("lines")
+        else:
+            self.notes.append("which misses are at random: they are taken to be lines in order")
+        if "branch-misses" not in counts:
+            self.note("branches")
         self.notes.append("operators and rows: all is one task")
         loop = Loop(
             "the whole program",
             counts["instructions"],
             rates(counts["instructions"], counts.get("branch-misses")),
-            lines * LINE_BYTES,
+            (lines or 0.0) * LINE_BYTES,
             0.0,
             (),
         )
@@ -177,15 +190,21 @@ class _Writer:
         if pipeline.table is not None:
             table = str(pipeline.table.table)
             stored = self.objects.setdefault(table, _table(rows, pipeline.table.row_bytes))
+            if not pipeline.table.row_bytes:
+                self.note("row_bytes")
             if stored["rows"] != rows:  # of a filter below the scan
                 rows = stored["rows"]
             fields = {"table": table}
         fields["results"] = float(f"{pipeline.results / rows:.6g}")
         if pipeline.after:
             fields["after"] = list(pipeline.after)
-        groups = pipeline.table.row_groups if pipeline.table else None
         if engine.row_group and rows > 1:
-            fields["row_group"] = ceil(rows / groups) if groups else engine.row_group
+            fields["row_group"] = engine.row_group
+            if pipeline.table is not None:
+                if pipeline.table.row_groups is None:
+                    self.note("row_groups")
+                groups = pipeline.table.row_groups or ceil(rows / engine.row_group)
+                fields["row_group"] = ceil(rows / groups)
         loops = loops_of(counts, share[0], float(rows), streams=share[1] > share[0] / 2)
         if not len(counts.sizes) and pipeline.table is not None and loops:
             loops[0] = replace(loops[0], read_bytes=pipeline.table.row_bytes)
@@ -205,6 +224,11 @@ def _table(rows: int, row_bytes: float) -> dict[str, Any]:
     return {"kind": "table", "rows": rows, "columns": columns}
 
 
+def _size(size: float, low: float, high: float) -> Any:
+    value, *ends = (format_quantity(round(each), "size") for each in (size, low, high))
+    return {"value": value, "range": ends} if low < high else value
+
+
 def _written(loop: Loop, structure_of: str) -> dict[str, Any]:
     value, low, high = (float(f"{rate:.4g}") for rate in loop.ipc)
     found: dict[str, Any] = {
@@ -216,8 +240,8 @@ def _written(loop: Loop, structure_of: str) -> dict[str, Any]:
             found[key] = format_quantity(float(f"{size:.4g}"), "size")
     if loop.structures:
         found["structures"] = [
-            {"size": format_quantity(round(size), "size"), "accesses": float(f"{count:.4g}")}
-            for count, size in loop.structures
+            {"size": _size(*sizes), "accesses": float(f"{count:.4g}")}
+            for count, *sizes in loop.structures
         ]
         found["structure_of"] = structure_of
     return found
