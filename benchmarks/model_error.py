@@ -20,13 +20,13 @@ import joblib
 import numpy as np
 from counted_traffic import ROWS as COUNTED
 from disturbances import CASES, MACHINE
+from published_runs import RunsWithDraws, shifted
 
 from numatwin.inputs import write_text_atomically
 from numatwin.sim.run.model_error import (
     EVIDENCE,
     LATENCY,
     OTHER,
-    RATIO,
     THROUGHPUT,
     TRAFFIC,
     Class,
@@ -44,10 +44,10 @@ from numatwin.validate.decision_cases import CaseFile, case_files
 from numatwin.validate.decisions_scored import NOT_MODELLED, scored
 from numatwin.validate.metrics import Metric
 from numatwin.validate.published import PUBLISHED
+from numatwin.validate.published_given import source_of
 from numatwin.validate.results import Runs
 from numatwin.validate.trust import AIM, coverage
 
-FIGURES = {"B/s": THROUGHPUT, "transactions/s": THROUGHPUT, "B": OTHER}
 # Of models that choose access paths: no predictions of an engine.
 NOT_OF_ENGINES = ("gru-tab2", "gru-opt")
 
@@ -56,36 +56,22 @@ class Search(Exception):
     """A result that is searched for asks for other runs with other facts."""
 
 
-class DoubtedRuns(Runs):
-    """Runs with the ``draw`` of their doubts, or as they are; ``classes`` of what was asked for."""
+class DoubtedRuns(RunsWithDraws):
+    """Runs of the flow plane that move as quick predictions say (``with_uncertainty``)."""
 
     def __init__(self, plane: str) -> None:
         super().__init__(plane)
-        self.draw: int | None = None
-        self.classes: list[Class] = []
         self._doubted: dict[str, Record] = {}
 
-    def __call__(self, scenario: str, *settings: str, policy: str | None = None) -> Record:
-        record = super().__call__(scenario, *settings, policy=policy)
-        if self.draw is None:
-            self.classes.append(class_of(record, None))
-            return record
+    def drawn(self, scenario: str, settings: tuple[str, ...], policy: str | None) -> Record:
+        assert self.draw is not None
+        record = Runs.__call__(self, scenario, *settings, policy=policy)
         if record.scenario_hash not in self._doubted:
             if self.draw or self.plane != FLOW:  # of events they would take minutes each
                 raise Search
             doubted = with_uncertainty(record, scenario_from_settings(record.settings))
             self._doubted[record.scenario_hash] = doubted
-        return _shifted(self._doubted[record.scenario_hash], self.draw)
-
-
-def _shifted(record: Record, draw: int) -> Record:
-    def moved(name: str) -> dict[str, Any]:
-        return {
-            key: value if value is None else value * float(shift_of(record, (name, key))[draw])
-            for key, value in getattr(record, name).items()
-        }
-
-    return replace(record, throughput=moved("throughput"), bandwidth_Bps=moved("bandwidth_Bps"))
+        return shifted(self._doubted[record.scenario_hash], self.draw)
 
 
 def published() -> Iterator[Evidence]:
@@ -95,13 +81,10 @@ def published() -> Iterator[Evidence]:
         if not isinstance(result.value, float) or key.startswith(NOT_OF_ENGINES):
             continue
         plane = runs.setdefault(result.planes[0], DoubtedRuns(result.planes[0]))
-        plane.draw, plane.classes = None, []
-        value = result.predict(plane).value
-        if not isinstance(value, float) or not value > 0.0:
+        found = plane.blind(key, result, Class("tasks", plane.plane, "scan", OTHER))
+        if found is None:
             continue
-        figure_ = TRAFFIC if "fig12" in key else FIGURES.get(result.unit, RATIO)
-        of = plane.classes[0] if plane.classes else Class("tasks", plane.plane, "scan", OTHER)
-        figure_ = figure_ if plane.classes else OTHER
+        value, of = found
         facts = [1.0, 1.0]
         try:
             drawn = []
@@ -110,10 +93,7 @@ def published() -> Iterator[Evidence]:
             facts = bounds(np.array(drawn))
         except Search:
             pass
-        yield Evidence(
-            key, key.partition("-")[0], replace(of, figure=figure_), (result.value,) * 2, value,
-            (facts[0], facts[1]),
-        )  # fmt: skip
+        yield Evidence(key, source_of(key), of, (result.value,) * 2, value, (facts[0], facts[1]))
 
 
 def decided(files: Sequence[CaseFile] | None = None) -> Iterator[Evidence]:

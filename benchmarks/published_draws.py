@@ -1,5 +1,9 @@
 """Predicts published results with draws of all that their sources leave open.
 
+Facts of machines, assumptions and what a source does not tell (``Condition``) are drawn together,
+for all results of a source the same, and every result is predicted with each draw. A published
+figure is in none of them.
+
 ``--write`` stores them (``validate/published_draws.json``); ``numatwin published`` weighs them by
 the other results of a source. One JSON object a line: seconds for a source; of what is stored, how
 many results lie within 25% and in their 90% intervals, before evidence and given the others.
@@ -9,15 +13,116 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
 
-from numatwin.inputs import write_text_atomically
-from numatwin.validate.published_draws import STORED, Drawn, predicted, sources, stored
-from numatwin.validate.published_given import shares
+import numpy as np
+from published_runs import RunsWithDraws, shifted
+
+from numatwin.inputs import DescriptionError, InputError, write_text_atomically
+from numatwin.sim.run.assumptions import varied
+from numatwin.sim.run.doubts import doubts_of, drawn, drawn_machines, merged
+from numatwin.sim.run.model_error import OTHER, Class
+from numatwin.sim.run.record import Record
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.run.uncertainty import DRAWS, with_uncertainty
+from numatwin.sim.run.what_if import FLOW
+from numatwin.topologies import Machine
+from numatwin.validate.published import PUBLISHED
+from numatwin.validate.published_given import STORED, Drawn, shares, source_of, stored
+from numatwin.validate.results import Condition, Runs
+from numatwin.validate.systems.registry import validations
 
 # As many as take some minutes of each.
 COUNTS = {"eris": 128, "nam": 32, "gru": 32, "hana": 32}
+
+
+class DrawnRuns(RunsWithDraws):
+    """Runs as one of the draws has them. What events cost is not predicted again for each draw of
+    the facts: their records move by the shifts of quick predictions (``with_uncertainty``).
+    """
+
+    def __init__(self, plane: str, conditions: Sequence[Condition], count: int) -> None:
+        super().__init__(plane)
+        self.conditions, self.count = conditions, count
+        self._drawn: dict[tuple[Any, ...], Record] = {}
+        self._machines: dict[str, list[Machine]] = {}
+
+    def choice(self, condition: Condition) -> str:
+        """The name of what is taken of what a source leaves open."""
+        assert self.draw is not None
+        part = drawn(condition.name, self.count)[self.draw]
+        return list(condition.choices)[int(part * len(condition.choices))]
+
+    def chosen(self, name: str, otherwise: str) -> str:
+        known = {one.name: one for one in self.conditions}
+        return otherwise if self.draw is None else self.choice(known[name])
+
+    def machine(self, name: str) -> Machine:
+        own = super().machine(name)
+        if self.draw is None:
+            return own
+        if name not in self._machines:
+            self._machines[name] = list(drawn_machines(own, self.count)) or [own] * self.count
+        return self._machines[name][self.draw]
+
+    def drawn(self, scenario: str, settings: tuple[str, ...], policy: str | None) -> Record:
+        assert self.draw is not None
+        settings = (*self._settings(scenario), *settings)
+        if self.plane == FLOW:
+            key = (scenario, settings, policy, self.draw)
+            if key not in self._drawn:
+                self._drawn[key] = self._played(scenario, settings, policy)
+            return self._drawn[key]
+        record = Runs.__call__(self, scenario, *settings, policy=policy)
+        if (record.scenario_hash,) not in self._drawn:
+            loaded = load_scenario(scenario, plane=self.plane, policy=policy, settings=settings)
+            self._drawn[(record.scenario_hash,)] = with_uncertainty(record, loaded)
+        return shifted(self._drawn[(record.scenario_hash,)], self.draw % DRAWS)
+
+    def _settings(self, scenario: str) -> Iterator[str]:
+        for condition in self.conditions:
+            if condition.scenarios and re.fullmatch(condition.scenarios, scenario):
+                yield from condition.choices[self.choice(condition)]
+
+    def _played(self, scenario: str, settings: Sequence[str], policy: str | None) -> Record:
+        loaded = load_scenario(scenario, plane=self.plane, policy=policy, settings=settings)
+        doubts = doubts_of(loaded)
+        parts = np.array([doubt.draws(self.count)[self.draw] for doubt in doubts])
+        with suppress(InputError, DescriptionError):  # facts that contradict each other
+            loaded = varied(loaded, merged(doubts, parts))
+        return run_scenario(loaded)
+
+
+def sources() -> list[str]:
+    """Those with results in numbers."""
+    numbers = (id_ for id_, result in PUBLISHED.items() if isinstance(result.value, float))
+    return list(dict.fromkeys(map(source_of, numbers)))
+
+
+def predicted(source: str, count: int) -> Iterator[Drawn]:
+    """All results in numbers of a source, with so many draws; none of what is predicted as 0."""
+    runs: dict[str, DrawnRuns] = {}
+    last = Class(OTHER, FLOW, "scan", OTHER)
+    conditions = [one for validation in validations() for one in validation.conditions]
+    for id_, result in PUBLISHED.items():
+        if source_of(id_) != source or not isinstance(result.value, float):
+            continue
+        plane = runs.setdefault(result.planes[0], DrawnRuns(result.planes[0], conditions, count))
+        found = plane.blind(id_, result, last)
+        if found is None:
+            continue
+        blind, last = found  # what no run predicts is of the same system as the runs before
+        draws = np.full(count, np.nan)
+        for plane.draw in range(count):
+            with suppress(InputError, DescriptionError, ZeroDivisionError):
+                draws[plane.draw] = result.predict(plane).value
+        yield Drawn(id_, last, blind, draws)
 
 
 def main() -> None:
@@ -28,7 +133,7 @@ def main() -> None:
     if options.write:
         chosen = [options.only] if options.only else sources()
         known = json.loads(STORED.read_text())["rows"] if STORED.exists() else []
-        rows = [row for row in known if row["id"].partition("-")[0] not in chosen]
+        rows = [row for row in known if source_of(row["id"]) not in chosen]
         for source in chosen:
             begin_s = time.perf_counter()
             rows += [_plain(one) for one in predicted(source, COUNTS.get(source, 64))]

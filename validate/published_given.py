@@ -4,18 +4,22 @@ Three predictions that must not be confused. *Blind*: from low-level facts alone
 *Before evidence*: the interval of all that facts, assumptions and unreported conditions may be, and
 of what the model was wrong by elsewhere. *Given the others*: the same draws, weighed by how well
 they predict the other figures of the same source (``posterior``), without the figure itself.
+``benchmarks/published_draws.py`` writes the draws, ``published_draws.json``.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from statistics import median
 
 import numpy as np
 
+from ..sim.run.model_error import Class
 from .posterior import (
     Floats,
     Known,
@@ -27,13 +31,42 @@ from .posterior import (
     tempered,
 )
 from .published import PUBLISHED
-from .published_draws import Drawn, source_of, stored
 
+STORED = Path(__file__).with_name("published_draws.json")
 READ = 0.02  # relative deviation of a figure that is read from a paper
 PARTS = (0.05, 0.5, 0.95)
 NEAR = 0.25
 # So many draws count at least: where evidence would leave fewer, it counts less.
 COUNT_MIN = 10.0
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Of a result in numbers: what kind of figure it is, its prediction as published rows have it
+    (``blind``), and with each draw (N,); NaN where a draw cannot be.
+    """
+
+    id: str
+    of: Class
+    blind: float
+    draws: Floats
+
+
+def source_of(id_: str) -> str:
+    """The paper that a result is of."""
+    return id_.partition("-")[0]
+
+
+@cache
+def stored() -> Mapping[str, Drawn]:
+    """As the file has them, by id."""
+    rows = json.loads(STORED.read_text(encoding="utf-8"))["rows"]
+    return {
+        row["id"]: Drawn(
+            row["id"], Class(**row["of"]), row["blind"], np.array(row["draws"], dtype=float)
+        )
+        for row in rows
+    }
 
 
 @dataclass(frozen=True)

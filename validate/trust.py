@@ -12,6 +12,7 @@ from ..sim.run.model_error import Class, Evidence, model_error
 
 Interval = tuple[float, float]
 LEVEL, AIM = 0.9, (0.85, 0.95)
+WIDTH_MAX = 6.0  # upper over lower end: a wider interval holds nearly anything
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Coverage:
     rows: int
     held: float
     width: float
+
+    @property
+    def judgeable(self) -> bool:
+        """Whether the intervals are narrow enough to say something."""
+        return self.width <= WIDTH_MAX
 
 
 def trust(evidence: Sequence[Evidence]) -> list[Trust]:

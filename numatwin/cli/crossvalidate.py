@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..sim.run.statistics import Interval
-    from ..validate.crossvalidate.coverage import Coverage
     from ..validate.crossvalidate.result import Result
     from ..validate.crossvalidate.rows import Row
     from ..validate.crossvalidate.suite import LeftOut, Suite
     from ..validate.crossvalidate.summary import Errors
+    from ..validate.trust import Coverage
 
 HOST = "host"
 MISSED = 1
@@ -231,7 +231,7 @@ def _print(result: Result, to: Console) -> None:
     for text in result.warnings:
         to.print(f"\nwarning: {text}", soft_wrap=True)
     for one in result.coverage:
-        to.print(f"\n90% intervals of {one.kind}{_covered(one)}", soft_wrap=True)
+        to.print(f"\n90% intervals of {one.group}{_covered(one)}", soft_wrap=True)
     to.print()
     for check in result.checks:
         sign = "≥" if check.at_least else "≤"
@@ -243,11 +243,11 @@ def _print(result: Result, to: Console) -> None:
 
 
 def _covered(one: Coverage) -> str:
-    width = f"± {percent(one.half)}"
+    width = f"the upper end {one.width:.2g} times the lower"
     if one.judgeable:
         held = f"hold {percent(one.held)} of {one.rows} measured (aim 85% to 95%)"
-        return f", calibrated on the other runs: {held}, {width}"
-    return f": not judgeable on this host now: to hold nine of ten they would have to be {width}"
+        return f" by the errors of the other runs: {held}, {width}"
+    return f": not judgeable on this host now: to hold nine of ten they would have {width}"
 
 
 def _print_rows(title: str, rows: Sequence[Row], to: Console) -> None:

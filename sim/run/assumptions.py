@@ -25,8 +25,8 @@ from ..machine.assumptions import (
 from ..machine.costs import CostModel
 from ..machine.missing_facts import missing_facts
 from ..machine.transfer_limits import assumed_of_links
-from ..systems.descriptor import System
 from ..systems.registry import system_of
+from .hypotheses import place_in, value_at
 from .scenario import Scenario, scenario_from_settings
 from .what_if import Predictor
 
@@ -47,22 +47,21 @@ def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumpt
     if system.assumptions is not None:
         found += system.assumptions.load()(scenario)
     found += scenario.system.assumptions()
-    found += _doubtful(scenario.machine, system)
+    found += (one for one in doubtful_facts(scenario.machine) if system.reads(one.name))
     for part in ("objects", "operations"):
         found += _ranged(scenario.workload.plain[part], ("workload", part))
     return tuple(found)
 
 
-def _doubtful(machine: Machine, system: System) -> Iterator[Assumption]:
-    """Facts of the machine file that are marked as uncertain, of those that ``system`` reads: over
-    their ranges, where these are stated, or by a tenth.
+def doubtful_facts(machine: Machine) -> Iterator[Assumption]:
+    """Facts of the machine file that are marked as uncertain: over their ranges, where these are
+    stated, or by a tenth.
     """
     for path in machine.doubtful:
-        place, fact = _at(machine.plain, path)
-        if fact is None or not system.reads(path):
-            continue
+        place = place_in(machine.plain, path)
+        fact = value_at(machine.plain, place)
         number, unit = split_quantity(fact)
-        if not isinstance(number, float):
+        if not isinstance(fact, Mapping) or not isinstance(number, float):
             continue
         bounds = fact.get("range")
         between = bounds or [times_value(fact["value"], times) for times in (LESS, MORE)]
@@ -88,22 +87,6 @@ def _ranged(plain: Any, place: Place) -> Iterator[Assumption]:
         parts = enumerate(plain)
     for key, part in parts:
         yield from _ranged(part, (*place, key))
-
-
-def _at(plain: Any, path: str) -> tuple[Place, Any]:
-    """The place that a dotted path leads to, and what stands there; names may have dots."""
-    parts, place, value = path.split("."), list[str | int](), plain
-    while parts:
-        for count in range(1, len(parts) + 1):
-            name = ".".join(parts[:count])
-            key: Any = int(name) if isinstance(value, list) and name.isdigit() else name
-            if key in (value if isinstance(value, dict) else range(len(value))):
-                place.append(key)
-                value, parts = value[key], parts[count:]
-                break
-        else:
-            return tuple(place), None
-    return tuple(place), value if isinstance(value, dict) else None
 
 
 def described_assumptions(

@@ -122,6 +122,13 @@ def place_in(settings: Any, path: str) -> Place:
     return tuple(place)
 
 
+def value_at(settings: Any, place: Place) -> Any:
+    """What stands there; None where nothing does."""
+    for key in place:
+        settings = settings[key] if _holds(settings, key) else None
+    return settings
+
+
 def _holds(value: Any, key: str | int) -> bool:
     if isinstance(value, list):
         return isinstance(key, int) and key < len(value)

@@ -26,15 +26,16 @@ from typing import Any
 import numpy as np
 
 from ...inputs import InputError
-from ...inputs.quantities import in_unit
 from ..kernel.streams import stream_key
+from ..machine.assumptions import in_one_unit
+from ..run.assumptions import doubtful_facts
 from ..run.scenario import Scenario
 from . import designs
 from .base import Base
 from .engine import run_points
 from .evaluate import ERROR, POINT, UNSETTLED, Runs
 from .factors import Distribution, Factor
-from .levels import Levels, is_number, split_number, written
+from .levels import Levels, is_number, written
 from .metrics import Metrics
 from .study import Study
 
@@ -124,16 +125,15 @@ def machine_facts(scenario: Scenario) -> list[Factor]:
     coherence = scenario.machine.description.coherence
     if coherence is not None and coherence.doubtful:
         found.append(Factor("machine.coherence.protocol", Levels(("snoop", "directory"), "")))
-    for path in scenario.machine.doubtful:
-        fact = _at(scenario.machine.plain, path)
-        ends = fact.get("range") if isinstance(fact, Mapping) else None
-        if not ends:
+    for fact in doubtful_facts(scenario.machine):
+        if not fact.ranged or fact.low is None or fact.high is None:
             continue
-        (low, unit), (high, other) = (_number(end) for end in ends)
-        scaled = in_unit(high, other, unit)
-        if scaled is not None and low < scaled:
-            spread = Distribution("uniform", low, scaled)
-            found.append(Factor(f"machine.{path}", Levels((low, scaled), unit), spread))
+        (low,), (high,) = fact.low.settings.values(), fact.high.settings.values()
+        ends = in_one_unit(low, high)
+        if ends is not None and ends[0] < ends[1]:
+            first, last, unit = ends
+            spread = Distribution("uniform", first, last)
+            found.append(Factor(f"machine.{fact.name}", Levels((first, last), unit), spread))
     return found
 
 
@@ -396,24 +396,3 @@ def _salib() -> tuple[Any, Any]:
             "sensitivity needs SALib", expected="pip install 'numatwin[sensitivity]'"
         ) from None
     return sample, analyze
-
-
-def _number(text: Any) -> tuple[float, str]:
-    found = split_number(str(text))
-    return (float("nan"), "") if found is None else found
-
-
-def _at(plain: Any, path: str) -> Any:
-    """What stands at a path of names and positions, joined by dots; None where nothing does."""
-    parts = path.split(".")
-    while parts:
-        if isinstance(plain, list):
-            plain, parts = plain[int(parts[0])], parts[1:]
-            continue
-        if not isinstance(plain, Mapping):
-            return None
-        size = next((k for k in range(len(parts), 0, -1) if ".".join(parts[:k]) in plain), None)
-        if size is None:
-            return None
-        plain, parts = plain[".".join(parts[:size])], parts[size:]
-    return plain

@@ -230,7 +230,7 @@ def test_intervals_as_wide_as_the_noise_are_not_judged(
     real = {"native": lambda scenario, _: 100.0 * 10.0 ** (-1) ** scenario.seed}
     planes(monkeypatch, rates=rates | real)
     told = "90% intervals of throughput: not judgeable on this host now: to hold nine of ten they"
-    assert f"{told} would have to be ± 495.0%\n" in numatwin(*WORDS).out
+    assert f"{told} would have the upper end " in numatwin(*WORDS).out
 
 
 @pytest.mark.usefixtures("suite")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from numatwin.validate.published import PUBLISHED
-from numatwin.validate.published_draws import DrawnRuns, source_of, stored
-from numatwin.validate.published_given import given_others, shares
+from numatwin.validate.published_given import given_others, shares, source_of, stored
 from numatwin.validate.results import Condition
 
 RESULT = "hana-thresholds-32s"
@@ -34,7 +34,10 @@ def test_stored_draws_are_of_all_results_in_numbers() -> None:
     assert 0.8 <= shares()["in the interval, given the others"] <= 1.0
 
 
-def test_draws_take_what_a_source_leaves_open() -> None:
+def test_draws_take_what_a_source_leaves_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    from published_draws import DrawnRuns
+
     open_ = Condition.field("pages", "eris-fig1.*", "system.page_size", ("4 KiB", "2 MiB"))
     runs = DrawnRuns("flow", [open_], 8)
     assert runs.chosen("pages", "as usual") == "as usual"

@@ -10,7 +10,7 @@ from typing import Any
 from ..._version import __version__
 from ...inputs import write_json
 from ...topologies import Machine
-from .coverage import Coverage, coverage_of
+from ..trust import AIM, LEVEL, Coverage
 from .rows import Row
 from .session import Found
 from .suite import LeftOut, Suite
@@ -22,6 +22,7 @@ from .summary import (
     Check,
     Errors,
     checks_of,
+    coverage_of,
     errors_of,
     spread_warnings,
 )
@@ -80,7 +81,7 @@ class Result:
 
     @cached_property
     def coverage(self) -> list[Coverage]:
-        """How many measurements calibrated intervals of 90% hold."""
+        """By kind, how many measurements 90% intervals hold that the other runs' errors make."""
         return coverage_of(self.rows)
 
     @property
@@ -112,7 +113,18 @@ class Result:
                 "worst_error": WORST_MAX,
             },
             "summary": [error.as_json() for error in self.errors],
-            "coverage": [covered.as_json() for covered in self.coverage],
+            "coverage": [
+                {
+                    "kind": one.group,
+                    "rows": one.rows,
+                    "level": LEVEL,
+                    "held": one.held,
+                    "width": one.width,
+                    "aim": list(AIM),
+                    "judgeable": one.judgeable,
+                }
+                for one in self.coverage
+            ],
             "checks": [check.as_json() for check in self.checks],
             "holds": self.holds,
             "rows": [row.as_json() for row in self.rows],

@@ -3,23 +3,27 @@
 The aim, on the test set: of throughput and of memory traffic the median error is at most 5%, 90% of
 the rows are within 10%, and the worst within 25%; of p99 latency each row is within 25%. Errors are
 those of the values. How wide the intervals are, and how many predicted ones hold the measured
-value, is reported beside them and excuses no error: the wider an interval, the less it says.
+value, is reported beside them and excuses no error: the wider an interval, the less it says. So is
+what intervals hold that know what the model was wrong by in all other runs (``trust``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from ...sim.run.model_error import Class, Evidence
+from ..trust import Coverage, coverage
 from .rows import Row
 
 MEDIAN_MAX, WORST_MAX = 0.05, 0.25
 NEAR, NEAR_SHARE = 0.10, 0.90
 SPREAD_MAX, SPREAD_SHARE = 0.10, 0.25
 HALF_WIDTH_MAX = 1e6  # that of an interval about 0 is infinite, which JSON does not know
+COVERED_MIN = 10  # rows: of fewer, a share tells nothing
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,26 @@ def _checks(errors: Errors) -> Iterator[Check]:
         yield Check(errors.kind, "worst error", WORST_MAX, errors.worst)
     elif errors.kind == "p99 latency":
         yield Check(errors.kind, "worst error", WORST_MAX, errors.worst)
+
+
+def coverage_of(rows: Sequence[Row]) -> list[Coverage]:
+    """Of the test set, by kind: what intervals hold that the errors of all other runs make."""
+    test = [row for row in rows if row.set == "test"]
+    test = [row for row in test if min(row.predicted.low, row.measured.value) > 0.0]
+    found = []
+    for kind in dict.fromkeys(row.kind for row in test):
+        of_kind = [_evidence(row) for row in test if row.kind == kind]
+        if len(of_kind) >= COVERED_MIN:
+            found.append(replace(coverage(of_kind)[0], group=kind))
+    return found
+
+
+def _evidence(row: Row) -> Evidence:
+    value = row.predicted.value
+    return Evidence(
+        row.metric, row.group, Class("", row.plane, "", row.kind), (row.measured.value,) * 2, value,
+        (row.predicted.low / value, row.predicted.high / value),
+    )  # fmt: skip
 
 
 def spread_warnings(rows: Sequence[Row]) -> Iterator[str]:
