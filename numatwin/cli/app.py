@@ -33,7 +33,8 @@ from .listings import (
 )
 from .live import cores, observe
 from .log import LOGGER, begin, end, with_log_options_first
-from .machine import build, draw, import_, list_, show
+from .machine import draw, import_, list_, show
+from .machine_build import build
 from .measure import measure
 from .profile import profile
 from .published import published
@@ -119,7 +120,7 @@ _add(
     machine,
     "build",
     build,
-    "machine build --processor 'EPYC 7763' --adapter roce-100 --servers 8 --out cluster.yaml",
+    "machine build --processor 'EPYC 9554' --sockets 2 --nodes-per-socket 4 --out server.yaml",
 )
 _add(machine, "measure", measure, "machine measure --quick --out measured.yaml")
 _add(machine, "draw", draw, "machine draw amd-8n-ht --out amd.html")

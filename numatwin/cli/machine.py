@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from .files import as_start, check_ending
+from .machine_build import Cores
 from .options import Json, bundled_machines
 from .output import binary_size, console, print_json, table
-
-SERVERS_MAX = 1_024  # NODES_MAX of the machine files' schema, which help does not wait for
 
 MachineArgument = Annotated[
     str,
@@ -19,18 +18,6 @@ MachineArgument = Annotated[
         metavar="MACHINE",
         help="A bundled machine, or a machine file (.yaml).",
         autocompletion=bundled_machines,
-        show_default=False,
-    ),
-]
-
-
-Cores = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        max=4_096,
-        help="Cores of one processor, where the catalogue does not know its model.",
         show_default=False,
     ),
 ]
@@ -198,70 +185,6 @@ def _how_to_learn(unknown: tuple[str, ...]) -> list[str]:
             "MLC there ('mlc > mlc.txt', then 'numatwin calibrate')."
         )
     return lines
-
-
-def build(
-    out: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="The machine file (.yaml) to write.", show_default=False),
-    ],
-    processor: Annotated[
-        str,
-        typer.Option(
-            metavar="MODEL", help="The servers' processor, such as 'EPYC 7763'.", show_default=False
-        ),
-    ],
-    adapter: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Their network adapter, such as ethernet-100, roce-100, infiniband-hdr, efa-100.",
-            show_default=False,
-        ),
-    ],
-    servers: Annotated[
-        int, typer.Option(metavar="N", min=2, max=SERVERS_MAX, help="How many servers.")
-    ] = 2,
-    sockets: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Processors of a server.")
-    ] = 1,
-    ports: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Ports of a server in use.")
-    ] = 1,
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of a server.")] = "256 GiB",
-    cores: Cores = None,
-) -> None:
-    """Describe a cluster of equal servers on one switch."""
-    from ..inputs import InputError, write_text_atomically
-    from ..inputs.file_names import without_endings
-    from ..inputs.quantities import read_quantity
-    from ..topologies.export import machine_yaml
-    from ..topologies.facts.clusters import Cluster, build_cluster
-    from ..topologies.importers.source import machine_name
-
-    check_ending(out, ".yaml", ".yml")
-    try:
-        size = read_quantity(memory, "size")
-    except ValueError as failure:
-        raise InputError(f"not a size of memory: {failure}", token=memory) from None
-    wanted = Cluster(
-        machine_name(without_endings(out.name)),
-        servers,
-        processor,
-        adapter,
-        size,
-        sockets,
-        ports,
-        cores,
-    )
-    description = build_cluster(wanted)
-    write_text_atomically(out, machine_yaml(description))
-    print(f"{out}: {description.title}")
-    for note in description.notes:
-        if note.startswith("Not known"):
-            print(note)
-    print("Its values are the catalogue's, most of them ranges: measure where you can.")
-    print(f"'numatwin machine show {out}' shows it")
 
 
 def draw(

@@ -47,7 +47,7 @@ def _print_head(machine: Machine, to: Console) -> None:
             ("machine", machine.name),
             ("title", description.title or None),
             ("source", description.source),
-            ("nodes", f"{len(nodes)}" + (f" in {len(groups)} groups" if groups else "")),
+            ("nodes", f"{len(nodes)}" + (f" in {len(groups)} groups" if len(groups) > 1 else "")),
             ("hubs", f"{len(machine.hubs)}" if machine.hubs else None),
             ("cores", f"{cores}, {machine.threads} hardware threads" if cores else "unknown"),
             ("memory", binary_size(sum(node.memory_bytes for node in nodes))),

@@ -161,3 +161,14 @@ def test_a_cluster_is_built(numatwin: CommandLine, refused: Refused) -> None:
     assert "expected one of ethernet-10" in refused(*command, "--adapter", "arcnet")
     line = refused(*command, "--adapter", "roce-100", "--memory", "much")
     assert "not a size of memory" in line
+
+
+def test_a_server_is_built(numatwin: CommandLine, refused: Refused) -> None:
+    command = ("machine", "build", "--processor", "EPYC 9554", "--out", "server.yaml")
+    done = numatwin(*command, "--sockets", "2", "--nodes-per-socket", "4", "--expander", "1 TiB")
+    assert done.out.startswith("server.yaml: 2 × EPYC 9554, 4 nodes a socket, a CXL memory exp")
+    shown = numatwin("machine", "show", "server.yaml", "--json").json()
+    assert [node["id"] for node in shown["nodes"]] == [*range(9)]
+    assert "expected --adapter" in refused(*command, "--servers", "2")
+    split = refused(*command, "--adapter", "roce-100", "--nodes-per-socket", "4")
+    assert "a cluster's server is one node" in split

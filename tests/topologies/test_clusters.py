@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from numatwin.inputs import InputError, Quantity
-from numatwin.topologies import build_machine
+from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.facts import facts, find
-from numatwin.topologies.facts.clusters import Cluster, build_cluster
+from numatwin.topologies.facts.clusters import Cluster, Server, build_cluster, build_server
 from numatwin.topologies.schema import ProcessorIdentity
 
 GIB = 2.0**30
@@ -162,15 +162,41 @@ def test_like_the_bundled_one() -> None:
     assert made.latency_ns[0, 1] == pytest.approx(2000, rel=0.05)
 
 
+@pytest.mark.parametrize("bundled", ["epyc-2s-nps1", "epyc-2s-nps4"])
+def test_a_server_like_the_bundled_one(bundled: str) -> None:
+    """Its nodes and sockets are those of the bundled machine; bandwidths agree within ranges."""
+    known = load_machine(bundled)
+    each = len(known.nodes) // 2
+    made = build_machine(build_server(Server("s", "EPYC 9654", MEMORY, 2, each)))
+    assert [node.cores for node in made.nodes] == [node.cores for node in known.nodes]
+    assert [node.group for node in made.nodes] == [node.group for node in known.nodes]
+    assert made.threads == known.threads
+    assert sum(node.memory_bytes for node in made.nodes) == MEMORY.value
+    drawn = made.description.node_types["node"].memory.bandwidth
+    assert drawn is not None
+    assert drawn.low <= known.nodes[0].memory_bandwidth_Bps <= drawn.high
+
+
+def test_a_server_with_an_expander() -> None:
+    machine = build_machine(build_server(Server("s", "Xeon 6979P", MEMORY, 1, 3, expander=MEMORY)))
+    assert [node.cores for node in machine.nodes] == [40, 40, 40, 0]
+    assert machine.nodes[3].memory_kind == "CXL"
+    assert machine.nodes[3].memory_bytes == MEMORY.value
+    assert machine.latency_ns[0, 3] > 1.5 * machine.latency_ns[0, 1]
+
+
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
+        (Server("s", "EPYC 9554", MEMORY, 2, 3), "'3', expected 1 or 2 or 4"),
+        (Server("s", "EPYC 9554", MEMORY, 3), "'3', expected 1 to 2"),
+        (Server("s", "Xeon Gold 6148", MEMORY, 2, 4), "'4', expected 1 or 2"),
         (Cluster("c", 8, "Z80", "roce-100", MEMORY), "'Z80'"),
         (Cluster("c", 8, "EPYC 7763", "arcnet", MEMORY), "'arcnet', expected one of ethernet-10"),
         (Cluster("c", 1, "EPYC 7763", "roce-100", MEMORY), "'1', expected 2 to 1,024"),
     ],
 )
-def test_refused(wanted: Cluster, message: str) -> None:
+def test_refused(wanted: Cluster | Server, message: str) -> None:
     with pytest.raises(InputError) as refused:
-        build_cluster(wanted)
+        build_cluster(wanted) if isinstance(wanted, Cluster) else build_server(wanted)
     assert message in str(refused.value)

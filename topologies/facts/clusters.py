@@ -1,4 +1,4 @@
-"""Clusters of equal servers on one switch, made of the catalogue's processors and adapters."""
+"""Servers, and clusters of equal ones on a switch, of the catalogue's processors and adapters."""
 
 from __future__ import annotations
 
@@ -19,13 +19,29 @@ from ..schema import (
     Transport,
 )
 from ..schema_types import NODES_MAX
-from .catalogue import facts, named
+from .catalogue import Entry, facts, named
 from .complete import complete
 from .schema import Adapter
 from .taking import Origin, bounds
 
+SOURCE = "numatwin machine build, from the catalogue of facts"
 LINE_BYTES = 64.0
 CORE_MEMORY_MIN_BYTES = 2**20  # a thread's stack, heap and buffers; a kernel starts in no less
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server; ``memory``: of all its processors. ``cores``: of one processor, where the
+    catalogue does not know its model. ``expander``: memory of a CXL expander, none without.
+    """
+
+    name: str
+    processor: str
+    memory: Quantity
+    sockets: int = 1
+    nodes_per_socket: int = 1
+    cores: int | None = None
+    expander: Quantity | None = None
 
 
 @dataclass(frozen=True)
@@ -45,34 +61,61 @@ class Cluster:
     cores: int | None = None
 
 
+def build_server(wanted: Server) -> MachineDescription:
+    """The server's description; raises InputError for what the catalogue does not have."""
+    entry = _entry(wanted)
+    each, known = wanted.nodes_per_socket, entry.processor.nodes_per_socket
+    if each not in known:
+        raise InputError(
+            f"wrong number of nodes of a socket of {entry.processor.title}",
+            token=str(each),
+            expected=" or ".join(map(str, known)),
+        )
+    cores, rest = divmod(entry.cores, each)
+    if rest:
+        raise InputError(
+            f"the {entry.cores} cores of a socket are no {each} equal nodes",
+            token=str(each),
+            expected="nodes of equally many cores: describe others in a machine file",
+        )
+    count = wanted.sockets * each
+    part = wanted.memory.value / count
+    kinds = {
+        "node": NodeType(
+            processor=ProcessorIdentity(model_name=wanted.processor),
+            cores=cores,
+            threads_per_core=entry.threads_per_core,
+            memory=Memory(size=Quantity(part, part, part)),
+        )
+    }
+    nodes = [NodeGroup(ids=f"0-{count - 1}", type="node", group="socket", group_size=each)]
+    title = f"{wanted.sockets} × {wanted.processor}" + (f", {each} nodes a socket" * (each > 1))
+    if wanted.expander is not None:
+        kinds["expander"] = NodeType(cores=0, memory=Memory(size=wanted.expander, kind="CXL"))
+        nodes.append(NodeGroup(id=count, type="expander"))
+        title += ", a CXL memory expander as a node without cores"
+    description = MachineDescription(
+        name=wanted.name,
+        title=title,
+        source=SOURCE,
+        node_types=kinds,
+        nodes=tuple(nodes),
+    )
+    return complete(description).description
+
+
 def build_cluster(wanted: Cluster) -> MachineDescription:
     """The cluster's description; raises InputError for what the catalogue does not have."""
     adapter = _adapter(wanted.adapter)
-    identity = ProcessorIdentity(model_name=wanted.processor, packages=wanted.sockets)
-    entry = named(wanted.processor, wanted.cores)
-    most = entry.processor.sockets_max
-    if wanted.sockets > most:
-        raise InputError(
-            f"wrong number of sockets of {entry.processor.title}",
-            token=str(wanted.sockets),
-            expected=f"1 to {most}" if most > 1 else "1",
-        )
+    entry = _entry(wanted)
     if not 2 <= wanted.servers <= NODES_MAX:
         raise InputError(
             "wrong number of servers", token=str(wanted.servers), expected=f"2 to {NODES_MAX:,}"
         )
-    cores = entry.cores * wanted.sockets
-    least = cores * CORE_MEMORY_MIN_BYTES
-    if wanted.memory.value < least:
-        raise InputError(
-            f"too little memory for a server of {cores} cores",
-            token=f"{wanted.memory.value:,.0f} B",
-            expected=f"{least // 2**20:,} MiB or more",
-        )
     last = wanted.servers - 1
     kind = NodeType(
-        processor=identity,
-        cores=cores,
+        processor=ProcessorIdentity(model_name=wanted.processor, packages=wanted.sockets),
+        cores=entry.cores * wanted.sockets,
         threads_per_core=entry.threads_per_core,
         memory=Memory(size=wanted.memory),
     )
@@ -80,7 +123,7 @@ def build_cluster(wanted: Cluster) -> MachineDescription:
         name=wanted.name,
         title=f"{wanted.servers} × server with {wanted.sockets} × {wanted.processor}, "
         f"{adapter.title}",
-        source="numatwin machine build, from the catalogue of facts",
+        source=SOURCE,
         notes=("A server is one node; no cache is coherent across servers.",),
         node_types={"server": kind},
         nodes=(NodeGroup(ids=f"0-{last}", type="server", group="server", group_size=1),),
@@ -90,6 +133,27 @@ def build_cluster(wanted: Cluster) -> MachineDescription:
         nics=(_nic(wanted, adapter, last),),
     )
     return complete(description).description
+
+
+def _entry(wanted: Server | Cluster) -> Entry:
+    """The catalogue's entry of a server's processors; checks their number, and the memory."""
+    entry = named(wanted.processor, wanted.cores)
+    most = entry.processor.sockets_max
+    if wanted.sockets > most:
+        raise InputError(
+            f"wrong number of sockets of {entry.processor.title}",
+            token=str(wanted.sockets),
+            expected=f"1 to {most}" if most > 1 else "1",
+        )
+    cores = entry.cores * wanted.sockets
+    least = cores * CORE_MEMORY_MIN_BYTES
+    if wanted.memory.value < least:
+        raise InputError(
+            f"too little memory for a server of {cores} cores",
+            token=f"{wanted.memory.value:,.0f} B",
+            expected=f"{least // 2**20:,} MiB or more",
+        )
+    return entry
 
 
 def _adapter(name: str) -> Adapter:

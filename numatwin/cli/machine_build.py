@@ -1,0 +1,149 @@
+"""``numatwin machine build``: a server, or a cluster of them, of the catalogue's parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .files import check_ending
+from .option_groups import grouped
+
+if TYPE_CHECKING:
+    from ..inputs import Quantity
+
+SERVERS_MAX = 1_024  # NODES_MAX of the machine files' schema, which help does not wait for
+
+Cores = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        max=4_096,
+        help="Cores of one processor, where the catalogue does not know its model.",
+        show_default=False,
+    ),
+]
+
+
+def _number(what: str) -> Any:
+    return typer.Option(metavar="N", min=1, max=64, help=what)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a server is made of."""
+
+    processor: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL", help="Its processor, such as 'EPYC 7763'.", show_default=False
+        ),
+    ]
+    sockets: Annotated[int, _number("Processors of a server.")] = 1
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of a server.")] = "256 GiB"
+    cores: Cores = None
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """What firmware and expanders make of one server."""
+
+    nodes_per_socket: Annotated[int, _number("NUMA nodes of a socket: 4 for NPS4, SNC4.")] = 1
+    expander: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory of a CXL expander: a node without cores.",
+            show_default=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Network:
+    """What joins the servers of a cluster."""
+
+    adapter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="For a cluster: the servers' network adapter, such as ethernet-100, roce-100, "
+            "infiniband-hdr, efa-100.",
+            show_default=False,
+        ),
+    ] = None
+    servers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=2,
+            max=SERVERS_MAX,
+            help="How many servers a cluster has; 2 by default.",
+            show_default=False,
+        ),
+    ] = None
+    ports: Annotated[int, _number("Ports of a server in use.")] = 1
+
+
+@grouped
+def build(
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="The machine file (.yaml) to write.", show_default=False),
+    ],
+    parts: Parts,
+    nodes: Nodes,
+    network: Network,
+) -> None:
+    """Describe a server, or a cluster of equal ones on a switch, of the catalogue's parts."""
+    from ..inputs import write_text_atomically
+    from ..inputs.file_names import without_endings
+    from ..topologies.export import machine_yaml
+    from ..topologies.facts.clusters import Cluster, Server, build_cluster, build_server
+    from ..topologies.importers.source import machine_name
+
+    check_ending(out, ".yaml", ".yml")
+    name, memory = machine_name(without_endings(out.name)), _size(parts.memory)
+    if network.adapter is not None:
+        if nodes != Nodes():
+            raise typer.BadParameter("a cluster's server is one node, without an expander")
+        description = build_cluster(
+            Cluster(
+                name,
+                network.servers or 2,
+                parts.processor,
+                network.adapter,
+                memory,
+                parts.sockets,
+                network.ports,
+                parts.cores,
+            )
+        )
+    elif network != Network():
+        raise typer.BadParameter("expected --adapter: what joins the servers")
+    else:
+        expander = None if nodes.expander is None else _size(nodes.expander)
+        each = nodes.nodes_per_socket
+        description = build_server(
+            Server(name, parts.processor, memory, parts.sockets, each, parts.cores, expander)
+        )
+    write_text_atomically(out, machine_yaml(description))
+    print(f"{out}: {description.title}")
+    for note in description.notes:
+        if note.startswith("Not known"):
+            print(note)
+    print("Its values are the catalogue's, most of them ranges: measure where you can.")
+    print(f"'numatwin machine show {out}' shows it")
+
+
+def _size(text: str) -> Quantity:
+    from ..inputs import InputError
+    from ..inputs.quantities import read_quantity
+
+    try:
+        return read_quantity(text, "size")
+    except ValueError as failure:
+        raise InputError(f"not a size of memory: {failure}", token=text) from None
