@@ -33,7 +33,7 @@ def linked(**more: Any) -> ErisMachine:
 
 def moved(model: ErisRouting) -> tuple[int, float]:
     """Flushes to the other node, and lines that crossed the link."""
-    model.run(20 * MS)
+    model.run(2 * MS)
     crossed = sum(row[2] != row[3] for row in rows(model, "copied"))
     assert crossed > 100
     return crossed, float(model.counts()["link_lines"].sum())
