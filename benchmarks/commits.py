@@ -59,7 +59,9 @@ def play(model: Any, until_ps: int) -> tuple[float, str]:
     model.run(until_ps)
     cpu_s = time.process_time() - start
     result = model.result()
-    told = f"{result.commits} {sorted(result.messages.items())} {result.latency_ps.total}"
+    told = (
+        f"{result.commits} {sorted(result.messages.items())} {model.latency_total_ps}"
+    )
     return cpu_s, hashlib.sha256(told.encode()).hexdigest()[:16]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from numatwin.engine_native.systems.commits.cluster import CommitCluster
 from numatwin.sim.kernel.streams import stream_key
-from numatwin.sim.systems.commits.history import Row, snapshot_isolation_violations
+from numatwin.sim.systems.commits.history import Row
 
 ROWS = 4_000_000  # that each role may keep: some seconds on the fastest of hosts
 
@@ -69,10 +69,6 @@ def played(
         until(lambda: cluster.board.counts()["commits"] >= commits, cluster.check, longest_s)
         cluster.stop()
         return cluster.board.counts(), [tuple(row) for row in cluster.board.trace().tolist()]
-
-
-def violations(rows: list[Row]) -> list[str]:
-    return snapshot_isolation_violations(rows)
 
 
 def until(

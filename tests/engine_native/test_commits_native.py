@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import commit_runs
 import pytest
-from commit_runs import LONGEST_S, ROWS, is_running, played, segments, small_run, until, violations
+from commit_runs import LONGEST_S, ROWS, is_running, played, segments, small_run, until
 
 from numatwin.engine_native import _engine
 from numatwin.engine_native.engine_process import EngineProcess
@@ -20,7 +20,12 @@ from numatwin.engine_native.systems.commits import setup as commit_setup
 from numatwin.engine_native.systems.commits.cluster import CommitCluster
 from numatwin.engine_native.transports import UCX, ucx_settings
 from numatwin.inputs import InputError
-from numatwin.sim.systems.commits.history import BROKEN, DIED, OUTCOME
+from numatwin.sim.systems.commits.history import (
+    BROKEN,
+    DIED,
+    OUTCOME,
+    snapshot_isolation_violations,
+)
 
 needs_ucx = pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
 # Whoever holds locks and waits for a processor for longer than that is shut out, too.
@@ -46,7 +51,7 @@ def nothing_left() -> Iterator[list[int]]:
 @pytest.mark.parametrize("clients", [1, 4])
 def test_snapshot_isolation_holds(transport: str, one_sided: bool, clients: int) -> None:
     counts, rows = played(small_run(clients, one_sided=one_sided), transport, 150)
-    assert violations(rows) == []
+    assert snapshot_isolation_violations(rows) == []
     assert counts["commits"] > 10
     assert counts["torn"] == 0
     assert counts["latencies"].sum() == counts["commits"]
@@ -56,7 +61,7 @@ def test_snapshot_isolation_holds(transport: str, one_sided: bool, clients: int)
 def test_isolation_holds_through_ucx_calls_and_single_words(transport: str) -> None:
     settings = small_run(3, snapshot_bytes=8, versions=1, records=3_000)
     counts, rows = played(settings | {"direct": False}, transport, 150)
-    assert violations(rows) == []
+    assert snapshot_isolation_violations(rows) == []
     assert counts["commits"] > 10
 
 
@@ -68,7 +73,7 @@ def test_a_broken_protocol_is_found_out(sabotage: str, told: str) -> None:
     """A checker that finds nothing in these would find nothing anywhere."""
     settings = small_run(4, records=8, versions=8, sabotage=sabotage, inserts=0)
     for _ in range(20):
-        found = violations(played(settings, "threads", 3_000, 1.0)[1])
+        found = snapshot_isolation_violations(played(settings, "threads", 3_000, 1.0)[1])
         if any(told in line for line in found):
             return
     pytest.fail(f"nothing was found: {found[:3]}")
@@ -234,7 +239,7 @@ def test_a_death_holding_locks_and_its_lease() -> None:
         cluster.stop()
         rows = [tuple(row) for row in cluster.board.trace().tolist()]
     kinds = [row[1] for row in rows]
-    assert violations(rows) == []
+    assert snapshot_isolation_violations(rows) == []
     assert kinds.index(BROKEN) > kinds.index(DIED)
     # The survivors commit from the first broken lock on.
     after = rows[kinds.index(BROKEN) :]

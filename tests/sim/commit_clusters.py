@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
 
 from numatwin.sim._kernel import MessageCost, RecordWork
-from numatwin.sim.systems.commits.history import KINDS, Row
+from numatwin.sim.systems.commits.history import KINDS, Row, snapshot_isolation_violations
 from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import (
     ONE_SIDED_MESSAGES,
@@ -94,6 +96,19 @@ def told(row: Row) -> str:
     """A row in words."""
     time_ps, kind, client, transaction, a, b = row
     return f"{time_ps} ps: {KINDS[kind]} client {client} transaction {transaction} a {a} b {b}"
+
+
+def same_trace(parameters: CommitParameters, seed: int, until_ps: int) -> Counter[str]:
+    """Both planes do the same, and it is snapshot isolation; how often each kind of row came."""
+    plain, compiled = traces(parameters, seed, until_ps)
+    replay = f"seed {seed}, {parameters}"
+    for at, (expected, found) in enumerate(itertools.zip_longest(plain, compiled)):
+        assert found == expected, (
+            f"row {at}: the kernel has {found and told(found)}, "
+            f"the reference {expected and told(expected)}: {replay}"
+        )
+    assert snapshot_isolation_violations(plain) == [], replay
+    return Counter(KINDS[row[1]] for row in plain)
 
 
 @st.composite

@@ -35,7 +35,7 @@ def played(scenario: str, *settings: str) -> tuple[float, float, float]:
     replications, without what is left out at the beginning."""
     chosen = load_scenario(scenario, settings=settings)
     parameters, _ = commit_parameters(chosen)
-    commits = latency_ps = aborts = 0
+    commits = latency_ns = aborts = 0.0
     replications = 1 if parameters.machines > 100 else 3
     for replication in range(1, replications + 1):
         model = KernelCommitModel(parameters, chosen.seed, replication)
@@ -44,10 +44,10 @@ def played(scenario: str, *settings: str) -> tuple[float, float, float]:
         model.run(round(chosen.horizon_s * 1e12))
         after = model.result()
         commits += after.commits - before.commits
-        latency_ps += after.latency_ps.total - before.latency_ps.total
+        latency_ns += after.latencies_ns.total - before.latencies_ns.total
         aborts += sum(after.aborts.values()) - sum(before.aborts.values())
     seconds = replications * (model.now_ps - began_ps) * 1e-12
-    return commits / seconds, latency_ps / commits / 1e3, aborts / (aborts + commits)
+    return commits / seconds, latency_ns / commits, aborts / (aborts + commits)
 
 
 def flows(scenario: str, *settings: str) -> CommitFlow:

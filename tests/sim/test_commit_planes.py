@@ -10,8 +10,7 @@ from numatwin.sim.kernel.histogram import Histogram
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario
-from numatwin.sim.systems.commits.models import EventModel, ReferenceModel
-from numatwin.sim.systems.commits.plane import CommitPlane
+from numatwin.sim.systems.commits.plane import CommitPlane, event_model, reference_model
 from numatwin.sim.systems.commits.servers import IN, OUT
 
 FIG6 = ("rsi", "two-sided", "ipoib", "ipoeth")
@@ -104,7 +103,7 @@ def test_nothing_is_used_for_longer_than_it_is_there() -> None:
         assert len(record.resources) == 8 + 8 + 4 + 1
 
 
-@pytest.mark.parametrize("make", [EventModel, ReferenceModel])
+@pytest.mark.parametrize("make", [event_model, reference_model])
 def test_where_time_stops_changes_nothing(make: Any) -> None:
     once, often = (CommitPlane(make, scenario("rsi"), 1) for _ in range(2))
     once.advance(200e-6)
@@ -115,7 +114,7 @@ def test_where_time_stops_changes_nothing(make: Any) -> None:
     assert once.outcome().model == often.outcome().model
 
 
-@pytest.mark.parametrize("make", [EventModel, ReferenceModel])
+@pytest.mark.parametrize("make", [event_model, reference_model])
 def test_counting_from_a_time_on(make: Any) -> None:
     """What is counted before and after adds up to what is counted at once."""
     whole, parts = (CommitPlane(make, scenario("two-sided"), 1) for _ in range(2))
@@ -131,7 +130,7 @@ def test_counting_from_a_time_on(make: Any) -> None:
     assert counted.throughput["checkout"] == pytest.approx(counted.operations["checkout"] / 120e-6)
 
 
-@pytest.mark.parametrize("make", [EventModel, ReferenceModel])
+@pytest.mark.parametrize("make", [event_model, reference_model])
 def test_replications_draw_differently_and_seeds_too(make: Any) -> None:
     def commits(seed: int, replication: int) -> Sequence[float]:
         plane = CommitPlane(make, scenario("rsi", f"seed={seed}"), replication)
@@ -182,12 +181,11 @@ def test_buckets_of_latencies() -> None:
     assert widths.min() >= 1 / 256 * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("make", [EventModel, ReferenceModel])
+@pytest.mark.parametrize("make", [event_model, reference_model])
 def test_cheap_sums_are_those_of_the_counters(make: Any) -> None:
     plane = CommitPlane(make, scenario("two-sided"), 1)
     plane.advance(200e-6)
-    sums, counters = plane.model.sums(), plane.model.counters()
-    assert sums.commits == counters.latencies_ns.count > 0
-    assert sums.latency_ns == counters.latencies_ns.total
-    assert sums.busy_ps.tolist() == counters.busy_ps.tolist()
-    assert len(sums.busy_ps) == 8 + 8 + 4 + 1
+    model, result = plane.model, plane.model.result()
+    assert model.commits == result.latencies_ns.count > 0
+    assert model.latency_total_ps / 1e3 == result.latencies_ns.total
+    assert len(result.busy_ps) == 8 + 8 + 4 + 1

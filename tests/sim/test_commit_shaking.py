@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from commit_clusters import US, cluster, told, traces
+from commit_clusters import US, cluster, same_trace
 from examples import few_and_many
 
 from numatwin.sim._kernel import HistoryChecker, PathFault, Transport
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.commits.build import commit_parameters
 from numatwin.sim.systems.commits.history import (
-    INSTALL,
     KINDS,
     OUTCOME,
     RETURNED,
     STOPPED,
     UNDONE,
-    WRITE,
 )
 from numatwin.sim.systems.commits.model import KernelCommitModel
-from numatwin.sim.systems.commits.parameters import CommitParameters, Death, Stop
+from numatwin.sim.systems.commits.parameters import Death, Stop
 from numatwin.sim.systems.commits.shaking import (
     ENDS,
     Case,
@@ -41,22 +37,6 @@ pytestmark = pytest.mark.kernel
 
 BASES = [cluster("two-sided"), cluster("rsi", lease_ps=100 * US, skip_after_ps=100 * US)]
 TRANSPORT = Transport(timeout_ps=10 * US, retries=3, reconnect_ps=20 * US)
-
-
-def same_trace(parameters: CommitParameters, seed: int, until_ps: int) -> Counter[str]:
-    """Both planes give the same trace, in which nothing is wrong; how often each row came."""
-    plain, compiled = traces(parameters, seed, until_ps)
-    for at, (expected, found) in enumerate(itertools.zip_longest(plain, compiled)):
-        assert found == expected, (
-            f"row {at}: the kernel has {found and told(found)}, the reference "
-            f"{expected and told(expected)}: seed {seed}, {parameters}"
-        )
-    checker = HistoryChecker(
-        len(parameters.client_machine), parameters.records, parameters.versions
-    )
-    checker.add(np.array(plain, dtype=np.int64).reshape(-1, 6))
-    assert checker.findings == [], f"seed {seed}, {parameters}"
-    return Counter(KINDS[row[1]] for row in plain)
 
 
 @few_and_many(40, 300)
@@ -156,21 +136,6 @@ def test_the_checker_s_memory_is_bounded() -> None:
     checker.add(model._kernel.trace())
     assert (checker.findings, checker.unchecked_reads) == ([], 0)
     assert checker.held <= 3 * 4
-
-
-def test_the_checker_finds_what_is_wrong_in_a_history() -> None:
-    """Two clients write record 3 on snapshot 0: the second update is lost."""
-    rows = [
-        (0, 0, 0, 0, 0, 0),
-        (0, 0, 1, 0, 0, 0),
-        (1, WRITE, 0, 0, 3, 1),
-        (2, INSTALL, 0, 0, 3, 1),
-        (3, WRITE, 1, 0, 3, 2),
-        (4, INSTALL, 1, 0, 3, 2),
-    ]
-    checker = HistoryChecker(2, 10, 1)
-    checker.add(np.array(rows, dtype=np.int64))
-    assert ["lost update" in line for line in checker.findings] == [True]
 
 
 def test_the_command_says_what_it_found() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from commit_clusters import US, cluster, sockets, verbs
 from scipy.stats import binomtest
@@ -100,7 +101,7 @@ def test_latency_of_2pc_by_hand() -> None:
     )
     model = KernelCommitModel(parameters, traced=True)
     model.run(8 * wire_ps + 4)
-    assert model.result().latency_ps.mean == 8 * wire_ps + 3  # three reads, a picosecond each
+    assert model.latency_total_ps == 8 * wire_ps + 3  # three reads, a picosecond each
     model.run(20 * wire_ps)
     times = {row[1]: row[0] for row in reversed(model.trace()) if row[1] in (OUTCOME, COMMIT)}
     request_ps = 4 * wire_ps + 3
@@ -115,7 +116,7 @@ def test_latency_of_rsi_by_hand() -> None:
     model.run(30 * US)
     steps = (1, 3, 3, 7)  # requests that are posted together, and completed one after another
     known_ps = sum(2 * count * thread_ps + 2 * wire_ps for count in steps) + thread_ps
-    assert model.result().latency_ps.mean == known_ps
+    assert model.latency_total_ps == known_ps * model.commits
     times = {row[1]: row[0] for row in reversed(model.trace()) if row[1] in (OUTCOME, COMMIT)}
     assert times == {OUTCOME: known_ps, COMMIT: known_ps + wire_ps}
 
@@ -182,8 +183,8 @@ def test_the_cpu_bound(others: int, bound_per_s: float) -> None:
     in_flight = len(parameters.client_machine) / 100e-3  # begun before, or not yet ended
     assert commits_per_s <= exact_per_s + in_flight
     assert commits_per_s == pytest.approx(exact_per_s, rel=0.01)
-    busy = [a - b for a, b in zip(after.node_busy_ps, before.node_busy_ps, strict=True)]
-    assert max(busy) <= 8 * 100_000 * US
+    busy_ps = (after.busy_ps - before.busy_ps)[2 * parameters.machines : -1]
+    assert busy_ps.max() <= 8 * 100_000 * US
 
 
 def test_the_bandwidth_bound() -> None:
@@ -219,7 +220,7 @@ def test_the_bandwidth_bound() -> None:
     commits_per_s = (after.commits - before.commits) / 50e-3
     assert commits_per_s <= bound_per_s + 200 / 50e-3
     assert commits_per_s == pytest.approx(bound_per_s, rel=0.01)
-    assert after.incoming_busy_ps[2] <= after.time_ps
+    assert after.busy_ps[parameters.machines + 2] <= after.time_ps
 
 
 @pytest.mark.parametrize("updates", [1, 3])
@@ -269,11 +270,8 @@ def test_littles_law(architecture: str, clients: int) -> None:
     model = KernelCommitModel(parameters)
     model.run(until_ps)
     result = model.result()
-    latency_ps = result.latency_ps
-    assert latency_ps.mean is not None
-    assert latency_ps.p999 is not None
-    spent_ps = result.commits * (latency_ps.mean + think_ps)
-    longest_ps = 2 * latency_ps.p999 + think_ps
+    spent_ps = model.latency_total_ps + result.commits * think_ps
+    longest_ps = 2e3 * result.latencies_ns.quantile(0.999) + think_ps
     assert clients * (until_ps - longest_ps) <= spent_ps <= clients * (until_ps + think_ps)
     assert sum(result.aborts.values()) == 0
 
@@ -283,7 +281,7 @@ def test_servers_of_rsi_are_idle_and_clients_are_not() -> None:
     model = KernelCommitModel(parameters)
     model.run(1000 * US)
     result = model.result()
-    assert set(result.node_busy_ps) == {0}
-    sent = Counter(result.messages)
-    assert sum(result.outgoing_busy_ps) == pytest.approx(10_000 * sum(sent.values()), rel=1e-3)
-    assert 0 < result.client_busy_ps < 10 * result.time_ps
+    out_ps, _, nodes_ps, (clients_ps,) = np.split(result.busy_ps, [6, 12, 16])
+    assert set(nodes_ps) == {0}
+    assert out_ps.sum() == pytest.approx(10_000 * sum(result.messages.values()), rel=1e-3)
+    assert 0 < clients_ps < 10 * result.time_ps

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._kernel import (
-    CommitSetup,
-    OneSidedCommits,
-    ProcessorSetup,
-    TwoPhaseCommits,
-)
+import numpy as np
+
+from ..._kernel import CommitSetup, OneSidedCommits, ProcessorSetup, TwoPhaseCommits
+from ...kernel.histogram import Histogram
 from ...kernel.streams import stream_key
 from .history import CAUSES, Row
 from .parameters import LOSSES, STEPS, CommitParameters
-from .result import QUANTILES, CommitResult, Latencies
+from .result import CommitResult
 from .workload import compute_times, key_draws, stream_keys, think_times
 
 
@@ -87,10 +85,6 @@ class KernelCommitModel:
         cards = [*kernel.outgoing_busy_ps, *kernel.incoming_busy_ps]
         return [*cards, *threads[clients:], sum(threads[:clients])]
 
-    def latency_buckets(self) -> list[int]:
-        """How many latencies fell into each bucket of the kernel's histogram, from 0 on."""
-        return list(self._kernel.latency_buckets)
-
     @property
     def findings(self) -> list[str]:
         """What broke snapshot isolation so far, a line each, the first 20."""
@@ -121,22 +115,14 @@ class KernelCommitModel:
 
     def result(self) -> CommitResult:
         """Counts and busy times up to now."""
-        kernel, clients = self._kernel, len(self.parameters.client_machine)
-        threads = kernel.threads_busy_ps
-        quantiles: dict[str, float | None] = dict.fromkeys(QUANTILES)
-        if kernel.commits:
-            quantiles = {n: float(kernel.latency_quantile_ps(q)) for n, q in QUANTILES.items()}
+        kernel = self._kernel
         return CommitResult(
             time_ps=kernel.now_ps,
-            commits=kernel.commits,
             given_up=kernel.given_up,
             aborts=dict(zip(CAUSES, kernel.aborts, strict=True)),
             messages=dict(zip(self.parameters.message_types, kernel.sent, strict=True)),
-            outgoing_busy_ps=tuple(kernel.outgoing_busy_ps),
-            incoming_busy_ps=tuple(kernel.incoming_busy_ps),
-            node_busy_ps=tuple(threads[clients:]),
-            client_busy_ps=sum(threads[:clients]),
-            latency_ps=Latencies(kernel.commits, kernel.latency_total_ps, **quantiles),
+            busy_ps=np.array(self.busy_ps(), dtype=np.int64),
+            latencies_ns=Histogram.of_kernel(kernel.latency_buckets, kernel.latency_total_ps),
         )
 
 

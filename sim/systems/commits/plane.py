@@ -19,8 +19,12 @@ from .availability import Look, availability, looks_at
 from .build import commit_parameters
 from .faults import fault_events
 from .history import CAUSES, STOPPED_BY_FAULT
-from .models import Counters, EventModel, Model, ReferenceModel
+from .model import KernelCommitModel
 from .parameters import CommitParameters
+from .reference.commits import CommitModel
+from .reference.one_sided import OneSidedModel
+from .reference.two_phase import TwoPhaseModel
+from .result import CommitResult
 from .servers import OUT, adapters_cap, faults, servers_of, uncertain_facts
 from .spec import CommitSystem
 from .why import Need, explain
@@ -30,8 +34,19 @@ PS = 1e12
 MACHINES_IN_SERIES = 64
 
 
-ModelMaker = Callable[[CommitParameters, int, int], Model]
+ModelMaker = Callable[[CommitParameters, int, int], KernelCommitModel | CommitModel]
 """From parameters, seed and replication."""
+
+
+def event_model(parameters: CommitParameters, seed: int, replication: int) -> KernelCommitModel:
+    """Compiled; its history is checked under faults."""
+    return KernelCommitModel(parameters, seed, replication, checked=parameters.faulty)
+
+
+def reference_model(parameters: CommitParameters, seed: int, replication: int) -> CommitModel:
+    """In plain SimPy."""
+    kind = OneSidedModel if parameters.one_sided else TwoPhaseModel
+    return kind(parameters, seed, replication)
 
 
 class CommitPlane:
@@ -68,7 +83,7 @@ class CommitPlane:
         self._time_s = until_s
 
     def _look(self) -> None:
-        counted = self.model.counters().latencies_ns
+        counted = self.model.result().latencies_ns
         self._looks.append(Look(self._time_s, float(counted.count), counted))
 
     def observe(self, family: str) -> None:
@@ -80,24 +95,24 @@ class CommitPlane:
         assert not commands
 
     def start_counting(self) -> None:
-        self._before, self._since_s = self.model.counters(), self._time_s
-        self._sums_before = self.model.sums()
+        self._before, self._since_s = self.model.result(), self._time_s
 
     def totals(self) -> Mapping[str, float]:
-        now, before = self.model.sums(), self._sums_before
+        model, before = self.model, self._before
+        under_way_ns = model.latency_total_ps / 1e3 - before.latencies_ns.total
         found = {
-            f"throughput/{self.operation}": float(now.commits - before.commits),
-            f"under_way/{self.operation}": (now.latency_ns - before.latency_ns) * 1e-9,
+            f"throughput/{self.operation}": float(model.commits - before.commits),
+            f"under_way/{self.operation}": under_way_ns * 1e-9,
         }
         if self.parameters.machines <= MACHINES_IN_SERIES:
-            busy = (now.busy_ps - before.busy_ps).tolist()
+            busy = (np.array(model.busy_ps()) - before.busy_ps).tolist()
             for server, busy_ps in zip(self._servers, busy, strict=True):
                 found[f"utilisation/{server.name}"] = busy_ps / PS / server.members
         return found
 
     def outcome(self) -> Outcome:
         """``why`` comes from the first replication."""
-        now = self.model.counters()
+        now = self.model.result()
         self._check(now)
         counted = now.since(self._before)
         latencies, counted_s = counted.latencies_ns, self._time_s - self._since_s
@@ -128,14 +143,14 @@ class CommitPlane:
         yield from faults(self.system, self._time_s)
         yield from fault_events(self.scenario, self.replication, self._time_s)
 
-    def _uses(self, counted: Counters) -> Iterator[ResourceUse]:
+    def _uses(self, counted: CommitResult) -> Iterator[ResourceUse]:
         for server, busy_ps in zip(self._servers, counted.busy_ps.tolist(), strict=True):
             use = busy_ps / (server.members * counted.time_ps)
             limit = server.capacity_Bps
             rate = None if limit is None else use * limit
             yield ResourceUse(server.name, server.kind, use, rate, limit, server.node)
 
-    def _facts(self, counted: Counters) -> dict[str, Any]:
+    def _facts(self, counted: CommitResult) -> dict[str, Any]:
         """What the model saw: how transactions ended, and the messages that they took."""
         commits, aborted = counted.latencies_ns.count, sum(counted.aborts.values())
         each = max(commits, 1)
@@ -177,7 +192,7 @@ class CommitPlane:
             )
         yield from uncertain_facts(self.scenario.machine, self.system)
 
-    def _check(self, now: Counters) -> None:
+    def _check(self, now: CommitResult) -> None:
         """No server was busy for longer than the run lasted, and no client in two transactions."""
         count = np.array([server.members for server in self._servers])
         if (now.busy_ps > now.time_ps * count).any():
@@ -189,11 +204,11 @@ class CommitPlane:
         """Commits per second up to that time, under other parameters and the same draws."""
         model = self._make(parameters, self.scenario.seed, self.replication)
         model.run(until_ps)
-        return model.counters().latencies_ns.count / (until_ps / PS)
+        return model.result().latencies_ns.count / (until_ps / PS)
 
 
-event_plane = partial(CommitPlane, EventModel)
+event_plane = partial(CommitPlane, event_model)
 """Makes the event plane, from a scenario and the number of a replication."""
 
-reference_plane = partial(CommitPlane, ReferenceModel)
+reference_plane = partial(CommitPlane, reference_model)
 """The same, of the reference plane."""

@@ -1,68 +1,40 @@
-"""The result of a run of a commit protocol, the same for both planes."""
+"""What a run of a commit protocol counted, the same for both planes."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+import numpy as np
+import numpy.typing as npt
+
+from ...kernel.histogram import Histogram
+
+Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Latencies:
-    """From a transaction's first begin to its client's knowing that it committed, in ps.
-
-    Retries and backoffs between are within. Quantiles are None where nothing committed; those of
-    the kernel are right within 0.39%.
-    """
-
-    count: int
-    total: int
-    """Their sum: exact."""
-    p50: float | None
-    p99: float | None
-    p999: float | None
-
-    @property
-    def mean(self) -> float | None:
-        """None where nothing committed."""
-        return self.total / self.count if self.count else None
-
-    @classmethod
-    def of(cls, values: Sequence[int]) -> Latencies:
-        """Of all values: the quantile q is the value of rank ceil(q × count)."""
-        if not values:
-            return cls(0, 0, None, None, None)
-        ordered = sorted(values)
-        ranks = {name: math.ceil(q * len(ordered)) - 1 for name, q in QUANTILES.items()}
-        return cls(
-            len(ordered),
-            sum(ordered),
-            **{name: float(ordered[rank]) for name, rank in ranks.items()},
-        )
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CommitResult:
     """Counts and times from 0 to ``time_ps``.
 
     ``given_up``: transactions that aborted once too often. ``aborts``: attempts, by cause (see
-    ``history.CAUSES``). ``messages``: handed to a thread for sending, by type. ``…_busy_ps``: time
-    that a server was busy: each machine's card by direction, each node's threads (summed), all
-    clients' threads together.
+    ``history.CAUSES``). ``messages``: handed to a thread for sending, by type. ``busy_ps`` (B,):
+    adapters outwards, by machine, then inwards, then the threads of each node, then those of all
+    clients together; alike threads added up. ``latencies_ns``: of commits, from a transaction's
+    first begin to its client's knowing; retries and backoffs between are within.
     """
 
     time_ps: int
-    commits: int
     given_up: int
     aborts: Mapping[str, int]
     messages: Mapping[str, int]
-    outgoing_busy_ps: tuple[int, ...]
-    incoming_busy_ps: tuple[int, ...]
-    node_busy_ps: tuple[int, ...]
-    client_busy_ps: int
-    latency_ps: Latencies
+    busy_ps: Ints
+    latencies_ns: Histogram
+
+    @property
+    def commits(self) -> int:
+        """Transactions whose clients know that they committed."""
+        return self.latencies_ns.count
 
     @property
     def commits_per_s(self) -> float:
@@ -74,3 +46,14 @@ class CommitResult:
         """Aborted attempts over all that ended; 0 where none ended."""
         aborted = sum(self.aborts.values())
         return aborted / max(1, aborted + self.commits)
+
+    def since(self, before: CommitResult) -> CommitResult:
+        """What was counted from ``before`` to now."""
+        return CommitResult(
+            self.time_ps - before.time_ps,
+            self.given_up - before.given_up,
+            {cause: count - before.aborts[cause] for cause, count in self.aborts.items()},
+            {name: count - before.messages[name] for name, count in self.messages.items()},
+            self.busy_ps - before.busy_ps,
+            self.latencies_ns.since(before.latencies_ns),
+        )

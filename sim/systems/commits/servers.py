@@ -31,7 +31,7 @@ class Server(NamedTuple):
 def servers_of(
     scenario: Experiment, parameters: CommitParameters, costs: CommitCosts
 ) -> Iterator[Server]:
-    """In the order of ``Counters.busy_ps``."""
+    """In the order of ``CommitResult.busy_ps``."""
     system, machine = scenario.system, scenario.machine
     assert isinstance(system, CommitSystem)
     ids = [machine.nodes[position].id for position in system.roles(machine).positions]

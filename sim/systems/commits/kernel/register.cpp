@@ -87,11 +87,7 @@ void register_model(py::module_& module, const char* name, const char* doc) {
         .def_property_readonly(
             "latency_total_ps",
             [](Held& self) { return static_cast<std::int64_t>(self->latency_total_ps()); },
-            "Sum, from each transaction's first begin to its client's knowing that it committed.")
-        .def(
-            "latency_quantile_ps",
-            [](Held& self, double q) { return self->latency_ps().quantile(q); }, py::arg("q"),
-            "Within 0.39%.");
+            "Sum, from each transaction's first begin to its client's knowing that it committed.");
 }
 
 void register_checker(py::module_& module) {

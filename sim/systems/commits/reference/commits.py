@@ -9,13 +9,17 @@ from functools import partial
 from inspect import isgenerator
 from typing import Any
 
+import numpy as np
+
 from ...._kernel import PathFault
+from ....kernel.histogram import Histogram
 from ....kernel.streams import stream
+from ....machine.reference.clock import run_until
 from ....machine.reference.message_path import LostError, Place, Process, Servers
 from ....machine.reference.path_faults import PathFaults
 from ..history import ABORT, BEGIN, CAUSES, DIED, OUTCOME, READ, RETURNED, STOPPED
 from ..parameters import LOSSES, CommitParameters, Death, Stop
-from ..result import CommitResult, Latencies
+from ..result import CommitResult
 from ..workload import TransactionDraw, server_of
 from .cluster import Cluster
 from .record import Record
@@ -72,7 +76,8 @@ class CommitModel(ABC):
         self.storage = [self.nodes[n] for n in p.storage]
         self.own_storage = [self.nodes[n] for n in p.own_storage]
         self.timestamps = self.nodes[p.timestamps]
-        self.commits = 0
+        self.events = 0
+        self.findings: list[str] = []  # its history is not checked
         self.given_up = 0
         self.aborts = Counter(dict.fromkeys(CAUSES, 0))
         self.latencies_ps: list[int] = []
@@ -143,7 +148,6 @@ class CommitModel(ABC):
     def end_committed(self, client: Client, cid: int) -> bool:
         """The client knows that it committed."""
         self.log(OUTCOME, client, cid)
-        self.commits += 1
         self.latencies_ps.append(self.env.now - client.began_ps)
         return True
 
@@ -299,7 +303,7 @@ class CommitModel(ABC):
 
     def run(self, until_ps: int) -> None:
         """Goes on to that time; what happens just then comes after."""
-        self.env.run(until_ps)
+        self.events += run_until(self.env, until_ps)
 
     @property
     def now_ps(self) -> int:
@@ -310,17 +314,29 @@ class CommitModel(ABC):
         """All that happened so far: see ../history.py."""
         return self.cluster.trace
 
+    @property
+    def commits(self) -> int:
+        """Transactions that committed so far."""
+        return len(self.latencies_ps)
+
+    @property
+    def latency_total_ps(self) -> int:
+        """The sum of their latencies."""
+        return sum(self.latencies_ps)
+
+    def busy_ps(self) -> list[int]:
+        """As ``CommitResult`` has it."""
+        busy_ps, cluster = self.cluster.busy_ps, self.cluster
+        adapters = [*cluster.outgoing_busy_ps(), *cluster.incoming_busy_ps()]
+        return [*adapters, *map(busy_ps, self.nodes), sum(map(busy_ps, self.clients))]
+
     def result(self) -> CommitResult:
         """Counts and busy times up to now."""
         return CommitResult(
             time_ps=self.now_ps,
-            commits=self.commits,
             given_up=self.given_up,
             aborts=dict(self.aborts),
             messages={name: self.cluster.sent[name] for name in self.p.message_types},
-            outgoing_busy_ps=self.cluster.outgoing_busy_ps(),
-            incoming_busy_ps=self.cluster.incoming_busy_ps(),
-            node_busy_ps=tuple(map(self.cluster.busy_ps, self.nodes)),
-            client_busy_ps=sum(map(self.cluster.busy_ps, self.clients)),
-            latency_ps=Latencies.of(self.latencies_ps),
+            busy_ps=np.array(self.busy_ps(), dtype=np.int64),
+            latencies_ns=Histogram.of_values(self.latencies_ps),
         )
