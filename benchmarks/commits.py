@@ -59,9 +59,7 @@ def play(model: Any, until_ps: int) -> tuple[float, str]:
     model.run(until_ps)
     cpu_s = time.process_time() - start
     result = model.result()
-    told = (
-        f"{result.commits} {sorted(result.messages.items())} {model.latency_total_ps}"
-    )
+    told = f"{result.commits} {sorted(result.messages.items())} {model.latency_total_ps}"
     return cpu_s, hashlib.sha256(told.encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""An RSI commit over shared memory against the sum of its parts, and what requests cost.
+"""An RSI commit over shared memory against the sum of its parts.
 
 One client, alone, updates three records of 1 KiB that a second process holds, as often as
 ``--commits``. A commit goes from the first CAS to the timestamp's bit; what comes before (snapshot,
@@ -22,7 +22,6 @@ from typing import Any
 
 from numatwin.engine_native import _engine
 from numatwin.engine_native.engine_process import EngineProcess
-from numatwin.engine_native.systems.commits.cluster import measure_fabric
 from numatwin.engine_native.transports import ucx_settings
 from numatwin.sim.kernel.streams import stream_key
 
@@ -73,8 +72,6 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=300_000)
     parser.add_argument("--commits", type=int, default=20_000)
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--sizes", type=int, nargs="*", default=[8, 1024, 8192])
-    parser.add_argument("--seconds", type=float, default=0.05, help="for each cost of the fabric")
     options = parser.parse_args()
     amounts = (options.records, options.commits, options.repeat)
     direct = commit_costs(True, *amounts)
@@ -82,17 +79,6 @@ def main() -> None:
     report("commit/against_fabric", direct, "raw_fabric_ns", "CAS and copies by the fabric")
     by_ucx = commit_costs(False, *amounts)
     report("commit/by_ucx", by_ucx, "raw_fabric_ns", "CAS and copies by UCX's calls")
-    for transport in ("shm", "tcp"):
-        costs = measure_fabric(transport, options.sizes, seconds=options.seconds)
-        for cost in costs:
-            line = {
-                "name": f"native_commits/{transport}/{cost['operation']}/{cost['bytes']}",
-                "value": round(cost["latency_ns"], 1),
-                "unit": "ns",
-                "versus": f"many at a time: {cost['rate_ns']:.1f} ns",
-                "ratio": round(cost["latency_ns"] / cost["rate_ns"], 2),
-            }
-            print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

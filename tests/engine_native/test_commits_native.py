@@ -15,7 +15,6 @@ from commit_runs import LONGEST_S, ROWS, is_running, played, segments, small_run
 
 from numatwin.engine_native import _engine
 from numatwin.engine_native.engine_process import EngineProcess
-from numatwin.engine_native.systems.commits import cluster as commit_cluster
 from numatwin.engine_native.systems.commits import setup as commit_setup
 from numatwin.engine_native.systems.commits.cluster import CommitCluster
 from numatwin.engine_native.transports import UCX, ucx_settings
@@ -328,21 +327,6 @@ def test_a_trace_that_is_too_short_is_told() -> None:
 
 
 # -- costs ----------------------------------------------------------------------------------------
-
-
-@needs_ucx
-@pytest.mark.parametrize("transport", ["shm", "tcp"])
-def test_costs_of_the_fabric(transport: str, nothing_left: list[int]) -> None:
-    before = commit_runs.children_of(os.getpid())  # such as another test's pool of processes
-    rows = commit_cluster.measure_fabric(transport, [8, 4096], seconds=0.005)
-    assert {row["operation"] for row in rows} == {
-        *("get", "put", "message", "compare-and-swap", "fetch-add")
-    }
-    assert {row["bytes"] for row in rows} == {8, 4096}
-    for row in rows:
-        assert 0 < row["latency_ns"] < 1e8
-        assert 0 < row["rate_ns"] < 1e8
-    nothing_left += set(commit_runs.children_of(os.getpid())) - set(before)
 
 
 @needs_ucx

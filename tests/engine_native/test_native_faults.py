@@ -171,8 +171,8 @@ ASK = """
 import sys, time
 from numatwin.engine_native.engine_process import EngineProcess
 from numatwin.engine_native.transports import ucx_settings
-run = {"streams": [0] * 4} | ucx_settings("shm")
-process = EngineProcess("measure_fabric", run, ([8], 30.0))
+run = {"nodes": 1, "managers": [0], "timestamps": 0, "streams": [0] * 4} | ucx_settings("shm")
+process = EngineProcess("measure_commit", run, (100_000_000,))
 print(process.pid, flush=True)
 time.sleep(600)
 """

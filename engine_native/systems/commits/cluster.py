@@ -6,13 +6,13 @@ import contextlib
 import os
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ....inputs import InputError
 from ..._engine import CommitBoard, CommitRun, Phase, ThreadCommits
 from ...engine_process import EngineProcess
-from ...transports import THREADS, UCX, ucx_settings
+from ...transports import THREADS, ucx_settings
 
 START_S, START_S_PER_GB = 60.0, 20.0  # a busy host is given so long to start, and to load
 STOP_S = 5.0
@@ -148,25 +148,3 @@ def _close(process: EngineProcess | None, descriptors: list[int]) -> None:
     for descriptor in descriptors[1:]:
         with contextlib.suppress(OSError):
             os.close(descriptor)
-
-
-def measure_fabric(
-    transport: str, sizes: Sequence[int], *, seconds: float = 0.05, direct: bool = True
-) -> list[dict[str, Any]]:
-    """What requests and messages between two processes cost, by operation and size.
-
-    Rows ``operation`` (get, put, message; compare-and-swap and fetch-add of a word), ``bytes``,
-    ``latency_ns`` (one at a time, until done; of a message half of there and back) and ``rate_ns``
-    (many at a time, per operation): medians of rounds of ``seconds`` each. A put is done when it
-    has landed. ``direct``: shared memory by this processor's own loads and stores, as a run does
-    it; else by UCX's calls. Raises InputError.
-    """
-    if transport == THREADS:
-        raise InputError("costs are measured between processes", expected=" or ".join(UCX))
-    run = {"streams": [0] * 4} | ucx_settings(transport, direct=direct)
-    process = EngineProcess("measure_fabric", run, (list(sizes), seconds))
-    try:
-        found: list[dict[str, Any]] = process.result(START_S + 20 * seconds * len(sizes))
-    finally:
-        process.close()
-    return found

@@ -11,11 +11,6 @@ import numpy.typing as npt
 
 from ....sim.planes.experiment import Experiment
 from ....sim.systems.commits.history import CAUSES
-from ....sim.systems.commits.parameters import (
-    ONE_SIDED_MESSAGES,
-    REMEDY_MESSAGES,
-    TWO_PHASE_MESSAGES,
-)
 from ....sim.systems.commits.spec import CommitSystem
 from ...transports import THREADS
 from .setup import CommitPlan
@@ -77,10 +72,7 @@ def engine_facts(scenario: Experiment, plan: CommitPlan, counted: Counted) -> di
     system = scenario.system
     assert isinstance(system, CommitSystem)
     p, aborted, each = plan.parameters, int(counted.aborts.sum()), max(counted.commits, 1)
-    names: tuple[str, ...] = TWO_PHASE_MESSAGES
-    if p.one_sided:
-        names = ONE_SIDED_MESSAGES + (REMEDY_MESSAGES if p.has_remedy else ())
-    sent = dict(zip(names, counted.messages.tolist(), strict=False))
+    sent = dict(zip(p.message_types, counted.messages.tolist(), strict=False))
     ran_ns, waited_ns = int(counted.ran_ns.sum()), int(counted.waited_ns.sum())
     return {
         "architecture": system.architecture,

@@ -8,7 +8,7 @@
 #include "kernel/struct_binding.hpp"
 #include "systems/commits/board.hpp"
 #include "systems/commits/launcher.hpp"
-#include "systems/commits/measure_fabric.hpp"
+#include "systems/commits/measure_commit.hpp"
 #include "systems/commits/measure_steps.hpp"
 #include "systems/commits/thread_cluster.hpp"
 
@@ -173,22 +173,6 @@ void register_rsi(py::module_& module) {
                                py::return_value_policy::reference_internal)
         .def("start", &ThreadCluster::start, py::call_guard<py::gil_scoped_release>())
         .def("stop", &ThreadCluster::stop, py::call_guard<py::gil_scoped_release>());
-    module.def(
-        "measure_fabric",
-        [](const RunSetup& run, const std::vector<std::uint64_t>& sizes, double seconds) {
-            py::list found;
-            for (const auto& cost : measure_fabric(run, sizes, seconds)) {
-                py::dict row;
-                row["operation"] = cost.operation;
-                row["bytes"] = cost.bytes;
-                row["latency_ns"] = cost.latency_ns;
-                row["rate_ns"] = cost.rate_ns;
-                found.append(row);
-            }
-            return found;
-        },
-        py::arg("run"), py::arg("sizes"), py::arg("seconds"),
-        "Forks: see commit_cluster.measure_fabric.");
     module.def(
         "measure_commit",
         [](const RunSetup& run, std::uint32_t commits) {

@@ -111,20 +111,14 @@ def commit_plan(
     factors = {slow.client: slow.factor for slow in p.stragglers}
     if not _engine.HAS_UCX and transport == THREADS:
         notes += ("without UCX (libucx-dev) all roles are threads of one process",)
-    settings: dict[str, Any] = {
-        "one_sided": p.one_sided,
+    # What has one name in both means the same.
+    same = {name: getattr(p, name) for name in _engine.CommitRun.FIELDS if hasattr(p, name)}
+    settings: dict[str, Any] = same | {
         "clients": clients,
         "nodes": nodes,
-        "storage": list(p.storage),
-        "managers": list(p.managers),
-        "timestamps": p.timestamps,
-        "records": p.records,
         "record_bytes": record_bytes,
         "changed_bytes": changed_bytes,
         "insert_ring": max(min(INSERT_BYTES // (clients * block_bytes), 4096), 4),
-        "reads": p.reads,
-        "updates": p.updates,
-        "inserts": p.inserts,
         "keys": p.keys.distribution,
         "exponent": p.keys.exponent,
         "hot_records": p.keys.hot_records,
@@ -132,14 +126,8 @@ def commit_plan(
         "think_ns": p.think_ps // 1000,
         "think_exponential": p.think == "exponential",
         "streams": stream_keys(p, scenario.seed, replication).reshape(-1).tolist(),
-        "retries": p.retries,
         "backoff_ns": p.backoff_ps // 1000,
         "poll_ns": p.poll_ps // 1000,
-        "every_rm": p.every_rm,
-        "versions": p.versions,
-        "timestamp_bits": p.timestamp_bits,
-        "send_queue": p.send_queue,
-        "snapshot_every": p.snapshot_every,
         "snapshot_bytes": 0 if system.snapshot_size is None else _words(system.snapshot_size.value),
         "factors": [factors.get(client, 1) for client in range(clients)],
         "deaths": [(death.client, death.at_ps // 1000) for death in p.deaths],

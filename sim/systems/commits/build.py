@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import cycle, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec, ZipfSpec
 from ..._kernel import RecordWork
 from ..fields import threads_of
+from .checked_values import ps
 from .costs import CommitCosts, commit_costs
 from .faults import with_faults
 from .managers import with_own_managers
@@ -18,7 +19,8 @@ from .spec import CommitSystem
 if TYPE_CHECKING:
     from ...planes.experiment import Experiment
 
-PS = 1e12
+PARAMETERS = CommitParameters.__dataclass_fields__.keys()
+OTHER_FORMS = {"managers", "deaths", "stragglers"}  # a scenario says these in another form
 BEGIN_S = 500e-6  # between two such looks (engine_native/systems/commits/roles.cpp)
 
 
@@ -47,7 +49,6 @@ def commit_parameters(
     _, operation = system.transaction(workload)
     two_phase = system.architecture != "rsi"
     parameters = CommitParameters(
-        architecture=system.architecture,
         machines=len(roles.positions),
         client_machine=tuple(
             islice(cycle([number[position] for position in roles.clients]), system.clients)
@@ -70,22 +71,12 @@ def commit_parameters(
         updates=operation.updates,
         inserts=sum(operation.inserts.values()),
         keys=_key_draw(workload, system),
-        think_ps=_ps(workload.description.clients.think_time.value),
+        think_ps=ps(workload.description.clients.think_time.value),
         compute_ps=costs.compute_ps,
-        compute_spread=system.compute_spread,
-        retries=system.retries,
-        backoff_ps=_ps(system.backoff.value),
-        poll_ps=_ps(system.poll.value),
         work=costs.work if two_phase else RecordWork(),
         every_rm=system.prepare == "all",
-        versions=system.versions,
-        timestamp_bits=system.timestamp_bits,
-        send_queue=system.send_queue,
-        snapshot_every=system.snapshot_every,
-        deaths=tuple(Death(fault.client, _ps(fault.at.value)) for fault in system.deaths),
+        deaths=tuple(Death(fault.client, ps(fault.at.value)) for fault in system.deaths),
         stragglers=tuple(Straggler(slow.client, slow.factor) for slow in system.stragglers),
-        lease_ps=None if system.lease is None else _ps(system.lease.value),
-        skip_after_ps=None if system.skip_after is None else _ps(system.skip_after.value),
         timestamp_reach=_reach(system),
         # As the engine's clients do; published RSI tells nothing of it.
         in_step=_reach(system) is not None,
@@ -93,10 +84,19 @@ def commit_parameters(
         doorbell=system.layout != "host" or system.transport == "shm",
         start_ps=_starts(system),
         processors=costs.processors,
+        **_said(system),
     )
     if system.manager_threads == "per-client":
         parameters = with_own_managers(parameters, system, machine)
     return with_faults(parameters, scenario, replication), costs
+
+
+def _said(system: CommitSystem) -> dict[str, Any]:
+    """What a scenario says under the name of a parameter; durations in picoseconds."""
+    said = {name: getattr(system, name) for name in CommitSystem.model_fields.keys() - OTHER_FORMS}
+    same = {name: value for name, value in said.items() if name in PARAMETERS}
+    times = {f"{name}_ps": value for name, value in said.items() if f"{name}_ps" in PARAMETERS}
+    return same | {name: ps(time.value) for name, time in times.items() if time is not None}
 
 
 def _reach(system: CommitSystem) -> int | None:
@@ -115,7 +115,7 @@ def _starts(system: CommitSystem) -> tuple[int, ...]:
     if system.layout != "host":
         return ()
     clients = system.clients
-    return tuple(_ps(BEGIN_S * client / clients) for client in range(clients))
+    return tuple(ps(BEGIN_S * client / clients) for client in range(clients))
 
 
 def _key_draw(workload: Workload, system: CommitSystem) -> KeyDraw:
@@ -126,7 +126,3 @@ def _key_draw(workload: Workload, system: CommitSystem) -> KeyDraw:
     if isinstance(keys, HotRangeSpec):
         return KeyDraw("hot", hot_records=keys.end - keys.first, hot_probability=keys.share)
     return KeyDraw()
-
-
-def _ps(time_s: float) -> int:
-    return round(time_s * PS)

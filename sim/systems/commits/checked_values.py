@@ -1,4 +1,4 @@
-"""Checks of the values of parameters: each raises InputError, with what was expected."""
+"""Times that models count, and checks of parameters, which raise InputError: what was expected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from ....inputs import InputError
 
 COUNT_MAX = 2**31 - 1
+PS = 1e12  # a second
 TIME_MAX_PS = 10**15  # a quarter of an hour: sums of many of them stay within 64 bits
+
+
+def ps(seconds: float) -> int:
+    """In whole picoseconds, as models count."""
+    return round(seconds * PS)
 
 
 def expect(fine: bool, what: str, found: str | None, expected: str) -> None:

@@ -11,12 +11,12 @@ from ....inputs import Quantity
 from ....topologies import Machine
 from ..._kernel import ProcessorSetup
 from ...machine.processors import SHARES_NONE
+from .checked_values import ps
 from .host import base_slice_s
 
 if TYPE_CHECKING:
     from .spec import CommitSystem
 
-PS = 1e12
 # A thread's switch where neither scenario nor machine file says it: this project's measurements of
 # two hosts are 1.25 and 1.8 µs (`processes.turn` in topologies/zen5-2c.yaml and
 # benchmarks/disturbances/machine.yaml), with 32 KiB of data back in the caches.
@@ -60,10 +60,10 @@ def shared_processors(system: CommitSystem, machine: Machine) -> ProcessorSetup 
         homes.append(first[position] + placed[position] % crowded[position])
         placed[position] += 1
     servers = len(dict.fromkeys((*roles.storage, roles.timestamps)))
-    switch_ps = round(thread_switch_s(system, machine) * PS)
+    switch_ps = ps(thread_switch_s(system, machine))
     return ProcessorSetup(
         count=count,
-        slice_ps=round(base_slice_s(min(crowded.values())) * PS),
+        slice_ps=ps(base_slice_s(min(crowded.values()))),
         switch_ps=switch_ps,
         sleep_ps=switch_ps,  # falling asleep and being woken are a switch too
         wake_ps=switch_ps,

@@ -10,55 +10,13 @@ from ....topologies.nics import MessageCurve
 from ....workloads import Workload
 from ..._kernel import MessageCost, ProcessorSetup, RecordWork
 from ...machine.message_costs import message_cost
+from .checked_values import PS
 from .client_threads import shared_processors
 from .facts import host_facts
 from .host import Host, host_costs
+from .parameters import ONE_SIDED_SIDES, REMEDY_SIDES, TWO_PHASE_SIDES
 from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
 from .spec import CommitSystem, clock_Hz
-
-PS = 1e12
-
-# Whose thread sends a message and whose receives it, by type: client's (c), server's (s), nobody's
-# (-), as an adapter serves one-sided verbs alone. The client's part of a verb is one message: that
-# includes looking for its completion.
-SIDES = {
-    "snapshot-request": "cs",
-    "snapshot": "sc",
-    "read": "cs",
-    "record": "sc",
-    "commit-request": "cs",
-    "timestamp-request": "ss",
-    "timestamp": "ss",
-    "prepare": "ss",
-    "vote": "ss",
-    "install": "ss",
-    "installed": "ss",
-    "rollback": "ss",
-    "finished": "ss",
-    "outcome": "sc",
-}
-ONE_SIDED_SIDES = {
-    "snapshot-read": "c-",
-    "snapshot-data": "--",
-    "read": "c-",
-    "record": "--",
-    "cas": "c-",
-    "cas-result": "--",
-    "write": "c-",
-    "write-done": "--",
-    "unlock": "c-",
-    "unlock-done": "--",
-    "bit": "c-",
-    "bit-done": "--",
-    "claim": "c-",
-    "claim-result": "--",
-    "break": "c-",
-    "break-result": "--",
-    "complaint": "cs",
-    "complaint-done": "sc",
-    "revoke": "ss",
-    "revoked": "ss",
-}
 
 # Requests whose answer brings data: both together take the latency of a READ.
 READS = {
@@ -99,7 +57,7 @@ def commit_costs(system: CommitSystem, machine: Machine, workload: Workload) -> 
     }
     one_sided = system.architecture == "rsi"
     sizes = (one_sided_sizes if one_sided else two_phase_sizes)(system, records)
-    sides = ONE_SIDED_SIDES if one_sided else SIDES
+    sides = ONE_SIDED_SIDES | REMEDY_SIDES if one_sided else TWO_PHASE_SIDES
     found: dict[str, tuple[MessageCost, ...]] = {}
     for name in sizes:
         request = READS.get(name) if one_sided else None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from ....inputs.quantities import Duration, DurationOrZero, Rate
 from ..fields import Count, Whole
 from .parameters import RSI_STEPS, TWO_PHASE_STEPS
 
+SHOWN = 16  # nodes, of those that there are
 Ids = Annotated[tuple[Whole, ...], Field(min_length=1)]
 
 
@@ -20,6 +21,9 @@ class FaultSpec(Strict):
     """A fault at the time ``at``; or again and again, after exponential times of the ``rate`` drawn
     from the named ``stream``, each counted from the end of the one before.
     """
+
+    NODES: ClassVar[str | None] = None
+    """The field that names nodes."""
 
     kind: str
     at: DurationOrZero | None = None
@@ -36,16 +40,21 @@ class FaultSpec(Strict):
             )
         if self.rate is None and self.stream is not None:
             raise DescriptionError(("stream",), "a stream without a rate: expected 'rate'")
-        for place, node in self.nodes():
+        for index, node in enumerate(self.nodes):
             if node not in known:
-                ids = ", ".join(map(str, sorted(known)[:16]))
+                alone = self.NODES in ("server", "node")
+                ids = ", ".join(map(str, sorted(known)[:SHOWN])) + " …" * (len(known) > SHOWN)
                 raise DescriptionError(
-                    place, f"node {node} has no such part: expected one of {ids}"
+                    (str(self.NODES), *(() if alone else (index,))),
+                    f"there is no {self.NODES if alone else 'node'} {node} in this run: "
+                    f"expected one of {ids}",
                 )
 
-    def nodes(self) -> Iterator[tuple[tuple[str | int, ...], int]]:
-        """Those that it names, and where."""
-        return iter(())
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Those that it names."""
+        named: int | tuple[int, ...] = getattr(self, self.NODES) if self.NODES else ()
+        return (named,) if isinstance(named, int) else named
 
     @property
     @abstractmethod
@@ -74,11 +83,10 @@ class ServerStop(LastingFault):
     memory and logs is not. They are back after ``lasts``, or never.
     """
 
+    NODES = "server"
+
     kind: Literal["stop"]
     server: Whole
-
-    def nodes(self) -> Iterator[tuple[tuple[str | int, ...], int]]:
-        yield ("server",), self.server
 
     @property
     def subject(self) -> str:
@@ -93,9 +101,9 @@ class PathFaultSpec(LastingFault):
     loss: Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)] | None = None
     slow: Annotated[Count, Field(ge=2, le=1_000_000)] | None = None
 
-    @abstractmethod
     def sides(self, nodes: tuple[int, ...]) -> tuple[set[int], set[int]]:
-        """Nodes between which paths fail, of those in use."""
+        """Nodes between which paths fail, of those in use: these, and all others."""
+        return {*self.nodes}, {*nodes} - {*self.nodes}
 
     @property
     def effect(self) -> str:
@@ -109,6 +117,8 @@ class PathFaultSpec(LastingFault):
 class LinkFault(PathFaultSpec):
     """The path between two nodes."""
 
+    NODES = "between"
+
     kind: Literal["link"]
     between: Annotated[tuple[Whole, Whole], Field()]
 
@@ -116,10 +126,6 @@ class LinkFault(PathFaultSpec):
         super().check(known, architecture)
         if self.between[0] == self.between[1]:
             raise DescriptionError(("between", 1), "expected another node than the first")
-
-    def nodes(self) -> Iterator[tuple[tuple[str | int, ...], int]]:
-        for index, node in enumerate(self.between):
-            yield ("between", index), node
 
     def sides(self, nodes: tuple[int, ...]) -> tuple[set[int], set[int]]:
         return {self.between[0]}, {self.between[1]}
@@ -132,14 +138,10 @@ class LinkFault(PathFaultSpec):
 class PortFault(PathFaultSpec):
     """All paths of a node, at its adapter."""
 
+    NODES = "node"
+
     kind: Literal["port"]
     node: Whole
-
-    def nodes(self) -> Iterator[tuple[tuple[str | int, ...], int]]:
-        yield ("node",), self.node
-
-    def sides(self, nodes: tuple[int, ...]) -> tuple[set[int], set[int]]:
-        return {self.node}, {*nodes} - {self.node}
 
     @property
     def subject(self) -> str:
@@ -149,15 +151,10 @@ class PortFault(PathFaultSpec):
 class PartitionFault(PathFaultSpec):
     """Paths between the nodes ``group`` and all others."""
 
+    NODES = "group"
+
     kind: Literal["partition"]
     group: Ids
-
-    def nodes(self) -> Iterator[tuple[tuple[str | int, ...], int]]:
-        for index, node in enumerate(self.group):
-            yield ("group", index), node
-
-    def sides(self, nodes: tuple[int, ...]) -> tuple[set[int], set[int]]:
-        return {*self.group}, {*nodes} - {*self.group}
 
     @property
     def subject(self) -> str:

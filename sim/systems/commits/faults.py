@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 from ..._kernel import PathFault, Transport
 from ...kernel.streams import stream
 from ...planes.outcome import ControlEvent
-from .checked_values import TIME_MAX_PS
+from .checked_values import PS, TIME_MAX_PS, ps
 from .fault_spec import ClientFault, FaultSpec, PathFaultSpec, ServerStop, transport_default
 from .parameters import CommitParameters, Death, Stop
 
 if TYPE_CHECKING:
     from ...planes.experiment import Experiment
     from .spec import CommitSystem
-
-PS = 1e12
 
 
 def with_faults(
@@ -54,9 +52,9 @@ def times_of(
 ) -> Iterator[tuple[int, int | None]]:
     """When it begins, and when it ends; None: never."""
     lasts = getattr(fault, "lasts", None)
-    lasts_ps = None if lasts is None else max(1, round(lasts.value * PS))
+    lasts_ps = None if lasts is None else max(1, ps(lasts.value))
     if fault.at is not None:
-        at_ps = round(fault.at.value * PS)
+        at_ps = ps(fault.at.value)
         yield at_ps, None if lasts_ps is None else at_ps + lasts_ps
         return
     assert fault.rate is not None
@@ -65,7 +63,7 @@ def times_of(
     draws = stream(experiment.seed, replication, fault.stream)
     at_ps = 0
     while True:
-        at_ps += max(1, round(-math.log1p(-draws.uniform()) / fault.rate.value * PS))
+        at_ps += max(1, ps(-math.log1p(-draws.uniform()) / fault.rate.value))
         if at_ps >= experiment.horizon_s * PS:
             return
         yield at_ps, at_ps + lasts_ps
@@ -93,11 +91,11 @@ def transport_of(system: CommitSystem) -> Transport:
     other = transport_default(rdma)
     reconnect, longest = given.reconnect or other.reconnect, given.longest or other.longest
     return Transport(
-        timeout_ps=round(given.timeout.value * PS),
+        timeout_ps=ps(given.timeout.value),
         growth=given.growth,
-        longest_ps=TIME_MAX_PS if longest is None else round(longest.value * PS),
+        longest_ps=TIME_MAX_PS if longest is None else ps(longest.value),
         retries=given.retries,
-        reconnect_ps=0 if reconnect is None else round(reconnect.value * PS),
+        reconnect_ps=0 if reconnect is None else ps(reconnect.value),
     )
 
 

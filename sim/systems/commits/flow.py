@@ -19,9 +19,9 @@ from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why
 from ...planes.plane import Command
 from .availability import Look, availability
 from .build import commit_parameters
+from .checked_values import PS
 from .faults import fault_events
 from .flow_faults import FlowFaults
-from .routes import PS
 from .servers import IN, OUT, POLLERS, adapters_cap, faults, servers_of, uncertain_facts
 from .spec import CommitSystem
 from .tries import Snapshots, Tries, TryModel

@@ -8,9 +8,8 @@ from itertools import product
 
 from ..._kernel import PathFault
 from ...machine.reference.path_faults import PathFaults
+from .checked_values import PS
 from .parameters import CommitParameters
-
-PS = 1e12
 
 
 @dataclass(frozen=True)

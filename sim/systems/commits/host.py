@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from ....topologies import Machine
 from ....workloads import Workload
 from ..._kernel import MessageCost, ProcessorSetup, RecordWork
+from .checked_values import ps
 from .facts import HostFacts
 from .homes import homes
 from .host_steps import BlockCosts, Ends, Region, interpolated
@@ -34,7 +35,6 @@ from .sizes import WORD, Records, Sizes
 SPINS, SPINS_CROWDED = 64, 1
 INSERT_BYTES, INSERT_SLOTS_MAX, INSERT_SLOTS_MIN = 64 << 20, 4096, 4
 CLOCKS = 2  # looks at the clock, of a transaction
-PS_PER_S = 1e12
 # Linux 6.18, kernel/sched/fair.c: sysctl_sched_base_slice, scaled by the logarithm of the
 # processors, of which so many count. It ends at a tick: that is the turn which is measured.
 BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
@@ -122,7 +122,7 @@ def host_costs(
     return HostCosts(
         messages=messages,
         work=RecordWork(
-            read_ps=_ps(read_s), install_ps=_ps(insert_s * records.changed / records.written)
+            read_ps=ps(read_s), install_ps=ps(insert_s * records.changed / records.written)
         ),
         processors=_processors(host, facts, ends),
     )
@@ -132,10 +132,10 @@ def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> ProcessorSet
     turn_s, alone_s = facts.processes.turn.value, facts.processes.give_way.value
     shared = ProcessorSetup(
         count=host.cpus,
-        slice_ps=_ps(base_slice_s(host.cpus)),
-        tick_ps=max(_ps(facts.processes.slice.value), 1),
-        switch_ps=_ps(max(turn_s - alone_s, 0.0)),
-        yield_ps=_ps(alone_s),
+        slice_ps=ps(base_slice_s(host.cpus)),
+        tick_ps=max(ps(facts.processes.slice.value), 1),
+        switch_ps=ps(max(turn_s - alone_s, 0.0)),
+        yield_ps=ps(alone_s),
         gives_way=host.crowded and host.direct,
         homes=homes(
             host.clients,
@@ -172,14 +172,14 @@ def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> ProcessorSet
         interrupt_s = max(costs.interrupted.value - own_s, 0.0)
     looks = (SPINS_CROWDED if host.crowded else SPINS) + 1
     return shared.replaced(
-        look_ps=_ps(ends.costs.look.value),
-        connection_ps=[*map(_ps, ends.connection(operation, "serve", size))],
-        spin_ps=_ps(looks * costs.look.value + costs.arm.value),
-        sleep_ps=_ps(sleep_s),
-        notify_ps=_ps(max(posted - post_s, 0.0)),
-        across_ps=_ps(across_s),
-        interrupt_ps=_ps(interrupt_s),
-        wake_ps=_ps(max(other.value - one_way_s - sleep_s - across_s, 0.0)),
+        look_ps=ps(ends.costs.look.value),
+        connection_ps=[*map(ps, ends.connection(operation, "serve", size))],
+        spin_ps=ps(looks * costs.look.value + costs.arm.value),
+        sleep_ps=ps(sleep_s),
+        notify_ps=ps(max(posted - post_s, 0.0)),
+        across_ps=ps(across_s),
+        interrupt_ps=ps(interrupt_s),
+        wake_ps=ps(max(other.value - one_way_s - sleep_s - across_s, 0.0)),
     )
 
 
@@ -232,7 +232,7 @@ def _direct(
         "claim": machine.word_add.value + lines_s,
         "break": machine.word_add.value,
     }
-    return {name: (MessageCost(send_ps=_ps(seconds.get(name, 0.0))),) for name in sizes}
+    return {name: (MessageCost(send_ps=ps(seconds.get(name, 0.0))),) for name in sizes}
 
 
 def _served(
@@ -277,15 +277,15 @@ def _served(
         if name == "snapshot-read":
             post_s += begin_s
         parts = PARTS.get(name, 1)
-        messages[name] = (MessageCost(send_ps=_ps(post_s), receive_ps=_ps(serve_s), parts=parts),)
-        messages[answer] = (MessageCost(receive_ps=_ps(complete_s), parts=parts),)
+        messages[name] = (MessageCost(send_ps=ps(post_s), receive_ps=ps(serve_s), parts=parts),)
+        messages[answer] = (MessageCost(receive_ps=ps(complete_s), parts=parts),)
     # The signaled one is flushed: what one takes longer than another one among many. Its client
     # posts that too, and completes both.
     flushed = [ends.less_polling("add", part, WORD, 1) for part in ("post", "serve", "complete")]
     post_s, serve_s = (
         max(both - single, 0.0) for both, single in zip(flushed[:2], add[:2], strict=True)
     )
-    messages["bit-done"] = (MessageCost(send_ps=_ps(serve_s), receive_ps=_ps(post_s + flushed[2])),)
+    messages["bit-done"] = (MessageCost(send_ps=ps(serve_s), receive_ps=ps(post_s + flushed[2])),)
     for name in sizes:
         if name not in messages:
             messages[name] = tuple(_message(ends, size) for size in sizes[name])
@@ -298,8 +298,8 @@ PARTS = {"read": 2, "write": 2, "unlock": 2}
 
 def _message(ends: Ends, size: float) -> MessageCost:
     return MessageCost(
-        send_ps=_ps(ends.each("message", "post", size)),
-        receive_ps=_ps(ends.each("message", "serve", size)),
+        send_ps=ps(ends.each("message", "post", size)),
+        receive_ps=ps(ends.each("message", "serve", size)),
     )
 
 
@@ -308,9 +308,5 @@ def _with_begin(
 ) -> dict[str, tuple[MessageCost, ...]]:
     changed = dict(messages)
     (cost,) = changed[name]
-    changed[name] = (cost.replaced(send_ps=cost.send_ps + _ps(begin_s)),)
+    changed[name] = (cost.replaced(send_ps=cost.send_ps + ps(begin_s)),)
     return changed
-
-
-def _ps(seconds: float) -> int:
-    return round(seconds * PS_PER_S)

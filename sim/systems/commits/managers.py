@@ -7,8 +7,8 @@ from dataclasses import replace
 from ....topologies import Machine
 from ..._kernel import MessageCost, ProcessorSetup
 from ...machine.processors import SHARES_NONE
-from .checked_values import TIME_MAX_PS
-from .client_threads import PS, thread_switch_s
+from .checked_values import TIME_MAX_PS, ps
+from .client_threads import thread_switch_s
 from .host import base_slice_s
 from .parameters import CommitParameters, Node
 from .spec import CommitSystem
@@ -43,8 +43,8 @@ def with_own_managers(
         homes += [begins[position] + client % threads for client in range(clients)]
     processors = ProcessorSetup(
         count=len(groups),
-        slice_ps=round(base_slice_s(min(machine.nodes[at].threads for at in begins)) * PS),
-        switch_ps=round(thread_switch_s(system, machine) * PS),
+        slice_ps=ps(base_slice_s(min(machine.nodes[at].threads for at in begins))),
+        switch_ps=ps(thread_switch_s(system, machine)),
         spin_ps=TIME_MAX_PS,
         homes=homes,
         groups=groups,

@@ -17,6 +17,7 @@ from ...planes.outcome import ControlEvent, Outcome, ResourceUse
 from ...planes.plane import Command
 from .availability import Look, availability, looks_at
 from .build import commit_parameters
+from .checked_values import PS, ps
 from .faults import fault_events
 from .history import CAUSES, STOPPED_BY_FAULT
 from .model import KernelCommitModel
@@ -29,7 +30,6 @@ from .servers import OUT, adapters_cap, faults, servers_of, uncertain_facts
 from .spec import CommitSystem
 from .why import Need, explain
 
-PS = 1e12
 # Of a larger cluster the series do not tell each adapter's use.
 MACHINES_IN_SERIES = 64
 
@@ -77,9 +77,9 @@ class CommitPlane:
     def advance(self, until_s: float) -> None:
         while self._looks_at and self._looks_at[0] < until_s:
             self._time_s = self._looks_at.pop(0)
-            self.model.run(round(self._time_s * PS))
+            self.model.run(ps(self._time_s))
             self._look()
-        self.model.run(round(until_s * PS))
+        self.model.run(ps(until_s))
         self._time_s = until_s
 
     def _look(self) -> None:

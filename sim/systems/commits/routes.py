@@ -17,10 +17,9 @@ import numpy as np
 from ..._kernel import MessageCost
 from ...machine.processors import SHARES_NONE
 from ...planes.closed_network import Branch, Cycle, Stage, Station, Visit
+from .checked_values import PS
 from .parameters import CommitParameters
 from .shares import Counts, add, binomial, by_group, grouped, in_turn, same, sum_of
-
-PS = 1e12
 
 CLIENT, STORAGE, TIMESTAMPS, MANAGER = ROLES = ("client", "storage", "timestamps", "manager")
 

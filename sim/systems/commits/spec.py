@@ -28,7 +28,7 @@ from ..fields import (
     listed_positions,
     threads_of,
 )
-from .checked_values import TIME_MAX_PS
+from .checked_values import PS, TIME_MAX_PS
 from .facts import host_facts
 from .faulty_system import FaultySystem
 from .free_nodes import FreeNodes
@@ -37,7 +37,6 @@ from .parameters import VERSIONS_MAX
 # The transport of its network adapter that each architecture uses, as machine files name it.
 TRANSPORTS = {"ipoeth": "IPoEth", "ipoib": "IPoIB", "two-sided": "RDMA", "rsi": "RDMA"}
 
-PS = 1e12
 # An InfiniBand message is at most that long (Architecture Specification, volume 1).
 MESSAGE_MAX_BYTES = 2**31
 

@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from ...machine.processors import SHARES_NONE
 from ...planes.closed_network import ClosedNetwork, Solution
+from .checked_values import PS
 from .conflicts import fresh, largest_of, popularity, undisturbed
 from .parameters import CommitParameters
-from .routes import CLIENT, MANAGER, PS, STORAGE, TIMESTAMPS, Chances, Rest, Routes
+from .routes import CLIENT, MANAGER, STORAGE, TIMESTAMPS, Chances, Rest, Routes
 from .servers import client_threads
 
 Floats = npt.NDArray[np.float64]
@@ -151,7 +152,7 @@ class TryModel:
 
     def use_of_servers(self, tries: Tries) -> Floats:
         """(B,) of adapters outwards, by machine, then inwards, then threads of each node, then of
-        the clients, as ``Counters.busy_ps``."""
+        the clients, as ``CommitResult.busy_ps``."""
         p, routes, use = self.p, self.routes, tries.solution.use
         machines = np.array(routes.machine_group)
         inwards = len(set(routes.machine_group))

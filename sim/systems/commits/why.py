@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ..._kernel import MessageCost, ProcessorSetup, RecordWork
 from ...kernel.histogram import Histogram
 from ...planes.outcome import Gain, ResourceUse, Why
+from .checked_values import ps
 from .parameters import CommitParameters
 from .servers import POLLERS
 
@@ -39,7 +40,7 @@ class Need:
         part = min(commits / self.latencies.count, 1.0)
         if part * self.events > EVENTS_MAX:
             return None
-        return round(part * self.time_s * 1e12)
+        return ps(part * self.time_s)
 
 
 def explain(need: Need, uses: Sequence[ResourceUse], rate: Rate, cap: str = "") -> Why:

@@ -1,25 +1,11 @@
-// What requests and messages between two processes cost, by size, and an RSI commit made of them.
+// What an RSI commit over shared memory takes, and its parts.
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "systems/commits/run_setup.hpp"
 
 namespace numatwin::native {
-
-struct FabricCost {
-    std::string operation;  // get, put, compare-and-swap, fetch-add, message
-    std::uint64_t bytes;
-    double latency_ns;  // one at a time: until done (of a message: half of there and back)
-    double rate_ns;     // many at a time: per operation
-};
-
-// Medians over many short rounds; a put is done when it has landed. The peer is a forked process,
-// so the caller should have one thread. Throws std::runtime_error.
-std::vector<FabricCost> measure_fabric(const RunSetup& setup,
-                                       const std::vector<std::uint64_t>& sizes, double seconds);
 
 // Times of one commit and of its parts, by turns in one process, in ns: means over `commits`, the
 // slowest twentieth and the clock's own time left out.
