@@ -302,7 +302,10 @@ FAULTS = STORAGE + "\n  faults:\n  - "
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
-        ("{kind: stop, server: 0, at: 1 us}", "10:26: system.faults.0.server: node 0 has no such"),
+        (
+            "{kind: stop, server: 0, at: 1 us}",
+            "10:26: system.faults.0.server: there is no server 0 in this run",
+        ),
         ("{kind: stop, server: 4}", "10:5: system.faults.0: expected 'at', a time, or 'rate'"),
         (
             "{kind: stop, server: 4, rate: 9 /s, lasts: 1 us}",
@@ -316,7 +319,10 @@ FAULTS = STORAGE + "\n  faults:\n  - "
             "{kind: link, between: [0, 0], at: 1 us}",
             "10:31: system.faults.0.between.1: expected an",
         ),
-        ("{kind: link, between: [0, 9], at: 1 us}", "10:31: system.faults.0.between.1: node 9 has"),
+        (
+            "{kind: link, between: [0, 9], at: 1 us}",
+            "10:31: system.faults.0.between.1: there is no node 9 in this run",
+        ),
         (
             "{kind: port, node: 4, at: 5 ms}",
             "10:31: system.faults.0.at: the adapter of node 4 fails",
