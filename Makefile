@@ -22,6 +22,7 @@ STUBS := sim/_kernel.pyi
 SCHEMAS := build/schemas/machine.json
 BYTECODE := $(VENV)/.bytecode
 MODULES := $(shell find numatwin topologies workloads sim engine_native validate reports -name '*.py')
+PARTS := $(foreach part,topologies workloads sim engine_native validate reports,$(CURDIR)/$(part))
 TEMPLATES := $(wildcard reports/*.html)
 DESCRIPTIONS := $(shell find numatwin/cli/schema.py topologies workloads sim -name '*.py')
 COMPILE := $(PY) setup.py -q build_ext --inplace --force
@@ -62,6 +63,10 @@ $(PACKAGES): setup.cfg
 	    $(PIP) install --no-build-isolation -e '.$(EXTRAS)'; installed=$$?; \
 	echo "setup: packages are there; the compiled modules follow"; \
 	wait $$compiled && exit $$installed
+	@# Type checkers follow no editable installation of several folders; they find this as its types.
+	@typed=$$($(PY) -c "import sysconfig; print(sysconfig.get_path('purelib'))")/numatwin-stubs; \
+	    rm -rf $$typed && mkdir $$typed && ln -s $(CURDIR)/numatwin/* $(PARTS) $$typed && \
+	    ln -s $(CURDIR)/numatwin/__init__.py $$typed/__init__.pyi
 	@touch $(KERNEL) $@
 
 $(KERNEL): $(KERNEL_SOURCES) | $(PACKAGES)
@@ -152,7 +157,7 @@ lint: setup
 	@$(VENV)/bin/ruff format --check -q
 	@rm -rf $(TYPES) && mkdir -p $(TYPES)/numatwin
 	@ln -s $(CURDIR)/numatwin/* $(TYPES)/numatwin/
-	@ln -s $(foreach part,topologies workloads sim engine_native validate reports,$(CURDIR)/$(part)) $(TYPES)/numatwin/
+	@ln -s $(PARTS) $(TYPES)/numatwin/
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary -p numatwin
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary --exclude conftest.py tests benchmarks docs
 	@$(PY) tools/check_imports.py $(TYPES)

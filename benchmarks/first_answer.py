@@ -35,7 +35,7 @@ done("reading files")
 record = runner.run_scenario(scenario)
 done("prediction")
 with contextlib.redirect_stdout(io.StringIO()):
-    numatwin.cli.record_facts.print_record(record, numatwin.cli.output.console())
+    numatwin.cli.output.show(numatwin.cli.record_facts.record_parts(record))
 done("printing")
 took["until the answer"] = sum(took.values())
 began = time.process_time()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from .words import nanoseconds, percent, seconds, si
+from ..sim.run.figures import Path, better, counted_s, figures, unit_of
+from .words import figure_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,28 +19,10 @@ if TYPE_CHECKING:
     from ..sim.run.record import Record
     from ..sim.run.recovery import Recovery
 
-Path_ = tuple[str, ...]
-
-# Which direction is better, by a figure's first word; of others it depends.
-_BETTER = {
-    "throughput": "more",
-    "latency_ns": "less",
-    "energy_J": "less",
-    "power_W": "less",
-    "recovery": "less",
-}
-
-
-class Metric(NamedTuple):
-    """A figure that records share: where it stands in their JSON form, and its unit."""
-
-    path: Path_
-    unit: str
-
-    @property
-    def better(self) -> str | None:
-        """``more`` or ``less``; None for use and traffic, of which either may be good."""
-        return _BETTER.get(self.path[0])
+ROOTS = (
+    *("throughput", "bandwidth_Bps", "utilisation", "latency_ns", "energy_J", "power_W"),
+    "traffic",
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +39,7 @@ class Comparison:
         name the ``level`` that they are held against, and have ``notes`` where they are unknown.
         """
         loaded = [_with_power(record) for record in self.records]
-        return [_row(metric, loaded) for metric in _metrics(loaded)] + _recovery_rows(loaded)
+        return [*_figure_rows(loaded), *_recovery_rows(loaded)]
 
     def to_frame(self) -> pd.DataFrame:
         """A row a figure: its ``metric`` and ``unit``, a column for each record's value (by
@@ -120,99 +103,73 @@ def compare_records(*records: Record | Iterable[Record]) -> Comparison:
 
 def _written(row: Mapping[str, Any]) -> list[str]:
     ratios = ["", *(f" ×{ratio:.2f}" if ratio is not None else "" for ratio in row["ratios"][1:])]
-    values = (_value_text(value, row["unit"]) for value in row["values"])
+    values = (figure_text(value, row["unit"], digits=1) for value in row["values"])
     return [text + ratio for text, ratio in zip(values, ratios, strict=True)]
-
-
-def _value_text(value: float | None, unit: str) -> str:
-    if unit == "ns":
-        return nanoseconds(value)
-    if unit == "s":
-        return seconds(value)
-    return percent(value, 1) if unit == "1" else si(value, unit.replace("1/s", "/s"))
 
 
 def _cell(text: str) -> str:
     return f"<td>{escape(text)}</td>"
 
 
-def _counted_s(record: Record) -> float:
-    """The time that a record's sums, such as its energy, are over."""
-    return record.horizon_s - record.warm_up_s
-
-
 def _with_power(record: Record) -> Record:
     """The record with what is known of its power, beside that of its energy."""
-    counted_s = _counted_s(record)
+    time_s = counted_s(record)
 
     def per_s(known: Mapping[str, Any]) -> Mapping[str, Any]:
         energies = known.get("energy_J")
-        if not isinstance(energies, (list, tuple)) or counted_s <= 0:
+        if not isinstance(energies, (list, tuple)) or time_s <= 0:
             return known
-        return {**known, "power_W": [energy / counted_s for energy in energies]}
+        return {**known, "power_W": [energy / time_s for energy in energies]}
 
     return replace(record, confidence=per_s(record.confidence), replicates=per_s(record.replicates))
 
 
-def _metrics(records: Sequence[Record]) -> list[Metric]:
-    """Every figure that at least one record has, in the order of first appearance."""
-    found: dict[Metric, None] = {}
-    for record in records:
-        for operation in record.throughput:
-            found[Metric(("throughput", operation), "1/s")] = None
-    for record in records:
-        for part in record.bandwidth_Bps:
-            found[Metric(("bandwidth_Bps", part), "B/s")] = None
-    for record in records:
-        for kind in dict.fromkeys(use.kind for use in record.resources):
-            found[Metric(("utilisation", kind, "mean"), "1")] = None
-            found[Metric(("utilisation", kind, "busiest"), "1")] = None
-    for record in records:
-        for operation, figures in record.latency_ns.items():
-            for name in figures or ():
-                found[Metric(("latency_ns", operation, name), "ns")] = None
-    lengths_s = {_counted_s(record) for record in records}
-    for record in records:
-        if record.energy_J is not None and len(lengths_s) == 1:
-            found[Metric(("energy_J",), "J")] = None
-        elif record.energy_J is not None:  # energies over different times say nothing
-            found[Metric(("power_W",), "W")] = None
-    if any(record.traffic for record in records):
-        for name in ("memory_bytes", "link_bytes", "links_per_memory", "remote_share"):
-            found[Metric(("traffic", name), "B" if name.endswith("bytes") else "1")] = None
-    return list(found)
-
-
-def _row(metric: Metric, records: list[Record]) -> dict[str, Any]:
+def _figure_rows(records: list[Record]) -> Iterator[dict[str, Any]]:
+    """Of every figure that at least one record has, in the order of first appearance."""
     from ..sim.run.comparison import difference, level_of, settled
 
-    path, level = metric.path, level_of(records)
-    values = [_value(path, record) for record in records]
-    intervals = [record.interval(*path) for record in records]
-    first, *others = zip(values, records, strict=True)
-    differences = [
-        difference(path, (first[0], value), (first[1], record), level) for value, record in others
-    ]
-    row = _row_of(metric, values, intervals, [None, *differences])
+    found = [dict(figures(record, ROOTS)) for record in records]
+    level = level_of(records)
     known = [settled((records[0], record)) for record in records]
-    return row | {
-        "ratios": [ratio if is_ else None for ratio, is_ in zip(row["ratios"], known, strict=True)]
-    }
+    pairs = list(zip(found, records, strict=True))
+    for path in _paths(records, found):
+        values = [of.get(path) for of in found]
+        intervals = [record.interval(*path) for record in records]
+        differences = [
+            difference(path, (values[0], of.get(path)), (records[0], record), level)
+            for of, record in pairs[1:]
+        ]
+        row = _row(path, unit_of(".".join(path)), values, intervals, [None, *differences])
+        ratios = zip(row["ratios"], known, strict=True)
+        yield row | {"ratios": [ratio if is_known else None for ratio, is_known in ratios]}
 
 
-def _row_of(
-    metric: Metric,
+def _paths(records: Sequence[Record], found: Sequence[Mapping[Path, Any]]) -> Iterator[Path]:
+    # Energies over different times say nothing; powers do.
+    over_time = len({counted_s(record) for record in records}) > 1
+    unasked = {"energy_J" if over_time else "power_W"}
+    if all(record.energy_J is None for record in records):
+        unasked = {"energy_J", "power_W"}
+    if not any(record.traffic for record in records):
+        unasked.add("traffic")
+    for root in ROOTS:
+        if root not in unasked:
+            yield from dict.fromkeys(path for of in found for path in of if path[0] == root)
+
+
+def _row(
+    path: Path,
+    unit: str,
     values: list[float | None],
     intervals: Sequence[list[float] | None],
     differences: Sequence[dict[str, Any] | None],
 ) -> dict[str, Any]:
-    first = values[0]
     return {
-        "metric": ".".join(metric.path),
-        "unit": metric.unit,
-        "better": metric.better,
+        "metric": ".".join(path),
+        "unit": "1/s" if unit == "/s" else unit,
+        "better": "less" if path[0] == "recovery" else better(path[0]),
         "values": values,
-        "ratios": [_ratio(value, first) for value in values],
+        "ratios": [_ratio(value, values[0]) for value in values],
         "intervals": list(intervals),
         "differences": list(differences),
     }
@@ -243,8 +200,8 @@ def _recovery_rows(records: list[Record]) -> list[dict[str, Any]]:
         if any(depth is not None for depth in depths):
             level = {"level": "best" if share_levels(together) else "own"}
             for name, unit, values in (("depth", "1", depths), ("time_s", "s", times)):
-                metric = Metric(("recovery", operation, name), unit)
-                rows.append(_row_of(metric, values, nothing, nothing) | level)
+                path = ("recovery", operation, name)
+                rows.append(_row(path, unit, values, nothing, nothing) | level)
             rows[-1]["notes"] = [_not_back(found) for found in together]
     return rows
 
@@ -263,44 +220,3 @@ def _mean(values: list[float | None]) -> float | None:
     """The mean; None of nothing, or where one is unknown."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _value(path: Path_, record: Record) -> float | None:
-    if path[0] == "utilisation":
-        used = [use.utilisation for use in record.resources if use.kind == path[1]]
-        if not used:
-            return None
-        return max(used) if path[2] == "busiest" else math.fsum(used) / len(used)
-    if path[0] == "power_W":
-        known = record.energy_J is not None and _counted_s(record) > 0
-        return (record.energy_J or 0.0) / _counted_s(record) if known else None
-    if path[0] == "traffic":
-        return _traffic(record).get(path[1])
-    part: Any = getattr(record, path[0])
-    for key in path[1:]:
-        part = part.get(key) if isinstance(part, Mapping) else None
-    return part if isinstance(part, (int, float)) else None
-
-
-def _traffic(record: Record) -> dict[str, float | None]:
-    """Bytes through all memory controllers and over all links: as counted, or the rate over time.
-
-    ``remote_share``: of the lines that cores miss, those of other nodes' memory; unknown of rates.
-    """
-    counted = record.traffic
-    if counted:
-        memory = math.fsum(m["read_bytes"] + m["written_bytes"] for m in counted["memory"])
-        links = math.fsum(one["data_bytes"] + one["message_bytes"] for one in counted["links"])
-        known: tuple[float | None, float | None] = (memory, links if counted["links"] else None)
-    else:
-        rates = [record.bandwidth_Bps.get(name) for name in ("memory", "links")]
-        times_s = _counted_s(record)
-        sums = [None if rate is None else rate * times_s for rate in rates]
-        known = sums[0], sums[1]
-    memory_bytes, link_bytes = known
-    return {
-        "memory_bytes": memory_bytes,
-        "link_bytes": link_bytes,
-        "links_per_memory": link_bytes / memory_bytes if memory_bytes and link_bytes else None,
-        "remote_share": counted.get("remote_share") if counted else None,
-    }

@@ -11,15 +11,16 @@ from .runs import COLOURS
 from .words import si
 
 WIDE, HIGH, LEFT, TOP, RIGHT, BOTTOM = 900, 520, 84, 56, 24, 64
+DASHED = 'stroke-dasharray="5 4"'
 INK, SOFT, GRID = "#1b2733", "#5b6875", "#e6eaee"
 
 
-def curve_svg(response: Response, title: str, unit: str) -> str:
-    """The picture as a file of its own; ``unit``: of the figure."""
-    return "\n".join(_parts(response, title, unit)) + "\n"
+def curve_svg(response: Response, title: str, unit: str, knees: bool = False) -> str:
+    """The picture as a file of its own; ``unit``: of the figure; ``knees``: mark them."""
+    return "\n".join(_parts(response, title, unit, knees)) + "\n"
 
 
-def _parts(response: Response, title: str, unit: str) -> Iterator[str]:
+def _parts(response: Response, title: str, unit: str, knees: bool) -> Iterator[str]:
     curves = response.curves
     points = [point for curve in curves.values() for point in curve]
     top = max(max(y, high or y) for _, y, _, high in points) * 1.06 or 1.0
@@ -70,6 +71,13 @@ def _parts(response: Response, title: str, unit: str) -> Iterator[str]:
         yield f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
         for x, y, *_ in curve:
             yield f'<circle cx="{x_px(x):.1f}" cy="{y_px(y):.1f}" r="3" fill="{colour}"/>'
+        if knees and name in response.knees:
+            x, y = response.knees[name]
+            yield f'<path d="M{x_px(x):.1f} {TOP}V{HIGH - BOTTOM}" stroke="{colour}" {DASHED}/>'
+            yield (
+                f'<text x="{x_px(x) + 6:.1f}" y="{y_px(y) - 10:.1f}" fill="{colour}">'
+                f"knee: {x:.4g}{escape(response.unit and ' ' + response.unit)}</text>"
+            )
         if len(curves) > 1:
             at = HIGH + 20 * k
             yield f'<rect x="{LEFT}" y="{at - 9}" width="14" height="4" fill="{colour}"/>'

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..sim.run.comparison import difference, has_intervals, level_of
 from ..sim.run.plane_names import NATIVE
 from ..sim.run.record import Record, part_at
-from .words import count, nanoseconds, percent, seconds, si
-
-_WRITTEN: Mapping[str, Callable[[float], str]] = {
-    "1": lambda value: percent(value, 1),
-    "ns": nanoseconds,
-    "/s": lambda value: si(value, "") + "/s",
-}
+from .words import count, figure_text, percent, seconds
 
 
 def between(record: Record, unit: str, *path: str) -> str:
@@ -24,12 +18,8 @@ def between(record: Record, unit: str, *path: str) -> str:
     bounds = likely or record.interval(*path)
     if bounds is None:
         return ""
-
-    def written(value: float) -> str:
-        return _WRITTEN[unit](value) if unit in _WRITTEN else si(value, unit)
-
     sure = f"{percent(record.uncertainty['level'])}: " if likely else ""
-    return sure + " to ".join(map(written, bounds))
+    return sure + " to ".join(figure_text(bound, unit, digits=1) for bound in bounds)
 
 
 def listed(parts: Iterable[str]) -> str:

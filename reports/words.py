@@ -22,6 +22,8 @@ def si(value: float | None, unit: str, digits: int = 3) -> str:
     number = number.rstrip(".")
     symbol = unit.split("/")[0]
     joint = "" if len(symbol) <= 2 else " "  # a symbol (B, W, Hz) or none (/s), not a word
+    if not prefix and not symbol:
+        return f"{number}{unit}"
     return f"{number} {prefix}{joint if prefix else ''}{unit}".strip()
 
 
@@ -41,11 +43,11 @@ def nanoseconds(value_ns: float | None, digits: int = 3) -> str:
     return seconds(None if value_ns is None else value_ns * 1e-9, digits)
 
 
-def figure_text(value: float | None, unit: str) -> str:
-    """A figure of a study in its unit: times as people read them, shares as per cent."""
-    if unit == "ns":
-        return nanoseconds(value)
-    return percent(value) if unit == "1" else si(value, unit)
+def figure_text(value: float | None, unit: str, digits: int = 0) -> str:
+    """A figure in its unit: times as people read them, shares as per cent with ``digits``."""
+    if unit in ("ns", "s"):
+        return nanoseconds(value) if unit == "ns" else seconds(value)
+    return percent(value, digits) if unit == "1" else si(value, unit.removeprefix("1"))
 
 
 def percent(value: float | None, digits: int = 0) -> str:

@@ -202,10 +202,7 @@ def _root(
         typer.Option("--verbose", help="Log what is read and run to standard error."),
     ] = False,
     log_file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Add the same, with times, to this file.", show_default=False
-        ),
+        str | None, typer.Option(metavar="FILE", help="Add the same, with times, to this file.")
     ] = None,
 ) -> None:
     begin(verbose, log_file)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .calibrate_engine import calibrate_own, check_own
-from .files import check_ending
+from .calibrate_engine import calibrate_own, is_own
+from .files import check_file
 from .machine import MachineArgument
 from .option_groups import grouped
 from .options import Json
-from .output import console, latency, number, print_json, print_whole, progress_bar, table
+from .output import Part, latency, number, present, progress_bar, whole_table, written_to
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..validate.calibrate import Calibration
     from ..validate.calibrate.calibration import Residual
 
@@ -35,7 +35,6 @@ class FitOptions:
         typer.Option(
             metavar="FILE",
             help="Write the calibrated machine, or the engine's profile (.yaml), here.",
-            show_default=False,
         ),
     ] = None
     held_out: Annotated[
@@ -45,7 +44,6 @@ class FitOptions:
             help="Share of each kind of measurement that is held out; by default 0.2. From MLC's "
             "output: every other point of the loaded-latency curve, and all mixes. From an "
             "engine's throughputs: every third configuration.",
-            show_default=False,
         ),
     ] = None
     seed: Annotated[
@@ -61,7 +59,6 @@ class FitOptions:
             metavar="SCENARIO",
             help="What your engine ran, with a .csv file; by default lookups and upserts of an "
             "index.",
-            show_default=False,
         ),
     ] = None
     set_: Annotated[
@@ -70,30 +67,38 @@ class FitOptions:
             "--set",
             metavar="PATH=VALUE",
             help="Another value for any field of that scenario; may be repeated.",
-            show_default=False,
         ),
     ] = None
     report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a report (.html) on the fit.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="Write a report (.html) on the fit.")
     ] = None
     json: Json = False
 
     def check(self, source: list[Path]) -> None:
         """Refuses files that cannot be written; raises InputError."""
-        from ..inputs import InputError, check_writable
+        from ..inputs import InputError
 
-        for path, option, endings in (
-            (self.out, "--out", (".yaml", ".yml")),
-            (self.report, "--report", (".html", ".htm")),
-        ):
-            if path is not None:
-                check_ending(path, *endings, option=option)
-                check_writable(path)
+        check_file(self.out, ".yaml", ".yml")
+        check_file(self.report, ".html", ".htm", option="--report")
         if self.out is not None and realpath(self.out) in map(realpath, source):
             raise InputError(
                 "--out: it is a file of --from", token=str(self.out), expected="another file"
             )
+
+    def keep(self, found: Calibration, text: str) -> None:
+        """Writes the result and a report on the fit, where they are wanted."""
+        from ..inputs import write_text_atomically
+        from ..reports.validation import write_validation
+        from ..validate.calibrate.report import validation_of
+
+        if self.out is not None:
+            write_text_atomically(self.out, text)
+        if self.report is not None:
+            write_validation(validation_of(found), self.report)
+
+    def files(self, what: str) -> Iterator[Part]:
+        """Where these are; ``what`` the result is."""
+        return written_to({what: self.out, "Report": self.report})
 
 
 @grouped
@@ -107,7 +112,6 @@ def calibrate(
             help="A file of 'numatwin machine measure', the output of Intel MLC, or the folder of "
             "a Record of 'numatwin run --on native'; may be repeated. Or one .csv file with the "
             "throughputs of your own engine.",
-            show_default=False,
         ),
     ],
     fit: FitOptions = FitOptions(),
@@ -120,21 +124,13 @@ def calibrate(
     """
     from ..sim.systems.registry import check_engines
     from ..topologies import load_machine
+    from ..topologies.export import machine_yaml
+    from ..validate.calibrate import as_json
     from ..validate.calibrate import calibrate as fitted
 
     fit.check(source)
-    if check_own(source, fit.scenario, fit.set_ or []):
-        calibrate_own(
-            machine,
-            source,
-            scenario=fit.scenario,
-            settings=fit.set_ or [],
-            held_out=fit.held_out,
-            out=fit.out,
-            report=fit.report,
-            json=fit.json,
-            print_rows=_print_residuals,
-        )
+    if is_own(source, fit):
+        calibrate_own(machine, source, fit, residual_parts)
         return
     loaded = load_machine(machine)
     check_engines(loaded)
@@ -142,70 +138,47 @@ def calibrate(
         found = fitted(
             loaded, source, share=fit.held_out, seed=fit.seed, force=fit.force, progress=progress
         )
-    _keep(found, fit)
+    fit.keep(found, machine_yaml(found.description))
+    present(fit.json, lambda: as_json(found), chain(_parts(found), fit.files("Machine file")))
 
 
-def _keep(found: Calibration, fit: FitOptions) -> None:
-    """Writes machine and report, and prints what was found."""
-    from ..inputs import write_text_atomically
-    from ..topologies.export import machine_yaml
-    from ..validate.calibrate import as_json
-
-    if fit.out is not None:
-        write_text_atomically(fit.out, machine_yaml(found.description))
-    if fit.report is not None:
-        from ..reports.validation import write_validation
-        from ..validate.calibrate.report import validation_of
-
-        write_validation(validation_of(found), fit.report)
-    if fit.json:
-        print_json(as_json(found))
-        return
-    to = console()
-    _print(found, to)
-    for what, path in (("Machine file", fit.out), ("Report", fit.report)):
-        if path is not None:
-            to.print(f"\n{what}: {path}", soft_wrap=True)
-
-
-def _print(found: Calibration, to: Console) -> None:
+def _parts(found: Calibration) -> Iterator[Part]:
     from ..validate.calibrate.identify import INSENSITIVE
 
-    print_whole(
-        to,
-        table(
-            ("fitted", "before", "now", "95% interval", "by"),
-            (_estimate(found, key) for key in found.fit.estimates),
-            left=1,
-        ),
+    yield whole_table(
+        ("fitted", "before", "now", "95% interval", "by"),
+        (_estimate(found, key) for key in found.fit.estimates),
     )
-    open_ones = [one for one in found.fit.left if one.reason != INSENSITIVE]
-    for one in open_ones:
-        to.print(
-            f"\nnot determined, left as it is: {one.parameter.name}: {one.reason}",
-            soft_wrap=True,
-        )
+    for one in found.fit.left:
+        if one.reason != INSENSITIVE:
+            yield f"\nnot determined, left as it is: {one.parameter.name}: {one.reason}"
     insensitive = [one.parameter.name for one in found.fit.left if one.reason == INSENSITIVE]
     if insensitive:
         shown = ", ".join(insensitive[:6]) + (" …" if len(insensitive) > 6 else "")
-        to.print(
-            f"\nnot determined, as no measurement depends on them: {shown} ({len(insensitive)})",
-            soft_wrap=True,
-        )
+        yield f"\nnot determined, as no measurement depends on them: {shown} ({len(insensitive)})"
     unused: Counter[str] = Counter()
     for source in found.sources:
         unused.update(source.unused)
-    for reason, count in unused.items():
-        to.print(f"\nnot used: {count} figures: {reason}", soft_wrap=True)
-    for text in found.warnings:
-        to.print(f"\nwarning: {text}", soft_wrap=True)
-    to.print()
-    _print_residuals(found, to)
+    yield from (f"\nnot used: {count} figures: {reason}" for reason, count in unused.items())
+    yield from (f"\nwarning: {text}" for text in found.warnings)
+    yield ""
+    yield from residual_parts(found)
 
 
-def _print_residuals(found: Calibration, to: Console) -> None:
-    _print_rows(found, to)
-    _print_errors(found, to)
+def residual_parts(found: Calibration) -> Iterator[Part]:
+    """The largest errors of fitted measurements, all errors of held-out ones; a summary of both."""
+    held, fitted = found.of("held out"), found.of("fitted")
+    fitted = sorted(fitted, key=lambda one: -abs(one.error))[: max(ROWS_MAX - len(held), 5)]
+    yield whole_table(
+        ("measurement", "set", "measured", "predicted", "95% interval", "error"),
+        (_residual(one) for one in [*fitted, *held[:ROWS_MAX]]),
+        left=2,
+    )
+    left_out = len(found.residuals) - len(fitted) - len(held[:ROWS_MAX])
+    if left_out:
+        yield f"… and {left_out} with smaller errors: --json or --report has them all"
+    yield ""
+    yield from _errors(found)
 
 
 def _estimate(found: Calibration, key: tuple[str, ...]) -> tuple[str, ...]:
@@ -221,23 +194,6 @@ def _estimate(found: Calibration, key: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _print_rows(found: Calibration, to: Console) -> None:
-    """The largest errors of fitted measurements, all errors of held-out ones."""
-    held, fitted = found.of("held out"), found.of("fitted")
-    fitted = sorted(fitted, key=lambda one: -abs(one.error))[: max(ROWS_MAX - len(held), 5)]
-    print_whole(
-        to,
-        table(
-            ("measurement", "set", "measured", "predicted", "95% interval", "error"),
-            (_residual(one) for one in [*fitted, *held[:ROWS_MAX]]),
-            left=2,
-        ),
-    )
-    left_out = len(found.residuals) - len(fitted) - len(held[:ROWS_MAX])
-    if left_out:
-        to.print(f"… and {left_out} with smaller errors: --json or --report has them all")
-
-
 def _residual(one: Residual) -> tuple[str, ...]:
     of = one.observation
     return (
@@ -250,24 +206,22 @@ def _residual(one: Residual) -> tuple[str, ...]:
     )
 
 
-def _print_errors(found: Calibration, to: Console) -> None:
+def _errors(found: Calibration) -> Iterator[str]:
     from ..validate.calibrate.calibration import FITTED, HELD_OUT, error_percent, error_summary
 
-    to.print()
     for which in (FITTED, HELD_OUT):
         ones = found.of(which)
         if (summary := error_summary(ones)) is None:
-            to.print(f"{which}: none")
+            yield f"{which}: none"
             continue
         middle, worst = summary
-        to.print(
+        yield (
             f"{which}: {len(ones)}, error {error_percent(middle)} in the median, "
-            f"{error_percent(worst.error)} at worst ({worst.observation.label})",
-            soft_wrap=True,
+            f"{error_percent(worst.error)} at worst ({worst.observation.label})"
         )
     disjoint = sum(not one.agrees for one in found.residuals)
     if disjoint:
-        to.print(f"* {disjoint} where measured and predicted intervals do not overlap")
+        yield f"* {disjoint} where measured and predicted intervals do not overlap"
 
 
 def _value(value: float, unit: str) -> str:

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .output import console, print_json, print_whole, progress_bar, table
+from .output import Part, present, progress_bar, whole_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..validate.calibrate import Calibration
     from ..validate.calibrate.engine_fit import EngineFit
+    from .calibrate import FitOptions
 
-PrintRows = Callable[["Calibration", "Console"], None]
+Rows = Callable[["Calibration"], Iterator[Part]]
 
 
-def calibrate_own(
-    machine: str,
-    source: list[Path],
-    *,
-    scenario: str | None,
-    settings: list[str],
-    held_out: float | None,
-    out: Path | None,
-    report: Path | None,
-    json: bool,
-    print_rows: PrintRows,
-) -> None:
-    """Fits, writes what was asked for, and prints; ``out`` and ``report`` can be written."""
-    from ..inputs import InputError, write_text_atomically
+def calibrate_own(machine: str, source: list[Path], fit: FitOptions, rows: Rows) -> None:
+    """Fits, writes what was asked for, and prints; what is to be written can be."""
+    from ..inputs import InputError
     from ..validate.calibrate.engine_fit import calibrate_engine, profile_yaml
 
     if len(source) > 1:
@@ -43,44 +32,29 @@ def calibrate_own(
         found = calibrate_engine(
             machine,
             source[0],
-            scenario=scenario,
-            settings=settings,
-            share=held_out,
+            scenario=fit.scenario,
+            settings=fit.set_ or [],
+            share=fit.held_out,
             progress=progress,
         )
-    if out is not None:
-        write_text_atomically(out, profile_yaml(found, out.stem))
-    if report is not None:
-        from ..reports.validation import write_validation
-        from ..validate.calibrate.report import validation_of
-
-        write_validation(validation_of(found.calibration), report)
-    if json:
-        from ..validate.calibrate import as_json
-
-        plain: dict[str, Any] = as_json(found.calibration)
-        print_json(
-            plain
-            | {"system": found.system, "scenario": found.scenario, "facts": dict(found.facts)}
-            | {"warning": found.warning(), "misfit": found.misfit}
-        )
-        return
-    to = console()
-    _print_facts(found, to)
-    to.print()
-    print_rows(found.calibration, to)
-    if (warning := found.warning()) is not None:
-        to.print(f"\nwarning: {warning}", soft_wrap=True)
-    for what, path in (("Engine profile", out), ("Report", report)):
-        if path is not None:
-            to.print(f"\n{what}: {path}", soft_wrap=True)
+    fit.keep(found.calibration, profile_yaml(found, fit.out.stem) if fit.out else "")
+    parts = chain(_parts(found, rows), fit.files("Engine profile"))
+    present(fit.json, lambda: _as_json(found), parts)
 
 
-def _print_facts(found: EngineFit, to: Console) -> None:
+def _as_json(found: EngineFit) -> dict[str, Any]:
+    from ..validate.calibrate import as_json
+
+    plain: dict[str, Any] = as_json(found.calibration)
+    plain |= {"system": found.system, "scenario": found.scenario, "facts": dict(found.facts)}
+    return plain | {"warning": found.warning(), "misfit": found.misfit}
+
+
+def _parts(found: EngineFit, residuals: Rows) -> Iterator[Part]:
     from ..validate.calibrate.engine_fit import LOCK
 
     fit = found.calibration.fit
-    to.print(f"engine of kind {found.system}, as in {found.scenario}\n", soft_wrap=True)
+    yield f"engine of kind {found.system}, as in {found.scenario}\n"
     rows = [
         (
             one.parameter.name,
@@ -90,20 +64,23 @@ def _print_facts(found: EngineFit, to: Console) -> None:
         )
         for one in fit.estimates.values()
     ]
-    print_whole(to, table(("fitted", "default", "now", "95% interval"), rows, left=1))
+    yield whole_table(("fitted", "default", "now", "95% interval"), rows)
     for left in fit.left:
         low, high = found.facts[left.parameter.name]["range"]
-        to.print(
+        yield (
             f"\nnot determined, {left.parameter.start:g} by default, assumed between {low:g} and "
-            f"{high:g}: {left.parameter.name}: {left.reason}",
-            soft_wrap=True,
+            f"{high:g}: {left.parameter.name}: {left.reason}"
         )
     if found.layouts:
         ran = "; ".join(f"{threads}: {layout}" for threads, layout in found.layouts.items())
-        to.print(f"\nrows ran with (system.threads: of each node) {ran}", soft_wrap=True)
+        yield f"\nrows ran with (system.threads: of each node) {ran}"
+    yield ""
+    yield from residuals(found.calibration)
+    if (warning := found.warning()) is not None:
+        yield f"\nwarning: {warning}"
 
 
-def check_own(source: list[Path], scenario: str | None, settings: list[str]) -> bool:
+def is_own(source: list[Path], fit: FitOptions) -> bool:
     """Whether ``source`` has throughputs of an engine; raises InputError for options of the other
     kind of fit.
     """
@@ -112,7 +89,8 @@ def check_own(source: list[Path], scenario: str | None, settings: list[str]) -> 
 
     if any(path.suffix.lower() == SUFFIX for path in source):
         return True
-    for option, value in (("--scenario", scenario), ("--set", settings[0] if settings else None)):
+    first = fit.set_[0] if fit.set_ else None
+    for option, value in (("--scenario", fit.scenario), ("--set", first)):
         if value is not None:
             raise InputError(
                 f"{option}: only for the throughputs of an engine",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .options import Json
-from .output import print_json
+from .output import present
 from .status import BAD_INPUT
 
 if TYPE_CHECKING:
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from ..inputs import Document, InputError
 
 PARTS = ("machine", "workload")
-File = Annotated[
-    str,
-    typer.Argument(metavar="FILE", help="The file (.yaml), or a bundled name.", show_default=False),
-]
+File = Annotated[str, typer.Argument(metavar="FILE", help="The file (.yaml), or a bundled name.")]
 
 
 def check_machine(file: File, json: Json = False) -> None:
@@ -79,13 +76,10 @@ def scenario_errors(file: str) -> list[InputError]:
 
     What they must have in common is checked once each of them is right.
     """
-    from pathlib import Path
-
-    from ..inputs import Document, InputError
+    from ..inputs import InputError
     from ..inputs.every_error import every_error, in_order
     from ..sim.run.scenario import CATALOGUE, extended, scenario_of_document
     from ..sim.run.scenario_description import described_system, description_of
-    from ..sim.run.scenario_parts import named_or_inline
 
     path, found = CATALOGUE.path(file), list[InputError]()
     try:
@@ -99,25 +93,32 @@ def scenario_errors(file: str) -> list[InputError]:
 
     own, repaired = every_error(document, read_alone)
     found += own
-    parts: list[InputError] = []
-    for part in PARTS:
-        if document.part((part,)) is None:
-            continue
-        try:
-            held, folder = named_or_inline(document, part)
-        except InputError as failure:
-            if failure.file is None or failure.file == document.source_of((part,)):
-                parts.append(failure)
-                continue
-            held, folder = Document(None, failure.file), Path(failure.file).parent
-        read = _read_machine if part == "machine" else _reads_workload(folder)
-        named = isinstance(document.part((part,)), str)
-        parts += _errors(Path(held.file), read) if named else every_error(held, read)[0]
-    if not parts and all(document.part((part,)) is not None for part in PARTS):
+    held = [part for part in PARTS if document.part((part,)) is not None]
+    parts = [error for part in held for error in _part_errors(document, part)]
+    if not parts and len(held) == len(PARTS):
         replaced = {one.place for one in found}
         joint = every_error(repaired, scenario_of_document)[0]
         found += [one for one in joint if one.place not in replaced]
     return in_order([*found, *parts])
+
+
+def _part_errors(document: Document, part: str) -> list[InputError]:
+    """Those of the machine or workload that a scenario names or holds."""
+    from pathlib import Path
+
+    from ..inputs import Document, InputError
+    from ..inputs.every_error import every_error
+    from ..sim.run.scenario_parts import named_or_inline
+
+    try:
+        held, folder = named_or_inline(document, part)
+    except InputError as failure:
+        if failure.file is None or failure.file == document.source_of((part,)):
+            return [failure]
+        held, folder = Document(None, failure.file), Path(failure.file).parent
+    read = _read_machine if part == "machine" else _reads_workload(folder)
+    named = isinstance(document.part((part,)), str)
+    return _errors(Path(held.file), read) if named else every_error(held, read)[0]
 
 
 def _loaded(path: Path) -> tuple[Document, list[InputError]]:
@@ -141,28 +142,25 @@ def _errors(path: Path, read: Callable[[Document], object]) -> list[InputError]:
 
 
 def _tell(file: str, errors: list[InputError], json: bool) -> None:
-    if json:
-        print_json(
-            {
-                "file": file,
-                "errors": [
-                    {
-                        "file": one.file,
-                        "line": one.line,
-                        "column": one.column,
-                        "message": one.message,
-                        "found": one.token,
-                        "expected": one.expected,
-                        "text": str(one),
-                    }
-                    for one in errors
-                ],
-            }
-        )
-    else:
-        for one in errors:
-            print(one)
-        count = len(errors)
-        print(f"{file}: {count or 'no'} error{'' if count == 1 else 's'}")
+    count = len(errors)
+    present(
+        json,
+        lambda: {
+            "file": file,
+            "errors": [
+                {
+                    "file": one.file,
+                    "line": one.line,
+                    "column": one.column,
+                    "message": one.message,
+                    "found": one.token,
+                    "expected": one.expected,
+                    "text": str(one),
+                }
+                for one in errors
+            ],
+        },
+        [*map(str, errors), f"{file}: {count or 'no'} error{'' if count == 1 else 's'}"],
+    )
     if errors:
         raise typer.Exit(BAD_INPUT)

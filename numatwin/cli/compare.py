@@ -6,35 +6,25 @@ Figures of random runs have intervals, and so has how they differ (``sim/run/com
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .compared_settings import different_settings, print_settings
+from .compared_settings import different_settings, settings_parts
 from .files import Records, record_folders
 from .options import Json
-from .output import console, latency, number, percent, print_json, table
+from .output import Part, figure, percent, present, table
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
 
+Row = dict[str, Any]
+
 PATH_MAX = 36  # characters that fit beside the other columns of a terminal
 ROUNDING = 1e-12  # relative; what differs by less is equal
 SAME = 0.01  # relative; an interval around 0 within it is no difference, as 'regress' has it
-
-# How a figure of each unit is put before people.
-_WRITTEN: dict[str, Callable[[float | None], str]] = {
-    "1/s": lambda value: number(value, "/s"),
-    "B/s": lambda value: number(value, "B/s"),
-    "ns": latency,
-    "J": lambda value: number(value, "J"),
-    "W": lambda value: number(value, "W"),
-    "s": lambda value: latency(None if value is None else value * 1e9),
-    "B": lambda value: number(value, "B"),
-    "1": percent,
-}
 
 # What a drop and a recovery are held against.
 _LEVELS = {
@@ -49,58 +39,55 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare records; ratios are to the first one."""
-    from ..reports.comparison import DIRECTIONS, compare_records
-    from ..reports.decisions import decision_lines, decisions
-    from ..sim.run.comparison import noise_of
+    from ..reports.comparison import compare_records
+    from ..reports.decisions import decisions
     from ..sim.run.record import load_record
 
     paths = list(record_folders(records))
     if len(paths) < 2:
         raise typer.BadParameter("expected two records or more", param_hint="RECORD...")
     loaded = [load_record(path) for path in paths]
-    rows = compare_records(*loaded).rows
-    if json:
-        print_json(
-            {
-                "records": [_identity(*pair) for pair in zip(paths, loaded, strict=True)],
-                "settings": different_settings(loaded),
-                "rows": rows,
-                "decisions": decisions(loaded),
-            }
-        )
-        return
-    to = console()
+    rows, decided = compare_records(*loaded).rows, decisions(loaded)
+    present(
+        json,
+        lambda: {
+            "records": [_identity(*pair) for pair in zip(paths, loaded, strict=True)],
+            "settings": different_settings(loaded),
+            "rows": rows,
+            "decisions": decided,
+        },
+        _parts(paths, loaded, [row for row in rows if _tells(row)], decided),
+    )
+
+
+def _parts(
+    paths: list[Path], loaded: list[Record], rows: list[Row], decided: list[Row]
+) -> Iterator[Part]:
+    from ..reports.comparison import DIRECTIONS
+    from ..reports.decisions import decision_lines
+    from ..sim.run.comparison import noise_of
+
     columns = [f"{letter}" for letter in _letters(len(loaded))]
-    to.print(
-        table(
-            ("", "scenario", "policy", "machine", "plane", "record"),
-            (
-                (letter, one.scenario, one.policy, one.machine["name"], one.plane, path)
-                for letter, path, one in zip(columns, _short(paths), loaded, strict=True)
-            ),
-            left=6,
-        )
+    yield table(
+        ("", "scenario", "policy", "machine", "plane", "record"),
+        (
+            (letter, one.scenario, one.policy, one.machine["name"], one.plane, path)
+            for letter, path, one in zip(columns, _short(paths), loaded, strict=True)
+        ),
+        left=6,
     )
     # Those of two scenarios hardly have a line in common.
     if len({one.scenario for one in loaded}) == 1:
-        print_settings(different_settings(loaded), columns, to)
-    to.print()
-    known = [row for row in rows if _tells(row)]
-    to.print(table(("", *columns), (_cells(row) for row in known)))
-    if any(row["better"] for row in known):
-        to.print(f"\n{DIRECTIONS}", soft_wrap=True)
-    for level in dict.fromkeys(row["level"] for row in known if "level" in row):
-        to.print(f"\n{_LEVELS[level]}", soft_wrap=True)
-    for note in _not_recovered(known, columns):
-        to.print(f"\n{note}", soft_wrap=True)
-    decided = decisions(loaded)
-    for line in decision_lines(decided, columns):
-        to.print(f"\n{line}", soft_wrap=True)
+        yield from settings_parts(different_settings(loaded), columns)
+    yield ""
+    yield table(("", *columns), (_cells(row) for row in rows))
+    notes = [DIRECTIONS] if any(row["better"] for row in rows) else []
+    notes += [_LEVELS[one] for one in dict.fromkeys(row["level"] for row in rows if "level" in row)]
+    notes += [*_not_recovered(rows, columns), *decision_lines(decided, columns)]
     predictions = [loaded[one["prediction"]] for one in decided if one["prediction"] is not None]
     if noise := noise_of(predictions):
-        to.print(f"\nNote: the prediction's facts were measured on a {noise}", soft_wrap=True)
-    for note in _notes(loaded, columns, known):
-        to.print(f"\n{note}", soft_wrap=True)
+        notes.append(f"Note: the prediction's facts were measured on a {noise}")
+    yield from (f"\n{note}" for note in [*notes, *_notes(loaded, columns, rows)])
 
 
 def _tells(row: Mapping[str, Any]) -> bool:
@@ -110,7 +97,7 @@ def _tells(row: Mapping[str, Any]) -> bool:
     return any(value is not None for value in [*row["values"], *row.get("notes", ())])
 
 
-def _not_recovered(rows: list[dict[str, Any]], letters: list[str]) -> list[str]:
+def _not_recovered(rows: list[Row], letters: list[str]) -> list[str]:
     """Which records end before it is known what they recover to."""
     from ..reports.comparison import NOT_BY_THE_END
 
@@ -126,7 +113,7 @@ def _not_recovered(rows: list[dict[str, Any]], letters: list[str]) -> list[str]:
     return found
 
 
-def _notes(records: list[Record], letters: list[str], rows: list[dict[str, Any]]) -> list[str]:
+def _notes(records: list[Record], letters: list[str], rows: list[Row]) -> list[str]:
     """What intervals mean, where there are any."""
     from ..sim.run.comparison import level_of
     from ..sim.run.replications import unsettled, unsettled_notes
@@ -214,17 +201,17 @@ def _differences(found: Mapping[str, Any], first: float | None) -> str:
     return f"{ratio} [{', '.join(bounds).replace('×', '')}]"
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def _cells(row: Row) -> list[str]:
     from ..reports.comparison import arrow
 
-    written = _WRITTEN[row["unit"]]
+    unit = row["unit"]
     cells = [re.sub(r"_(Bps|ns|s|J|W)\b", "", row["metric"]).replace(".", " ") + arrow(row)]
     notes = row.get("notes") or [None] * len(row["values"])
     for k, value in enumerate(row["values"]):
-        cell = "not recovered" if notes[k] else written(value)
+        cell = "not recovered" if notes[k] else figure(value, unit)
         if row["intervals"][k] is not None:
             low, high = row["intervals"][k]
-            cell += f"\n[{written(low)}, {written(high)}]"
+            cell += f"\n[{figure(low, unit)}, {figure(high, unit)}]"
         if row["differences"][k] is not None:
             cell += f"\n{_differences(row['differences'][k], row['values'][0])}"
         elif k and row["ratios"][k] is not None:

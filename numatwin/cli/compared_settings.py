@@ -7,11 +7,9 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .output import latency, table
+from .output import Part, latency, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..sim.run.record import Record
 
 SHOWN_MAX, VALUE_MAX = 8, 32
@@ -41,7 +39,7 @@ def different_settings(records: Sequence[Record]) -> list[dict[str, Any]]:
     return [row for row in rows if any(value != row["values"][0] for value in row["values"])]
 
 
-def print_settings(found: Sequence[Mapping[str, Any]], letters: Sequence[str], to: Console) -> None:
+def settings_parts(found: Sequence[Mapping[str, Any]], letters: Sequence[str]) -> Iterator[Part]:
     """A table of them, without what the table above has: machine, policies, plane."""
     # Another policy has other settings of its own.
     policies = [
@@ -54,12 +52,11 @@ def print_settings(found: Sequence[Mapping[str, Any]], letters: Sequence[str], t
     ]
     if not rows:
         return
-    to.print()
-    shown = rows[:SHOWN_MAX]
-    cells = [[row["name"], *map(_written, row["values"])] for row in shown]
-    to.print(table(("setting", *letters), cells, long_names=True))
-    if len(rows) > len(shown):
-        to.print(f"and {len(rows) - len(shown)} more: --json has all")
+    yield ""
+    cells = ([row["name"], *map(_written, row["values"])] for row in rows[:SHOWN_MAX])
+    yield table(("setting", *letters), cells, long_names=True)
+    if len(rows) > SHOWN_MAX:
+        yield f"and {len(rows) - SHOWN_MAX} more: --json has all"
 
 
 def _name(record: Record, part: str) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +15,21 @@ import typer
 from .failures import after_interrupt, keeping
 from .option_groups import grouped
 from .options import Json
-from .output import binary_size, console, figure, latency, percent, print_json, progress_bar, table
+from .output import (
+    Part,
+    binary_size,
+    console,
+    figure,
+    latency,
+    percent,
+    present,
+    progress_bar,
+    show,
+    table,
+    written_to,
+)
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..sim.run.statistics import Interval
     from ..validate.crossvalidate.result import Result
     from ..validate.crossvalidate.rows import Row
@@ -38,11 +49,7 @@ class Checks:
 
     machine: Annotated[
         str | None,
-        typer.Option(
-            metavar="M",
-            help="A machine file of this host, instead of measuring it now.",
-            show_default=False,
-        ),
+        typer.Option(metavar="M", help="A machine file of this host, instead of measuring it now."),
     ] = None
     quick: Annotated[
         bool,
@@ -51,9 +58,7 @@ class Checks:
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
-            help="Keep machine file, records, rows.json and report.html here.",
-            show_default=False,
+            metavar="DIR", help="Keep machine file, records, rows.json and report.html here."
         ),
     ] = None
     only: Annotated[
@@ -62,7 +67,6 @@ class Checks:
             metavar="PART",
             help="Compare only this part of 'machine measure', such as buffering, with the model; "
             "no runs. May be repeated.",
-            show_default=False,
         ),
     ] = None
     list_: Annotated[
@@ -130,14 +134,10 @@ def _whole(suite: str, of: Checks, scratch: Path) -> None:
             result = crossvalidated(suite, of.machine, folder, quick=of.quick, progress=progress)
     except MeasuringInterrupted as stopped:
         if of.out is not None and stopped.parts:
-            console(stderr=True).print(
-                f"What was measured of this host until then: {stopped.path}", soft_wrap=True
-            )
+            until_then = f"What was measured of this host until then: {stopped.path}"
+            show([until_then], console(stderr=True))
         raise
-    if of.json:
-        print_json(result.as_json())
-    else:
-        _print(result, console())
+    present(of.json, result.as_json, _parts(result))
     if of.out is not None:  # after the rows: a full disk does not cost them
         _keep(result, of.out, of.json)
     if result.found.interrupted:
@@ -156,7 +156,7 @@ def _keep(result: Result, out: Path, quiet: bool) -> None:
     result.save(out)
     write_validation(validation_of(result), out / REPORT_FILE)
     if not quiet:
-        console().print(f"\nRows: {out / ROWS_FILE}\nReport: {out / REPORT_FILE}")
+        show([f"\nRows: {out / ROWS_FILE}", f"Report: {out / REPORT_FILE}"])
 
 
 def _calibration_set(parts: Sequence[str], *, quick: bool, out: Path | None, json: bool) -> None:
@@ -168,31 +168,30 @@ def _calibration_set(parts: Sequence[str], *, quick: bool, out: Path | None, jso
         folder = out if out is not None else Path(scratch)
         with keeping(out is not None), progress_bar("measuring") as progress:
             found = calibration_set(parts, folder, quick=quick, progress=progress)
-    if json:
-        print_json(found.as_json())
-    else:
-        to = console()
-        _print_rows("Calibration set", found.rows, to)
-        _print_errors(found.errors, to)
-        for text in found.warnings:
-            to.print(f"\nwarning: {text}", soft_wrap=True)
-    if out is not None and not json:
-        console().print(f"\nRows: {out / ROWS_FILE}", soft_wrap=True)
+    shown = chain(
+        _row_parts("Calibration set", found.rows),
+        _error_parts(found.errors),
+        (f"\nwarning: {text}" for text in found.warnings),
+        written_to({"Rows": out and out / ROWS_FILE}),
+    )
+    present(json, found.as_json, shown)
 
 
 def _list(suite: Suite, json: bool) -> None:
     """The cases of a suite, without running them."""
-    if json:
-        print_json(
-            {
-                "suite": suite.name,
-                "rounds": suite.rounds,
-                "cases": suite.as_json(),
-                "left_out": [left.as_json() for left in suite.left_out],
-            }
-        )
-        return
-    to = console()
+    present(
+        json,
+        lambda: {
+            "suite": suite.name,
+            "rounds": suite.rounds,
+            "cases": suite.as_json(),
+            "left_out": [left.as_json() for left in suite.left_out],
+        },
+        _case_parts(suite),
+    )
+
+
+def _case_parts(suite: Suite) -> Iterator[Part]:
     rows = (
         (
             case.name,
@@ -203,40 +202,31 @@ def _list(suite: Suite, json: bool) -> None:
         )
         for case in suite.cases
     )
-    to.print(table(("case", "scenario", "predicted by", "data", "horizon"), rows, left=3))
-    to.print(f"\n{len(suite.cases)} cases, each {suite.rounds} times for real")
-    _print_left_out(suite.left_out, to)
+    yield table(("case", "scenario", "predicted by", "data", "horizon"), rows, left=3)
+    yield f"\n{len(suite.cases)} cases, each {suite.rounds} times for real"
+    yield from _left_out(suite.left_out)
 
 
-def _print_left_out(left_out: Sequence[LeftOut], to: Console) -> None:
+def _left_out(left_out: Sequence[LeftOut]) -> Iterator[str]:
     for left in left_out:
-        runs = ", ".join(left.runs)
-        to.print(f"\nno rows of {left.what} ({runs}): {left.reason}", soft_wrap=True)
+        yield f"\nno rows of {left.what} ({', '.join(left.runs)}): {left.reason}"
 
 
-def _print(result: Result, to: Console) -> None:
-    calibration = [row for row in result.rows if row.set == "calibration"]
-    test = [row for row in result.rows if row.set == "test"]
-    for title, rows in (("Calibration set", calibration), ("Test set", test)):
-        if rows:
-            _print_rows(title, rows, to)
-    _print_errors(result.errors, to)
-    _print_left_out(result.left_out, to)
-    for failure in result.found.failures:
-        to.print(
-            f"\nfailed: {failure.scenario} on {failure.plane}, round {failure.round}: "
-            f"{failure.reason}",
-            soft_wrap=True,
-        )
-    for text in result.warnings:
-        to.print(f"\nwarning: {text}", soft_wrap=True)
-    for one in result.coverage:
-        to.print(f"\n90% intervals of {one.group}{_covered(one)}", soft_wrap=True)
-    to.print()
+def _parts(result: Result) -> Iterator[Part]:
+    for title, of_set in (("Calibration set", "calibration"), ("Test set", "test")):
+        if rows := [row for row in result.rows if row.set == of_set]:
+            yield from _row_parts(title, rows)
+    yield from _error_parts(result.errors)
+    yield from _left_out(result.left_out)
+    for one in result.found.failures:
+        yield f"\nfailed: {one.scenario} on {one.plane}, round {one.round}: {one.reason}"
+    yield from (f"\nwarning: {text}" for text in result.warnings)
+    yield from (f"\n90% intervals of {one.group}{_covered(one)}" for one in result.coverage)
+    yield ""
     for check in result.checks:
         sign = "≥" if check.at_least else "≤"
         verdict = "reached" if check.holds else "missed"
-        to.print(
+        yield (
             f"aim {check.kind}, {check.name} {sign} {check.aim:.0%}: "
             f"{percent(check.found)}, {verdict}"
         )
@@ -250,36 +240,32 @@ def _covered(one: Coverage) -> str:
     return f": not judgeable on this host now: to hold nine of ten they would have {width}"
 
 
-def _print_rows(title: str, rows: Sequence[Row], to: Console) -> None:
-    to.print(f"\n{title}: {len(rows)} rows")
-    to.print(table(_COLUMNS, (_cells(row) for row in rows), left=3))
+def _row_parts(title: str, rows: Sequence[Row]) -> Iterator[Part]:
+    yield f"\n{title}: {len(rows)} rows"
+    yield table(_COLUMNS, (_cells(row) for row in rows), left=3)
 
 
-def _print_errors(errors: Sequence[Errors], to: Console) -> None:
+def _error_parts(errors: Sequence[Errors]) -> Iterator[Part]:
     """What the errors are, then what the intervals say beside them."""
-    to.print()
-    to.print(
-        table(
-            ("set", "of", "plane", "rows", "median error", "worst", "within 10%"),
-            (
-                (*_named(one), str(one.rows), *map(percent, (one.median, one.worst, one.near)))
-                for one in errors
-            ),
-            left=3,
-        )
+    yield ""
+    yield table(
+        ("set", "of", "plane", "rows", "median error", "worst", "within 10%"),
+        (
+            (*_named(one), str(one.rows), *map(percent, (one.median, one.worst, one.near)))
+            for one in errors
+        ),
+        left=3,
     )
-    to.print()
-    to.print(
-        table(
-            ("set", "of", "plane", "± predicted", "± measured", "measured held"),
-            (
-                (*_named(one), *map(percent, (one.predicted_half, one.measured_half, one.held)))
-                for one in errors
-            ),
-            left=3,
-        )
+    yield ""
+    yield table(
+        ("set", "of", "plane", "± predicted", "± measured", "measured held"),
+        (
+            (*_named(one), *map(percent, (one.predicted_half, one.measured_half, one.held)))
+            for one in errors
+        ),
+        left=3,
     )
-    to.print("±: median half width; measured held: values that lie in their predicted interval")
+    yield "±: median half width; measured held: values that lie in their predicted interval"
 
 
 def _named(one: Errors) -> tuple[str, str, str]:

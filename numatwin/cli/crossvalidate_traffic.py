@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from .failures import keeping
-from .output import console, number, percent, print_json, progress_bar, table
+from .output import Part, number, percent, present, progress_bar, table
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
-    from ..validate.crossvalidate.traffic import TrafficResult
+    from ..validate.crossvalidate.traffic import TrafficCase, TrafficResult
 
 MISSED = 1
 ROWS_FILE = "rows.json"
@@ -23,24 +24,14 @@ def crossvalidate_traffic(
     begin: str, *, quick: bool, list_: bool, out: Path | None, json: bool
 ) -> None:
     """Runs the cases whose names ``begin`` so, prints rows and summary, keeps them in ``out``."""
-    from ..inputs import InputError, check_folder, write_json
+    from ..inputs import check_folder, write_json
     from ..validate.crossvalidate.traffic import traffic_crossvalidated
     from ..validate.crossvalidate.whole import slug
-    from ..validate.systems.registry import validations
 
-    found = [one.traffic_cases.load() for one in validations() if one.traffic_cases is not None]
-    known = [case for cases_of in found for case in cases_of(quick=quick)]
-    cases = [case for case in known if case.name.startswith(begin)]
-    if not cases:
-        raise InputError(
-            "no such case", token=begin, expected="the beginning of one that --traffic --list tells"
-        )
+    cases = _cases(begin, quick)
     if list_:
         names = [case.name for case in cases]
-        if json:
-            print_json({"cases": names})
-        else:
-            console().print("\n".join(names))
+        present(json, lambda: {"cases": names}, names)
         return
     if out is not None:
         check_folder(out)
@@ -56,19 +47,29 @@ def crossvalidate_traffic(
 
     with keeping(out is not None), progress_bar("measuring") as progress:
         result = traffic_crossvalidated(cases, progress, keep, store)
-    if json:
-        print_json(result.as_json())
-    else:
-        _print(result)
+    present(json, result.as_json, _parts(result))
     store(result)
     if not result.holds:
         raise typer.Exit(MISSED)
 
 
-def _print(result: TrafficResult) -> None:
+def _cases(begin: str, quick: bool) -> list[TrafficCase]:
+    from ..inputs import InputError
+    from ..validate.systems.registry import validations
+
+    found = [one.traffic_cases.load() for one in validations() if one.traffic_cases is not None]
+    known = [case for cases_of in found for case in cases_of(quick=quick)]
+    cases = [case for case in known if case.name.startswith(begin)]
+    if not cases:
+        raise InputError(
+            "no such case", token=begin, expected="the beginning of one that --traffic --list tells"
+        )
+    return cases
+
+
+def _parts(result: TrafficResult) -> Iterator[Part]:
     from ..validate.crossvalidate.traffic import MEDIAN_MAX, WORST_MAX
 
-    to = console()
     cells = (
         (
             row.scenario,
@@ -80,9 +81,8 @@ def _print(result: TrafficResult) -> None:
         )
         for row in result.rows
     )
-    to.print(table(COLUMNS, cells, left=3))
-    for failure in result.failures:
-        to.print(f"failed: {failure.scenario}: {failure.reason}", soft_wrap=True)
+    yield table(COLUMNS, cells, left=3)
+    yield from (f"failed: {one.scenario}: {one.reason}" for one in result.failures)
     if not result.rows:
         return
     for what, found, most in (
@@ -90,5 +90,5 @@ def _print(result: TrafficResult) -> None:
         ("worst error", result.worst_error, WORST_MAX),
     ):
         verdict = "reached" if found <= most else "missed"
-        to.print(f"aim {what} ≤ {most:.0%}: {percent(found)}, {verdict}")
-    to.print(f"rows within {WORST_MAX:.0%}: {percent(result.within)}")
+        yield f"aim {what} ≤ {most:.0%}: {percent(found)}, {verdict}"
+    yield f"rows within {WORST_MAX:.0%}: {percent(result.within)}"

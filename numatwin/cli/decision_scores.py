@@ -2,67 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from .files import check_file
 from .options import Json, Plane
-from .output import console, print_json, progress_bar, table
+from .output import Part, present, progress_bar, table, wrapped
 
 
 def decisions(
-    on: Annotated[
-        Plane | None,
-        typer.Option(help="The data plane that predicts.", show_default=False),
-    ] = None,
+    on: Annotated[Plane | None, typer.Option(help="The data plane that predicts.")] = None,
     id_: Annotated[
-        str | None,
-        typer.Option(
-            "--id", metavar="ID", help="Only this case, such as cxl-triad.", show_default=False
-        ),
+        str | None, typer.Option("--id", metavar="ID", help="Only this case, such as cxl-triad.")
     ] = None,
     cases: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="Score the cases of this folder, such as your own decisions of the past.",
-            show_default=False,
         ),
     ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.md", help="Also write a page.", show_default=False),
-    ] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE.md", help="Also write a page.")] = None,
     json: Json = False,
 ) -> None:
     """Compare predictions with decisions that were measured."""
     from ..inputs import InputError
-    from ..inputs.atomic import check_writable, write_text_atomically
+    from ..inputs.atomic import write_text_atomically
     from ..validate.decision_cases import case_files
     from ..validate.decisions_page import page_of
     from ..validate.decisions_scored import scored, summary
 
-    if page is not None:
-        if on is not None or id_ is not None:
-            raise InputError("--page writes all cases", expected="neither --on nor --id")
-        check_writable(page)
+    if page is not None and (on is not None or id_ is not None):
+        raise InputError("--page writes all cases", expected="neither --on nor --id")
+    check_file(page)
     files = case_files(cases, id_)
     with progress_bar("predicting") as progress:
         rows = scored(files, on.value if on else None, progress)
     if page is not None:
         write_text_atomically(page, page_of(rows))
-    if json:
-        print_json({"rows": rows, "summary": summary(rows)})
-        return
-    to = console()
+    found = summary(rows)
+    present(json, lambda: {"rows": rows, "summary": found}, _parts(rows, found))
+
+
+def _parts(rows: list[dict[str, Any]], found: dict[str, Any]) -> Iterator[Part]:
     heads = ("case", "alternative", "measured", "predicted", "interval", "error", "verdict")
-    to.print(table(heads, map(_cells, rows), left=2))
+    yield table(heads, map(_cells, rows), left=2)
     for row in rows:
         if row["not_modelled"]:
-            to.print(f"\n{row['id']}: not modelled here: {row['not_modelled']}")
-    found = summary(rows)
-    to.print(f"\n{summary_line(found)}")
+            yield wrapped(f"\n{row['id']}: not modelled here: {row['not_modelled']}")
+    yield wrapped(f"\n{summary_line(found)}")
 
 
 def summary_line(found: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 import typer
 
 from .options import Json
-from .output import console, print_json, print_whole, table
+from .output import present, whole_table
 
 
 @dataclass(frozen=True)
@@ -34,27 +34,22 @@ def doctor(json: Json = False) -> None:
     """
     found = findings()
     fatal = [one for one in found if one.needed and one.problem]
-    if json:
-        print_json(
-            {
-                "findings": [
-                    {
-                        "feature": one.feature,
-                        "needs": one.needs,
-                        "available": not one.problem,
-                        "problem": one.problem or None,
-                        "install": one.install if one.problem else None,
-                    }
-                    for one in found
-                ]
-            }
-        )
-    else:
-        rows = (
-            (one.feature, one.needs, one.problem or "available", one.install if one.problem else "")
-            for one in found
-        )
-        print_whole(console(), table(("feature", "needs", "state", "to install"), rows, left=4))
+    rows = (
+        (one.feature, one.needs, one.problem or "available", one.install if one.problem else "")
+        for one in found
+    )
+    plain = [
+        {
+            "feature": one.feature,
+            "needs": one.needs,
+            "available": not one.problem,
+            "problem": one.problem or None,
+            "install": one.install if one.problem else None,
+        }
+        for one in found
+    ]
+    shown = whole_table(("feature", "needs", "state", "to install"), rows, left=4)
+    present(json, lambda: {"findings": plain}, [shown])
     if fatal:
         raise typer.Exit(1)
 

@@ -11,6 +11,7 @@ import typer
 
 from .emulate_count import Detail, print_counted, run_and_count
 from .failures import Ended
+from .machine import MachineArgument
 from .option_groups import grouped
 from .options import fraction
 from .output import print_json
@@ -37,14 +38,11 @@ class GuestOptions:
     """What the guest has."""
 
     nodes: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="The first N nodes only.", show_default=False),
+        int | None, typer.Option(metavar="N", min=1, help="The first N nodes only.")
     ] = None
     memory: Annotated[
         float | None,
-        typer.Option(
-            parser=_memory, metavar="SIZE", help="Memory in all, such as 2GiB.", show_default=False
-        ),
+        typer.Option(parser=_memory, metavar="SIZE", help="Memory in all, such as 2GiB."),
     ] = None
     scale: Annotated[
         float | None,
@@ -53,7 +51,6 @@ class GuestOptions:
             metavar="PART",
             help="The part of memory, processors and caches to have, such as 1/16; by default as "
             "much as fits on this host, and 64 processors at most.",
-            show_default=False,
         ),
     ] = None
     share: Annotated[
@@ -62,7 +59,6 @@ class GuestOptions:
             metavar="DIR[:rw]",
             help="A folder that the guest sees as it is, and with :rw may write to; may be "
             "repeated. All other files it sees too; what it writes there is lost with it.",
-            show_default=False,
         ),
     ] = None
     architecture: Annotated[
@@ -71,7 +67,6 @@ class GuestOptions:
             metavar="NAME",
             help="The processors' architecture: x86_64 or aarch64; by default this host's. With "
             "another one, programs need to bring their own libraries.",
-            show_default=False,
         ),
     ] = None
 
@@ -94,20 +89,14 @@ class CountOptions:
     """What is counted."""
 
     time_limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S", min=0.001, help="End COMMAND after S seconds.", show_default=False
-        ),
+        float | None, typer.Option(metavar="S", min=0.001, help="End COMMAND after S seconds.")
     ] = None
     count: Annotated[
         bool,
         typer.Option("--count", help="Count COMMAND's memory traffic, node by node."),
     ] = False
     count_from: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S", min=0, help="Count from S seconds of COMMAND on.", show_default=False
-        ),
+        float | None, typer.Option(metavar="S", min=0, help="Count from S seconds of COMMAND on.")
     ] = None
     count_for: Annotated[
         float | None,
@@ -115,15 +104,13 @@ class CountOptions:
             metavar="S",
             min=0.001,
             help="Count S seconds, then end COMMAND: for servers, which do not end.",
-            show_default=False,
         ),
     ] = None
     detail: Annotated[
         Detail | None,
         typer.Option(
             help="Count accesses only, also cache misses, or also transfers between caches (the "
-            "default).",
-            show_default=False,
+            "default)."
         ),
     ] = None
     predict: Annotated[
@@ -144,10 +131,7 @@ class CountOptions:
         ),
     ] = 50_000_000
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Count, and keep the record in this folder.", show_default=False
-        ),
+        Path | None, typer.Option(metavar="DIR", help="Count, and keep the record in this folder.")
     ] = None
     json: Annotated[
         bool,
@@ -187,19 +171,18 @@ class CountOptions:
             )
 
 
+Command = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- COMMAND]", help="What to run, with its arguments; without one, a shell."
+    ),
+]
+
+
 @grouped
 def emulate(
-    machine: Annotated[
-        str, typer.Argument(metavar="MACHINE", help="A machine: a name or a file (.yaml).")
-    ],
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[-- COMMAND]",
-            help="What to run, with its arguments; without one, a shell.",
-            show_default=False,
-        ),
-    ] = None,
+    machine: MachineArgument,
+    command: Command = None,
     has: GuestOptions = GuestOptions(),
     wanted: CountOptions = CountOptions(),
 ) -> None:

@@ -54,8 +54,8 @@ def run_and_count(
 
 def print_counted(record: Record) -> None:
     """To standard error: standard output is the command's."""
-    from .output import console
-    from .record_facts import print_record
+    from .output import console, show
+    from .record_facts import record_parts
 
     sys.stdout.flush()
-    print_record(record, console(stderr=True))
+    show(record_parts(record), console(stderr=True))

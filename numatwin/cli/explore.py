@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .options import OtherMachine, ScenarioName, Settings
-from .output import console, progress_bar
+from .output import progress_bar, show
 
 
 def explore(
@@ -36,14 +36,11 @@ def explore(
     with progress_bar("finding the fields that matter") as progress:
         explorer.fields(Choice(), progress)
     server = ExploreServer(explorer, port)
-    console().print(
-        f"{server.link()}\nOpens once, in one browser of this computer. Ctrl-C ends it.",
-        soft_wrap=True,
-    )
+    show([server.link(), "Opens once, in one browser of this computer. Ctrl-C ends it."])
     if browser:
         import webbrowser
 
         webbrowser.open(server.link())
     with suppress(KeyboardInterrupt):
         server.serve()
-    console().print("ended")
+    show(["ended"])

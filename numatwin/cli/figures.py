@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .output import latency, number, percent
+from .output import Part, figure, number, whole_table
 
 if TYPE_CHECKING:
     from ..sim.studies.designs import Design
     from ..sim.studies.factors import Factor
+    from ..sim.studies.responses import Response
     from ..sim.studies.results import Results
 
 
@@ -38,18 +39,31 @@ def written_figure(metric: str, value: Any) -> str:
 
     if not isinstance(value, (int, float)):
         return "–" if value is None else str(value)
-    unit = unit_of(metric)
-    if unit == "ns":
-        return latency(value)
-    return percent(value) if unit == "1" else number(value, unit)
+    return figure(value, unit_of(metric))
 
 
-def ratio(results: Results, at: int) -> dict[str, str]:
-    """The objective's figure in a row, by its name, where it is one figure per another."""
-    objective, values = results.study.objective, results.objective
-    if objective is None or values is None or objective.per is None:
-        return {}
-    return {f"{objective.metric} per {objective.per}": number(float(values[at]))}
+def runs_table(
+    results: Results,
+    positions: Iterable[int],
+    figures: Sequence[str] | None = None,
+    name: str = "point",
+) -> Part:
+    """Runs of a study with their values and ``figures``; by default those that are asked for, and
+    the objective's own where that is one figure per another.
+    """
+    factors, objective = results.study.factors, results.study.objective
+    columns = [name, *factor_names(factors), *(results.asked if figures is None else figures)]
+    ratios = results.objective if objective is not None and objective.per is not None else None
+    cells = []
+    for at in positions:
+        row = results.rows[at]
+        cells.append([str(row["point"]), *factor_values(factors, row)])
+        cells[-1] += [written_figure(one, row.get(one)) for one in columns[1 + len(factors) :]]
+        if figures is None and ratios is not None:
+            cells[-1].append(number(float(ratios[at])))
+    if figures is None and ratios is not None and objective is not None:
+        columns.append(f"{objective.metric} per {objective.per}")
+    return whole_table(columns, cells, left=1 + len(factors))
 
 
 def heading(metric: str) -> str:
@@ -60,8 +74,10 @@ def heading(metric: str) -> str:
     return rest.replace(".", " ") if root == "latency_ns" else metric
 
 
-def curve_of(design: Design, rows: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
-    """The lines of the curve of a metric; none where there is nothing to draw."""
+def curve_of(
+    design: Design, rows: Sequence[Mapping[str, Any]], metric: str, knee: bool = False
+) -> list[str]:
+    """The lines of the curve of a metric, and its ``knee``; none where there is nothing to draw."""
     from ..sim.studies.levels import written
     from ..sim.studies.responses import response, short
     from .curves import Curve, curve_lines
@@ -82,4 +98,14 @@ def curve_of(design: Design, rows: Sequence[Mapping[str, Any]], metric: str) -> 
     )
     if found.left_out:
         lines.append(f"… and {found.left_out:,} more curves")
-    return ["", *lines]
+    return ["", *lines, *(_knee_lines(found) if knee else ())]
+
+
+def _knee_lines(found: Response) -> Iterator[str]:
+    """Where each curve of a latency over a load has its knee."""
+    yield ""
+    for name, (load, latency_ns) in found.knees.items():
+        loads = [x for x, *_ in found.curves[name]]
+        at = f"{written_value(load, found.unit)}, {written_figure(found.metric, latency_ns)}"
+        outside = "outside of these loads: " if load in (min(loads), max(loads)) else ""
+        yield f"Knee{f' of {name}' if name else ''}: {outside}most load per latency at {at}"

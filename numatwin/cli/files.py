@@ -16,9 +16,7 @@ import typer
 Records = Annotated[
     list[Path],
     typer.Argument(
-        metavar="RECORD",
-        help="Folders that 'numatwin run' wrote, or folders of such folders.",
-        show_default=False,
+        metavar="RECORD", help="Folders that 'numatwin run' wrote, or folders of such folders."
     ),
 ]
 
@@ -40,16 +38,21 @@ def as_start(file: Path) -> str:
     return text.partition("\n")[2] if text.startswith("# yaml-language-server:") else text
 
 
-def check_ending(out: Path, *endings: str, option: str = "--out") -> None:
-    """Raises InputError unless ``out`` has one of the endings: what is written is of that kind."""
-    from ..inputs import InputError
+def check_file(out: Path | None, *endings: str, option: str = "--out") -> None:
+    """Raises InputError unless ``out`` has one of the ``endings``, as what is written is of that
+    kind, and can be written: now, not after a long run. None is no file.
+    """
+    from ..inputs import InputError, check_writable
 
-    if out.suffix.lower() not in endings:
+    if out is None:
+        return
+    if endings and out.suffix.lower() not in endings:
         raise InputError(
             f"{option}: wrong kind of file",
             token=str(out),
             expected=f"the extension {' or '.join(endings)}",
         )
+    check_writable(out)
 
 
 @contextmanager

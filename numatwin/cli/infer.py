@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .files import check_file
 from .options import Json, OtherMachine, Settings, bundled_scenarios
-from .output import console, number, percent, print_json, progress_bar, table
+from .output import Part, number, percent, present, progress_bar, table, written_to
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..validate.inference import Inference
+    from ..validate.inferred import Remaining
 
 NEXT_SHOWN = 3
 
@@ -25,7 +27,6 @@ def infer(
             metavar="SCENARIO…",
             help="Scenarios that ran: names or files, whose 'unknown' says what nobody knows.",
             autocompletion=bundled_scenarios,
-            show_default=False,
         ),
     ],
     source: Annotated[
@@ -39,68 +40,55 @@ def infer(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.yaml",
-            help="Write the scenario with what remains unknown.",
-            show_default=False,
-        ),
+        typer.Option(metavar="FILE.yaml", help="Write the scenario with what remains unknown."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Weigh what is unknown in a scenario by measured runs."""
     from ..inputs import InputError
-    from ..inputs.atomic import check_writable
     from ..validate.inference import infer as inferred
     from ..validate.inferred import as_json
 
-    if out is not None:
-        if len(scenarios) > 1:
-            raise InputError("--out", token=str(out), expected="one scenario")
-        check_writable(out)
+    if out is not None and len(scenarios) > 1:
+        raise InputError("--out", token=str(out), expected="one scenario")
+    check_file(out)
     with progress_bar("weighing") as progress:
         found = inferred(
             scenarios, source, machine=machine, settings=set_ or [], exact=exact, progress=progress
         )
     if out is not None:
         _write(found, scenarios[0], out)
-    if json:
-        print_json(as_json(found))
-        return
-    _print(found, console())
-    if out is not None:
-        console().print(f"\nScenario: {out}", soft_wrap=True)
+    present(json, lambda: as_json(found), chain(_parts(found), written_to({"Scenario": out})))
 
 
-def _print(found: Inference, to: Console) -> None:
+def _parts(found: Inference) -> Iterator[Part]:
     from ..validate.inferred import explained, hypotheses, next_runs, warnings
 
-    to.print(
+    yield (
         f"{len(found.weights):,} draws of {len(found.doubts)} unknown conditions and facts, "
-        f"of which {found.effective:.0f} count\n",
-        soft_wrap=True,
+        f"of which {found.effective:.0f} count\n"
     )
-    rows = []
-    for one in hypotheses(found):
-        if one.choices:
-            order = sorted(one.choices.items(), key=lambda item: -item[1])
-            now = ", ".join(f"{value} ({percent(share)})" for value, share in order)
-        else:
-            low, middle, high = one.interval
-            now = f"{middle}, from {low} to {high}"
-        rows.append((one.name, " or ".join(one.values) if one.choices else " to ".join(one.values),
-                     now))  # fmt: skip
-    to.print(table(("unknown", "before", "now, 90%"), rows, left=3))
-    to.print()
+    yield table(("unknown", "before", "now, 90%"), map(_known, hypotheses(found)), left=3)
+    yield ""
     shown = []
     for row in explained(found):
         low, middle, high = (number(value, row.unit) for value in row.predicted)
         shown.append((row.figure, number(row.measured, row.unit), middle, f"{low} to {high}"))
-    to.print(table(("figure", "measured", "explained as", "90% interval"), shown, left=1))
+    yield table(("figure", "measured", "explained as", "90% interval"), shown)
     if best := [row for row in next_runs(found)[:NEXT_SHOWN] if row.bits >= 0.01]:
         next_ones = "; ".join(f"{row.figure} ({row.bits:.2f} bits)" for row in best)
-        to.print(f"\nmeasure next: {next_ones}", soft_wrap=True)
-    for text in warnings(found):
-        to.print(f"\nwarning: {text}", soft_wrap=True)
+        yield f"\nmeasure next: {next_ones}"
+    yield from (f"\nwarning: {text}" for text in warnings(found))
+
+
+def _known(one: Remaining) -> tuple[str, str, str]:
+    """What it may be, before and given what was measured."""
+    if one.choices:
+        order = sorted(one.choices.items(), key=lambda item: -item[1])
+        now = ", ".join(f"{value} ({percent(share)})" for value, share in order)
+        return one.name, " or ".join(one.values), now
+    low, middle, high = one.interval
+    return one.name, " to ".join(one.values), f"{middle}, from {low} to {high}"
 
 
 def _write(found: Inference, scenario: str, out: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .files import as_start, check_ending
+from .files import as_start, check_file
 from .options import Json, bundled_scenarios, bundled_workloads
-from .output import console, print_json, print_whole, table
+from .output import present, whole_table
 
 
 def list_scenarios(json: Json = False) -> None:
@@ -18,21 +19,14 @@ def list_scenarios(json: Json = False) -> None:
 
     loaded = {name: load_scenario(name) for name in scenario_names()}
     rows = [(name, scenario.title, scenario.machine.name) for name, scenario in loaded.items()]
-    if json:
-        keys = ("name", "title", "machine")
-        print_json({"scenarios": [dict(zip(keys, row, strict=True)) for row in rows]})
-        return
-    print_whole(console(), table(("scenario", "what", "machine"), rows, left=3))
+    _list("scenarios", ("name", "title", "machine"), ("scenario", "what", "machine"), rows, json)
 
 
 def show_scenario(
     scenario: Annotated[
         str,
         typer.Argument(
-            metavar="SCENARIO",
-            help="A bundled scenario.",
-            autocompletion=bundled_scenarios,
-            show_default=False,
+            metavar="SCENARIO", help="A bundled scenario.", autocompletion=bundled_scenarios
         ),
     ],
 ) -> None:
@@ -48,18 +42,15 @@ def list_workloads(json: Json = False) -> None:
     from ..workloads import load_workload, workload_names
 
     loaded = {name: load_workload(name) for name in workload_names()}
-    titles = {name: workload.description.title for name, workload in loaded.items()}
-    _print_named(titles, "workload", json)
+    rows = [(name, workload.description.title) for name, workload in loaded.items()]
+    _list("workloads", ("name", "title"), ("workload", "what"), rows, json)
 
 
 def show_workload(
     workload: Annotated[
         str,
         typer.Argument(
-            metavar="WORKLOAD",
-            help="A bundled workload.",
-            autocompletion=bundled_workloads,
-            show_default=False,
+            metavar="WORKLOAD", help="A bundled workload.", autocompletion=bundled_workloads
         ),
     ],
 ) -> None:
@@ -76,41 +67,42 @@ def list_policies(json: Json = False) -> None:
     from ..sim.systems.registry import systems
 
     rows = [
-        {"name": name, "title": title, "family": family.name, "system": system.name}
+        (name, title, family.name, system.name)
         for system in systems()
         for family in system.families
         for name, title in family.titles.items()
     ]
-    if json:
-        print_json({"policies": rows})
-        return
-    columns = ("policy", "what", "family", "system")
-    cells = ([row["name"], row["title"], row["family"], row["system"]] for row in rows)
-    print_whole(console(), table(columns, cells, left=4))
+    keys = ("name", "title", "family", "system")
+    _list("policies", keys, ("policy", "what", "family", "system"), rows, json)
+
+
+def _list(
+    what: str,
+    keys: Sequence[str],
+    heads: Sequence[str],
+    rows: Sequence[tuple[str, ...]],
+    json: bool,
+) -> None:
+    """``rows`` as a table below ``heads``, or as objects with ``keys``."""
+    plain = [dict(zip(keys, row, strict=True)) for row in rows]
+    present(json, lambda: {what: plain}, [whole_table(heads, rows, left=len(heads))])
 
 
 def draw_policy(
     policy: Annotated[
         str,
         typer.Argument(
-            metavar="FAMILY=POLICY",
-            help="A policy that has a picture, such as cores=adaptive.",
-            show_default=False,
+            metavar="FAMILY=POLICY", help="A policy that has a picture, such as cores=adaptive."
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE", help="The picture to write, an .svg file.", show_default=False
-        ),
-    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The picture to write, an .svg file.")],
 ) -> None:
     """Draw a policy: the Petri net of an allocator of cores, its places and guards."""
     from ..inputs import InputError
     from ..inputs.atomic import write_text_atomically
     from ..sim.systems.registry import systems
 
-    check_ending(out, ".svg")
+    check_file(out, ".svg")
     family_name, _, name = policy.rpartition("=")
     drawn = {
         f"{family.name}={title}": picture
@@ -127,10 +119,3 @@ def draw_policy(
             "no policy with a picture", token=policy, expected=f"one of {', '.join(drawn)}"
         )
     print(write_text_atomically(out, drawn[found[0]]))
-
-
-def _print_named(titles: dict[str, str], noun: str, json: bool) -> None:
-    if json:
-        print_json({f"{noun}s": [{"name": name, "title": title} for name, title in titles.items()]})
-        return
-    print_whole(console(), table((noun, "what"), titles.items(), left=2))

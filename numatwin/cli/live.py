@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .options import Json
-from .output import binary_size, console, percent, print_facts, print_json, progress_bar
+from .output import (
+    binary_size,
+    console,
+    facts,
+    percent,
+    print_json,
+    progress_bar,
+    show,
+)
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
@@ -170,7 +178,7 @@ def _print(record: Record) -> None:
         ),
         ("decisions", str(len(record.control_events)) if record.policy != "none" else None),
     ]
-    print_facts(to, rows)
+    show([facts(rows)])
     for warning in record.warnings:
         to.print(f"Note: {warning}", soft_wrap=True)
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .files import as_start, check_ending
+from . import output
+from .files import as_start, check_file
 from .machine_build import Cores
+from .option_groups import grouped
 from .options import Json, bundled_machines
-from .output import binary_size, console, print_json, table
+from .output import binary_size, present, print_json, table
+
+if TYPE_CHECKING:
+    from ..topologies import Machine
 
 MachineArgument = Annotated[
     str,
@@ -18,7 +24,6 @@ MachineArgument = Annotated[
         metavar="MACHINE",
         help="A bundled machine, or a machine file (.yaml).",
         autocompletion=bundled_machines,
-        show_default=False,
     ),
 ]
 
@@ -28,35 +33,21 @@ def list_(json: Json = False) -> None:
     from ..topologies import load_machine, machine_names
 
     machines = [load_machine(name) for name in machine_names()]
-    if json:
-        rows = [
-            {
-                "name": machine.name,
-                "title": machine.description.title,
-                "nodes": len(machine.nodes),
-                "cores": sum(node.cores for node in machine.nodes),
-                "memory_bytes": int(sum(node.memory_bytes for node in machine.nodes)),
-            }
-            for machine in machines
-        ]
-        print_json({"machines": rows})
-        return
-    console().print(
-        table(
-            ("machine", "what", "nodes", "cores", "memory"),
-            (
-                (
-                    machine.name,
-                    machine.description.title,
-                    str(len(machine.nodes)),
-                    str(sum(node.cores for node in machine.nodes)),
-                    binary_size(sum(node.memory_bytes for node in machine.nodes)),
-                )
-                for machine in machines
-            ),
-            left=2,
+    keys = ("name", "title", "nodes", "cores", "memory_bytes")
+    rows = [
+        (
+            machine.name,
+            machine.description.title,
+            len(machine.nodes),
+            sum(node.cores for node in machine.nodes),
+            int(sum(node.memory_bytes for node in machine.nodes)),
         )
-    )
+        for machine in machines
+    ]
+    plain = [dict(zip(keys, row, strict=True)) for row in rows]
+    cells = ((name, title, *map(str, of), binary_size(size)) for name, title, *of, size in rows)
+    shown = table(("machine", "what", "nodes", "cores", "memory"), cells, left=2)
+    present(json, lambda: {"machines": plain}, [shown])
 
 
 def show(
@@ -84,11 +75,52 @@ def show(
 
         print(as_start(CATALOGUE.path(machine)), end="")
     else:
-        from .machine_facts import print_machine
+        from .machine_facts import machine_parts
 
-        print_machine(loaded, console(), matrices=matrices)
+        output.show(machine_parts(loaded, matrices=matrices))
 
 
+@dataclass(frozen=True)
+class Completion:
+    """What a machine file gets besides what was imported, and where it goes."""
+
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a machine file (.yaml) here; by default it is printed."
+        ),
+    ] = None
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Its name; by default that of FILE.")
+    ] = None
+    processor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="The model of its processors, such as 'Xeon Gold 6148', where FILE does not "
+            "tell it.",
+        ),
+    ] = None
+    cores: Cores = None
+    catalogue: Annotated[
+        bool,
+        typer.Option(
+            "--catalogue/--no-catalogue",
+            help="Complete missing facts from the catalogue, marked as such.",
+        ),
+    ] = True
+    json: Json = False
+
+    def check(self) -> None:
+        """Refuses what does not go together, and a file that cannot be written."""
+        check_file(self.out, ".yaml", ".yml")
+        if self.cores is not None and self.processor is None:
+            raise typer.BadParameter("--cores needs --processor")
+        if self.processor is not None and not self.catalogue:
+            raise typer.BadParameter("expected at most one of --processor and --no-catalogue")
+
+
+@grouped
 def import_(
     file: Annotated[
         Path | None,
@@ -96,39 +128,9 @@ def import_(
             metavar="FILE",
             help="hwloc XML, a libvirt domain, a saved sysfs tree (folder or tar archive), the "
             "output of 'numactl -H', 'lscpu', 'likwid-topology' or MLC; without it, this host.",
-            show_default=False,
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a machine file (.yaml) here; by default it is printed.",
-            show_default=False,
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Its name; by default that of FILE.", show_default=False),
-    ] = None,
-    processor: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="The model of its processors, such as 'Xeon Gold 6148', where FILE does not "
-            "tell it.",
-            show_default=False,
-        ),
-    ] = None,
-    cores: Cores = None,
-    catalogue: Annotated[
-        bool,
-        typer.Option(
-            "--catalogue/--no-catalogue",
-            help="Complete missing facts from the catalogue, marked as such.",
-        ),
-    ] = True,
-    json: Json = False,
+    of: Completion = Completion(),
 ) -> None:
     """Make a machine file from the output of a machine's tools.
 
@@ -141,37 +143,37 @@ def import_(
     from ..topologies.facts import Completed, complete
     from ..topologies.importers import import_machine
 
-    if out is not None:
-        check_ending(out, ".yaml", ".yml")
-    if cores is not None and processor is None:
-        raise typer.BadParameter("--cores needs --processor")
-    if processor is not None and not catalogue:
-        raise typer.BadParameter("expected at most one of --processor and --no-catalogue")
-    description = import_machine(file, name=name)
-    left_out = description.notes
-    done = complete(description, processor, cores) if catalogue else Completed(description, (), ())
-    description = done.description
-    machine = build_machine(description)
+    of.check()
+    found = import_machine(file, name=of.name)
+    none = Completed(found, (), ())
+    done = complete(found, of.processor, of.cores) if of.catalogue else none
+    machine = build_machine(done.description)
     # The lines are also comments in the file.
     lines = [*done.taken, *_how_to_learn(done.unknown)]
-    text = "".join(f"# {line}\n" for line in lines) + machine_yaml(description)
-    if out is not None:
-        write_text_atomically(out, text)
-    if json:
-        print_json(machine.as_json())
-    elif out is None:
+    text = "".join(f"# {line}\n" for line in lines) + machine_yaml(done.description)
+    if of.out is not None:
+        write_text_atomically(of.out, text)
+    if of.out is None and not of.json:
         print(text, end="")
     else:
-        count, cores = len(machine.nodes), sum(node.cores for node in machine.nodes)
-        memory = binary_size(sum(node.memory_bytes for node in machine.nodes))
-        print(
-            f"{out}: {count} node{'s' if count > 1 else ''}, "
-            f"{f'{cores} cores' if cores else 'cores unknown'}, "
-            f"{'memory unknown' if memory == '–' else memory}"
+        said = [f"{of.out}: {_size(machine)}", *found.notes, *lines, _TO_SHOW.format(of.out)]
+        present(of.json, machine.as_json, said)
+
+
+_TO_SHOW = "'numatwin machine show {}' shows it"
+
+
+def _size(machine: Machine) -> str:
+    """``8 nodes, 64 cores, 128 GiB``, as far as it is known."""
+    count, cores = len(machine.nodes), sum(node.cores for node in machine.nodes)
+    memory = binary_size(sum(node.memory_bytes for node in machine.nodes))
+    return ", ".join(
+        (
+            f"{count} node{'s' if count > 1 else ''}",
+            f"{cores} cores" if cores else "cores unknown",
+            "memory unknown" if memory == "–" else memory,
         )
-        for line in (*left_out, *lines):
-            print(line)
-        print(f"'numatwin machine show {out}' shows it")
+    )
 
 
 def _how_to_learn(unknown: tuple[str, ...]) -> list[str]:
@@ -192,9 +194,7 @@ def draw(
     out: Annotated[
         Path,
         typer.Option(
-            metavar="FILE",
-            help="The picture to write: .html, .svg or .png, by its extension.",
-            show_default=False,
+            metavar="FILE", help="The picture to write: .html, .svg or .png, by its extension."
         ),
     ],
 ) -> None:

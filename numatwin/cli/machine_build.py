@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .files import check_ending
+from .files import check_file
 from .option_groups import grouped
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ Cores = Annotated[
         min=1,
         max=4_096,
         help="Cores of one processor, where the catalogue does not know its model.",
-        show_default=False,
     ),
 ]
 
@@ -38,9 +37,7 @@ class Parts:
 
     processor: Annotated[
         str,
-        typer.Option(
-            metavar="MODEL", help="Its processor, such as 'EPYC 7763'.", show_default=False
-        ),
+        typer.Option(metavar="MODEL", help="Its processor, such as 'EPYC 7763'."),
     ]
     sockets: Annotated[int, _number("Processors of a server.")] = 1
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of a server.")] = "256 GiB"
@@ -57,7 +54,6 @@ class Nodes:
         typer.Option(
             metavar="SIZE",
             help="Memory of a CXL expander: a node without cores.",
-            show_default=False,
         ),
     ] = None
 
@@ -72,7 +68,6 @@ class Network:
             metavar="NAME",
             help="For a cluster: the servers' network adapter, such as ethernet-100, roce-100, "
             "infiniband-hdr, efa-100.",
-            show_default=False,
         ),
     ] = None
     servers: Annotated[
@@ -82,7 +77,6 @@ class Network:
             min=2,
             max=SERVERS_MAX,
             help="How many servers a cluster has; 2 by default.",
-            show_default=False,
         ),
     ] = None
     ports: Annotated[int, _number("Ports of a server in use.")] = 1
@@ -92,7 +86,7 @@ class Network:
 def build(
     out: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="The machine file (.yaml) to write.", show_default=False),
+        typer.Option(metavar="FILE", help="The machine file (.yaml) to write."),
     ],
     parts: Parts,
     nodes: Nodes,
@@ -105,7 +99,7 @@ def build(
     from ..topologies.facts.clusters import Cluster, Server, build_cluster, build_server
     from ..topologies.importers.source import machine_name
 
-    check_ending(out, ".yaml", ".yml")
+    check_file(out, ".yaml", ".yml")
     name, memory = machine_name(without_endings(out.name)), _size(parts.memory)
     if network.adapter is not None:
         if nodes != Nodes():

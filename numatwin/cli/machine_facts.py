@@ -3,59 +3,54 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..topologies.importers.number_sets import format_list
-from .output import binary_size, latency, number, print_facts, table
+from .output import Part, binary_size, facts, latency, number, table, wrapped
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from rich.console import Console
 
     from ..topologies.machine import Machine, Node
 
 MATRIX_NODES_MAX = 16
 
 
-def print_machine(machine: Machine, to: Console, *, matrices: bool) -> None:
-    """Prints facts, nodes, links, distances, and the pair tables where they are small or wanted."""
-    _print_head(machine, to)
-    _print_nodes(machine, to)
+def machine_parts(machine: Machine, *, matrices: bool) -> Iterator[Part]:
+    """Facts, nodes, links, distances, and the pair tables where they are small or wanted."""
+    yield facts(_head(machine))
+    yield from _nodes(machine)
     if machine.links:
-        _print_links(machine, to)
-    _print_distances(machine, to)
+        yield from _links(machine)
+    yield from _distances(machine)
     if len(machine.nodes) <= MATRIX_NODES_MAX or matrices:
-        _print_matrices(machine, to)
+        yield from _matrices(machine)
     else:
-        to.print(f"\nPair tables of {len(machine.nodes)} nodes: shown with --matrices or --json.")
+        yield f"\nPair tables of {len(machine.nodes)} nodes: shown with --matrices or --json."
     if machine.doubtful:
-        to.print(f"\nDoubtful values: {', '.join(machine.doubtful)}")
-    for text in machine.description.warnings:
-        to.print(f"\nwarning: {text}", soft_wrap=True)
+        yield wrapped(f"\nDoubtful values: {', '.join(machine.doubtful)}")
+    yield from (f"\nwarning: {text}" for text in machine.description.warnings)
 
 
-def _print_head(machine: Machine, to: Console) -> None:
+def _head(machine: Machine) -> tuple[tuple[str, str | None], ...]:
     description, nodes = machine.description, machine.nodes
     cores, groups = sum(node.cores for node in nodes), {node.group for node in nodes} - {None}
     coherence = description.coherence
-    print_facts(
-        to,
-        (
-            ("machine", machine.name),
-            ("title", description.title or None),
-            ("source", description.source),
-            ("nodes", f"{len(nodes)}" + (f" in {len(groups)} groups" if len(groups) > 1 else "")),
-            ("hubs", f"{len(machine.hubs)}" if machine.hubs else None),
-            ("cores", f"{cores}, {machine.threads} hardware threads" if cores else "unknown"),
-            ("memory", binary_size(sum(node.memory_bytes for node in nodes))),
-            ("memory bandwidth", _sum([node.memory_bandwidth_Bps for node in nodes])),
-            ("coherence", coherence.protocol if coherence else None),
-            ("calibrated on", ", ".join(description.calibrated_on) or None),
-            ("measured", _measured(machine)),
-        ),
+    return (
+        ("machine", machine.name),
+        ("title", description.title or None),
+        ("source", description.source),
+        ("nodes", f"{len(nodes)}" + (f" in {len(groups)} groups" if len(groups) > 1 else "")),
+        ("hubs", f"{len(machine.hubs)}" if machine.hubs else None),
+        ("cores", f"{cores}, {machine.threads} hardware threads" if cores else "unknown"),
+        ("memory", binary_size(sum(node.memory_bytes for node in nodes))),
+        ("memory bandwidth", _sum([node.memory_bandwidth_Bps for node in nodes])),
+        ("coherence", coherence.protocol if coherence else None),
+        ("calibrated on", ", ".join(description.calibrated_on) or None),
+        ("measured", _measured(machine)),
     )
 
 
@@ -74,17 +69,15 @@ def _sum(parts: list[float | None]) -> str | None:
     return number(sum(known), "B/s") + (f", {missing} nodes unknown" if missing else "")
 
 
-def _print_nodes(machine: Machine, to: Console) -> None:
+def _nodes(machine: Machine) -> Iterator[Part]:
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for node in machine.nodes:
         alike[_node_facts(node)].append(node.id)
-    to.print()
-    to.print(
-        table(
-            ("nodes", "caches", "cores", "threads", "clock", "memory", "bandwidth", "latency"),
-            ((format_list(ids), *facts) for facts, ids in alike.items()),
-            left=2,
-        )
+    yield ""
+    yield table(
+        ("nodes", "caches", "cores", "threads", "clock", "memory", "bandwidth", "latency"),
+        ((format_list(ids), *facts) for facts, ids in alike.items()),
+        left=2,
     )
 
 
@@ -106,42 +99,39 @@ def _node_facts(node: Node) -> tuple[str, ...]:
     )
 
 
-def _print_links(machine: Machine, to: Console) -> None:
+def _links(machine: Machine) -> Iterator[Part]:
     kinds = Counter((link.kind, link.bandwidth_Bps, link.latency_ns) for link in machine.links)
-    to.print()
-    to.print(
-        table(
-            ("links", "count", "each way", "adds"),
-            (
-                (kind, str(count), number(bandwidth_Bps, "B/s"), latency(latency_ns))
-                for (kind, bandwidth_Bps, latency_ns), count in sorted(
-                    kinds.items(), key=lambda row: (-row[0][1], row[0][0])
-                )
-            ),
-        )
+    yield ""
+    yield table(
+        ("links", "count", "each way", "adds"),
+        (
+            (kind, str(count), number(bandwidth_Bps, "B/s"), latency(latency_ns))
+            for (kind, bandwidth_Bps, latency_ns), count in sorted(
+                kinds.items(), key=lambda row: (-row[0][1], row[0][0])
+            )
+        ),
     )
 
 
-def _print_distances(machine: Machine, to: Console) -> None:
+def _distances(machine: Machine) -> Iterator[Part]:
     """The distance classes with how many ordered pairs each has; else the pairs by hops."""
     hops = machine.hops
-    rows = []
-    for name, pairs in _classes(machine):
-        rows.append(
-            (
-                name,
-                str(int(pairs.sum())),
-                _range(hops[pairs], lambda value: f"{value:.0f}"),
-                _range(machine.bandwidth_Bps[pairs], lambda value: number(value, "B/s")),
-                _range(machine.latency_ns[pairs], latency),
-            )
+    rows = (
+        (
+            name,
+            str(int(pairs.sum())),
+            _range(hops[pairs], lambda value: f"{value:.0f}"),
+            _range(machine.bandwidth_Bps[pairs], lambda value: number(value, "B/s")),
+            _range(machine.latency_ns[pairs], latency),
         )
-    to.print()
-    to.print(table(("distance", "pairs", "hops", "bandwidth", "latency"), rows))
+        for name, pairs in _classes(machine)
+    )
+    yield ""
+    yield table(("distance", "pairs", "hops", "bandwidth", "latency"), rows)
     remote = ~np.eye(len(machine.nodes), dtype=bool) & ~np.isnan(hops)
     if remote.any():
         most, mean = hops[remote].max(), hops[remote].mean()
-        to.print(
+        yield (
             f"\nRoutes: at most {most:.0f} hop{'s' if most > 1 else ''}, {mean:.2f} on average "
             f"between two nodes."
         )
@@ -170,7 +160,7 @@ def _range(values: npt.NDArray[np.float64], written: Callable[[float], str]) -> 
     return low if low == high else f"{low} to {high}"
 
 
-def _print_matrices(machine: Machine, to: Console) -> None:
+def _matrices(machine: Machine) -> Iterator[str]:
     """Rows are initiators, columns homes."""
     ids = [str(node.id) for node in machine.nodes]
     for title, matrix, scale in (
@@ -186,7 +176,7 @@ def _print_matrices(machine: Machine, to: Console) -> None:
             values = ("–" if np.isnan(value) else f"{value * scale:.4g}" for value in row)
             cells.append([ids[k], *values])
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        to.print(f"\n{title} (from row to column)")
+        yield f"\n{title} (from row to column)"
         for line in cells:  # not as a rich table, which would cut what is wider than the terminal
             padded = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-            to.print("  ".join(padded), soft_wrap=True)
+            yield "  ".join(padded)

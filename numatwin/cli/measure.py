@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .failures import after_interrupt
-from .files import check_ending
+from .files import check_file
 from .options import Json
-from .output import (
-    binary_size,
-    console,
-    latency,
-    number,
-    print_facts,
-    print_json,
-    progress_bar,
-    table,
-)
+from .output import Part, binary_size, facts, latency, number, present, progress_bar, table
 
 if TYPE_CHECKING:
     from ..topologies.measurements import Measurement, Reading
@@ -30,8 +22,7 @@ if TYPE_CHECKING:
 
 def measure(
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a machine file (.yaml) here.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="Write a machine file (.yaml) here.")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer repetitions and sizes: seconds, not minutes.")
@@ -43,31 +34,24 @@ def measure(
             help="Measure only this: latency, bandwidth, loaded, atomics, messages, copies, "
             "buffering, routing, index, loop, walk, interruptions, paces, distance, fabric, "
             "processes or operators; may be repeated.",
-            show_default=False,
         ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Measure this host's latencies, bandwidths and costs."""
-    from ..inputs import check_writable, write_text_atomically
+    from ..inputs import write_text_atomically
     from ..topologies.export import machine_yaml
     from ..validate.measure import measure_host, measured_description
 
-    if out is not None:
-        check_ending(out, ".yaml", ".yml")
-        check_writable(out)  # now, not after a minute
+    check_file(out, ".yaml", ".yml")
     with progress_bar("measuring") as progress:
         result = measure_host(quick=quick, only=only or [], progress=progress)
     description = measured_description(result)
     if out is not None:
         write_text_atomically(out, machine_yaml(description))
-    if json:
-        print_json(as_json(description, result))
-    else:
-        _print(description)
-        if out is not None:
-            partial = " (partial: interrupted)" if result.interrupted else ""
-            console().print(f"\nMachine file: {out}{partial}", soft_wrap=True)
+    partial = " (partial: interrupted)" if result.interrupted else ""
+    files = [] if out is None else [f"\nMachine file: {out}{partial}"]
+    present(json, lambda: as_json(description, result), chain(_parts(description), files))
     if result.interrupted:
         raise after_interrupt("printed" if out is None else "kept")
 
@@ -88,10 +72,10 @@ def as_json(description: MachineDescription, result: Result) -> dict[str, Any]:
 
 def _host(description: MachineDescription) -> dict[str, Any]:
     assert description.host is not None
-    facts = description.host.model_dump(mode="json", exclude_none=True)
+    stated = description.host.model_dump(mode="json", exclude_none=True)
     duration = description.host.duration
-    facts.pop("duration", None)
-    return {**facts, "duration_s": duration.value if duration else None}
+    stated.pop("duration", None)
+    return {**stated, "duration_s": duration.value if duration else None}
 
 
 def _flat(measurement: Measurement) -> dict[str, Any]:
@@ -122,11 +106,10 @@ def _digits(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-def _print(description: MachineDescription) -> None:
-    host, to = description.host, console()
+def _parts(description: MachineDescription) -> Iterator[Part]:
+    host = description.host
     assert host is not None
-    print_facts(
-        to,
+    yield facts(
         (
             ("machine", description.title),
             ("CPUs", host.cpus),
@@ -134,20 +117,17 @@ def _print(description: MachineDescription) -> None:
             ("host", host.virtualisation),
             ("huge pages", host.transparent_huge_pages),
             ("governor", host.governor),
-        ),
+        )
     )
     several = len(description.nodes) > 1
     if description.measurements:
-        to.print()
-        to.print(
-            table(
-                ("figure", "of", "median", "quartiles", "repeated"),
-                (_row(m, several) for m in description.measurements if m.name not in _NOT_SHOWN),
-                left=2,
-            )
+        yield ""
+        yield table(
+            ("figure", "of", "median", "quartiles", "repeated"),
+            (_row(m, several) for m in description.measurements if m.name not in _NOT_SHOWN),
+            left=2,
         )
-    for text in description.warnings:
-        to.print(f"\nwarning: {text}", soft_wrap=True)
+    yield from (f"\nwarning: {text}" for text in description.warnings)
 
 
 # Other views of figures that are shown.

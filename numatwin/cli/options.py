@@ -64,49 +64,30 @@ ScenarioName = Annotated[
         metavar="SCENARIO",
         help="A bundled scenario, or a scenario file (.yaml).",
         autocompletion=bundled_scenarios,
-        show_default=False,
     ),
 ]
-OtherPlane = Annotated[
-    Plane | None, typer.Option("--on", help="Another data plane to run on.", show_default=False)
-]
+OtherPlane = Annotated[Plane | None, typer.Option("--on", help="Another data plane to run on.")]
 OtherMachine = Annotated[
     str | None,
     typer.Option(
-        metavar="M",
-        help="Another machine: a name or a file.",
-        autocompletion=bundled_machines,
-        show_default=False,
+        metavar="M", help="Another machine: a name or a file.", autocompletion=bundled_machines
     ),
 ]
-Seed = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Another seed.", show_default=False)
-]
+Seed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Another seed.")]
 Replications = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Another number of runs with independent random draws.",
-        show_default=False,
-    ),
+    typer.Option(metavar="N", min=1, help="Another number of runs with independent random draws."),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
-        metavar="PATH=VALUE",
-        help="Another value for any field; may be repeated.",
-        show_default=False,
+        "--set", metavar="PATH=VALUE", help="Another value for any field; may be repeated."
     ),
 ]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        metavar="N",
-        min=1,
-        help="Processes; by default one a processor, where that is quicker.",
-        show_default=False,
+        metavar="N", min=1, help="Processes; by default one a processor, where that is quicker."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

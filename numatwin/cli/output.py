@@ -5,20 +5,56 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 
 from .long_work import Progress, forecast
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 WIDTH_WITHOUT_TERMINAL = 100
 WIDTH_MAX = 1_000
 _PADDING = re.compile(r" +$", re.MULTILINE)
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A table that is not wrapped off a terminal, where lines have no end."""
+
+    table: Table
+
+
+Part: TypeAlias = "str | Text | Table | Whole"
+"""Of what a command says: a line, a paragraph, a table."""
+
+
+def present(json: bool, plain: Callable[[], Any], parts: Iterable[Part]) -> None:
+    """A command's answer: ``plain`` as one JSON object, or ``parts`` for people."""
+    if json:
+        print_json(plain())
+    else:
+        show(parts)
+
+
+def show(parts: Iterable[Part], to: Console | None = None) -> None:
+    """Prints parts as they come. A line is not broken: the terminal does that."""
+    to = to or console()
+    width = to.width
+    for part in parts:
+        if isinstance(part, Whole):
+            to.width = width if to.is_terminal else WIDTH_MAX
+            to.print(part.table)
+            to.width = width
+        else:
+            to.print(part, soft_wrap=isinstance(part, str))
 
 
 def print_json(value: Any) -> None:
@@ -107,39 +143,40 @@ def table(
     return made
 
 
-def print_whole(to: Console, made: Table) -> None:
-    """Prints a table of long cells: off a terminal, where lines have no end, none is wrapped."""
-    kept = to.width
-    if not to.is_terminal:
-        to.width = WIDTH_MAX
-    try:
-        to.print(made)
-    finally:
-        to.width = kept
+def whole_table(columns: Sequence[str], rows: Iterable[Sequence[str]], **options: Any) -> Whole:
+    """A ``table`` of long cells."""
+    return Whole(table(columns, rows, **options))
 
 
-def print_notes(to: Console, notes: Sequence[str]) -> None:
-    """Notes below a result, a line each."""
-    if notes:
-        to.print()
-    for note in notes:
-        to.print(note, soft_wrap=True)
-
-
-def print_facts(to: Console, facts: Iterable[tuple[str, str | None]]) -> None:
-    """Names and values in two columns; a None value leaves its row out. Off a terminal each is one
-    line.
-    """
+def facts(named: Iterable[tuple[str, str | None]]) -> Whole:
+    """Names and values in two columns; a None value leaves its row out."""
     from rich.table import Table
     from rich.text import Text
 
     made = Table(box=None, pad_edge=False, show_header=False)
     made.add_column(style="bold", no_wrap=True)
     made.add_column()
-    for name, value in facts:
+    for name, value in named:
         if value is not None:
             made.add_row(Text(name), Text(value))
-    print_whole(to, made)
+    return Whole(made)
+
+
+def wrapped(text: str) -> Text:
+    """A paragraph, broken at the width of the output."""
+    from rich.text import Text
+
+    return Text(text)
+
+
+def below(notes: Sequence[str]) -> list[Part]:
+    """Notes below a result, a line each."""
+    return ["", *notes] if notes else []
+
+
+def written_to(files: Mapping[str, Path | None]) -> Iterator[Part]:
+    """Where the files of a result are, each by what it is; None was not written."""
+    yield from (f"\n{what}: {path}" for what, path in files.items() if path is not None)
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -180,10 +217,10 @@ def latency(value_ns: float | None) -> str:
     return time_text(value_ns * 1e-9)
 
 
-def figure(value: float, unit: str) -> str:
+def figure(value: float | None, unit: str) -> str:
     """A metric's value: a time, a share (unit ``1``), or a number with its unit."""
     if unit in ("ns", "s"):
-        return latency(value if unit == "ns" else value * 1e9)
+        return latency(value if unit == "ns" or value is None else value * 1e9)
     return percent(value) if unit == "1" else number(value, unit.removeprefix("1"))
 
 

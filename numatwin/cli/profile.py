@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .files import check_ending
+from .files import check_file
 from .options import Json
 from .output import print_json
 
@@ -80,8 +80,7 @@ def profile(
     from ..validate.profile import workload_text
     from ..workloads import workload_from_document
 
-    if out is not None:
-        check_ending(out, ".yaml", ".yml")
+    check_file(out, ".yaml", ".yml")
     found = found_in(words, plan, region=region, prefetched=prefetched or [])
     text = workload_text(found, name, queries)
     workload = workload_from_document(parse_yaml(text, str(out or "profile")), Path())

@@ -3,54 +3,48 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from .files import check_file
 from .options import Json, Plane
-from .output import console, number, print_json, table
+from .output import Part, number, present, table, wrapped
 
-if TYPE_CHECKING:
-    from rich.console import Console
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.md",
+        help="Also write a page, with its pictures in pictures/ in the same folder.",
+    ),
+]
 
 
 def published(
     on: Annotated[
         Plane | None,
         typer.Option(
-            help="The data plane that predicts; by default, for each result, the first that can.",
-            show_default=False,
+            help="The data plane that predicts; by default, for each result, the first that can."
         ),
     ] = None,
     id_: Annotated[
-        str | None,
-        typer.Option(
-            "--id", metavar="ID", help="Only this result, such as eris-fig9.", show_default=False
-        ),
+        str | None, typer.Option("--id", metavar="ID", help="Only this result, such as eris-fig9.")
     ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.md",
-            help="Also write a page, with its pictures in pictures/ in the same folder.",
-            show_default=False,
-        ),
-    ] = None,
+    page: Page = None,
     json: Json = False,
 ) -> None:
     """Compare predictions with published results."""
     from ..inputs import InputError
-    from ..inputs.atomic import check_writable
     from ..validate.published import left_out, published_rows
     from ..validate.published_given import given_others
     from ..validate.published_page import write_page
 
-    if page is not None:
-        if on is not None or id_ is not None:
-            raise InputError("--page writes all results", expected="neither --on nor --id")
-        check_writable(page)
+    if page is not None and (on is not None or id_ is not None):
+        raise InputError("--page writes all results", expected="neither --on nor --id")
+    check_file(page)
     plane = on.value if on else None
     given = given_others()
     rows = published_rows(plane, id_)
@@ -64,58 +58,50 @@ def published(
             + ", ".join(others),
             file=sys.stderr,
         )
-    if json:
-        print_json({"rows": rows})
-    else:
-        _print(rows)
+    present(json, lambda: {"rows": rows}, _parts(rows))
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+def _parts(rows: list[dict[str, Any]]) -> Iterator[Part]:
     """The rows as a table, their notes, and what they rest on."""
-    to = console()
-    to.print(
-        table(
-            ("result", "plane", "published", "predicted", "error", "unit"),
+    yield table(
+        ("result", "plane", "published", "predicted", "error", "unit"),
+        (
             (
-                (
-                    row["id"],
-                    row["plane"],
-                    _figure(row, "published"),
-                    _figure(row, "predicted"),
-                    _verdict(row),
-                    row["unit"],
-                )
-                for row in rows
-            ),
-            left=6,
-        )
+                row["id"],
+                row["plane"],
+                _figure(row, "published"),
+                _figure(row, "predicted"),
+                _verdict(row),
+                row["unit"],
+            )
+            for row in rows
+        ),
+        left=6,
     )
-    for row in rows if len(rows) == 1 else ():
-        if row["given_others"]:
-            _print_open(row, to)
+    if len(rows) == 1 and rows[0]["given_others"]:
+        yield _open(rows[0])
     for row in rows:
         if row["note"]:
-            to.print(f"\n{row['id']}: {row['note']}")
+            yield wrapped(f"\n{row['id']}: {row['note']}")
     for name, source in {m["name"]: m["source"] for row in rows for m in row["machines"]}.items():
-        to.print(f"\nMachine {name}: {source or 'made up for an upper bound'}")
+        yield wrapped(f"\nMachine {name}: {source or 'made up for an upper bound'}")
     calibrated = [row for row in rows if row["calibrated_on"]]
     for row in calibrated:
-        to.print(f"\n{row['id']}: calibrated on {', '.join(row['calibrated_on'])}")
+        yield wrapped(f"\n{row['id']}: calibrated on {', '.join(row['calibrated_on'])}")
     if not calibrated:
-        to.print("\nNothing is calibrated on a published result.")
+        yield "\nNothing is calibrated on a published result."
 
 
-def _print_open(row: dict[str, Any], to: Console) -> None:
+def _open(row: dict[str, Any]) -> str:
     """What the figure may be with all that its source leaves open, and by its other figures."""
     found, unit = row["given_others"], _unit(row)
     low, high, value, least, most = (
         number(one, unit) for one in (*found["before"], found["value"], *found["interval"])
     )
-    to.print(
+    return (
         f"\nWith all that its source leaves open: {low} to {high}, with 90%. Given the "
         f"{found['others']} other figures of the source, not its own: {value}, with 90% from "
-        f"{least} to {most}.",
-        soft_wrap=True,
+        f"{least} to {most}."
     )
 
 

@@ -10,12 +10,10 @@ from ..reports.words import listing
 from ..sim.run.comparison import has_intervals, level_of, settled
 from ..sim.run.limit import limit_in_words, limits, together
 from ..sim.run.record import part_at
-from .counted_traffic import print_traffic
-from .output import latency, number, percent, print_facts, table
+from .counted_traffic import traffic_parts
+from .output import Part, below, facts, latency, number, percent, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..sim.run.record import Record
 
 RESOURCES_SHOWN, GAINS_SHOWN = 8, 4
@@ -27,21 +25,17 @@ WAYS = {"network traffic": "network", "memory traffic": "memory", "link traffic"
 Written = Callable[[float | None], str]
 
 
-def print_record(record: Record, to: Console) -> None:
-    """Prints what ran, how fast, the busiest resources, and why it is no faster."""
-    _print_head(record, to)
+def record_parts(record: Record) -> Iterator[Part]:
+    """What ran, how fast, the busiest resources, and why it is no faster."""
+    yield facts(_head(record))
     if record.traffic:
-        print_traffic(record, to)
+        yield from traffic_parts(record)
         return
-    for idle in record.idle_settings:
-        to.print(f"\nNote: {idle_setting(idle)}", soft_wrap=True)
-    _print_operations(record, to)
-    _print_resources(record, to)
-    _print_why(record, to)
-    if record.warnings:
-        to.print()
-    for warning in record.warnings:
-        to.print(f"Note: {warning}", soft_wrap=True)
+    yield from (f"\nNote: {idle_setting(idle)}" for idle in record.idle_settings)
+    yield from _operations(record)
+    yield from _resources(record)
+    yield from _why(record)
+    yield from below([f"Note: {warning}" for warning in record.warnings])
 
 
 def idle_setting(idle: Mapping[str, Any]) -> str:
@@ -60,38 +54,26 @@ def idle_setting(idle: Mapping[str, Any]) -> str:
     return f"{said}: {found}" + (f"; limited by {idle['instead']}" if idle["instead"] else "")
 
 
-def _print_head(record: Record, to: Console) -> None:
+def _head(record: Record) -> Iterator[tuple[str, str | None]]:
     wall_s = record.provenance.get("wall_s")
     kinds = Counter(event.kind for event in record.control_events)
-    print_facts(
-        to,
-        (
-            ("scenario", f"{record.scenario}: {record.title}" if record.title else record.scenario),
-            ("machine", str(record.machine["name"])),
-            ("uncertain", _likely(record) if record.uncertainty else None),
-            ("policy", None if record.traffic else record.policy),
-            ("operator", _operators(record)),
-            (
-                "plane",
-                record.plane
-                + (f", {latency(record.horizon_s * 1e9)}" if record.horizon_s else "")
-                + (f" in {latency(wall_s * 1e9)}" if isinstance(wall_s, float) else ""),
-            ),
-            ("replications", _replications(record)),
-            ("events", _events(record)),
-            *(
-                (title, _traffic(record, name))
-                for title, name in WAYS.items()
-                if record.bandwidth_Bps.get(name) is not None
-            ),
-            ("energy", _energy(record)),
-            (
-                "control events",
-                ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or None,
-            ),
-            *(("around faults", text) for text in _around_faults(record)),
-        ),
-    )
+    yield "scenario", ": ".join(filter(None, (record.scenario, record.title)))
+    yield "machine", str(record.machine["name"])
+    yield "uncertain", _likely(record) if record.uncertainty else None
+    yield "policy", None if record.traffic else record.policy
+    yield "operator", _operators(record)
+    lasts = f", {latency(record.horizon_s * 1e9)}" if record.horizon_s else ""
+    took = f" in {latency(wall_s * 1e9)}" if isinstance(wall_s, float) else ""
+    yield "plane", record.plane + lasts + took
+    yield "replications", _replications(record)
+    yield "events", _events(record)
+    for title, name in WAYS.items():
+        if record.bandwidth_Bps.get(name) is not None:
+            yield title, _traffic(record, name)
+    yield "energy", _energy(record)
+    events = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    yield "control events", events or None
+    yield from (("around faults", text) for text in _around_faults(record))
 
 
 def _around_faults(record: Record) -> Iterator[str]:
@@ -207,18 +189,18 @@ def _with_bounds(record: Record, path: Sequence[str], value: float | None, writt
     return written(value) + (f" [{', '.join(map(written, between))}]" if between else "")
 
 
-def _print_operations(record: Record, to: Console) -> None:
+def _operations(record: Record) -> Iterator[Part]:
     """A row for each operation; a latency that is known of none has no column.
 
     Of a random run a row for each figure, with its interval if it settled.
     """
-    to.print()
+    yield ""
     if record.replications:
         rows = [row for name in record.throughput for row in _figures(record, name)]
         of = f"{100 * level_of([record]):g}% interval"
         shown = 4 if settled([record]) else 3
         heads = ("operation", "figure", "value", of)[:shown]
-        to.print(table(heads, (row[:shown] for row in rows), left=2))
+        yield table(heads, (row[:shown] for row in rows), left=2)
         return
     columns = {
         "operation": list(record.throughput),
@@ -234,7 +216,7 @@ def _print_operations(record: Record, to: Console) -> None:
         if any(value is not None for value in found):
             columns[title] = [latency(value) for value in found]
     columns["total"] = [number(record.operations.get(name)) for name in record.throughput]
-    to.print(table(list(columns), zip(*columns.values(), strict=True)))
+    yield table(list(columns), zip(*columns.values(), strict=True))
 
 
 def _figures(record: Record, operation: str) -> list[tuple[str, str, str, str]]:
@@ -260,7 +242,7 @@ def _figures(record: Record, operation: str) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def _print_resources(record: Record, to: Console) -> None:
+def _resources(record: Record) -> Iterator[Part]:
     """The busiest; traffic and capacity where they are known of any."""
     # What differs by rounding stays in the record's order, that of nodes and links.
     busiest = sorted(record.resources, key=lambda use: -round(use.utilisation, 3))
@@ -281,21 +263,16 @@ def _print_resources(record: Record, to: Console) -> None:
     if any(use.Bps is not None for use in record.resources):
         columns["traffic"] = column("Bps", lambda v: number(v, "B/s"))
         columns["capacity"] = [number(use.capacity_Bps, "B/s") for use in shown]
-    to.print()
-    to.print(table(list(columns), zip(*columns.values(), strict=True)))
+    yield ""
+    yield table(list(columns), zip(*columns.values(), strict=True))
 
 
-def _print_why(record: Record, to: Console) -> None:
+def _why(record: Record) -> Iterator[Part]:
     for names, why in together(limits(record.why, record.throughput)):
         gains = [gain for gain in why.gains if gain.gain_per_10pct >= 0.0005][:GAINS_SHOWN]
         best = f"; 10% more {gains[0].resource} would help most" if gains else ""
         limit = limit_in_words(why, record.resources)
-        are = "is" if len(names) == 1 else "are"
-        to.print(f"\n{listing(names)} {are} limited by {limit}{best}", soft_wrap=True)
+        yield f"\n{listing(names)} {'is' if len(names) == 1 else 'are'} limited by {limit}{best}"
         if gains:
-            to.print(
-                table(
-                    ("10% more of", "throughput"),
-                    ((gain.resource, f"+{percent(gain.gain_per_10pct)}") for gain in gains),
-                )
-            )
+            more = ((gain.resource, f"+{percent(gain.gain_per_10pct)}") for gain in gains)
+            yield table(("10% more of", "throughput"), more)

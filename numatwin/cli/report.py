@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .files import Records, check_ending, record_folders
-from .output import console
+from .files import Records, check_file, record_folders
+from .output import show
 
 
 def report(
@@ -21,6 +21,6 @@ def report(
     from ..reports import write_report
     from ..sim.run.record import load_record
 
-    check_ending(out, ".html", ".htm")
+    check_file(out, ".html", ".htm")
     loaded = [load_record(path) for path in record_folders(records)]
-    console().print(str(write_report(loaded, out)), soft_wrap=True)
+    show([str(write_report(loaded, out))])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,11 +30,12 @@ from .options import (
     bundled_workloads,
     fraction,
 )
-from .output import console, print_json, progress_bar
+from .output import console, present, show
 from .status import INTERRUPTED
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
+    from ..sim.run.runner import RunInterrupted
     from ..sim.run.scenario import Scenario
 
 REPORT_FILE = "report.html"
@@ -52,7 +54,6 @@ class Variant:
             metavar="W",
             help="Another workload: a name or a file.",
             autocompletion=bundled_workloads,
-            show_default=False,
         ),
     ] = None
     policy: Annotated[
@@ -62,7 +63,6 @@ class Variant:
             help="Another policy: a name, or FILE.py:CLASS; after FAMILY= where the system has "
             "several families; may be repeated.",
             autocompletion=bundled_policies,
-            show_default=False,
         ),
     ] = None
     on: OtherPlane = None
@@ -74,7 +74,6 @@ class Variant:
             parser=fraction,
             metavar="PART",
             help="Scale of the workload's objects, such as 1/50 or 0.02.",
-            show_default=False,
         ),
     ] = None
     machine_scale: Annotated[
@@ -84,7 +83,6 @@ class Variant:
             metavar="PART",
             help="With --on emulator: the part of the machine's processors, memory and caches that "
             "its guest has, such as 1/8; by default as much as fits on this host.",
-            show_default=False,
         ),
     ] = None
     numactl: Annotated[
@@ -93,7 +91,6 @@ class Variant:
             metavar="OPTIONS",
             help="Place memory and threads as numactl's options say, such as "
             "'--membind=1 --cpunodebind=0' or '-w 0:9,1:1'.",
-            show_default=False,
         ),
     ] = None
     set_: Settings = None
@@ -158,7 +155,6 @@ class Result:
             metavar="DIR",
             help="The folder for record and report; by default a folder in out/ named after "
             "SCENARIO and these options, or nowhere with --json.",
-            show_default=False,
         ),
     ] = None
     assumptions: Annotated[
@@ -175,7 +171,6 @@ class Result:
             help="Give a 90% interval of the throughput, from the ranges of the machine's facts, "
             "from what was assumed, and from the spread of replications; or leave it out. "
             f"By default it is given on machines of up to {EFFECTS_NODES_MAX} nodes.",
-            show_default=False,
         ),
     ] = None
     json: Json = False
@@ -199,7 +194,7 @@ def run(context: typer.Context, scenario: ScenarioName, variant: Variant, result
     with alone_in(result.out):
         record = _run_and_keep(loaded, settings, load, result, variant.machine_scale)
     if not result.json and (words := _longer(record, context.obj)):
-        console().print(f"\nFor long enough to settle: {words}", soft_wrap=True)
+        show([f"\nFor long enough to settle: {words}"])
 
 
 def _run_and_keep(
@@ -211,54 +206,74 @@ def _run_and_keep(
 ) -> Record:
     """Runs ``loaded``, prints its result and keeps it; ``load`` takes other settings."""
     from ..inputs import InputError
+
+    out = result.out
+    record, interrupted = _played(loaded, machine_scale)
+    # On a large machine a prediction takes a while, and this is two for each assumption.
+    small = len(loaded.machine.nodes) <= EFFECTS_NODES_MAX
+    effects = loaded.plane != "emulator" and interrupted is None and (result.assumptions or small)
+    shown = result.assumptions or result.json
+    if interrupted is None:
+        record = _with_idle_settings(record, settings, load)
+        record = _with_effects(record, loaded) if effects and shown else record
+        record = _with_uncertainty(record, loaded, result.uncertainty)
+    try:
+        _print(record, result.json, result.assumptions)
+    # The result is printed before a disk can be full, and kept even if the reader closed the pipe.
+    finally:
+        if out is not None:
+            _keep(record, out, loaded if effects and not shown else None)
+    if out is not None and not result.json:
+        show([f"\nRecord: {out}\nReport: {out}/{REPORT_FILE}"])
+    fate = "printed" if out is None else "kept"
+    if interrupted is not None and interrupted.lost is not None:
+        raise InputError(f"{interrupted.lost}; what was finished is {fate}")
+    if interrupted is not None:
+        raise after_interrupt(fate)
+    return record
+
+
+def _played(loaded: Scenario, machine_scale: float | None) -> tuple[Record, RunInterrupted | None]:
+    """The run, or as much of it as there was before an interruption."""
     from ..sim.run.plane_names import DRAWING_PLANES, REAL
     from ..sim.run.runner import RunInterrupted, run_scenario
 
-    out, json, interrupted = result.out, result.json, None
     if loaded.plane in DRAWING_PLANES:
         announce_run(loaded, "'--set horizon=…' and '--replications' change that")
-    work = "running" if loaded.plane in ("native", "emulator") else "simulating"
+    work = "running" if loaded.plane in REAL else "simulating"
     with progress_bars("loading", work) as (loading, progress):
         try:
             record = run_scenario(
                 loaded, progress=progress, loading=loading, machine_scale=machine_scale
             )
         except RunInterrupted as failure:
-            interrupted, record = failure, failure.record
-    if settings and interrupted is None:
-        from ..sim.run.setting_effects import idle_settings
+            return failure.record, failure
+    return record, None
 
-        with progress_bars("leaving out settings") as (leaving,):
-            idle = idle_settings(record, settings, lambda chosen: load(list(chosen)), leaving)
-        record = replace(record, idle_settings=idle)
-    # On a large machine a prediction takes a while, and this is two for each assumption.
-    predicts = loaded.plane != "emulator" and interrupted is None
-    effects = predicts and (result.assumptions or len(loaded.machine.nodes) <= EFFECTS_NODES_MAX)
-    shown = result.assumptions or json
-    if effects and shown:
-        record = _with_effects(record, loaded)
-    uncertainty = result.uncertainty
-    if uncertainty is None:
-        uncertainty = loaded.plane not in REAL and len(loaded.machine.nodes) <= EFFECTS_NODES_MAX
-    if uncertainty and interrupted is None:
-        from ..sim.run.uncertainty import with_uncertainty
 
-        with progress_bar("drawing facts") as drawing:
-            record = with_uncertainty(record, loaded, drawing)
-    try:
-        _print(record, json, result.assumptions)
-    # The result is printed before a disk can be full, and kept even if the reader closed the pipe.
-    finally:
-        if out is not None:
-            _keep(record, out, loaded if effects and not shown else None)
-    if out is not None and not json:
-        console().print(f"\nRecord: {out}\nReport: {out}/{REPORT_FILE}", soft_wrap=True)
-    if interrupted is not None and interrupted.lost is not None:
-        kept = "what was finished is kept" if out is not None else "what was finished is printed"
-        raise InputError(f"{interrupted.lost}; {kept}")
-    if interrupted is not None:
-        raise after_interrupt("printed" if out is None else "kept")
-    return record
+def _with_idle_settings(
+    record: Record, settings: list[str], load: Callable[[list[str]], Scenario]
+) -> Record:
+    from ..sim.run.setting_effects import idle_settings
+
+    if not settings:
+        return record
+    with progress_bars("leaving out settings") as (leaving,):
+        idle = idle_settings(record, settings, lambda chosen: load(list(chosen)), leaving)
+    return replace(record, idle_settings=idle)
+
+
+def _with_uncertainty(record: Record, loaded: Scenario, wanted: bool | None) -> Record:
+    """With a likely interval, where it is ``wanted``; None: by default."""
+    from ..sim.run.plane_names import REAL
+    from ..sim.run.uncertainty import with_uncertainty
+
+    if wanted is None:
+        wanted = loaded.plane not in REAL and len(loaded.machine.nodes) <= EFFECTS_NODES_MAX
+    if not wanted:
+        return record
+    with progress_bars("drawing facts") as (drawing,):
+        return with_uncertainty(record, loaded, drawing)
 
 
 def _longer(record: Record, words: Sequence[str]) -> str:
@@ -328,19 +343,13 @@ def _short(name: str) -> str:
 
 
 def _print(record: Record, json: bool, assumptions: bool) -> None:
-    from .record_facts import idle_setting, print_record
+    from .assumptions import assumption_parts
+    from .record_facts import idle_setting, record_parts
 
-    if json:
-        for idle in record.idle_settings:
-            print(f"numatwin: {idle_setting(idle)}", file=sys.stderr)
-        print_json(record.as_json())
-        return
-
-    print_record(record, console())
-    if assumptions:
-        from .assumptions import print_assumptions
-
-        print_assumptions(record, console())
+    for idle in record.idle_settings if json else ():
+        print(f"numatwin: {idle_setting(idle)}", file=sys.stderr)
+    parts = chain(record_parts(record), assumption_parts(record) if assumptions else ())
+    present(json, record.as_json, parts)
     sys.stdout.flush()  # what else is written may take a moment
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .options import Jobs, Json, ScenarioName, Seed
-from .output import console, print_json, progress_bar
+from .output import present, progress_bar
 
 if TYPE_CHECKING:
     from ..sim.systems.descriptor import Shaker
@@ -40,11 +40,7 @@ def shake(
                 found = wrong
                 break
     answer = {"scenario": scenario, "seed": first, "runs": runs, "finding": found}
-    if json:
-        print_json(answer)
-    else:
-        for line in _lines(scenario, runs, found):
-            console().print(line, soft_wrap=True, highlight=False)
+    present(json, lambda: answer, _lines(scenario, runs, found))
     if found:
         raise typer.Exit(1)
 

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .failures import keeping
-from .figures import (
-    curve_of,
-    factor_names,
-    factor_values,
-    ratio,
-    written_figure,
-    written_value,
-)
+from .figures import curve_of, runs_table, written_figure, written_value
 from .long_work import announce_points
+from .option_groups import grouped
 from .options import Jobs, Json
 from .output import (
-    console,
+    Part,
+    below,
+    facts,
     number,
-    print_facts,
+    present,
     print_json,
-    print_notes,
-    print_whole,
     progress_bar,
+    show,
     table,
+    whole_table,
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..sim.studies.regret import Choice
     from ..sim.studies.results import Results
     from ..sim.studies.run_study import Progressed
@@ -42,86 +38,89 @@ if TYPE_CHECKING:
 REPORT_FILE = "report.html"
 BEST_SHOWN, POINTS_SHOWN = 5, 20
 SAMPLES = ("latin_hypercube", "sobol", "table")  # no curves: each point has values of its own
-File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A study file (.yaml).", show_default=False)
-]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A study file (.yaml).")]
 Out = Annotated[
     Path | None,
+    typer.Option(metavar="DIR", help="The folder of its rows; by default out/study-NAME."),
+]
+
+Regret = Annotated[
+    bool,
     typer.Option(
-        metavar="DIR",
-        help="The folder of its rows; by default out/study-NAME.",
-        show_default=False,
+        "--regret",
+        help="Also predict the best runs with all that is uncertain, and sort them by expected "
+        "regret.",
     ),
 ]
 
 
-def run_study_file(
-    file: File,
-    jobs: Jobs = None,
+@dataclass(frozen=True)
+class Running:
+    """Which points are run, and on what."""
+
+    jobs: Jobs = None
     scheduler: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
             help="A dask scheduler whose workers run it, such as tcp://10.0.0.1:8786.",
-            show_default=False,
         ),
-    ] = None,
+    ] = None
     limit: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Run at most N more points."),
-    ] = None,
+        int | None, typer.Option(metavar="N", min=1, help="Run at most N more points.")
+    ] = None
     restart: Annotated[
         bool, typer.Option("--restart", help="Remove all rows in the folder, and run all again.")
-    ] = False,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Run points that failed once more.")
-    ] = False,
-    regret: Annotated[
-        bool,
-        typer.Option(
-            "--regret",
-            help="Also predict the best runs with all that is uncertain, and sort them by expected "
-            "regret.",
-        ),
-    ] = False,
+    ] = False
+    retry: Annotated[bool, typer.Option("--retry", help="Run points that failed once more.")] = (
+        False
+    )
+
+    def left(self, study: Study, folder: Path) -> int:
+        """How many points that is."""
+        from ..sim.studies.run_study import progressed
+
+        points = study.design.count
+        done = 0 if self.restart else progressed(study, folder).done
+        return min(points - done, self.limit or points)
+
+
+@grouped
+def run_study_file(
+    file: File,
+    running: Running = Running(),
+    regret: Regret = False,
     out: Out = None,
     json: Json = False,
 ) -> None:
     """Run what is left of a study; finished runs are kept."""
     from ..inputs import check_folder
     from ..sim.studies.results import load_results
-    from ..sim.studies.run_study import progressed, run_study
+    from ..sim.studies.run_study import run_study
     from ..sim.studies.study import load_study
 
     study = load_study(file)
     folder = out or study.default_folder
     check_folder(folder)
-    points = study.design.count
-    left = min(points if restart else points - progressed(study, folder).done, limit or points)
-    if left and scheduler is None:  # nobody knows how many workers a scheduler has
-        announce_points(study.runs, study.design, left, jobs)
+    if (left := running.left(study, folder)) and running.scheduler is None:
+        # Nobody knows how many workers a scheduler has.
+        announce_points(study.runs, study.design, left, running.jobs)
     with keeping(), progress_bar("simulating") as progress:
-        done = run_study(
-            study,
-            folder,
-            jobs=jobs,
-            scheduler=scheduler,
-            limit=limit,
-            restart=restart,
-            retry=retry,
-            progress=progress,
-        )
+        done = run_study(study, folder, progress=progress, **asdict(running))
     results = load_results(study, folder)
-    if json:
-        found = {"best": _best(results), "unsettled": results.unsettled_points}
-        if regret:
-            found["least_regret"] = [asdict(one) for one in _choices(results)]
-        print_json(_status(study, folder, done) | found)
-    else:
-        _print_status(study, folder, done)
-        _print_best(results)
-        if regret:
-            _print_choices(_choices(results))
+    present(
+        json,
+        lambda: (
+            _status(study, folder, done)
+            | {"best": _best(results), "unsettled": results.unsettled_points}
+            | ({"least_regret": [*map(asdict, _choices(results))]} if regret else {})
+        ),
+        chain(
+            _status_parts(study, folder, done),
+            _best_parts(results),
+            _choice_parts(results) if regret else (),
+        ),
+    )
     _warn_of_failures(results, done)
 
 
@@ -136,34 +135,39 @@ def show_study(
     json: Json = False,
 ) -> None:
     """Show a study: its factors, its design, what is asked of it."""
-    from ..inputs import InputError
     from ..sim.studies.study import load_study
 
     study = load_study(file)
     design = study.design
     if point is not None:
-        if point >= design.count:
-            expected = f"0 to {design.count - 1}"
-            raise InputError("no such point", study.file, token=str(point), expected=expected)
+        check_point(study, point)
         _show_point(study, point, json)
         return
-    if json:
-        print_json(
-            {
-                "study": study.name,
-                "title": study.title,
-                "points": design.count,
-                "design": design.kind,
-                "factors": study.identity["factors"],
-                "metrics": list(study.runs.metrics.patterns),
-                "constraints": [one.text for one in study.constraints],
-                "objective": study.objective.text if study.objective else None,
-            }
-        )
-        return
-    to = console()
-    print_facts(
-        to,
+    plain = {
+        "study": study.name,
+        "title": study.title,
+        "points": design.count,
+        "design": design.kind,
+        "factors": study.identity["factors"],
+        "metrics": list(study.runs.metrics.patterns),
+        "constraints": [one.text for one in study.constraints],
+        "objective": study.objective.text if study.objective else None,
+    }
+    present(json, lambda: plain, _parts(study))
+
+
+def check_point(study: Study, point: int) -> None:
+    """Raises InputError where a study has no such point."""
+    from ..inputs import InputError
+
+    if point >= study.design.count:
+        expected = f"0 to {study.design.count - 1}"
+        raise InputError("no such point", study.file, token=str(point), expected=expected)
+
+
+def _parts(study: Study) -> Iterator[Part]:
+    design = study.design
+    yield facts(
         [
             ("Study", study.title),
             ("Points", f"{design.count:,} ({design.kind.replace('_', ' ')})"),
@@ -171,16 +175,16 @@ def show_study(
             ("Constraints", ", ".join(one.text for one in study.constraints) or None),
             ("Objective", study.objective.text if study.objective else None),
             ("Rows", str(study.default_folder)),
-        ],
+        ]
     )
-    to.print()
+    yield ""
     rows = []
     for factor in study.factors:
         values = [written_value(value, factor.unit) for value in factor.levels.values]
         text = ", ".join(values if len(values) <= 8 else [*values[:4], "…", *values[-2:]])
         drawn = factor.distribution.kind if factor.distribution is not None else "listed"
         rows.append([factor.path, drawn, text])
-    print_whole(to, table(["factor", "values", "such as"], rows, left=3))
+    yield whole_table(["factor", "values", "such as"], rows, left=3)
 
 
 def _show_point(study: Study, point: int, json: bool) -> None:
@@ -211,20 +215,14 @@ def study_status(file: File, out: Out = None, json: Json = False) -> None:
         )
     folder = out or study.default_folder
     done = progressed(study, folder)
-    if json:
-        print_json(_status(study, folder, done))
-    else:
-        _print_status(study, folder, done)
+    present(json, lambda: _status(study, folder, done), _status_parts(study, folder, done))
 
 
 def study_report(
     file: File,
     out: Out = None,
     page: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="The page; by default report.html there.", show_default=False
-        ),
+        Path | None, typer.Option(metavar="FILE", help="The page; by default report.html there.")
     ] = None,
 ) -> None:
     """Write a page of a study that opens offline in any browser."""
@@ -239,7 +237,7 @@ def study_report(
     target = page or folder / REPORT_FILE
     if page is not None or folder.exists():
         check_writable(target)
-    console().print(str(write_study_report(results, target)), soft_wrap=True)
+    show([str(write_study_report(results, target))])
 
 
 def _status(study: Study, folder: Path, done: Progressed) -> dict[str, Any]:
@@ -255,67 +253,55 @@ def _status(study: Study, folder: Path, done: Progressed) -> dict[str, Any]:
     }
 
 
-def _print_status(study: Study, folder: Path, done: Progressed) -> None:
-    to = console()
+def _status_parts(study: Study, folder: Path, done: Progressed) -> Iterator[Part]:
     left = done.points - done.done
     speed = f", {number(done.new / done.wall_s)} a second" if done.new and done.wall_s else ""
-    facts = [
-        ("Study", study.title),
-        ("Points", f"{done.done:,} of {done.points:,} done" + (f", {left:,} left" if left else "")),
-        ("Failed", f"{done.failed:,}" if done.failed else None),
-        ("This time", f"{done.new:,} in {done.wall_s:.3g} s{speed}" if done.new else None),
-        ("Rows", str(folder)),
-    ]
-    print_facts(to, facts)
+    points = f"{done.done:,} of {done.points:,} done" + (f", {left:,} left" if left else "")
+    yield facts(
+        [
+            ("Study", study.title),
+            ("Points", points),
+            ("Failed", f"{done.failed:,}" if done.failed else None),
+            ("This time", f"{done.new:,} in {done.wall_s:.3g} s{speed}" if done.new else None),
+            ("Rows", str(folder)),
+        ]
+    )
 
 
 def _best(results: Results) -> list[dict[str, Any]]:
-    objective = results.objective
-    found = []
-    for at in results.best(BEST_SHOWN):
-        row = results.rows[at]
-        one = (
-            {"point": row["point"], "objective": float(objective[at])}
-            if objective is not None
-            else {}
-        )
-        one["settings"] = {path: row.get(path) for path in results.study.runs.paths}
-        one["metrics"] = {name: row.get(name) for name in results.metrics}
-        one["slack"] = {text: float(slack[at]) for text, slack in results.slacks.items()}
-        one["settled"] = at not in results.unsettled
-        found.append(one)
-    return found
+    if (objective := results.objective) is None:
+        return []
+    return [
+        {"point": row["point"], "objective": float(objective[at])}
+        | {"metrics": {name: row.get(name) for name in results.metrics}}
+        | results.verdict(at)
+        for at, row in ((at, results.rows[at]) for at in results.best(BEST_SHOWN))
+    ]
 
 
-def _print_best(results: Results) -> None:
-    study, to = results.study, console()
-    best = results.best(BEST_SHOWN)
-    asked = results.asked
+def _best_parts(results: Results) -> Iterator[Part]:
+    study, best = results.study, results.best(BEST_SHOWN)
     if best:
-        to.print(f"\n{study.objective.text if study.objective else ''}:")
+        yield f"\n{study.objective.text if study.objective else ''}:"
+        yield runs_table(results, best)
     elif study.constraints and len(results.table):
         held = int(results.feasible.sum())
-        to.print(f"\n{held:,} of {len(results.table):,} runs hold all constraints.")
-    rows = []
-    for at in best:
-        row = results.rows[at]
-        line = factor_values(study.factors, row)
-        figures = {n: written_figure(n, row.get(n)) for n in asked} | ratio(results, at)
-        rows.append([str(row["point"]), *line, *figures.values()])
-    if rows:
-        columns = ["point", *factor_names(study.factors), *figures]
-        print_whole(to, table(columns, rows, left=1 + len(study.factors)))
-    print_notes(to, results.notes)
+        yield f"\n{held:,} of {len(results.table):,} runs hold all constraints."
+    yield from below(results.notes)
     metric = results.throughput
     if study.objective or metric is None:
         return
+    yield ""
     if study.design.kind in SAMPLES:
-        to.print()
-        print_whole(to, table(["figure", "least", "median", "most"], _ranges(results)))
-    else:
-        _print_points(results, to)
-        for drawn in curve_of(study.design, results.rows, metric):
-            to.print(drawn, soft_wrap=True)
+        yield whole_table(["figure", "least", "median", "most"], _ranges(results))
+        return
+    # The first points, with their throughputs and bounds.
+    rates = [name for name in results.numeric if name.startswith("throughput.")]
+    count, figures = len(results.rows), list(dict.fromkeys([*rates, *results.asked]))
+    yield runs_table(results, range(min(count, POINTS_SHOWN)), figures)
+    if count > POINTS_SHOWN:
+        yield f"… and {count - POINTS_SHOWN:,} more: 'numatwin study report' shows all"
+    yield from curve_of(study.design, results.rows, metric)
 
 
 def _choices(results: Results) -> list[Choice]:
@@ -327,30 +313,13 @@ def _choices(results: Results) -> list[Choice]:
     return least_regret(results)
 
 
-def _print_choices(choices: list[Choice]) -> None:
+def _choice_parts(results: Results) -> Iterator[Part]:
+    choices = _choices(results)
     if not choices:
         return
-    to, best = console(), choices[0]
-    to.print(f"\nUnder doubt, point {best.point} has the least expected regret:")
+    yield f"\nUnder doubt, point {choices[0].point} has the least expected regret:"
     rows = ((str(one.point), f"{one.probability:.0%}", f"{one.regret:.1%}") for one in choices)
-    to.print(table(("point", "is the best with", "expected regret"), rows, left=1))
-
-
-def _print_points(results: Results, to: Console) -> None:
-    """The first points of a study without an objective, with their throughputs and bounds."""
-    factors, rows = results.study.factors, results.rows
-    rates = [name for name in results.numeric if name.startswith("throughput.")]
-    figures = list(dict.fromkeys([*rates, *results.asked]))
-    cells = [
-        [str(row["point"]), *factor_values(factors, row)]
-        + [written_figure(name, row.get(name)) for name in figures]
-        for row in rows[:POINTS_SHOWN]
-    ]
-    to.print()
-    columns = ["point", *factor_names(factors), *figures]
-    print_whole(to, table(columns, cells, left=1 + len(factors)))
-    if len(rows) > POINTS_SHOWN:
-        to.print(f"… and {len(rows) - POINTS_SHOWN:,} more: 'numatwin study report' shows all")
+    yield table(("point", "is the best with", "expected regret"), rows)
 
 
 def _ranges(results: Results) -> list[list[str]]:

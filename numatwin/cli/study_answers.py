@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .figures import factor_names, factor_values, written_figure
+from .figures import runs_table, written_figure
 from .long_work import announce_points
 from .option_groups import grouped
 from .options import Jobs, Json
-from .output import (
-    console,
-    percent,
-    print_json,
-    print_notes,
-    print_whole,
-    progress_bar,
-    signed,
-    table,
-)
-from .study import File, Out
+from .output import Part, below, percent, present, progress_bar, signed, whole_table
+from .study import File, Out, check_point
 from .undecided import NEGLIGIBLE, Undecided
 
 if TYPE_CHECKING:
+    from ..sim.studies.explanation import Explanation
     from ..sim.studies.results import Results
     from ..sim.studies.sensitivity import Screening, Sensitivity
     from ..sim.studies.study import Study
@@ -42,9 +34,7 @@ class Method(StrEnum):
 Metric = Annotated[
     str | None,
     typer.Option(
-        metavar="PATH",
-        help="The figure; by default the objective's, or the first throughput.",
-        show_default=False,
+        metavar="PATH", help="The figure; by default the objective's, or the first throughput."
     ),
 ]
 
@@ -57,25 +47,40 @@ def study_frontier(
         typer.Option(
             metavar="PATH",
             help="The expense to minimise: by default cost, or power_W without prices.",
-            show_default=False,
         ),
     ] = None,
     out: Out = None,
     json: Json = False,
 ) -> None:
     """Show the runs that no other beats in both cost and throughput."""
-    from ..inputs import InputError
-    from ..inputs.fields import near
     from ..sim.studies.metrics import COST
 
     study, results = _loaded(file, out)
     main = metric or _main(results)
     saved = least or (COST if study.prices is not None else "power_W")
-    if least is None and saved not in results.numeric:
+    _check_frontier(results, main, saved, least is not None)
+    positions = results.front(saved, main)
+    rows = [
+        {"point": row["point"], saved: row[saved], main: row[main]} | results.verdict(at)
+        for at, row in ((at, results.rows[at]) for at in positions)
+    ]
+    plain: dict[str, Any] = {"study": study.name, "least": saved, "figure": main, "rows": rows}
+    plain |= {"most": None if results.wants_less(main) else main}
+    plain |= {"unsettled": results.unsettled_points}
+    present(json, lambda: plain, _frontier_parts(results, positions, saved, main))
+
+
+def _check_frontier(results: Results, main: str, saved: str, stated: bool) -> None:
+    """Raises InputError where there is none; ``stated``: whether ``saved`` was."""
+    from ..inputs import InputError
+    from ..inputs.fields import near
+
+    file = results.study.file
+    if not stated and saved not in results.numeric:
         such = next((f", such as {n}" for n in results.numeric if results.wants_less(n)), "")
         raise InputError(
             "no run has a cost or a power to minimise",
-            study.file,
+            file,
             expected=f"'prices' in the study, 'power_W' among its metrics, or --least PATH{such}",
         )
     for name in (main, saved):
@@ -85,48 +90,23 @@ def study_frontier(
     if main == saved:
         expected = "--metric and --least of different figures"
         raise InputError("a frontier of one figure", token=main, expected=expected)
-    rows = []
-    for at in results.front(saved, main):
-        row = results.rows[at]
-        slack = {text: float(values[at]) for text, values in results.slacks.items()}
-        settings = {path: row.get(path) for path in study.runs.paths}
-        rows.append(
-            {"point": row["point"], "settings": settings, saved: row[saved], main: row[main]}
-            | {"slack": slack, "settled": at not in results.unsettled}
-        )
-    if json:
-        most = None if results.wants_less(main) else main
-        found = {"study": study.name, "least": saved, "most": most, "figure": main, "rows": rows}
-        print_json(found | {"unsettled": results.unsettled_points})
+
+
+def _frontier_parts(
+    results: Results, positions: Sequence[int], saved: str, main: str
+) -> Iterator[Part]:
+    study = results.study
+    if not positions:
+        holds = "No run that holds all constraints has both." if study.constraints else ""
+        yield holds or "No run has both."
         return
-    to = console()
-    if not rows:
-        to.print(
-            "No run that holds all constraints has both."
-            if study.constraints
-            else "No run has both."
-        )
-        return
-    cells = [
-        [str(row["point"]), *factor_values(study.factors, row["settings"])]
-        + [written_figure(name, row[name]) for name in (saved, main)]
-        for row in rows
-    ]
-    print_whole(
-        to,
-        table(
-            ["point", *factor_names(study.factors), saved, main], cells, left=1 + len(study.factors)
-        ),
-    )
-    first = rows[0]
+    yield runs_table(results, positions, (saved, main))
+    point, slack = results.rows[positions[0]]["point"], results.verdict(positions[0])["slack"]
     holds = " that holds all constraints" if study.constraints else ""
-    to.print(f"\nLeast {saved}{holds}: point {first['point']}", soft_wrap=True)
-    for constraint in study.constraints:
-        to.print(f"  {constraint.margin(first['slack'][constraint.text])}", soft_wrap=True)
-    to.print(
-        f"  {study.runs.command(first['point'], study.design.of(first['point']))}", soft_wrap=True
-    )
-    print_notes(to, results.notes)
+    yield f"\nLeast {saved}{holds}: point {point}"
+    yield from (f"  {one.margin(slack[one.text])}" for one in study.constraints)
+    yield f"  {study.runs.command(point, study.design.of(point))}"
+    yield from below(results.notes)
 
 
 def explain_step(
@@ -138,7 +118,6 @@ def explain_step(
             metavar="N",
             min=0,
             help="The point to start from; by default the first one that has the figure.",
-            show_default=False,
         ),
     ] = None,
     second: Annotated[
@@ -152,12 +131,27 @@ def explain_step(
     json: Json = False,
 ) -> None:
     """Explain why one run of a study beats another, factor by factor."""
-    from ..inputs import InputError
     from ..sim.studies.explanation import explained
 
     study, results = _loaded(file, out)
     name = metric or _main(results)
-    best = results.best()
+    ends = _explained_points(results, name, first, second)
+    found = explained(study.runs, study.design.of(ends[0]), study.design.of(ends[1]), name)
+    plain: dict[str, Any] = {"metric": name, "from": ends[0], "to": ends[1], "runs": found.runs}
+    plain |= {"before": found.before, "after": found.after, "bound_by": found.bound_by}
+    plain |= {"steps": [{"path": p, "part": part} for p, part in found.parts.items()]}
+    plain |= {"way": [vars(step) for step in found.path], "unsettled": len(found.unsettled)}
+    plain |= dict(zip(("from_settled", "to_settled"), found.settled, strict=True))
+    present(json, lambda: plain, _step_parts(found, name, ends))
+
+
+def _explained_points(
+    results: Results, name: str, first: int | None, second: int | None
+) -> tuple[int, int]:
+    """The points to explain, of those that were asked for; raises InputError."""
+    from ..inputs import InputError
+
+    study, best = results.study, results.best()
     if second is None and not best:
         raise InputError("no best run: expected --to N, or an objective")
     if first is None:
@@ -165,32 +159,21 @@ def explain_step(
         first = 0 if known is None else int(results.points[known])
     ends = (first, int(results.points[best[0]]) if second is None else second)
     for point in ends:
-        if point >= study.design.count:
-            expected = f"0 to {study.design.count - 1}"
-            raise InputError("no such point", study.file, token=str(point), expected=expected)
-    one, other = (study.design.of(point) for point in ends)
-    if one == other:
+        check_point(study, point)
+    if study.design.of(ends[0]) == study.design.of(ends[1]):
         what = f"points {first} and {ends[1]} have the same values"
         if first == ends[1]:
             what = f"point {first} is " + ("itself the best" if second is None else "both ends")
         raise InputError(what, study.file, expected="two that differ: --from N and --to M")
-    found = explained(study.runs, one, other, name)
+    return ends
+
+
+def _step_parts(found: Explanation, name: str, ends: tuple[int, int]) -> Iterator[Part]:
     before, after = found.before, found.after
-    if json:
-        print_json(
-            {"metric": name, "from": ends[0], "to": ends[1], "before": before, "after": after}
-            | {"steps": [{"path": p, "part": part} for p, part in found.parts.items()]}
-            | {"bound_by": found.bound_by, "way": [vars(step) for step in found.path]}
-            | {"runs": found.runs, "unsettled": len(found.unsettled)}
-            | dict(zip(("from_settled", "to_settled"), found.settled, strict=True))
-        )
-        return
-    to = console()
     ratio = f", ×{after / before:.2f}" if before else ""
-    to.print(
+    yield (
         f"{name}: {written_figure(name, before)} at point {ends[0]}, "
-        f"{written_figure(name, after)} at point {ends[1]}{ratio}.",
-        soft_wrap=True,
+        f"{written_figure(name, after)} at point {ends[1]}{ratio}."
     )
     rows = []
     for step in found.path:
@@ -198,15 +181,14 @@ def explain_step(
         share = [signed(part / before, percent(abs(part / before)))] if before else []
         change = f"{step.old} → {step.new}"
         rows.append([step.path, change, signed(part, written_figure(name, abs(part))), *share])
-    columns = ["factor", "change", "brings", *([f"relative to point {first}"] if before else [])]
-    print_whole(to, table(columns, rows, left=2))
-    to.print(f"\nStep by step, from {written_figure(name, before)}", end="")
-    to.print(f", bound by: {found.bound_by}" if found.bound_by else "", soft_wrap=True)
+    relative = [f"relative to point {ends[0]}"] if before else []
+    yield whole_table(["factor", "change", "brings", *relative], rows, left=2)
+    bound = f", bound by: {found.bound_by}" if found.bound_by else ""
+    yield f"\nStep by step, from {written_figure(name, before)}{bound}"
     for at, step in enumerate(found.path, 1):
         reached = written_figure(name, step.figure)
-        text = f"{at}. {step.path} {step.old} → {step.new}: {reached}, {step.words}"
-        to.print(text, soft_wrap=True)
-    print_notes(to, found.notes)
+        yield f"{at}. {step.path} {step.old} → {step.new}: {reached}, {step.words}"
+    yield from below(found.notes)
 
 
 @dataclass(frozen=True)
@@ -232,7 +214,6 @@ class Sampling:
             min=2,
             help="sobol: base points, a power of two (128), N·(factors+2) runs; morris: "
             "trajectories (16), N·(factors+1) runs.",
-            show_default=False,
         ),
     ] = None
     leave_out_failed: Annotated[
@@ -285,16 +266,18 @@ def study_sensitivity(file: File, by: Sampling) -> None:
     with progress_bar("simulating") as progress:
         options["progress"] = progress
         if by.method is Method.morris:
-            show = partial(
-                _print_screening, screening(study, factors, name, trajectories=points, **options)
-            )
+            screened = screening(study, factors, name, trajectories=points, **options)
+            plain, parts = _screening(screened, points)
         else:
             found = sensitivity(study, factors, name, base_points=points, **options)
-            show = partial(_print_indices, found, name)
-    show(points, by.json)
+            plain, parts = _indices(found, points)
+    present(by.json, lambda: plain, parts)
 
 
-def _print_indices(found: Sensitivity, name: str, points: int, json: bool) -> None:
+Answer = tuple[dict[str, Any], Iterator["Part"]]
+
+
+def _indices(found: Sensitivity, points: int) -> Answer:
     undecided = Undecided(
         points,
         NEGLIGIBLE,
@@ -303,18 +286,21 @@ def _print_indices(found: Sensitivity, name: str, points: int, json: bool) -> No
             "with others": [(i.path, i.total, i.total_half) for i in found.indices],
         },
     )
-    if json:
-        print_json(
-            {"metric": name, "runs": found.runs, "left_out": found.left_out, "mean": found.mean}
-            | {"interval_90": [found.low, found.high]}
-            | {"rows": [vars(index) for index in found.indices]}
-            | {"undecided": undecided.as_json(), "unsettled": len(found.unsettled)}
-        )
-        return
-    to = console()
+    plain = _plain(found, undecided) | {"rows": [vars(index) for index in found.indices]}
+    return plain | {"interval_90": [found.low, found.high]}, _index_parts(found, undecided)
+
+
+def _plain(found: Sensitivity | Screening, undecided: Undecided) -> dict[str, Any]:
+    plain = {"metric": found.metric, "runs": found.runs, "left_out": found.left_out}
+    plain |= {"mean": found.mean, "undecided": undecided.as_json()}
+    return plain | {"unsettled": len(found.unsettled)}
+
+
+def _index_parts(found: Sensitivity, undecided: Undecided) -> Iterator[Part]:
+    name = found.metric
     low, mean, high = (written_figure(name, v) for v in (found.low, found.mean, found.high))
-    to.print(f"{name}: {mean} on average, 90% of {found.runs:,} runs between {low} and {high}.")
-    _tell_left_out(found.left_out, "base points")
+    yield f"{name}: {mean} on average, 90% of {found.runs:,} runs between {low} and {high}."
+    yield from _left_out(found.left_out, "base points")
     rows = [
         [
             i.path,
@@ -322,28 +308,24 @@ def _print_indices(found: Sensitivity, name: str, points: int, json: bool) -> No
         ]
         for i in found.indices
     ]
-    print_whole(to, table(["factor", "alone", "with others"], rows, long_names=True))
-    undecided.print_to(to)
-    _tell_unsettled(found)
+    yield whole_table(["factor", "alone", "with others"], rows, long_names=True)
+    yield from undecided.notes
+    yield from _unsettled(found)
 
 
-def _print_screening(found: Screening, points: int, json: bool) -> None:
+def _screening(found: Screening, points: int) -> Answer:
     largest = max((one.size for one in found.effects), default=0.0)
     sizes = [(one.path, one.size, one.size_half) for one in found.effects]
     undecided = Undecided(points, NEGLIGIBLE * largest, {"size": sizes})
-    if json:
-        effects = [vars(effect) for effect in found.effects]
-        about = {"metric": found.metric, "runs": found.runs, "left_out": found.left_out}
-        about["mean"] = found.mean
-        about |= {"rows": effects, "undecided": undecided.as_json()}
-        print_json(about | {"unsettled": len(found.unsettled)})
-        return
-    to, name = console(), found.metric
+    plain = _plain(found, undecided) | {"rows": [vars(effect) for effect in found.effects]}
+    return plain, _screening_parts(found, undecided)
+
+
+def _screening_parts(found: Screening, undecided: Undecided) -> Iterator[Part]:
+    name = found.metric
     mean = written_figure(name, found.mean)
-    to.print(
-        f"{name}: {mean} on average of {found.runs:,} runs. What two thirds of a range change:"
-    )
-    _tell_left_out(found.left_out, "trajectories")
+    yield f"{name}: {mean} on average of {found.runs:,} runs. What two thirds of a range change:"
+    yield from _left_out(found.left_out, "trajectories")
     rows = [
         [
             one.path,
@@ -353,35 +335,31 @@ def _print_screening(found: Screening, points: int, json: bool) -> None:
         ]
         for one in found.effects
     ]
-    columns = ["factor", "size", "with its sign", "varies by"]
-    print_whole(to, table(columns, rows, long_names=True))
+    yield whole_table(["factor", "size", "with its sign", "varies by"], rows, long_names=True)
     unordered = ", ".join(one.path for one in found.effects if one.mean is None)
     if unordered:
-        to.print(
+        yield (
             f"\nValues without an order have no sign ({unordered}): there, size is what a change "
-            "to another value brings on average.",
-            soft_wrap=True,
+            "to another value brings on average."
         )
-    undecided.print_to(to)
-    _tell_unsettled(found)
+    yield from undecided.notes
+    yield from _unsettled(found)
 
 
-def _tell_unsettled(found: Sensitivity | Screening) -> None:
+def _unsettled(found: Sensitivity | Screening) -> list[Part]:
     from ..sim.run.replications import unsettled_notes
     from ..sim.studies.results import NOTES_MAX
 
     def counted(runs: list[int]) -> str:
         return f"{len(runs):,} of {found.runs:,} runs"
 
-    print_notes(console(), unsettled_notes(found.unsettled.items(), counted, NOTES_MAX))
+    return below(unsettled_notes(found.unsettled.items(), counted, NOTES_MAX))
 
 
-def _tell_left_out(count: int, groups: str) -> None:
+def _left_out(count: int, groups: str) -> Iterator[str]:
     if count:
         about = ", approximately" if groups == "base points" else ""
-        console().print(
-            f"Without {count} {groups} in which a run failed: it holds where runs succeed{about}."
-        )
+        yield f"Without {count} {groups} in which a run failed: it holds where runs succeed{about}."
 
 
 def _loaded(file: Any, out: Any) -> tuple[Study, Results]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ from .figures import curve_of, factor_names, factor_values, heading, written_fig
 from .long_work import announce_points
 from .option_groups import grouped
 from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed
-from .output import console, print_json, print_notes, print_whole, progress_bar, table
+from .output import Part, below, present, progress_bar, show, whole_table
 
 if TYPE_CHECKING:
     from ..sim.studies.designs import Design
@@ -32,7 +32,6 @@ Metrics = Annotated[
         "--metric",
         metavar="PATH",
         help="Another figure to keep, such as utilisation.memory.busiest; may be repeated.",
-        show_default=False,
     ),
 ]
 
@@ -47,24 +46,35 @@ class Grid:
             "--set",
             metavar="PATH=VALUES",
             help="Values of a field: v1,v2,v3 or from:to:n or from:to:nlog; several make a grid.",
-            show_default=False,
         ),
     ] = None
     machine: Annotated[
-        str | None,
-        typer.Option(metavar="M,M", help="Machines: names or files.", show_default=False),
+        str | None, typer.Option(metavar="M,M", help="Machines: names or files.")
     ] = None
     workload: Annotated[
-        str | None,
-        typer.Option(metavar="W,W", help="Workloads: names or files.", show_default=False),
+        str | None, typer.Option(metavar="W,W", help="Workloads: names or files.")
     ] = None
     policy: Annotated[
-        list[str] | None,
-        typer.Option(metavar="P,P", help="Policies, as 'run' takes them.", show_default=False),
+        list[str] | None, typer.Option(metavar="P,P", help="Policies, as 'run' takes them.")
+    ] = None
+    load: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATES",
+            help="Arrival rates of open clients, such as 10M/s:100M/s:10: shows p99 against them, "
+            "and its knee.",
+        ),
     ] = None
     on: OtherPlane = None
     seed: Seed = None
     replications: Replications = None
+
+    def settings(self) -> list[str]:
+        """Values of fields, those of a load among them."""
+        if self.load is None:
+            return self.set_ or []
+        clients = ("workload.clients.kind=open", f"workload.clients.arrival_rate={self.load}")
+        return [*(self.set_ or []), *clients]
 
     def options(self) -> dict[str, Any]:
         """Those that have options of their own."""
@@ -85,9 +95,7 @@ class RowsOut:
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
-            help="A folder for the rows as CSV and the curve as HTML, SVG and PNG.",
-            show_default=False,
+            metavar="DIR", help="A folder for the rows as CSV and the curve as SVG and PNG."
         ),
     ] = None
     csv_: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False
@@ -117,7 +125,7 @@ def sweep(
     from ..sim.studies.sweep import sweep_design
 
     to.check()
-    base, design = sweep_design(scenario, grid.options(), grid.set_ or [])
+    base, design = sweep_design(scenario, grid.options(), grid.settings())
     paths = tuple(factor.path for factor in design.factors)
     metrics = Metrics((*DEFAULTS, *(metric or ())))
     several = any(path.startswith("workload") for path in paths)
@@ -126,19 +134,30 @@ def sweep(
     announce_points(runs, design, design.count, jobs)
     rows, stopped = _run(runs, design, jobs)
     failed = _check_found(metrics, rows)
-    if to.json:
-        print_json(_as_json(scenario, design, rows))
-    elif to.csv_:
+    drawn = _drawn(rows, grid.load is not None)
+    if to.csv_:
         print(_as_csv(paths, rows), end="")
     else:
-        _print(design, rows)
+        present(to.json, lambda: _as_json(scenario, design, rows), _parts(design, rows, drawn))
     if failed is not None:
         print(f"numatwin: {failed}", file=sys.stderr)
     if to.out is not None:
         title = base.document().part(("title",)) or scenario
-        _keep(to.out, title, design, rows, quiet=to.json or to.csv_)
+        _keep(to.out, title, design, rows, drawn, quiet=to.json or to.csv_)
     if stopped:
         raise after_interrupt("printed" if to.out is None else "kept")
+
+
+def _drawn(rows: Sequence[Mapping[str, Any]], under_load: bool) -> str | None:
+    """The figure whose curve is drawn: of the first operation its throughput, or its p99."""
+    from ..inputs import InputError
+
+    kind, end = ("latency_ns.", ".p99") if under_load else ("throughput.", "")
+    names = (name for row in rows for name in row if name.startswith(kind) and name.endswith(end))
+    found = next(names, None)
+    if found is None and under_load:
+        raise InputError("--load: no run has a p99", expected="--on event")
+    return found
 
 
 def _run(runs: Runs, design: Design, jobs: int | None) -> tuple[list[dict[str, Any]], bool]:
@@ -227,12 +246,11 @@ def _as_csv(paths: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _print(design: Design, rows: Sequence[Mapping[str, Any]]) -> None:
+def _parts(design: Design, rows: Sequence[Mapping[str, Any]], drawn: str | None) -> Iterator[Part]:
     from ..sim.run.replications import unsettled_notes
     from ..sim.studies.evaluate import ERROR, UNSETTLED
     from ..sim.studies.results import NOTES_MAX, spans
 
-    to = console()
     figures = list(
         dict.fromkeys(
             name
@@ -242,21 +260,18 @@ def _print(design: Design, rows: Sequence[Mapping[str, Any]]) -> None:
             if not name.endswith((".low", ".high"))
         )
     )
-    columns = factor_names(design.factors)
-    columns += [heading(name) for name in figures] + ["bottleneck"]
+    columns = [*factor_names(design.factors), *map(heading, figures), "bottleneck"]
     cells = []
     for row in rows[:ROWS_SHOWN]:
-        line = factor_values(design.factors, row)
-        line += [_figure(name, row) for name in figures]
-        cells.append([*line, str(row.get(ERROR) or row.get("bottleneck.resource") or "–")])
-    print_whole(to, table(columns, cells, left=len(design.factors)))
+        cells.append(factor_values(design.factors, row) + [_figure(name, row) for name in figures])
+        cells[-1].append(str(row.get(ERROR) or row.get("bottleneck.resource") or "–"))
+    yield whole_table(columns, cells, left=len(design.factors))
     if len(rows) > ROWS_SHOWN:
-        to.print(f"… and {len(rows) - ROWS_SHOWN:,} more: --csv prints all")
-    for name in figures[:1]:
-        for drawn in curve_of(design, rows, name):
-            to.print(drawn, soft_wrap=True)
+        yield f"… and {len(rows) - ROWS_SHOWN:,} more: --csv prints all"
+    if drawn is not None:
+        yield from curve_of(design, rows, drawn, knee=drawn.endswith(".p99"))
     warnings = [(number, row.get(UNSETTLED)) for number, row in enumerate(rows, 1)]
-    print_notes(to, unsettled_notes(warnings, lambda found: spans(found, "row"), NOTES_MAX))
+    yield from below(unsettled_notes(warnings, lambda found: spans(found, "row"), NOTES_MAX))
 
 
 def _figure(metric: str, row: Mapping[str, Any]) -> str:
@@ -268,11 +283,15 @@ def _figure(metric: str, row: Mapping[str, Any]) -> str:
 
 
 def _keep(
-    out: Path, title: str, design: Design, rows: Sequence[Mapping[str, Any]], quiet: bool
+    out: Path,
+    title: str,
+    design: Design,
+    rows: Sequence[Mapping[str, Any]],
+    drawn: str | None,
+    quiet: bool,
 ) -> None:
     """Writes rows and pictures; a picture that cannot be made costs no other file."""
     from ..inputs import InputError, write_bytes_atomically, write_text_atomically
-    from ..reports.curve_page import curve_html
     from ..reports.curve_svg import curve_svg
     from ..sim.studies.metrics import unit_of
     from ..sim.studies.responses import response
@@ -282,12 +301,9 @@ def _keep(
     paths = [factor.path for factor in design.factors]
     files = [write_text_atomically(out / CSV_FILE, _as_csv(paths, rows))]
     units = [factor.unit for factor in design.factors]
-    metric = next((n for row in rows for n in row if n.startswith("throughput.")), None)
-    found = response(rows, paths, units, metric) if metric is not None else None
-    if found is not None and metric is not None:
-        unit = unit_of(metric)
-        svg = curve_svg(found, title, unit)
-        files.append(write_text_atomically(out / f"{PICTURE}.html", curve_html(found, title, unit)))
+    found = response(rows, paths, units, drawn) if drawn is not None else None
+    if found is not None and drawn is not None:
+        svg = curve_svg(found, title, unit_of(drawn), knees=drawn.endswith(".p99"))
         files.append(write_text_atomically(out / f"{PICTURE}.svg", svg))
         try:
             picture = png_from_svg(svg)
@@ -295,4 +311,4 @@ def _keep(
         except InputError as failure:
             print(f"numatwin: no PNG: {failure}", file=sys.stderr)
     if not quiet:
-        console().print("\n" + "\n".join(f"{file}" for file in files), soft_wrap=True)
+        show(["", *map(str, files)])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from .files import check_ending
+from .files import check_file
 from .long_work import announce, long_time
 from .machine import MachineArgument
 from .options import Json
-from .output import console, number, percent, print_json, progress_bar, table
+from .output import Part, number, percent, present, progress_bar, table
 
 
 class Plane(StrEnum):
@@ -38,7 +40,6 @@ def find_threshold(
             metavar="FILE",
             help="Write the machine file with the threshold in it (.yaml); MACHINE itself to "
             "have it there, without its comments.",
-            show_default=False,
         ),
     ] = None,
     json: Json = False,
@@ -50,24 +51,22 @@ def find_threshold(
     nodes, with and without stealing. The threshold is the memory throughput of a task at which both
     are equally fast; the policy 'stealing: adaptive' applies it.
     """
-    from ..inputs.atomic import check_writable, write_text_atomically
+    from ..inputs.atomic import write_text_atomically
     from ..sim.systems.registry import threshold_search
     from ..topologies import load_machine
     from ..topologies.export import machine_yaml
 
-    if out is not None:
-        check_ending(out, ".yaml", ".yml")
-        check_writable(out)
+    check_file(out, ".yaml", ".yml")
     loaded = load_machine(machine)
     with progress_bar("searching") as progress:
         found = threshold_search()(loaded, on.value, progress, backlog=backlog, before=_announce)
     if out is not None:
         write_text_atomically(out, machine_yaml(found.description))
-    if json:
-        print_json(found.plain)
-        return
-    to = console()
-    crossing = found.crossings[0]
+    files = [] if out is None else [f"Machine: {out}"]
+    present(json, lambda: found.plain, chain(_parts(found), files))
+
+
+def _parts(found: Any) -> Iterator[Part]:
     rows = [
         (
             str(point.power),
@@ -76,16 +75,14 @@ def find_threshold(
             number(point.stolen_Bps, "B/s"),
             percent(point.gain),
         )
-        for point in crossing.points
+        for point in found.crossings[0].points
     ]
-    to.print(table(("n", "of a task", "without stealing", "with stealing", "gain"), rows, left=0))
-    low, high = found.threshold.low, found.threshold.high
-    to.print(
-        f"\nThreshold: {number(found.threshold.value, 'B/s')} a task, between "
-        f"{number(low, 'B/s')} and {number(high, 'B/s')}"
+    yield table(("n", "of a task", "without stealing", "with stealing", "gain"), rows, left=0)
+    value, low, high = (
+        number(one, "B/s")
+        for one in (found.threshold.value, found.threshold.low, found.threshold.high)
     )
-    if out is not None:
-        to.print(f"Machine: {out}")
+    yield f"\nThreshold: {value} a task, between {low} and {high}"
 
 
 def _announce(runs: int, each_s: float) -> None:

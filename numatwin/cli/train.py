@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .curves import Curve, curve_lines
-from .files import check_ending
+from .files import check_file
 from .options import Json
-from .output import console, percent, print_json, progress_bar, table
+from .output import Part, percent, present, progress_bar, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from ..topologies import Machine
 
 SCORES = {
     "r2_cpu": ("R², times by CPU", False),
@@ -35,6 +34,16 @@ SCORES = {
 }
 
 
+Online = Annotated[
+    int | None,
+    typer.Option(
+        metavar="K",
+        min=1,
+        help="Learn online: K scans by both paths, then each by the path chosen, one by one.",
+    ),
+]
+
+
 class Plane(StrEnum):
     """Where scans are played."""
 
@@ -43,14 +52,8 @@ class Plane(StrEnum):
 
 
 def train_access_path(
-    machine: Annotated[
-        str,
-        typer.Option(metavar="M", help="A machine with copy engines.", show_default=False),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="The model file (.json) to write.", show_default=False),
-    ],
+    machine: Annotated[str, typer.Option(metavar="M", help="A machine with copy engines.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The model file (.json) to write.")],
     observations: Annotated[
         int,
         typer.Option(
@@ -60,20 +63,9 @@ def train_access_path(
     on: Annotated[Plane, typer.Option(help="The data plane to run on.")] = Plane.FLOW,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the draws.")] = 1,
     also: Annotated[
-        str | None,
-        typer.Option(
-            metavar="M", help="Score the model on another machine, too.", show_default=False
-        ),
+        str | None, typer.Option(metavar="M", help="Score the model on another machine, too.")
     ] = None,
-    online: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K",
-            min=1,
-            help="Learn online: K scans by both paths, then each by the path chosen, one by one.",
-            show_default=False,
-        ),
-    ] = None,
+    online: Online = None,
     json: Json = False,
 ) -> None:
     """Train a model that chooses the access path of a scan: by CPU or by the copy engine.
@@ -82,51 +74,51 @@ def train_access_path(
     regression for each path and a decision tree, and scores them on a fifth that is held out.
     With --online the regressions learn from one scan at a time, as in a running database.
     """
-    from ..inputs.atomic import check_writable
     from ..sim.systems.registry import trainer_of
     from ..topologies import load_machine
 
-    check_ending(out, ".json")
     loaded, other = load_machine(machine), None if also is None else load_machine(also)
-    check_writable(out)
+    check_file(out, ".json")
     with progress_bar("training") as progress:
         model = trainer_of("access-path")(
             loaded, observations, seed, on.value, progress, other, online
         )
     model.save(out)
-    if json:
-        print_json({"model": str(out), **model.model_dump(mode="json", exclude={"tree"})})
-        return
-    to = console()
+    plain = {"model": str(out), **model.model_dump(mode="json", exclude={"tree"})}
+    present(json, lambda: plain, _parts(model.scores, online, other, out))
+
+
+def _parts(
+    scores: Mapping[str, Any], online: int | None, other: Machine | None, out: Path
+) -> Iterator[Part]:
     if online is not None:
-        _print_curve(online, model.scores["online"], to)
-    to.print(_scores("of the held-out fifth", model.scores))
+        yield from _curve(online, scores["online"])
+    yield _scores("of the held-out fifth", scores)
     if other is not None:
-        to.print(f"\nThe same model on {other.name}:")
-        to.print(_scores("of scans there", model.scores["carried"]))
-    to.print(f"\nModel: {out}")
+        yield f"\nThe same model on {other.name}:"
+        yield _scores("of scans there", scores["carried"])
+    yield f"\nModel: {out}"
 
 
-def _scores(title: str, scores: Mapping[str, Any]) -> Table:
+def _scores(title: str, scores: Mapping[str, Any]) -> Part:
     """Each with its interval."""
     rows = [
         (words, *(percent(v) if share else f"{v:.3f}" for v in scores[name]))
         for name, (words, share) in SCORES.items()
         if name in scores
     ]
-    return table((title, "value", "from", "to"), rows, left=1)
+    return table((title, "value", "from", "to"), rows)
 
 
-def _print_curve(first: int, curve: Sequence[tuple[int, float, float]], to: Console) -> None:
+def _curve(first: int, curve: Sequence[tuple[int, float, float]]) -> Iterator[Part]:
     """What choices lose while the model learns, as scans double."""
     begins = (first, *(until for until, _, _ in curve))
     rows = [
         (f"{since + 1} to {until}", percent(chosen), percent(taken))
         for since, (until, chosen, taken) in zip(begins, curve, strict=False)
     ]
-    to.print(table(("time lost, scans", "as chosen", "as run"), rows, left=1))
+    yield table(("time lost, scans", "as chosen", "as run"), rows)
     points = [(float(until), 100.0 * chosen) for until, chosen, _ in curve]
     written = str(curve[0][0]), str(curve[-1][0]), f"{max(y for _, y in points):.3g}"
     drawn = Curve("as chosen", points)
-    for line in ("", *curve_lines([drawn], "scans", "% lost as chosen", written, log=True), ""):
-        to.print(line, soft_wrap=True, highlight=False, markup=False)
+    yield from ("", *curve_lines([drawn], "scans", "% lost as chosen", written, log=True), "")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .files import check_file
 from .options import Json
-from .output import console, print_json, table
+from .output import Part, present, table
+
+if TYPE_CHECKING:
+    from ..validate.trust import Coverage, Trust
 
 
 def trust(
@@ -23,41 +28,33 @@ def trust(
 
     Factors either way: of figures that were published, measured or counted.
     """
-    from ..inputs.atomic import check_writable, write_text_atomically
+    from ..inputs.atomic import write_text_atomically
     from ..sim.run.model_error import known_evidence
-    from ..validate.trust import (
-        AIM,
-        COVERAGE_HEADS,
-        LEVEL,
-        TRUST_HEADS,
-        coverage,
-        coverage_cells,
-        page_of,
-        trust_cells,
-    )
+    from ..validate.trust import AIM, LEVEL, coverage, page_of
     from ..validate.trust import trust as rows_of
 
+    check_file(page)
     evidence = known_evidence()
     if page is not None:
-        check_writable(page)
         write_text_atomically(page, page_of(evidence))
     known, covered = rows_of(evidence), coverage(evidence)
-    if json:
-        print_json(
-            {
-                "level": LEVEL,
-                "aim": list(AIM),
-                "rows": [row.as_json() for row in known],
-                "coverage": [asdict(row) for row in covered],
-                "evidence": [row.as_json() for row in evidence],
-            }
-        )
-        return
-    to = console()
-    to.print(table(TRUST_HEADS, map(trust_cells, known), left=4))
-    to.print(f"\nIntervals of {LEVEL:.0%}, each by the evidence of all other sources:\n")
-    to.print(table(COVERAGE_HEADS, map(coverage_cells, covered), left=1))
-    to.print(
-        "\nOf work or figures that are not listed nothing is known: intervals of these are wide.",
-        soft_wrap=True,
+    present(
+        json,
+        lambda: {
+            "level": LEVEL,
+            "aim": list(AIM),
+            "rows": [row.as_json() for row in known],
+            "coverage": [asdict(row) for row in covered],
+            "evidence": [row.as_json() for row in evidence],
+        },
+        _parts(known, covered),
     )
+
+
+def _parts(known: Sequence[Trust], covered: Sequence[Coverage]) -> Iterator[Part]:
+    from ..validate.trust import COVERAGE_HEADS, LEVEL, TRUST_HEADS, coverage_cells, trust_cells
+
+    yield table(TRUST_HEADS, map(trust_cells, known), left=4)
+    yield f"\nIntervals of {LEVEL:.0%}, each by the evidence of all other sources:\n"
+    yield table(COVERAGE_HEADS, map(coverage_cells, covered))
+    yield "\nOf work or figures that are not listed nothing is known: intervals of these are wide."

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from typing import Any
 
 NEGLIGIBLE = 0.01  # an index of a hundredth of the variance, known to that, decides nothing
 
@@ -47,16 +44,16 @@ class Undecided:
         """None where all can be distinguished from 0."""
         return {**self.names, "points": self.enough} if self.names else None
 
-    def print_to(self, to: Console) -> None:
+    @property
+    def notes(self) -> list[str]:
         """A line, where there is anything to tell."""
         if not self.names:
-            return
+            return []
         which = "; ".join(f"'{title}' of {', '.join(names)}" for title, names in self.names.items())
-        to.print(
+        return [
             f"\nNot distinguishable from 0 yet: {which}. "
-            f"Errors fall with the square root of --points; {self.enough:,} would do.",
-            soft_wrap=True,
-        )
+            f"Errors fall with the square root of --points; {self.enough:,} would do."
+        ]
 
     def _wanted(self, value: float) -> float:
         return max(abs(value), self.negligible)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .options import Json, bundled_machines
-from .output import console, latency, number, print_json, print_whole, table
+from .output import console, latency, number, print_json, show, whole_table
 from .profile import PlanOption, Prefetched, Queries, Region, Words, found_in
 
 
@@ -75,7 +75,7 @@ def what_if(
         for k, each in enumerate(made)
     )
     heads = ("alternative", "command", "time", "90% interval", "gain", "90% interval", "faster")
-    print_whole(to, table(heads, rows, left=2))
+    show([whole_table(heads, rows, left=2)])
     to.print(f"\nlimited by      {made[0].binds}", soft_wrap=True)
     for what, why in NOT_PREDICTED.items():
         to.print(f"not predicted   {what}: {why}", soft_wrap=True)

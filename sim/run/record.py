@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
@@ -20,11 +19,14 @@ import numpy as np
 
 from ...inputs import InputError
 from ..planes.outcome import ControlEvent, ResourceUse, Series, Why
+from .figures import bottleneck, figures
 from .record_files import LARGEST, SCHEMA, not_tiny, read_head, read_series, write_files
 
 if TYPE_CHECKING:
     import pandas as pd
     from pydantic import BaseModel
+
+FRAME = ("throughput", "latency_ns", "bandwidth_Bps", "utilisation", "energy_J")  # to_frame's
 
 
 @dataclass(frozen=True)
@@ -133,18 +135,12 @@ class Record:
             for f in dataclasses.fields(self)
             if f.name not in ("series", "provenance")
         }
-        main = next(iter(self.why), None)
-        best = self.why[main].gains[:1] if main is not None else ()
         return {
             "schema": SCHEMA,
             **head,
             "wall_s": self.provenance.get("wall_s"),
             "events": self.provenance.get("events"),
-            "bottleneck": {
-                "resource": self.why[main].resource if main is not None else None,
-                "gain_of": best[0].resource if best else None,
-                "gain_per_unit": best[0].gain_per_10pct / 0.1 if best else None,
-            },
+            "bottleneck": bottleneck(self),
             "provenance": _plain(self.provenance),
         }
 
@@ -170,28 +166,14 @@ class Record:
             "seed": self.seed,
             "horizon_s": self.horizon_s,
         }
-        for path, value in self._figures():
-            row[path] = value if value is None or math.isfinite(value) else None
-            between = self.interval(*path.split("."))
-            if between is not None:
-                row[f"{path}.low"], row[f"{path}.high"] = between
-        why = next(iter(self.why.values()), None)
-        return {**row, "bottleneck.resource": None if why is None else why.resource}
-
-    def _figures(self) -> Iterator[tuple[str, float | None]]:
-        for name, rate in self.throughput.items():
-            yield f"throughput.{name}", rate
-        for name, latencies in self.latency_ns.items():
-            for which, latency_ns in (latencies or {}).items():
-                yield f"latency_ns.{name}.{which}", latency_ns
-        for part, rate_Bps in self.bandwidth_Bps.items():
-            yield f"bandwidth_Bps.{part}", rate_Bps
-        busiest: dict[str, float] = {}
-        for use in self.resources:
-            busiest[use.kind] = max(busiest.get(use.kind, 0.0), use.utilisation)
-        for kind, most in busiest.items():
-            yield f"utilisation.{kind}.busiest", most
-        yield "energy_J", self.energy_J
+        for path, value in figures(self, FRAME):
+            if path[-1] == "mean" and path[0] == "utilisation":
+                continue
+            name = ".".join(path)
+            row[name] = value
+            if (between := self.interval(*path)) is not None:
+                row[f"{name}.low"], row[f"{name}.high"] = between
+        return row | {"bottleneck.resource": bottleneck(self)["resource"]}
 
     def _repr_html_(self) -> str:
         """Its main figures, in a notebook."""

@@ -15,8 +15,9 @@ from pydantic import Field
 
 from ...inputs import InputError, Strict
 from ...inputs.quantities import DIMENSIONS, parse_quantity
+from ..run.figures import KINDS
 from .levels import is_number
-from .metrics import COST, OF_KIND, check_metric, unit_of
+from .metrics import COST, check_metric, unit_of
 
 Floats = npt.NDArray[np.float64]
 Amount = Annotated[float, Field(ge=0)]
@@ -129,10 +130,10 @@ def read_constraint(text: str, operations: Sequence[str] | None) -> Constraint:
 
 
 def _bound(metric: str, written: str) -> float:
-    dimension, per_si = OF_KIND.get(metric.partition(".")[0], (None, 1.0))
-    if dimension is not None:
+    kind = KINDS.get(metric.partition(".")[0])
+    if kind is not None and (dimension := kind.dimension) is not None:
         try:
-            return parse_quantity(written, dimension) * per_si
+            return parse_quantity(written, dimension) * kind.per_si
         except ValueError:
             expected = f"a {dimension} such as '{DIMENSIONS[dimension][1]}'"
             raise InputError(f"a bound of {metric}", token=written, expected=expected) from None

@@ -11,6 +11,8 @@ from typing import Any
 
 from ...inputs import InputError
 from ...inputs.fields import near
+from ..run.figures import KINDS, better, unit_of
+from ..run.figures import figures as figures_of
 from ..run.record import Record
 from ..run.scenario import Scenario
 
@@ -22,30 +24,13 @@ DEFAULTS = (
     "power_W",
     "bottleneck.resource",
 )
-# Of each kind of figure: the dimension of a bound, and what one of its unit is in SI units.
-OF_KIND = {
-    "throughput": ("rate", 1.0),
-    "latency_ns": ("time", 1e9),
-    "bandwidth_Bps": ("bandwidth", 1.0),
-    "power_W": ("power", 1.0),
-}
-UNITS = {
-    "throughput": "/s",
-    "latency_ns": "ns",
-    "bandwidth_Bps": "B/s",
-    "power_W": "W",
-    "energy_J": "J",
-    "utilisation": "1",
-}
-LESS_IS_BETTER = ("latency_ns", "power_W", "energy_J", "cost")
-LATENCIES = ("mean", "p50", "p99", "p999")
 FORMS = (
     "throughput.OPERATION, latency_ns.OPERATION.p99, bandwidth_Bps.memory, "
     "utilisation.KIND.busiest, resources.NAME.utilisation, power_W, energy_J, bottleneck.resource, "
     "model.NAME, machine.nodes or cost"
 )
-ROOTS = (*UNITS, "operations", "resources", "bottleneck", "model", "machine", "warm_up_s")
 MACHINE = ("name", "nodes", "cores", "threads", "memory_GB", "ports")
+COUNTED = "traffic"  # of the emulator alone, which studies do not run on
 COST = "cost"
 
 
@@ -111,25 +96,17 @@ def check_metric(pattern: str, operations: Sequence[str] | None, source: str | N
     where runs have different ones.
     """
     root, *rest = pattern.split(".")
-    if root not in ROOTS or "" in rest:
+    kind = KINDS.get(root)
+    names, last = (1, MACHINE) if kind is None else (kind.names, kind.last)
+    if (kind is None and root != "machine") or root == COUNTED or "" in rest:
         raise InputError("unknown metric", source, token=pattern, expected=FORMS)
-    count = {"throughput": 1, "operations": 1, "latency_ns": 2, "bandwidth_Bps": 1}
-    count |= {"utilisation": 2, "power_W": 0, "energy_J": 0, "machine": 1, "warm_up_s": 0}
     if pattern.endswith("*"):
         return
-    if root in count and len(rest) != count[root]:
+    few = names is not None and len(rest) != names
+    if few or (root == "resources" and len(rest) < 2):
         raise InputError("unknown metric", source, token=pattern, expected=FORMS)
-    if root == "resources" and len(rest) < 2:
-        raise InputError("unknown metric", source, token=pattern, expected=FORMS)
-    leaves = {
-        "latency_ns": LATENCIES,
-        "utilisation": ("mean", "busiest"),
-        "bandwidth_Bps": ("memory", "links", "network"),
-        "machine": MACHINE,
-        "bottleneck": ("resource", "gain_of", "gain_per_unit"),
-    }
-    forms = [".".join([root, *rest[:-1], leaf]) for leaf in leaves.get(root, ())]
-    if root in leaves and rest[-1] not in leaves[root] and "*" not in rest[-1]:
+    if last and rest[-1] not in last and "*" not in rest[-1]:
+        forms = [".".join([root, *rest[:-1], leaf]) for leaf in last]
         raise InputError("unknown metric", source, token=pattern, expected=near(pattern, forms))
     if operations is None or root not in ("throughput", "operations", "latency_ns"):
         return
@@ -140,37 +117,8 @@ def check_metric(pattern: str, operations: Sequence[str] | None, source: str | N
 
 def figures(record: Record, scenario: Scenario, roots: set[str]) -> Iterator[tuple[str, Any]]:
     """All figures below ``roots`` by path: numbers, texts, None where one is unknown."""
-    counted_s = record.horizon_s - record.warm_up_s
-    energy = record.energy_J
-    plain: dict[str, Any] = {
-        "throughput": record.throughput,
-        "operations": record.operations,
-        "latency_ns": {
-            name: latencies
-            for name, latencies in record.latency_ns.items()
-            if latencies is not None
-        },
-        "bandwidth_Bps": record.bandwidth_Bps,
-        "energy_J": energy,
-        "power_W": energy / counted_s if energy is not None and counted_s > 0 else None,
-        "model": record.model,
-        "warm_up_s": record.warm_up_s,
-    }
-    for root, part in plain.items():
-        if root in roots:
-            yield from _flat(root, part)
-    if "utilisation" in roots:
-        yield from _uses(record)
-    if "resources" in roots:
-        for use in record.resources:
-            yield f"resources.{use.name}.utilisation", use.utilisation
-            yield f"resources.{use.name}.Bps", use.Bps
-    if "bottleneck" in roots:
-        why = next(iter(record.why.values()), None)
-        best = why.gains[0] if why is not None and why.gains else None
-        yield "bottleneck.resource", None if why is None else why.resource
-        yield GAINS[0], None if best is None else best.resource
-        yield GAINS[1], None if best is None else best.gain_per_10pct / 0.1
+    for path, value in figures_of(record, (root for root in KINDS if root in roots)):
+        yield ".".join(path), value
     if "machine" in roots:
         yield from machine_figures(scenario)
 
@@ -194,39 +142,11 @@ def machine_figures(scenario: Scenario) -> Iterator[tuple[str, float | str]]:
     )
 
 
-def unit_of(path: str) -> str:
-    """The unit of the figure at ``path``; empty where it has none."""
-    base = path.removesuffix(".low").removesuffix(".high")
-    root, _, rest = base.partition(".")
-    if root == "resources":
-        return {"utilisation": "1", "Bps": "B/s"}.get(rest.rpartition(".")[2], "")
-    return UNITS.get(root, "")
-
-
 def less_is_better(path: str) -> bool:
     """Whether a figure is one that nobody wants more of."""
-    return path.partition(".")[0] in LESS_IS_BETTER
+    root = path.partition(".")[0]
+    return root == COST or better(root) == "less"
 
 
-def _uses(record: Record) -> Iterator[tuple[str, float]]:
-    by_kind: dict[str, list[float]] = {}
-    for use in record.resources:
-        by_kind.setdefault(use.kind, []).append(use.utilisation)
-    for kind, uses in by_kind.items():
-        yield f"utilisation.{kind}.mean", math.fsum(uses) / len(uses)
-        yield f"utilisation.{kind}.busiest", max(uses)
-
-
-def _flat(path: str, part: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(part, float):
-        yield path, part if math.isfinite(part) else None
-    elif part is None or isinstance(part, (int, str)):
-        yield path, part
-    elif isinstance(part, Mapping):
-        for name, inner in part.items():
-            yield from _flat(f"{path}.{name}", inner)
-    elif isinstance(part, (list, tuple)):
-        for index, inner in enumerate(part):
-            yield from _flat(f"{path}.{index}", inner)
-    else:
-        yield path, part
+__all__ = ["COST", "DEFAULTS", "Metrics", "check_metric", "figures", "less_is_better"]
+__all__ += ["machine_figures", "unit_of"]

@@ -27,6 +27,18 @@ class Response:
     left_out: int
     log: bool
 
+    @property
+    def knees(self) -> Mapping[str, tuple[float, float]]:
+        """By curve of a latency over a load, the point of most load per latency (Kleinrock's power,
+        ICC 1979): there a line from the origin touches the curve.
+        """
+        found = {}
+        for name, points in self.curves.items():
+            above = [(x, y) for x, y, *_ in points if y > 0]
+            if above:
+                found[name] = max(above, key=lambda point: point[0] / point[1])
+        return found
+
 
 def response(
     rows: Sequence[Mapping[str, Any]], paths: Sequence[str], units: Sequence[str], metric: str

@@ -196,6 +196,17 @@ class Results:
         least_of, other_of = rounded(self.column(least)[known]), rounded(self.column(other)[known])
         return [int(known[k]) for k in pareto(least_of, sign * other_of)]
 
+    def verdict(self, at: int) -> dict[str, Any]:
+        """Of the run at a position: its ``settings``, its ``slack`` by constraint (None where it is
+        unknown), and whether it ``settled``.
+        """
+        slacks = {text: float(values[at]) for text, values in self.slacks.items()}
+        return {
+            "settings": {path: self.rows[at].get(path) for path in self.study.runs.paths},
+            "slack": {text: slack if slack == slack else None for text, slack in slacks.items()},
+            "settled": at not in self.unsettled,
+        }
+
     def wants_less(self, name: str) -> bool:
         """Whether less of a figure is better: the objective says so, or its kind."""
         objective = self.study.objective

@@ -6,7 +6,8 @@ from typing import Any
 from command_line import CommandLine
 from rich.console import Console
 
-from numatwin.cli.compared_settings import print_settings
+from numatwin.cli.compared_settings import settings_parts
+from numatwin.cli.output import show
 
 CLOCK = "machine.node_types.opteron-6274-die.clock"
 
@@ -47,7 +48,7 @@ def test_nothing_is_said_twice(numatwin: CommandLine) -> None:
 def test_values_stay_on_a_narrow_terminal() -> None:
     text = StringIO()
     row = {"name": CLOCK, "values": ["2.2 GHz", "2 GHz"]}
-    print_settings([row], "AB", Console(file=text, width=40))
+    show(settings_parts([row], "AB"), Console(file=text, width=40))
     assert "2.2 GHz  2 GHz" in text.getvalue()
     assert max(map(len, text.getvalue().splitlines())) <= 40
 
@@ -55,7 +56,7 @@ def test_values_stay_on_a_narrow_terminal() -> None:
 def test_a_command_is_written_as_it_was_typed() -> None:
     text = StringIO()
     row = {"name": "command", "values": [["./t"], ["sh", "-c", "exit 3"]]}
-    print_settings([row], "AB", Console(file=text, width=80))
+    show(settings_parts([row], "AB"), Console(file=text, width=80))
     assert text.getvalue().splitlines()[-1].rstrip().endswith("./t  sh -c 'exit 3'")
 
 
@@ -66,7 +67,7 @@ def test_settings_of_another_policy_are_its_own() -> None:
         {"name": "policies.balancing.threshold", "values": [None, 0.1]},
         {"name": "policies.stealing.period", "values": ["1000000 ns", "2000000 ns"]},
     ]
-    print_settings(rows, "AB", Console(file=text, width=80))
+    show(settings_parts(rows, "AB"), Console(file=text, width=80))
     assert [line.split() for line in text.getvalue().split("\n") if line][1:] == [
         ["policies.stealing.period", "1", "ms", "2", "ms"]
     ]

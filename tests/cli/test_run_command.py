@@ -12,12 +12,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from command_line import CommandLine, Refused
-from rich.console import Console
 
-from numatwin.cli.assumptions import print_assumptions
+from numatwin.cli.assumptions import assumption_parts
 from numatwin.cli.files import alone_in
-from numatwin.cli.output import console
-from numatwin.cli.record_facts import print_record
+from numatwin.cli.output import show
+from numatwin.cli.record_facts import record_parts
 from numatwin.sim.run.expected_work import expected_wall_s
 from numatwin.sim.run.record import load_record
 from numatwin.sim.run.runner import run_scenario
@@ -107,7 +106,9 @@ def test_a_policy_of_ones_own_names_the_folder(numatwin: CommandLine) -> None:
     assert load_record(f"out/{FIG13}-mine-Lazy").policy == "Lazy"
 
 
-def test_a_latency_known_of_no_operation_has_no_column(numatwin: CommandLine) -> None:
+def test_a_latency_known_of_no_operation_has_no_column(
+    numatwin: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = numatwin("run", SCAN, "--exact", "--json", "--out", "a")
     head = out.json()
     assert set(head["latency_ns"].values()) == {None}
@@ -118,12 +119,11 @@ def test_a_latency_known_of_no_operation_has_no_column(numatwin: CommandLine) ->
         "total",
     ]
     record = replace(load_record("a"), latency_ns={"scan": {"mean": 7.5e6, "p99": None}})
-    console = Console(width=100)
-    with console.capture() as captured:
-        print_record(record, console)
-    title = next(line for line in captured.get().splitlines() if line.startswith("operation"))
+    show(record_parts(record))
+    shown = capsys.readouterr().out
+    title = next(line for line in shown.splitlines() if line.startswith("operation"))
     assert title.split() == ["operation", "throughput", "mean", "latency", "total"]
-    assert "7.5 ms" in captured.get()
+    assert "7.5 ms" in shown
 
 
 def test_out_with_json(numatwin: CommandLine) -> None:
@@ -364,7 +364,7 @@ def test_how_many_assumptions_matter(
         for k, effect in enumerate(effects)
     ]
     record = replace(run_scenario(load_scenario("eris-fig8-intel")), assumptions=tuple(rows))
-    print_assumptions(record, console())
+    show(assumption_parts(record))
     out = capsys.readouterr().out
     assert told in out
     assert " 100 µs " in out

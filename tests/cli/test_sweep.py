@@ -66,7 +66,7 @@ def test_pictures(numatwin: CommandLine, tmp_path: Path) -> None:
     names = {path.name for path in (tmp_path / "here").iterdir()}
     browsers = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
     png = {"sweep.png"} if any(map(shutil.which, browsers)) else set()
-    assert names == {"sweep.csv", "sweep.html", "sweep.svg"} | png
+    assert names == {"sweep.csv", "sweep.svg"} | png
     svg = (tmp_path / "here" / "sweep.svg").read_text("utf-8")
     assert svg.count("<circle") == 6
     assert "buffer commands (log)" in svg
