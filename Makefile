@@ -165,6 +165,7 @@ lint: setup
 	    --no-cache --no-logo >$(CURDIR)/build/imports.txt || { cat $(CURDIR)/build/imports.txt; exit 1; }
 	@$(PY) tools/check_includes.py
 	@$(PY) tools/check_words.py
+	@$(PY) tools/check_commands.py
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CPP_FILES)
 	@echo "lint: fine"
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .sim.run.record import Record, load_record
     from .sim.run.runner import run_scenario
     from .sim.run.scenario import Scenario, load_scenario
-    from .sim.studies.python import study
-    from .sim.studies.tables import run_scenarios
+    from .sim.studies.python import run_scenarios, study
+    from .sim.studies.sweep import sweep
     from .sim.systems.eris.commands import BalancingObservation, ObjectObservation, Rebalance
     from .sim.systems.joins.choice import ChooseOperator, OperatorObservation
     from .sim.systems.tasks.commands import (
@@ -49,7 +49,7 @@ __all__ += ["Machine", "MergeTable", "MovePart", "ObjectObservation", "OperatorO
 __all__ += ["PartUse", "PartitionTable", "PlacerObservation", "Rebalance", "Record", "ReleaseCore"]
 __all__ += ["ScanSeen", "Scenario", "StealingObservation", "Workload", "__version__"]
 __all__ += ["compare_records", "load_machine", "load_record", "load_scenario", "load_workload"]
-__all__ += ["run_scenario", "run_scenarios", "study", "write_report"]
+__all__ += ["run_scenario", "run_scenarios", "study", "sweep", "write_report"]
 
 _NAMES = {
     "inputs": "InputError",
@@ -58,8 +58,8 @@ _NAMES = {
     "sim.run.record": "Record load_record",
     "sim.run.runner": "run_scenario",
     "sim.run.scenario": "Scenario load_scenario",
-    "sim.studies.python": "study",
-    "sim.studies.tables": "run_scenarios",
+    "sim.studies.python": "run_scenarios study",
+    "sim.studies.sweep": "sweep",
     "sim.systems.eris.commands": "BalancingObservation ObjectObservation Rebalance",
     "sim.systems.joins.choice": "ChooseOperator OperatorObservation",
     "sim.systems.tasks.commands": (

@@ -10,7 +10,7 @@ from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ..sim.run.figures import Path, better, counted_s, figures, unit_of
+from ..sim.run.record import Place, better, counted_s, figures, unit_of
 from .words import figure_text
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _figure_rows(records: list[Record]) -> Iterator[dict[str, Any]]:
         yield row | {"ratios": [ratio if is_known else None for ratio, is_known in ratios]}
 
 
-def _paths(records: Sequence[Record], found: Sequence[Mapping[Path, Any]]) -> Iterator[Path]:
+def _paths(records: Sequence[Record], found: Sequence[Mapping[Place, Any]]) -> Iterator[Place]:
     # Energies over different times say nothing; powers do.
     over_time = len({counted_s(record) for record in records}) > 1
     unasked = {"energy_J" if over_time else "power_W"}
@@ -158,7 +158,7 @@ def _paths(records: Sequence[Record], found: Sequence[Mapping[Path, Any]]) -> It
 
 
 def _row(
-    path: Path,
+    path: Place,
     unit: str,
     values: list[float | None],
     intervals: Sequence[list[float] | None],

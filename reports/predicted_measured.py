@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..inputs.quantities import size_text
 from ..topologies.figure import Figure
 from .charts import LEGEND, SOFT, polished
 from .runs import COLOURS
@@ -138,7 +139,7 @@ def residuals_over_size(rows: Sequence[Row], title: str = "size") -> Figure | No
         title_text=title,
         title_standoff=6,
         tickvals=powers,
-        ticktext=[_binary(power) for power in powers],
+        ticktext=[size_text(power) for power in powers],
     )
     figure.update_yaxes(**_ratio_axis(shown))
     return polished(
@@ -333,13 +334,6 @@ def _binary_powers(sizes: Sequence[float]) -> list[float]:
     last = math.ceil(math.log2(max(sizes)))
     step = max(1, math.ceil((last - first) / 10))
     return [2.0**power for power in range(first, last + 1, step)]
-
-
-def _binary(size: float) -> str:
-    for scale, unit in ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")):
-        if size >= scale:
-            return f"{size / scale:g} {unit}"
-    return f"{size:g} B"
 
 
 def _add_band(figure: Figure, low: float, high: float) -> None:

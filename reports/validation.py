@@ -6,7 +6,7 @@ It is made of plain rows and tables, for any command that validates.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..inputs import write_text_atomically
@@ -78,19 +78,6 @@ class _Chapter:
     by_group: Plot | None
 
 
-@dataclass(frozen=True)
-class _Page:
-    title: str
-    path: str
-    answer: str
-    version: str
-    summaries: Sequence[Table]
-    tables: Sequence[Table]
-    doubts: Sequence[str]
-    facts: Sequence[tuple[str, str]]
-    chapters: list[_Chapter] = field(default_factory=list)
-
-
 def write_validation(validation: Validation, path: str | Path) -> Path:
     """Writes the page to ``path``, whole or not at all; raises InputError."""
     return write_text_atomically(path, validation_html(validation))
@@ -98,19 +85,9 @@ def write_validation(validation: Validation, path: str | Path) -> Path:
 
 def validation_html(validation: Validation) -> str:
     """The page as text."""
-    plots = Plots()
-    page = _Page(
-        validation.title,
-        validation.path,
-        validation.answer,
-        validation.version,
-        [table for table in validation.summaries if table.rows],
-        [table for table in validation.tables if table.rows],
-        validation.doubts,
-        validation.facts,
-        list(_chapters(plots, validation)),
+    return rendered(
+        "validation.html", page=validation, chapters=list(_chapters(Plots(), validation))
     )
-    return rendered("validation.html", page=page)
 
 
 def _chapters(plots: Plots, validation: Validation) -> Iterator[_Chapter]:

@@ -7,6 +7,7 @@ from math import isfinite
 
 import numpy as np
 
+from ..inputs.quantities import size_text
 from ..inputs.shared_work import once
 from .layout import Layout, hull, lay_out
 from .link_lines import LinkUse, add_links, links_to_draw
@@ -183,10 +184,7 @@ def _size(size_bytes: float | None) -> str:
     """``8 GiB``; nothing where it is unknown."""
     if size_bytes is None or not isfinite(size_bytes):
         return ""
-    for scale, unit in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB")):
-        if size_bytes >= scale:
-            return f"{size_bytes / scale:.4g} {unit}"
-    return f"{size_bytes:.0f} B"
+    return size_text(size_bytes)
 
 
 def _corners() -> Floats:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from itertools import chain
 from os.path import realpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .calibrate_engine import calibrate_own, is_own
 from .files import check_file
 from .machine import MachineArgument
 from .option_groups import grouped
@@ -22,6 +21,7 @@ from .output import Part, latency, number, present, progress_bar, whole_table, w
 if TYPE_CHECKING:
     from ..validate.calibrate import Calibration
     from ..validate.calibrate.calibration import Residual
+    from ..validate.calibrate.engine_fit import EngineFit
 
 ROWS_MAX = 40
 
@@ -129,8 +129,8 @@ def calibrate(
     from ..validate.calibrate import calibrate as fitted
 
     fit.check(source)
-    if is_own(source, fit):
-        calibrate_own(machine, source, fit, residual_parts)
+    if _is_own(source, fit):
+        _calibrate_own(machine, source, fit)
         return
     loaded = load_machine(machine)
     check_engines(loaded)
@@ -162,10 +162,10 @@ def _parts(found: Calibration) -> Iterator[Part]:
     yield from (f"\nnot used: {count} figures: {reason}" for reason, count in unused.items())
     yield from (f"\nwarning: {text}" for text in found.warnings)
     yield ""
-    yield from residual_parts(found)
+    yield from _residual_parts(found)
 
 
-def residual_parts(found: Calibration) -> Iterator[Part]:
+def _residual_parts(found: Calibration) -> Iterator[Part]:
     """The largest errors of fitted measurements, all errors of held-out ones; a summary of both."""
     held, fitted = found.of("held out"), found.of("fitted")
     fitted = sorted(fitted, key=lambda one: -abs(one.error))[: max(ROWS_MAX - len(held), 5)]
@@ -228,3 +228,86 @@ def _value(value: float, unit: str) -> str:
     if unit == "s":
         return latency(value * 1e9) if value >= 1e-9 else f"{value * 1e12:.4g} ps"
     return f"×{value:.4g}" if unit == "×" else number(value, "" if unit == "1" else unit)
+
+
+def _calibrate_own(machine: str, source: list[Path], fit: FitOptions) -> None:
+    """Fits, writes what was asked for, and prints; what is to be written can be."""
+    from ..inputs import InputError
+    from ..validate.calibrate.engine_fit import calibrate_engine, profile_yaml
+
+    if len(source) > 1:
+        raise InputError(
+            "--from: an engine's throughputs cannot be combined with other files",
+            token=str(source[1]),
+            expected="only one .csv file",
+        )
+    with progress_bar("fitting") as progress:
+        found = calibrate_engine(
+            machine,
+            source[0],
+            scenario=fit.scenario,
+            settings=fit.set_ or [],
+            share=fit.held_out,
+            progress=progress,
+        )
+    fit.keep(found.calibration, profile_yaml(found, fit.out.stem) if fit.out else "")
+    parts = chain(_engine_parts(found), fit.files("Engine profile"))
+    present(fit.json, lambda: _engine_json(found), parts)
+
+
+def _engine_json(found: EngineFit) -> dict[str, Any]:
+    from ..validate.calibrate import as_json
+
+    plain: dict[str, Any] = as_json(found.calibration)
+    plain |= {"system": found.system, "scenario": found.scenario, "facts": dict(found.facts)}
+    return plain | {"warning": found.warning(), "misfit": found.misfit}
+
+
+def _engine_parts(found: EngineFit) -> Iterator[Part]:
+    from ..validate.calibrate.engine_fit import LOCK
+
+    fit = found.calibration.fit
+    yield f"engine of kind {found.system}, as in {found.scenario}\n"
+    rows = [
+        (
+            one.parameter.name,
+            "none" if one.parameter.unit == LOCK else f"{one.parameter.start:.4g}",
+            f"{one.value:.4g}{' at its bound' if one.at_bound else ''}",
+            f"{one.low:.4g} – {one.high:.4g}",
+        )
+        for one in fit.estimates.values()
+    ]
+    yield whole_table(("fitted", "default", "now", "95% interval"), rows)
+    for left in fit.left:
+        low, high = found.facts[left.parameter.name]["range"]
+        yield (
+            f"\nnot determined, {left.parameter.start:g} by default, assumed between {low:g} and "
+            f"{high:g}: {left.parameter.name}: {left.reason}"
+        )
+    if found.layouts:
+        ran = "; ".join(f"{threads}: {layout}" for threads, layout in found.layouts.items())
+        yield f"\nrows ran with (system.threads: of each node) {ran}"
+    yield ""
+    yield from _residual_parts(found.calibration)
+    if (warning := found.warning()) is not None:
+        yield f"\nwarning: {warning}"
+
+
+def _is_own(source: list[Path], fit: FitOptions) -> bool:
+    """Whether ``source`` has throughputs of an engine; raises InputError for options of the other
+    kind of fit.
+    """
+    from ..inputs import InputError
+    from ..validate.calibrate.engine_rows import SUFFIX
+
+    if any(path.suffix.lower() == SUFFIX for path in source):
+        return True
+    first = fit.set_[0] if fit.set_ else None
+    for option, value in (("--scenario", fit.scenario), ("--set", first)):
+        if value is not None:
+            raise InputError(
+                f"{option}: only for the throughputs of an engine",
+                token=value,
+                expected=f"a {SUFFIX} file after --from",
+            )
+    return False

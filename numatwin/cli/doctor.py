@@ -56,35 +56,26 @@ def doctor(json: Json = False) -> None:
 
 def findings() -> list[Finding]:
     """All that features need, in the order of the documentation."""
+    kernel, engine = (
+        _module(f"numatwin.{name}") for name in ("sim._kernel", "engine_native._engine")
+    )
+    ucx = engine
+    if not engine and not import_module("numatwin.engine_native._engine").HAS_UCX:
+        ucx = "the engine was built without UCX"
+    measures, networks = "run --on native, machine measure", "native transactions over TCP and RDMA"
     return [
-        Finding(
-            "all planes",
-            "the compiled kernel",
-            _module("numatwin.sim._kernel"),
-            _BUILD,
-            needed=True,
-        ),
-        _engine(),
-        _ucx(),
-        *(
-            _program(feature, program, package)
-            for feature, program, package in (
-                ("emulate", "qemu-system-x86_64", "qemu-system-x86"),
-                ("emulate", "busybox", "busybox-static"),
-                ("emulate --count", "g++", "g++"),
-            )
-        ),
+        Finding("all planes", "the compiled kernel", kernel, _BUILD, needed=True),
+        Finding(measures, "the native engine", engine, _to_build("libnuma-dev", engine)),
+        Finding(networks, "UCX", ucx, _to_build("libucx-dev", ucx)),
+        _program("emulate", "qemu-system-x86_64", "qemu-system-x86"),
+        _program("emulate", "busybox", "busybox-static"),
+        _program("emulate --count", "g++", "g++"),
         _guest_kernel(),
-        *(
-            _library(feature, name, package)
-            for feature, name, package in (
-                ("study sensitivity", "SALib", "SALib"),
-                ("study search", "optuna", "optuna"),
-                ("study run --scheduler", "distributed", "distributed"),
-                ("explore", "dash", "dash"),
-                ("Record.to_frame in Python", "pandas", "pandas"),
-            )
-        ),
+        _library("study sensitivity", "SALib"),
+        _library("study search", "optuna"),
+        _library("study run --scheduler", "distributed"),
+        _library("explore", "dash"),
+        _library("Record.to_frame in Python", "pandas"),
     ]
 
 
@@ -97,28 +88,6 @@ def _module(name: str) -> str:
     except ImportError as failure:
         return str(failure)
     return ""
-
-
-def _engine() -> Finding:
-    problem = _module("numatwin.engine_native._engine")
-    return Finding(
-        "run --on native, machine measure",
-        "the native engine",
-        problem,
-        _to_build("libnuma-dev", problem),
-    )
-
-
-def _ucx() -> Finding:
-    problem = _module("numatwin.engine_native._engine")
-    if not problem and not import_module("numatwin.engine_native._engine").HAS_UCX:
-        problem = "the engine was built without UCX"
-    return Finding(
-        "native transactions over TCP and RDMA",
-        "UCX",
-        problem,
-        _to_build("libucx-dev", problem),
-    )
 
 
 def _guest_kernel() -> Finding:
@@ -146,9 +115,9 @@ def _program(feature: str, program: str, package: str) -> Finding:
     return Finding(feature, program, problem, _apt(package))
 
 
-def _library(feature: str, name: str, package: str) -> Finding:
+def _library(feature: str, name: str) -> Finding:
     problem = "" if find_spec(name) is not None else "not installed"
-    return Finding(feature, name, problem, f"{sys.executable} -m pip install {package}")
+    return Finding(feature, name, problem, f"{sys.executable} -m pip install {name}")
 
 
 def _apt(package: str) -> str:

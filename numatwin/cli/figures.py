@@ -104,8 +104,7 @@ def curve_of(
 def _knee_lines(found: Response) -> Iterator[str]:
     """Where each curve of a latency over a load has its knee."""
     yield ""
-    for name, (load, latency_ns) in found.knees.items():
-        loads = [x for x, *_ in found.curves[name]]
+    for name in found.curves:
+        load, latency_ns = found.knees.get(name, (None, None))
         at = f"{written_value(load, found.unit)}, {written_figure(found.metric, latency_ns)}"
-        outside = "outside of these loads: " if load in (min(loads), max(loads)) else ""
-        yield f"Knee{f' of {name}' if name else ''}: {outside}most load per latency at {at}"
+        yield f"Knee{f' of {name}' if name else ''}: {'none' if load is None else at}"

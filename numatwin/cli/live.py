@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .files import check_file
+from .option_groups import grouped
 from .options import Json
-from .output import (
-    binary_size,
-    console,
-    facts,
-    percent,
-    print_json,
-    progress_bar,
-    show,
-)
+from .output import Part, binary_size, facts, percent, present, progress_bar, written_to
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
@@ -47,12 +44,8 @@ def _duration(text: str | float) -> float:
     return found
 
 
-Pid = Annotated[
-    int | None, typer.Option("--pid", metavar="P", min=1, help="The process.", show_default=False)
-]
-Out = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Write the record here.", show_default=False)
-]
+Pid = Annotated[int | None, typer.Option("--pid", metavar="P", min=1, help="The process.")]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Write the record here.")]
 
 
 def observe(
@@ -67,34 +60,34 @@ def observe(
     json: Json = False,
 ) -> None:
     """Observe a process: its pages, threads, and traffic."""
-    from ..inputs import check_writable
     from ..validate.live import observe as observe_process
 
     if pid is None:
         raise typer.BadParameter("no process: expected --pid P")
-    if out is not None:
-        check_writable(out)
+    check_file(out)
     with progress_bar("observing") as progress:
         record = observe_process(pid, for_, progress)
     _end(record, out, json=json)
 
 
-def cores(
-    pid: Pid = None,
+@dataclass(frozen=True)
+class Steering:
+    """Whose cores are steered, by what, and for how long."""
+
+    pid: Pid = None
     cgroup: Annotated[
-        str | None,
-        typer.Option(metavar="G", help="A control group with a cpuset.", show_default=False),
-    ] = None,
+        str | None, typer.Option(metavar="G", help="A control group with a cpuset.")
+    ] = None
     policy: Annotated[
         str, typer.Option(metavar="NAME", help="Of the family cores, or FILE.py:CLASS.")
-    ] = "adaptive",
-    metric: Annotated[Metric, typer.Option(help="What it looks at.")] = Metric.load,
+    ] = "adaptive"
+    metric: Annotated[Metric, typer.Option(help="What it looks at.")] = Metric.load
     period: Annotated[
         float,
         typer.Option(
             parser=_duration, metavar="TIME", help="How often it is asked.", show_default="1s"
         ),
-    ] = 1.0,
+    ] = 1.0
     for_: Annotated[
         float | None,
         typer.Option(
@@ -102,12 +95,29 @@ def cores(
             parser=_duration,
             metavar="TIME",
             help="For how long; by default until the process ends.",
-            show_default=False,
         ),
-    ] = None,
+    ] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print decisions, and change nothing.")
-    ] = False,
+    ] = False
+
+    def run(self, said: Callable[[str], None]) -> Record:
+        """Until the time is up, the process ends, or Ctrl-C; decisions are ``said``."""
+        from ..validate.systems.steering import Steered, chosen_policy, steer
+
+        chosen = chosen_policy(self.policy, str(self.metric), self.period)
+        forever = float("inf") if self.for_ is None else self.for_
+        signal.signal(signal.SIGHUP, signal.default_int_handler)  # a closed terminal is Ctrl-C, too
+        try:
+            whom = self.pid, self.cgroup, chosen
+            return steer(Steered(*whom, str(self.metric), forever, self.dry_run, said))
+        finally:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@grouped
+def cores(
+    of: Steering = Steering(),
     restore: Annotated[
         bool,
         typer.Option("--restore", help="Give back CPUs that a killed 'numatwin cores' held."),
@@ -116,50 +126,35 @@ def cores(
     json: Json = False,
 ) -> None:
     """Steer the cores of a running process by a policy."""
-    from ..inputs import check_writable
     from ..validate.live import left_behind
-    from ..validate.systems.steering import Steered, chosen_policy, give_back, steer
+    from ..validate.systems.steering import give_back
 
     if restore:
         for whom in give_back():
             print(f"given back: the CPUs of {whom}")
-        if pid is None and cgroup is None:
+        if of.pid is None and of.cgroup is None:
             return
-    if (pid is None) == (cgroup is None):
+    if (of.pid is None) == (of.cgroup is None):
         raise typer.BadParameter("nothing to steer: expected --pid P or --cgroup G")
-    if out is not None:
-        check_writable(out)
+    check_file(out)
     if any(left_behind()):
         print(
             "numatwin: an earlier 'numatwin cores' was killed: 'numatwin cores --restore' gives "
             "back the CPUs that it held",
             file=sys.stderr,
         )
-    said = (lambda line: print(line, file=sys.stderr)) if json else print
-    chosen = chosen_policy(policy, str(metric), period)
-    forever = float("inf") if for_ is None else for_
-    signal.signal(signal.SIGHUP, signal.default_int_handler)  # a closed terminal is Ctrl-C, too
-    try:
-        steered = Steered(pid, cgroup, chosen, str(metric), forever, dry_run, said)
-        record = steer(steered)
-    finally:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    record = of.run((lambda line: print(line, file=sys.stderr)) if json else print)
     _end(record, out, json=json)
 
 
 def _end(record: Record, out: Path | None, *, json: bool) -> None:
     if out is not None:
         record.save(out)
-    if json:
-        print_json(record.as_json())
-        return
-    _print(record)
-    if out is not None:
-        console().print(f"\nRecord: {out}", soft_wrap=True)
+    present(json, record.as_json, chain(_parts(record), written_to({"Record": out})))
 
 
-def _print(record: Record) -> None:
-    seen, to = record.model, console()
+def _parts(record: Record) -> Iterator[Part]:
+    seen = record.model
     pages = seen.get("pages_bytes_at_the_end") or seen.get("pages_bytes") or {}
     rows = [
         ("process", record.title),
@@ -178,9 +173,8 @@ def _print(record: Record) -> None:
         ),
         ("decisions", str(len(record.control_events)) if record.policy != "none" else None),
     ]
-    show([facts(rows)])
-    for warning in record.warnings:
-        to.print(f"Note: {warning}", soft_wrap=True)
+    yield facts(rows)
+    yield from (f"Note: {warning}" for warning in record.warnings)
 
 
 def _nodes(of_nodes: dict[Any, int]) -> str:

@@ -13,6 +13,7 @@ from .option_groups import grouped
 
 if TYPE_CHECKING:
     from ..inputs import Quantity
+    from ..topologies.schema import MachineDescription
 
 SERVERS_MAX = 1_024  # NODES_MAX of the machine files' schema, which help does not wait for
 
@@ -92,38 +93,17 @@ def build(
     nodes: Nodes,
     network: Network,
 ) -> None:
-    """Describe a server, or a cluster of equal ones on a switch, of the catalogue's parts."""
+    """Describe a server, or a cluster, of the catalogue's parts.
+
+    The servers of a cluster are equal, and on one switch.
+    """
     from ..inputs import write_text_atomically
     from ..inputs.file_names import without_endings
     from ..topologies.export import machine_yaml
-    from ..topologies.facts.clusters import Cluster, Server, build_cluster, build_server
     from ..topologies.importers.source import machine_name
 
     check_file(out, ".yaml", ".yml")
-    name, memory = machine_name(without_endings(out.name)), _size(parts.memory)
-    if network.adapter is not None:
-        if nodes != Nodes():
-            raise typer.BadParameter("a cluster's server is one node, without an expander")
-        description = build_cluster(
-            Cluster(
-                name,
-                network.servers or 2,
-                parts.processor,
-                network.adapter,
-                memory,
-                parts.sockets,
-                network.ports,
-                parts.cores,
-            )
-        )
-    elif network != Network():
-        raise typer.BadParameter("expected --adapter: what joins the servers")
-    else:
-        expander = None if nodes.expander is None else _size(nodes.expander)
-        each = nodes.nodes_per_socket
-        description = build_server(
-            Server(name, parts.processor, memory, parts.sockets, each, parts.cores, expander)
-        )
+    description = _described(machine_name(without_endings(out.name)), parts, nodes, network)
     write_text_atomically(out, machine_yaml(description))
     print(f"{out}: {description.title}")
     for note in description.notes:
@@ -131,6 +111,22 @@ def build(
             print(note)
     print("Its values are the catalogue's, most of them ranges: measure where you can.")
     print(f"'numatwin machine show {out}' shows it")
+
+
+def _described(name: str, parts: Parts, nodes: Nodes, network: Network) -> MachineDescription:
+    from ..topologies.facts.clusters import Cluster, Server, build_cluster, build_server
+
+    memory, sockets, cores = _size(parts.memory), parts.sockets, parts.cores
+    if network.adapter is not None:
+        if nodes != Nodes():
+            raise typer.BadParameter("a cluster's server is one node, without an expander")
+        joined = parts.processor, network.adapter, memory, sockets, network.ports, cores
+        return build_cluster(Cluster(name, network.servers or 2, *joined))
+    if network != Network():
+        raise typer.BadParameter("expected --adapter: what joins the servers")
+    expander = None if nodes.expander is None else _size(nodes.expander)
+    each = nodes.nodes_per_socket
+    return build_server(Server(name, parts.processor, memory, sockets, each, cores, expander))
 
 
 def _size(text: str) -> Quantity:

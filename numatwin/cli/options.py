@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from fractions import Fraction
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -27,25 +29,19 @@ def fraction(text: str | float) -> float:
         raise typer.BadParameter(f"{text!r}: expected a part, such as 1/50 or 0.02") from None
 
 
-def bundled_scenarios(incomplete: str) -> list[str]:
-    """The bundled scenarios that begin so."""
-    from ..sim.run.scenario import scenario_names
+def bundled(module: str, names: str) -> Callable[[str], list[str]]:
+    """The bundled names that begin so, of what lists them in a module, for a shell to complete."""
 
-    return [name for name in scenario_names() if name.startswith(incomplete)]
+    def begin_so(incomplete: str) -> list[str]:
+        listed = getattr(import_module(f"...{module}", __name__), names)()
+        return [name for name in listed if name.startswith(incomplete)]
 
-
-def bundled_machines(incomplete: str) -> list[str]:
-    """The bundled machines that begin so, for a shell to complete."""
-    from ..topologies import machine_names
-
-    return [name for name in machine_names() if name.startswith(incomplete)]
+    return begin_so
 
 
-def bundled_workloads(incomplete: str) -> list[str]:
-    """The bundled workloads that begin so."""
-    from ..workloads import workload_names
-
-    return [name for name in workload_names() if name.startswith(incomplete)]
+bundled_scenarios = bundled("sim.run.scenario", "scenario_names")
+bundled_machines = bundled("topologies", "machine_names")
+bundled_workloads = bundled("workloads", "workload_names")
 
 
 def bundled_policies(incomplete: str) -> list[str]:

@@ -100,18 +100,32 @@ class _WithoutPadding:
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress]:
     """A progress bar on standard error; where that is no terminal, a line once work is long."""
+    with progress_bars(what) as (tell,):
+        yield tell
+
+
+@contextmanager
+def progress_bars(*titles: str) -> Iterator[tuple[Progress, ...]]:
+    """One for each of the consecutive ``titles``; each is visible while it progresses."""
     if not sys.stderr.isatty():
-        yield forecast(what)
+        yield tuple(map(forecast, titles))
         return
     from rich.progress import Progress as Display
 
     with Display(console=console(stderr=True), transient=True) as display:
-        task = display.add_task(what, total=1.0)
+        tasks = [display.add_task(what, total=1.0, visible=what == titles[-1]) for what in titles]
 
-        def tell(share: float, part: str | None = None) -> None:
-            display.update(task, completed=share, description=part)
+        def progress_of(at: int) -> Progress:
+            def tell(share: float, part: str | None = None, /) -> None:
+                display.update(tasks[at], completed=share, description=part, visible=True)
+                for other in tasks[:at] if share < 1.0 else ():
+                    display.update(other, visible=False)
+                for other in tasks[at + 1 :]:
+                    display.update(other, visible=share >= 1.0)
 
-        yield tell
+            return tell
+
+        yield tuple(map(progress_of, range(len(titles))))
 
 
 def table(
@@ -199,13 +213,10 @@ def signed(value: float, size: str) -> str:
 
 
 def binary_size(size_bytes: float) -> str:
-    """``8 GiB``, ``24 MiB``: memory and caches count in powers of 1,024; ``–`` if unknown."""
-    if not math.isfinite(size_bytes):
-        return "–"
-    for scale, unit in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-        if size_bytes >= scale:
-            return f"{size_bytes / scale:.4g} {unit}"
-    return f"{size_bytes:.4g} B"
+    """``8 GiB``, ``24 MiB``; ``–`` if unknown."""
+    from ..inputs.quantities import size_text
+
+    return size_text(size_bytes)
 
 
 def latency(value_ns: float | None) -> str:

@@ -16,7 +16,7 @@ import typer
 
 from .failures import Ended, after_interrupt
 from .files import alone_in
-from .long_work import announce_run, forecast
+from .long_work import announce_run
 from .option_groups import grouped
 from .options import (
     Json,
@@ -30,7 +30,7 @@ from .options import (
     bundled_workloads,
     fraction,
 )
-from .output import console, present, show
+from .output import present, progress_bars, show
 from .status import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -377,30 +377,3 @@ def _keep(record: Record, out: Path, assumed: Scenario | None) -> None:
             command = shlex.join(["numatwin", "report", str(out), "--out", str(report)])
             text = f"interrupted; {kept}; for its report: {command}"
             raise Ended(INTERRUPTED, text) from None
-
-
-Progress = Callable[[float], None]
-
-
-@contextmanager
-def progress_bars(*titles: str) -> Iterator[tuple[Progress | None, ...]]:
-    """One for each of the consecutive ``titles``; each is visible while it progresses."""
-    if not sys.stderr.isatty():
-        yield tuple(forecast(title) for title in titles)
-        return
-    from rich.progress import Progress as Display
-
-    with Display(console=console(stderr=True), transient=True) as display:
-        tasks = [display.add_task(what, total=1.0, visible=what == titles[-1]) for what in titles]
-
-        def progress_of(at: int) -> Progress:
-            def tell(fraction: float) -> None:
-                display.update(tasks[at], completed=fraction, visible=True)
-                for other in tasks[:at] if fraction < 1.0 else ():
-                    display.update(other, visible=False)
-                for other in tasks[at + 1 :]:
-                    display.update(other, visible=fraction >= 1.0)
-
-            return tell
-
-        yield tuple(map(progress_of, range(len(titles))))

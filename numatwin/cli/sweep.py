@@ -21,8 +21,6 @@ from .output import Part, below, present, progress_bar, show, whole_table
 
 if TYPE_CHECKING:
     from ..sim.studies.designs import Design
-    from ..sim.studies.evaluate import Runs
-    from ..sim.studies.metrics import Metrics as StudyMetrics
 
 ROWS_SHOWN = 60
 CSV_FILE, PICTURE = "sweep.csv", "sweep"
@@ -119,30 +117,29 @@ def sweep(
     jobs: Jobs = None,
     to: RowsOut = RowsOut(),
 ) -> None:
-    """Run a scenario for a grid of values, and show the curve."""
-    from ..sim.studies.evaluate import Runs
-    from ..sim.studies.metrics import DEFAULTS, Metrics
-    from ..sim.studies.sweep import sweep_design
+    """Run a scenario for a grid of values, and show the curve.
+
+    A latency against the load, with its knee: numatwin sweep eris-fig8-amd --on event --load
+    100M/s:500M/s:5
+    """
+    from ..sim.studies.sweep import planned_sweep
 
     to.check()
-    base, design = sweep_design(scenario, grid.options(), grid.settings())
-    paths = tuple(factor.path for factor in design.factors)
-    metrics = Metrics((*DEFAULTS, *(metric or ())))
-    several = any(path.startswith("workload") for path in paths)
-    metrics.check(None if several else list(base.load().workload.operations))
-    runs = Runs(base, paths, tuple(factor.unit for factor in design.factors), metrics)
-    announce_points(runs, design, design.count, jobs)
-    rows, stopped = _run(runs, design, jobs)
-    failed = _check_found(metrics, rows)
+    planned = planned_sweep(scenario, grid.options(), grid.settings(), metric or ())
+    design = planned.design
+    announce_points(planned.runs, design, design.count, jobs)
+    with progress_bar("simulating") as progress:
+        rows, stopped = planned.run(jobs, progress)
+    failed = planned.failures(rows)
     drawn = _drawn(rows, grid.load is not None)
     if to.csv_:
-        print(_as_csv(paths, rows), end="")
+        print(_as_csv(design, rows), end="")
     else:
         present(to.json, lambda: _as_json(scenario, design, rows), _parts(design, rows, drawn))
     if failed is not None:
         print(f"numatwin: {failed}", file=sys.stderr)
     if to.out is not None:
-        title = base.document().part(("title",)) or scenario
+        title = planned.runs.base.document().part(("title",)) or scenario
         _keep(to.out, title, design, rows, drawn, quiet=to.json or to.csv_)
     if stopped:
         raise after_interrupt("printed" if to.out is None else "kept")
@@ -158,39 +155,6 @@ def _drawn(rows: Sequence[Mapping[str, Any]], under_load: bool) -> str | None:
     if found is None and under_load:
         raise InputError("--load: no run has a p99", expected="--on event")
     return found
-
-
-def _run(runs: Runs, design: Design, jobs: int | None) -> tuple[list[dict[str, Any]], bool]:
-    """Rows in order, and whether Ctrl-C ended them early."""
-    from ..sim.studies.engine import run_points
-    from ..sim.studies.evaluate import POINT
-
-    rows: list[dict[str, Any]] = []
-    stopped = False
-    with progress_bar("simulating") as progress:
-        try:
-            for some in run_points(runs, design.points(), expected=design.count, jobs=jobs):
-                rows += some
-                progress(len(rows) / design.count)
-        except KeyboardInterrupt:
-            if not rows:
-                raise
-            stopped = True
-    return sorted(rows, key=lambda row: int(row[POINT])), stopped
-
-
-def _check_found(metrics: StudyMetrics, rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """How many rows failed, in words; raises InputError where all did, or lack a metric."""
-    from ..inputs import InputError
-    from ..sim.studies.evaluate import ERROR
-
-    failed = [row for row in rows if ERROR in row]
-    if len(failed) == len(rows):
-        raise InputError(str(rows[0][ERROR]))
-    metrics.check_found([row for row in rows if ERROR not in row], "--metric")
-    if not failed:
-        return None
-    return f"{len(failed)} of {len(rows)} runs failed, such as: {failed[0][ERROR]}"
 
 
 def _as_json(scenario: str, design: Design, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -234,9 +198,10 @@ def _put(one: dict[str, Any], path: str, value: Any) -> None:
         one.setdefault(names[-1], [None, None])[end == "high"] = value
 
 
-def _as_csv(paths: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+def _as_csv(design: Design, rows: Sequence[Mapping[str, Any]]) -> str:
     from ..sim.studies.evaluate import OWN, POINT
 
+    paths = [factor.path for factor in design.factors]
     figures = [name for row in rows for name in row if name not in (*paths, *OWN)]
     names = [POINT, *paths, *dict.fromkeys(figures), *(name for name in OWN if name != POINT)]
     text = io.StringIO()
@@ -299,7 +264,7 @@ def _keep(
 
     out.mkdir(parents=True, exist_ok=True)
     paths = [factor.path for factor in design.factors]
-    files = [write_text_atomically(out / CSV_FILE, _as_csv(paths, rows))]
+    files = [write_text_atomically(out / CSV_FILE, _as_csv(design, rows))]
     units = [factor.unit for factor in design.factors]
     found = response(rows, paths, units, drawn) if drawn is not None else None
     if found is not None and drawn is not None:

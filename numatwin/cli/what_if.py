@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .option_groups import grouped
 from .options import Json, bundled_machines
-from .output import console, latency, number, print_json, show, whole_table
-from .profile import PlanOption, Prefetched, Queries, Region, Words, found_in
+from .output import Part, latency, number, present, whole_table
+from .profile import Counting, Words
+
+if TYPE_CHECKING:
+    from ..validate.profile.what_if import Prediction
 
 
+@grouped
 def what_if(
     words: Words,
     machine: Annotated[
@@ -20,22 +26,14 @@ def what_if(
             metavar="M",
             help="A bundled machine, or a machine file (.yaml); by default this host.",
             autocompletion=bundled_machines,
-            show_default=False,
         ),
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Threads on each node; by default one for each core.",
-            show_default=False,
-        ),
+        typer.Option(metavar="N", min=1, help="Threads on each node; by default one a core."),
     ] = None,
-    plan: PlanOption = None,
-    region: Region = False,
-    prefetched: Prefetched = None,
-    queries: Queries = 1,
+    *,
+    of: Counting,
     json: Json = False,
 ) -> None:
     """Predict how long a query takes, and what would help it.
@@ -45,23 +43,22 @@ def what_if(
     """
     import tempfile
 
-    from ..validate.profile import workload_text
     from ..validate.profile.what_if import NOT_PREDICTED, predictions
 
     with tempfile.TemporaryDirectory(prefix="numatwin-") as name:
         folder = Path(name)
         workload = Path(words[0]).absolute()
         if len(words) > 1 or workload.suffix not in (".yaml", ".yml"):
-            found = found_in(words, plan, region=region, prefetched=prefetched or [])
             workload = folder / "workload.yaml"
-            workload.write_text(workload_text(found, "query", queries))
-        described = _described(machine, folder)
-        made = predictions(folder, described, workload, threads)
-    if json:
-        alternatives = [each.as_json() for each in made]
-        print_json({"alternatives": alternatives, "not_predicted": NOT_PREDICTED})
-        return
-    to = console()
+            workload.write_text(of.workload(words, "query"))
+        made = predictions(folder, _described(machine, folder), workload, threads)
+    plain = {"alternatives": [each.as_json() for each in made], "not_predicted": NOT_PREDICTED}
+    present(json, lambda: plain, _parts(made))
+
+
+def _parts(made: Sequence[Prediction]) -> Iterator[Part]:
+    from ..validate.profile.what_if import NOT_PREDICTED
+
     rows = (
         (
             each.alternative.name,
@@ -75,10 +72,9 @@ def what_if(
         for k, each in enumerate(made)
     )
     heads = ("alternative", "command", "time", "90% interval", "gain", "90% interval", "faster")
-    show([whole_table(heads, rows, left=2)])
-    to.print(f"\nlimited by      {made[0].binds}", soft_wrap=True)
-    for what, why in NOT_PREDICTED.items():
-        to.print(f"not predicted   {what}: {why}", soft_wrap=True)
+    yield whole_table(heads, rows, left=2)
+    yield f"\nlimited by      {made[0].binds}"
+    yield from (f"not predicted   {what}: {why}" for what, why in NOT_PREDICTED.items())
 
 
 def _described(machine: str | None, folder: Path) -> str:

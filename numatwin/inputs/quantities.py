@@ -8,6 +8,7 @@ written as results are printed, ``100 M/s``, or in ``Hz``.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Mapping
@@ -224,6 +225,16 @@ def in_unit(number: float, unit: str, to: str) -> float | None:
     if one is None or other is None or one[1] != other[1]:
         return None
     return float(f"{number * one[0] / other[0]:.12g}")
+
+
+def size_text(size_bytes: float) -> str:
+    """``8 GiB``, ``24 MiB``: memory and caches count in powers of 1,024; ``–`` if unknown."""
+    if not math.isfinite(size_bytes):
+        return "–"
+    for scale, unit in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size_bytes >= scale:
+            return f"{size_bytes / scale:.4g} {unit}"
+    return f"{size_bytes:.4g} B"
 
 
 def format_quantity(value: float, dimension: str) -> str:

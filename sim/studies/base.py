@@ -124,17 +124,17 @@ class Base:
         document = self._with_named_parts(source)
         first = setting.path[0]
         model: Any = description_of(described_system(document))
-        beside = [
+        siblings = [
             other
             for other in map(parse_setting, self.settings)
             if other.path[0] == first and len(other.path) > 1
         ]
         if first in INNER and len(setting.path) > 1:
             model = INNER[first]
-            document, _ = named_or_inline(document, first, [other.inside() for other in beside])
+            document, _ = named_or_inline(document, first, [other.inside() for other in siblings])
             setting = setting.inside()
         else:
-            for other in beside:
+            for other in siblings:
                 document = with_setting(document, model, other)
         return _Field(document, model, place_of(document, model, setting))
 

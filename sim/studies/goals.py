@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ...inputs import InputError, Strict
 from ...inputs.quantities import DIMENSIONS, parse_quantity
-from ..run.figures import KINDS
+from ..run.record import KINDS
 from .levels import is_number
 from .metrics import COST, check_metric, unit_of
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from ...inputs import InputError
 from ...inputs.fields import near
-from ..run.figures import KINDS, better, unit_of
-from ..run.figures import figures as figures_of
-from ..run.record import Record
+from ..run.record import KINDS, Record, better, unit_of
+from ..run.record import figures as figures_of
 from ..run.scenario import Scenario
 
 GAINS = ("bottleneck.gain_of", "bottleneck.gain_per_unit")

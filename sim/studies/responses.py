@@ -29,14 +29,18 @@ class Response:
 
     @property
     def knees(self) -> Mapping[str, tuple[float, float]]:
-        """By curve of a latency over a load, the point of most load per latency (Kleinrock's power,
-        ICC 1979): there a line from the origin touches the curve.
+        """By curve, the point farthest below the line between its ends, both axes scaled by their
+        range (Kneedle: Satopää et al., ICDCSW 2011); of curves that have one, such as a latency's
+        over a load.
         """
         found = {}
         for name, points in self.curves.items():
-            above = [(x, y) for x, y, *_ in points if y > 0]
-            if above:
-                found[name] = max(above, key=lambda point: point[0] / point[1])
+            (x0, y0, *_), (x1, y1, *_) = points[0], points[-1]
+            if x1 > x0 and y1 > y0:
+                depths = [(x - x0) / (x1 - x0) - (y - y0) / (y1 - y0) for x, y, *_ in points]
+                deepest = max(range(len(points)), key=depths.__getitem__)
+                if depths[deepest] > 0.0:
+                    found[name] = points[deepest][:2]
         return found
 
 

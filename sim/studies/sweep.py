@@ -2,19 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from ...inputs import InputError
 from ...inputs.settings import SHOWN_MAX
 from .base import POLICY, Base, is_whole
 from .designs import Design, grid
+from .engine import run_points
+from .evaluate import ERROR, POINT, Row, Runs
 from .factors import Factor
 from .levels import is_single, read_levels
+from .metrics import DEFAULTS, Metrics
+from .store import table_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SWEEP_MAX = 1_000_000
 LISTED = ("machine", "workload", POLICY)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A grid of runs over a few fields."""
+
+    runs: Runs
+    design: Design
+
+    def run(
+        self, jobs: int | None = None, progress: Callable[[float], None] | None = None
+    ) -> tuple[list[Row], bool]:
+        """Rows by point, and whether Ctrl-C ended them early: as KeyboardInterrupt before any."""
+        rows: list[Row] = []
+        stopped, count = False, self.design.count
+        try:
+            for some in run_points(self.runs, self.design.points(), expected=count, jobs=jobs):
+                rows += some
+                if progress is not None:
+                    progress(len(rows) / count)
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+            stopped = True
+        return sorted(rows, key=lambda row: int(row[POINT])), stopped
+
+    def failures(self, rows: Sequence[Row]) -> str | None:
+        """How many rows failed, in words; raises InputError where all did, or lack a metric."""
+        failed = [row for row in rows if ERROR in row]
+        if len(failed) == len(rows):
+            raise InputError(str(rows[0][ERROR]))
+        self.runs.metrics.check_found([row for row in rows if ERROR not in row], "--metric")
+        if not failed:
+            return None
+        return f"{len(failed)} of {len(rows)} runs failed, such as: {failed[0][ERROR]}"
+
+
+def sweep(
+    scenario: str,
+    settings: Sequence[str],
+    *,
+    metrics: Sequence[str] = (),
+    jobs: int | None = None,
+    **options: Any,
+) -> pa.Table:
+    """Runs a scenario (a name or file) for a grid of values; a row a run, as a table of pyarrow.
+
+    ``settings``: as ``numatwin sweep --set`` takes them, ``path=v1,v2`` or ``path=from:to:n[log]``;
+    ``metrics``: further figures to keep; ``jobs``: processes; ``options``: of ``load_scenario``, in
+    which ``machine``, ``workload`` and ``policy`` may list several. A run that fails is a row with
+    its ``error``. Raises InputError where all do.
+    """
+    made = planned_sweep(scenario, options, settings, metrics)
+    rows, stopped = made.run(jobs)
+    if stopped:
+        raise KeyboardInterrupt
+    made.failures(rows)
+    return table_of(rows)
+
+
+def planned_sweep(
+    scenario: str, options: Mapping[str, Any], texts: Sequence[str], metrics: Sequence[str]
+) -> Sweep:
+    """The sweep, not run yet; see ``sweep``. Raises InputError."""
+    base, design = sweep_design(scenario, options, texts)
+    paths = tuple(factor.path for factor in design.factors)
+    kept = Metrics((*DEFAULTS, *metrics))
+    several = any(path.startswith("workload") for path in paths)
+    kept.check(None if several else list(base.load().workload.operations))
+    return Sweep(Runs(base, paths, tuple(factor.unit for factor in design.factors), kept), design)
 
 
 def sweep_design(

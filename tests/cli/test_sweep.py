@@ -2,11 +2,15 @@
 
 import csv
 import io
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from command_line import CommandLine, Refused
+
+from numatwin import sweep
+from numatwin.sim.studies.responses import Response
 
 SWEEP = ("sweep", "eris-fig5", "--set")
 
@@ -52,6 +56,13 @@ def test_same_rows_from_two_processes(numatwin: CommandLine) -> None:
     assert numatwin(*words, "--jobs", "2").json() == numatwin(*words, "--jobs", "1").json()
 
 
+def test_the_same_from_python(numatwin: CommandLine) -> None:
+    rows = numatwin(*SWEEP, "system.buffer_commands=16,64", "--json").json()["rows"]
+    table = sweep("eris-fig5", ["system.buffer_commands=16,64"], jobs=1)
+    rates = [row["throughput"]["lookup"] for row in rows]
+    assert table["throughput.lookup"].to_pylist() == rates
+
+
 def test_table_and_curve(numatwin: CommandLine) -> None:
     done = numatwin(*SWEEP, "system.buffer_commands=1:1024:6log")
     assert (done.status, done.err) == (0, "")
@@ -70,6 +81,28 @@ def test_pictures(numatwin: CommandLine, tmp_path: Path) -> None:
     svg = (tmp_path / "here" / "sweep.svg").read_text("utf-8")
     assert svg.count("<circle") == 6
     assert "buffer commands (log)" in svg
+
+
+def test_p99_against_load_with_its_knee(numatwin: CommandLine, tmp_path: Path) -> None:
+    short = ("--set", "event_horizon=60us", "--set", "statistics.warm_up=10us")
+    words = ("sweep", "eris-fig13-small", "--on", "event", "--load", "20M/s:500M/s:3", *short)
+    done = numatwin(*words, "--replications", "2", "--jobs", "1", "--out", "here")
+    assert done.status == 0
+    assert "lookup p99" in done.out
+    assert re.search(r"^Knee: (none|\d+\.0 M/s, .+ µs)$", done.out, re.MULTILINE)
+    assert "latency_ns.lookup.p99" in (tmp_path / "here" / "sweep.svg").read_text("utf-8")
+
+
+def test_a_load_needs_latencies(refused: Refused) -> None:
+    assert "no run has a p99" in refused("sweep", "eris-fig9", "--load", "1/s,2/s")
+
+
+def test_the_knee_of_a_queue() -> None:
+    """1 / (1 - x) is steepest like its chord where 1 - x is the root of both ends' product."""
+    points = [(k / 1000, 1 / (1 - k / 1000), None, None) for k in range(991)]
+    curves = {"queue": points, "line": [(0.0, 0.0, None, None), (1.0, 1.0, None, None)]}
+    found = Response("load", "", "latency_ns.x.p99", curves, 0, False).knees
+    assert found == {"queue": (0.9, pytest.approx(10.0))}
 
 
 def test_a_failed_run_does_not_stop_the_others(numatwin: CommandLine) -> None:

@@ -438,26 +438,6 @@ def test_a_field_of_another_kind(folder: Path, field: str, value: Any, place: st
     assert refused(folder).startswith(f"{folder / HEAD_FILE}: not a record: {place}")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
-@given(data=st.data())
-def test_a_head_with_one_value_changed(folder: Path, data: st.DataObject) -> None:
-    """It is refused, or it loads as a Record that can be written again."""
-    head = made_up().as_json()
-    field = data.draw(st.sampled_from(sorted(head)))
-    values = st.recursive(
-        st.none() | st.booleans() | st.integers() | numbers | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-        max_leaves=5,
-    )
-    (folder / HEAD_FILE).write_text(json.dumps(head | {field: data.draw(values)}))
-    try:
-        record = load_record(folder)
-    except InputError:
-        refused(folder)
-        return
-    json.dumps(record.as_json(), allow_nan=False)
-
-
 def test_series_that_are_missing(folder: Path) -> None:
     (folder / SERIES_FILE).unlink()
     told = "cannot be read: No such file or directory"
