@@ -93,7 +93,7 @@ def rate(model: Model, until_ps: int) -> float:
     start = time.process_time()
     model.run(until_ps)
     passed_s = time.process_time() - start
-    return float(model.class_counts()[:, 1].sum() / passed_s)
+    return float(model.counts()["classes"][:, 1].sum() / passed_s)
 
 
 ONCE = ("statistics.replications=1", "statistics.warm_up=0 s")
@@ -146,7 +146,7 @@ def main() -> None:
         model = EventModel(parameters, 1, 1)
         found = rate(model, options.simulated_ms * MS)
         name = f"tasks/event_{workers}_workers"
-        print(f"{name}: {int(model.class_counts()[:, 1].sum())} tasks ended", file=sys.stderr)
+        print(f"{name}: {int(model.counts()['classes'][:, 1].sum())} tasks ended", file=sys.stderr)
         asked = ASKED.get(workers)
         line = {
             "name": name,

@@ -15,7 +15,7 @@ from dash.exceptions import PreventUpdate
 
 from ...inputs import DescriptionError, InputError
 from ...inputs.shared_work import SharedWork, shared
-from ...sim.planes.outcome import Outcome, ResourceUse, Why
+from ...sim.planes.outcome import ResourceUse, Why
 from ...sim.run.runner import run_scenario
 from ...sim.run.scenario import Scenario
 from ...sim.run.what_if import FLOW, first_moment
@@ -209,7 +209,7 @@ def _check_text(field: Field, text: str) -> None:
 def _moment(scenario: Scenario) -> Moment:
     began = time.perf_counter()
     plane = first_moment(scenario)
-    outcome: Outcome = plane.log.outcome(why={}, events=[], model={}, warnings=())
+    outcome = plane.outcome(with_gains=False)
     links, nodes = use_of_parts(outcome.resources)
     try:
         picture = machine_svg(scenario.machine, link_use=links, node_use=nodes, title="")

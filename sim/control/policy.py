@@ -7,6 +7,7 @@ period. What it sees and what it may order is its family's, and that belongs to 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 Seen = TypeVar("Seen", contravariant=True)
@@ -21,6 +22,15 @@ class Policy(Protocol[Seen, Order]):
 
 
 AnyPolicy = Policy[Any, Any]
+
+
+@dataclass(frozen=True)
+class NoPolicy:
+    """Leaves everything as it is."""
+
+    def decide(self, observation: Any) -> tuple[()]:
+        """No command, ever."""
+        return ()
 
 
 def is_memoryless(policy: AnyPolicy) -> bool:

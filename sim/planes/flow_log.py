@@ -12,10 +12,9 @@ from ...topologies.machine import Machine
 from ..machine.costs import CostModel
 from ..machine.threads import Workers
 from .machine_use import MachineUse
-from .outcome import ControlEvent, Outcome, Series, Why
+from .outcome import Outcome
 from .rates import Rates
 from .resources import Resources
-from .transfer_uses import transfer_uses
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -78,54 +77,42 @@ class FlowLog:
         if len(rates.pair_Bps):
             self._pairs += rates.pair_Bps * length_s
 
-    def outcome(
-        self,
-        why: Mapping[str, Why],
-        events: Sequence[ControlEvent],
-        model: Mapping[str, Any],
-        warnings: tuple[str, ...],
-    ) -> Outcome:
+    def outcome(self, **told: Any) -> Outcome:
         """All pieces together, with what else is known."""
-        length = np.array(self._length)
+        length, use = np.array(self._length), np.array(self._use)
         total_s = float(length.sum())
-        use = np.array(self._use)
-        mean_use = length @ use / total_s
-        done = {
-            name: float(length @ [row[name] for row in self._throughput])
-            for name in self._throughput[0]
+        each = {
+            name: np.array([row[name] for row in self._throughput]) for name in self._throughput[0]
         }
-        memory_Bps, link_Bps = self._memory_bytes / total_s, self._link_bytes / total_s
-        known = bool(self.machine.links) or len(self.machine.nodes) == 1
-        links_Bps = float(link_Bps.sum()) if known else None
-        return Outcome(
-            throughput={name: amount / total_s for name, amount in done.items()},
-            operations=done,
-            bandwidth_Bps={"memory": float(memory_Bps.sum()), "links": links_Bps},
-            resources=(
-                *self._machine_use.resource_uses(mean_use, memory_Bps, link_Bps),
-                *transfer_uses(self.costs, self._pairs / total_s),
+        return self._machine_use.outcome(
+            {name: float(length @ rates) for name, rates in each.items()},
+            total_s,
+            length @ use / total_s,
+            (self._memory_bytes, self._link_bytes),
+            time_average(length, np.array(self._active)),
+            self._pairs,
+            latency_ns=dict.fromkeys(each),
+            series=series_of(
+                (np.array(self._start), length), each, self._machine_use, use, self._columns
             ),
-            latency_ns=dict.fromkeys(done),
-            why=why,
-            energy_J=self._machine_use.energy_J(
-                time_average(length, np.array(self._active)), memory_Bps, link_Bps, total_s
-            ),
-            events=tuple(events),
-            model=model,
-            warnings=warnings,
-            series=self._series(use),
             steps=len(length),
+            **told,
         )
 
-    def _series(self, use: Floats) -> Series:
-        columns: dict[str, npt.NDArray[Any]] = {
-            "time_s": np.array(self._start),
-            "duration_s": np.array(self._length),
-        }
-        for name in self._throughput[0]:
-            columns[f"throughput/{name}"] = np.array([row[name] for row in self._throughput])
-        for k, name in enumerate(self._machine_use.names):
-            columns[f"utilisation/{name}"] = use[:, k]
-        for name in dict.fromkeys(name for row in self._columns for name in row):
-            columns[name] = np.array([row.get(name, np.nan) for row in self._columns])
-        return columns
+
+def series_of(
+    pieces_s: tuple[Floats, Floats],
+    throughput: Mapping[str, Floats],
+    machine_use: MachineUse,
+    use: Floats,
+    columns: Sequence[Mapping[str, float]],
+) -> dict[str, npt.NDArray[Any]]:
+    """The series of P pieces of time: when each began, how long it was (P,); operations per second
+    (P,) by name, rows of ``use`` (P, R), and what else was constant in each.
+    """
+    found: dict[str, npt.NDArray[Any]] = {"time_s": pieces_s[0], "duration_s": pieces_s[1]}
+    found |= {f"throughput/{name}": rates for name, rates in throughput.items()}
+    found |= {f"utilisation/{name}": use[:, k] for k, name in enumerate(machine_use.names)}
+    for name in dict.fromkeys(name for row in columns for name in row):
+        found[name] = np.array([row.get(name, np.nan) for row in columns])
+    return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,8 @@ from ...topologies.machine import Machine, kept_machines
 from ..kernel.sums import group_sums
 from ..machine.costs import CostModel
 from ..machine.threads import Workers
-from .outcome import ResourceUse
+from .outcome import Outcome, ResourceUse
+from .transfer_uses import transfer_uses
 
 Floats = npt.NDArray[np.float64]
 
@@ -101,6 +104,35 @@ class MachineUse:
             )
             for part, share in zip(parts, use.tolist(), strict=True)
             if part is not None
+        )
+
+    def outcome(
+        self,
+        done: Mapping[str, float],
+        total_s: float,
+        use: Floats,
+        moved_bytes: tuple[Floats, Floats],
+        active_cores: Floats,
+        pair_bytes: Floats | None = None,
+        **told: Any,
+    ) -> Outcome:
+        """Of a run of ``total_s`` in which so much was ``done``, with a row of mean use, what
+        memories (n,) and links (2L,) moved, and what nodes drew from each home (n, n); ``told``:
+        the other fields.
+        """
+        memory_Bps, link_Bps = (moved / total_s for moved in moved_bytes)
+        uses = self.resource_uses(use, memory_Bps, link_Bps)
+        if pair_bytes is not None:
+            uses += tuple(transfer_uses(self.costs, pair_bytes / total_s))
+        known = bool(self.machine.links) or len(self.machine.nodes) == 1
+        links_Bps = float(link_Bps.sum()) if known else None
+        return Outcome(
+            throughput={name: amount / total_s for name, amount in done.items()},
+            operations=done,
+            bandwidth_Bps={"memory": float(memory_Bps.sum()), "links": links_Bps},
+            resources=uses,
+            energy_J=self.energy_J(active_cores, memory_Bps, link_Bps, total_s),
+            **told,
         )
 
     def energy_J(

@@ -133,7 +133,8 @@ SumsKind = TypeVar("SumsKind", bound=Sums)
 
 
 class SumsPlayer(OfModel[ModelKind], ABC, Generic[ModelKind, SumsKind]):
-    """Of a model that counts from time 0 on: what it counted is the difference of two sums."""
+    """Of a model that counts from time 0 on: what it counted is the difference of two sums:
+    ``before`` counting began, and ``now``, when it was last asked."""
 
     def __init__(self, model: ModelKind, costs: CostModel) -> None:
         super().__init__(model)
@@ -149,7 +150,8 @@ class SumsPlayer(OfModel[ModelKind], ABC, Generic[ModelKind, SumsKind]):
         """(O,) of latencies, in ns."""
 
     def start_counting(self) -> None:
-        self.before, self._latencies = self.sums_now(), self.histograms()
+        self.before = self.now = self.sums_now()
+        self._latencies = self.histograms()
 
     def counted(self) -> Counted:
         """Slots of misses are not counted."""
@@ -160,7 +162,8 @@ class SumsPlayer(OfModel[ModelKind], ABC, Generic[ModelKind, SumsKind]):
         """What was counted without its histograms, which take longer than all else where there are
         hundreds of operations; (O,) sums of latencies in ns.
         """
-        before, now = self.before, self.sums_now()
+        before, self.now = self.before, self.sums_now()
+        now = self.now
         link_ps = now.link_ps - before.link_ps
         counted = Counted(
             since_ps=before.now_ps,
@@ -287,32 +290,19 @@ class ModelPlane(Generic[PlayerKind]):
         total_s = self._time_s - counted.since_ps / PS_PER_S
         if total_s <= 0:
             raise InputError("nothing was counted", expected="a horizon after the warm-up")
-        memory_Bps, link_Bps = counted.memory_bytes / total_s, counted.link_bytes / total_s
         use = np.minimum(self._row(counted) / total_s, 1.0)
-        uses = self.use.resource_uses(use, memory_Bps, link_Bps)
-        if counted.held_ps is None:
-            uses = tuple(use for use in uses if use.kind != "misses")
         done = dict(zip(self.operations, counted.done.tolist(), strict=True))
-        known = bool(self.machine.links) or len(self.machine.nodes) == 1
         warnings = dict.fromkeys([*self.costs.warnings, *self.warnings()])
         if not any(done.values()):
             warnings["no operation was done while it was counted"] = None
-        return Outcome(
-            throughput={name: amount / total_s for name, amount in done.items()},
-            operations=done,
-            bandwidth_Bps={
-                "memory": float(memory_Bps.sum()),
-                "links": float(link_Bps.sum()) if known else None,
-            },
-            resources=uses,
+        found = self.use.outcome(
+            done,
+            total_s,
+            use,
+            (counted.memory_bytes, counted.link_bytes),
+            self.active_cores(total_s),
             latency_ns={},
-            why=self._why(counted, uses),
-            energy_J=self.use.energy_J(
-                self.workers.active_cores(len(self.machine.nodes)).astype(np.float64),
-                memory_Bps,
-                link_Bps,
-                total_s,
-            ),
+            why={},
             events=tuple(self.events),
             model=self.facts(counted),
             warnings=tuple(warnings),
@@ -320,6 +310,14 @@ class ModelPlane(Generic[PlayerKind]):
             steps=self.player.events,
             latencies_ns=dict(zip(self.operations, counted.latencies, strict=True)),
         )
+        uses = found.resources
+        if counted.held_ps is None:
+            uses = tuple(use for use in uses if use.kind != "misses")
+        return replace(found, resources=uses, why=self._why(counted, uses))
+
+    def active_cores(self, total_s: float) -> Floats:
+        """(n,) cores that take their active power, on average since counting began, so long ago."""
+        return self.workers.active_cores(len(self.machine.nodes)).astype(np.float64)
 
     def _why(self, counted: Counted, uses: Sequence[ResourceUse]) -> dict[str, Why]:
         """The busiest resource, and the time of an operation in a worker by step; nothing where

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...workloads.workload import PhaseState
+from ..machine.costs import CostModel
 from .experiment import Experiment
 from .outcome import Outcome
 
@@ -50,6 +51,17 @@ class Plane(Protocol):
 
     def outcome(self) -> Outcome:
         """The result so far."""
+
+
+class FlowingPlane(Plane, Protocol):
+    """A plane of rates, which draws nothing at random."""
+
+    @property
+    def costs(self) -> CostModel | None:
+        """Of its machine; None where it has none."""
+
+    def outcome(self, with_gains: bool = True) -> Outcome:
+        """The result so far; ``why`` with what more of each resource would bring, or without."""
 
 
 def is_real_time(plane: Plane) -> bool:

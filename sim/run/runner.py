@@ -19,9 +19,8 @@ from ...inputs.shared_work import SharedWork, shared
 from ...topologies.draw import picture_data
 from ..control.control_plane import ControlPlane
 from ..machine.costs import CostModel
-from ..planes.flow import FlowPlane
 from ..planes.outcome import Outcome
-from ..planes.plane import Maker
+from ..planes.plane import FlowingPlane, Maker
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, described_assumptions
 from .plane_names import NATIVE, REAL
@@ -181,7 +180,7 @@ def _assumed(scenario: Scenario, costs: CostModel | None) -> tuple[Mapping[str, 
     return described_assumptions(scenario, assumptions_in(scenario, costs), None)
 
 
-def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane, FlowPlane]:
+def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane, FlowingPlane]:
     """The flow plane at the end of the scenario, and the control plane that steered it."""
     plane = flow_plane(scenario)
     control = ControlPlane(scenario, plane)

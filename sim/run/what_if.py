@@ -43,7 +43,8 @@ class Predictor:
         # All are looked for from the same loads: what a variant does not change is equal in it.
         self._start: Loads | None = None
         if self.plane == FLOW:
-            self._start = getattr(first_moment(scenario), "loads", None)
+            plane = first_moment(scenario)
+            self._start = plane.loads if isinstance(plane, FlowPlane) else None
         self.own = self(scenario)
 
     def __call__(self, scenario: Scenario) -> Moment:
@@ -58,7 +59,7 @@ class Predictor:
 
     def _flow(self, scenario: Scenario) -> Moment:
         plane = first_moment(scenario, self._start)
-        outcome = plane.log.outcome(why={}, events=[], model={}, warnings=())
+        outcome = plane.outcome(with_gains=False)
         energy = outcome.energy_J
         power_W = None if energy is None else energy / plane.time_s
         return Moment(outcome.throughput, power_W, outcome.bandwidth_Bps)

@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 from policy_cases import column, index, observed
 
 from numatwin.sim.control.family import decide
-from numatwin.sim.control.policy import AnyPolicy
+from numatwin.sim.control.policy import AnyPolicy, NoPolicy
 from numatwin.sim.systems.eris.balancing import (
     BALANCING,
     SAME,
     MovingAverage,
-    NoBalancing,
     OneShot,
     bounds_for,
     imbalance,
@@ -136,7 +135,7 @@ def test_each_object_by_itself() -> None:
         scanned=column([5.0, 1.0]),
     )
     assert [command.object for command in OneShot().decide(seen)] == ["uneven", "scanned"]
-    assert NoBalancing().decide(seen) == ()
+    assert NoPolicy().decide(seen) == ()
 
 
 def test_nothing_to_balance() -> None:
@@ -188,7 +187,7 @@ def test_bounds_are_valid(
     bounds, load = case
     sizes = np.floor(load)
     seen = observed(index=index(load, bounds), column=column(sizes))
-    policies: list[AnyPolicy] = [NoBalancing(), OneShot(0.0), MovingAverage(0.0, k)]
+    policies: list[AnyPolicy] = [NoPolicy(), OneShot(0.0), MovingAverage(0.0, k)]
     for policy in policies:
         for command in decide(BALANCING, policy, seen):
             if command.bounds is not None:

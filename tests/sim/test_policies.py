@@ -11,7 +11,8 @@ from policy_cases import column, index, observed
 
 from numatwin.inputs import InputError
 from numatwin.sim.control.family import decide
-from numatwin.sim.systems.eris.balancing import BALANCING, MovingAverage, NoBalancing, OneShot
+from numatwin.sim.control.policy import NoPolicy
+from numatwin.sim.systems.eris.balancing import BALANCING, MovingAverage, OneShot
 from numatwin.sim.systems.eris.commands import BalancingObservation, Rebalance, check_commands
 from numatwin.sim.systems.registry import systems
 
@@ -41,7 +42,7 @@ def test_every_name_that_is_listed_can_be_made(name: str) -> None:
 
 
 def test_names_and_options_reach_the_policy() -> None:
-    assert BALANCING.bundled("none", {"threshold": 0.2}) == NoBalancing()
+    assert BALANCING.bundled("none", {"threshold": 0.2}) == NoPolicy()
     assert BALANCING.bundled("one-shot", {"threshold": 0.2}) == OneShot(0.2)
     assert BALANCING.bundled("ma-12", {"threshold": 0.2}) == MovingAverage(0.2, 12)
     assert BALANCING.bundled("ma-8", {}) == MovingAverage(k=8)

@@ -13,6 +13,7 @@ import pytest
 from small_scenarios import eris_of
 
 from numatwin.inputs import InputError
+from numatwin.sim.control.policy import NoPolicy
 from numatwin.sim.run.real_planes import planes_of
 from numatwin.sim.run.scenario import (
     BUNDLED,
@@ -21,7 +22,7 @@ from numatwin.sim.run.scenario import (
     scenario_from_settings,
     scenario_names,
 )
-from numatwin.sim.systems.eris.balancing import MovingAverage, NoBalancing, OneShot
+from numatwin.sim.systems.eris.balancing import MovingAverage, OneShot
 from numatwin.sim.systems.registry import system_of
 from numatwin.topologies.catalogue import BUNDLED as MACHINES
 from numatwin.workloads.catalogue import BUNDLED as WORKLOADS
@@ -162,7 +163,7 @@ def test_defaults(here: Path) -> None:
     assert scenario.seed == 0
     assert scenario.period_s == 0.5
     assert scenario.policy_name == "none"
-    assert scenario.policies["balancing"].make() == NoBalancing()
+    assert scenario.policies["balancing"].make() == NoPolicy()
     system = eris_of(scenario)
     assert (system.placement, system.buffer_commands, system.command_size.value) == (
         "partitioned",

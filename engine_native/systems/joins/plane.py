@@ -17,9 +17,10 @@ from ....sim.planes.outcome import Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Maker
 from ....sim.run.runner import Progress
 from ....sim.systems.joins.choice import ChooseOperator, OperatorObservation
-from ....sim.systems.joins.flow import FlowModel, binding
+from ....sim.systems.joins.flow import FlowModel
 from ....sim.systems.joins.setup import play_of
 from ....sim.systems.joins.spec import JoinSystem
+from ....sim.systems.joins.uses import binding
 from ...outcomes import network_outcome
 from ...transports import THREADS
 from .cluster import PHASES, NodeFigures, run_operator

@@ -27,7 +27,7 @@ from pydantic import Field
 from ....inputs import Quantity
 from ....inputs.quantities import Duration
 from ...control.family import Family
-from ...control.policy import Policy
+from ...control.policy import NoPolicy, Policy
 from ...control.policy_spec import PolicySpec
 from ...planes.outcome import ControlEvent
 from .commands import (
@@ -57,15 +57,6 @@ class BalancingSpec(PolicySpec):
 
     threshold: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None = None
     period: Duration = PERIOD
-
-
-@dataclass(frozen=True)
-class NoBalancing:
-    """Leaves every partition as it is."""
-
-    def decide(self, observation: BalancingObservation) -> tuple[Rebalance, ...]:
-        """No command, ever."""
-        return ()
 
 
 @dataclass(frozen=True)
@@ -183,7 +174,7 @@ def sizes_for(sizes: Floats, targets: Floats) -> Floats:
 
 def _make(name: str, options: Mapping[str, Any]) -> Policy[BalancingObservation, Rebalance] | None:
     if name == "none":
-        return NoBalancing()
+        return NoPolicy()
     if name == "one-shot":
         return OneShot(**options)
     form = re.fullmatch(r"ma-([1-9][0-9]{0,5})", name)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ....inputs import InputError
+from ...control.command_check import CommandCheck
 from ...control.user_policy import Origin
 
 Floats = npt.NDArray[np.float64]
@@ -90,15 +90,9 @@ def check_commands(
     object, one that is still being balanced or has two commands, and bounds or sizes that do not
     fit it.
     """
-    check = _Check(policy_name, origin or Origin())
-    if isinstance(commands, (str, bytes, Mapping)) or not isinstance(commands, Iterable):
-        check.refuse(
-            f"decide returned {type(commands).__name__}", "a list of Rebalance, [] for none"
-        )
+    check = _Check(policy_name, origin)
     checked: dict[str, Rebalance] = {}
-    for command in commands:
-        if not isinstance(command, Rebalance):
-            check.refuse(f"decide returned a {type(command).__name__} in its list", "Rebalance")
+    for command in check.listed(commands, Rebalance):
         name = command.object
         seen = observation.objects.get(name) if isinstance(name, str) else None
         if seen is None:
@@ -117,21 +111,8 @@ def check_commands(
     return tuple(checked.values())
 
 
-@dataclass
-class _Check:
-    """The checks of one policy's commands; ``about`` names the object at hand."""
-
-    policy_name: str
-    origin: Origin
-    about: str = field(default="")
-
-    def refuse(self, message: str, expected: str) -> NoReturn:
-        raise InputError(
-            f"policy {self.policy_name}: {self.about}{message}",
-            self.origin.file,
-            self.origin.line,
-            expected=expected,
-        )
+class _Check(CommandCheck):
+    """Of bounds and sizes of the object that ``about`` names."""
 
     def bounds(self, command: Rebalance, now: Ints) -> Ints:
         if command.sizes is not None:

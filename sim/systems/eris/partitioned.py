@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ....workloads.workload import PhaseState, ResolvedOperation
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES
-from ...machine.demands import Demand, Gathered, Reads, Step, TransferDemand
+from ...machine.demands import Demand, Exchange, Gathered, Reads, Step, TransferDemand
 from .index import (
     Popularity,
     Regions,
@@ -23,15 +23,15 @@ from .index import (
     with_page_walks,
 )
 from .partitions import ColumnPartitions, IndexPartitions
-from .parts import SCAN, WALK, ErisDemands, Partitions, some, walking
+from .parts import ISSUE, RECEIVE, SCAN, WALK, ErisDemands, Partitions, some, walking
 from .routing import (
-    Routing,
     flush_square,
     flushes_per_command,
     part_headers,
     passed_on_per_flush,
     retries,
     routing_costs,
+    takers_wait,
     under_one_header,
 )
 from .spec import ErisSystem
@@ -126,14 +126,13 @@ class PartitionedDemands(ErisDemands):
         walk_step = replace(walk_step, slot_factor=per_core)
         streams = some(Reads(self._per_core(streamed), local, stream=True))
         scan_step = self._step(SCAN, scanned, scan_hits, 0.0 * scan_hits, streams, stream=True)
-        routing = self._routing(executed, phase)
         return Demand(
             flow_of=np.zeros(n, dtype=np.int64),
             steps=tuple(s for s in (walk_step, scan_step) if s.core_s.any()),
             writes=some(Reads(self._per_core(dirty), local)),
             batch=self.system.batch,
             miss_instructions=costs.counted.tree_level,
-            exchange=None if routing is None else routing.exchange(workers.core_node, self.home),
+            exchange=self._exchange(executed, phase) if executed.any() else None,
         )
 
     def _walked(
@@ -255,15 +254,11 @@ class PartitionedDemands(ErisDemands):
                 found.memory_lines[at] = misses + found.written[at]
         return found
 
-    def _routing(self, executed: Floats, phase: PhaseState) -> Routing | None:
-        """Routing of the commands that each worker executes (A,), per unit; None without any."""
-        return self._routed(executed, phase) if executed.any() else None
-
-    def _routed(
+    def _exchange(
         self, executed: Floats, phase: PhaseState, gathered: Gathered | None = None
-    ) -> Routing:
-        """The same of what is executed; where workers issue fewer commands in a round than they
-        may, as ``gathered``."""
+    ) -> Exchange:
+        """Of the commands that each worker executes (A,), per unit of work; where workers issue
+        fewer of them in a round than they may, as ``gathered``."""
         commands, count, system = float(executed.sum()), self.workers.count, self.system
         if gathered is not None:
             system = system.model_copy(update={"round_commands": round(gathered.messages)})
@@ -284,29 +279,35 @@ class PartitionedDemands(ErisDemands):
         waits = FLUSH_WAITS + retries(self.costs, self.workers.node, flushed_per_s)
         lines = costs.lines + costs.answer_lines
         answered = costs.receive if costs.answer_lines else 0.0
-        return Routing(
-            executed=self._per_core(executed) / commands,
-            issue_s=self.costs.core_s(commands * (costs.issue + answered)),
-            flush_s=self.costs.core_s(
+        on_core = self._per_core(executed) / commands
+        parts = commands * self._per_core(self._parts(executed / commands, phase, system))
+        return Exchange(
+            names=(ISSUE, RECEIVE),
+            received=on_core,
+            make_s=self.costs.core_s(commands * (costs.issue + answered)),
+            send_s=self.costs.core_s(
                 commands * (all_flushes * costs.flush_fixed + lines * costs.flush_line)
             ),
             receive_s=self.costs.core_s(commands * (costs.receive + looped)) + commands * swap_s,
+            more_s=parts * self.costs.core_s(costs.part)[self.workers.core_node],
+            home=self.home,
             lines=commands * costs.lines,
             answer_lines=commands * costs.answer_lines,
             # A flush reserves room in the incoming buffer, and takes its writer off again.
             atomics=commands * waits * all_flushes,
             bursts=commands * all_flushes,
             burst_square=(lines / (1 + (costs.answer_lines > 0))) ** 2 * flush_square(*round_),
-            parts=commands * self._per_core(self._parts(executed / commands, phase, system)),
-            part_s=self.costs.core_s(costs.part),
-            part_waits=self.costs.part_waits,
-            read_waits=self.costs.read_waits,
-            made=found / commands,
-            taken=system.incoming_commands(count) / commands,
-            others_make=float(each_round * (count - 1)),
+            waits=takers_wait(
+                on_core,
+                parts,
+                (self.costs.read_waits, self.costs.part_waits),
+                found / commands,
+                system.incoming_commands(count) / commands,
+                float(each_round * (count - 1)),
+            ),
             passed_on=passed_on_per_flush(system) * flushes / costs.lines,
             gathers=each_round,
-            gathering=lambda fewer: self._routed(executed, phase, fewer),
+            gathering=lambda fewer: self._exchange(executed, phase, fewer),
         )
 
     def _parts(self, executed: Floats, phase: PhaseState, system: ErisSystem) -> Floats:

@@ -15,10 +15,9 @@ from ....workloads.workload import PhaseState
 from ....workloads.zipf import Zipf
 from ..._kernel import binomial_parts
 from ...machine.costs import LINE_BYTES
-from ...machine.demands import Exchange, Gathered
+from ...machine.demands import Waits
 from .costs import ErisCosts
 from .instructions import InstructionCounts
-from .parts import ISSUE, RECEIVE
 from .spec import ErisSystem
 
 Floats = npt.NDArray[np.float64]
@@ -59,86 +58,38 @@ class RoutingCosts:
     part: float
 
 
-@dataclass(frozen=True)
-class Routing:
-    """Commands that one worker issues and another executes, per unit of work."""
+def takers_wait(
+    executed: Floats,
+    parts: Floats,
+    waits: tuple[float, float],
+    made: float,
+    taken: float,
+    others_make: float,
+) -> Waits:
+    """The waits of executors for lines of issuers, per unit of work.
 
-    executed: Floats
-    """(C,) share of the commands that each core executes; the sum is 1."""
-    issue_s: Floats
-    """(n,) core time of making and routing all commands of a unit on one node."""
-    flush_s: Floats
-    """(n,) core time of flushing them."""
-    receive_s: Floats
-    """(n,) core time of receiving all commands of a unit on one node."""
-    lines: float
-    """Cache lines that go from issuer to executor, in the executor's memory."""
-    answer_lines: float
-    """Cache lines that go back, in the issuer's memory."""
-    atomics: float
-    """Atomic operations that an issuer does on the executor's memory, one after the other."""
-    bursts: float
-    """Flushes."""
-    burst_square: float
-    """Mean square of the lines of each."""
-    parts: Floats
-    """(C,) headers of parts of batches under which commands come to each core."""
-    part_s: Floats
-    """(n,) core time of each on one node."""
-    part_waits: float
-    """Waits of an executor for lines of an issuer's, for each of them that another core sent."""
-    read_waits: float
-    """The same each time that it takes what others have sent, however much that is."""
-    made: float
-    """Units of work that a worker issues in a round of its loop, at most."""
-    taken: float
-    """Units that it takes in a round, at most."""
-    others_make: float
-    """Commands that all other workers issue in a round."""
-    passed_on: float
-    """See ``passed_on_per_flush``; per line of a command."""
-    gathers: int
-    """Commands that a worker issues in a round, at most."""
-    gathering: Callable[[Gathered], Routing]
-    """The same where it issues fewer."""
+    ``executed`` (C,): share of the commands that each core executes; ``parts`` (C,): headers of
+    parts of batches under which they come. ``waits``: each time that it takes what others have
+    sent, however much that is, and for each of these headers that another core sent. A worker
+    issues ``made`` units in a round of its loop at most, and takes ``taken``; all others issue
+    ``others_make`` commands in it.
 
-    def exchange(self, core_node: Ints, home: Ints) -> Exchange:
-        """The same as planes play it, on cores at ``core_node`` (C,), with buffers of each node's
-        workers at ``home`` (n,).
-        """
-        return Exchange(
-            names=(ISSUE, RECEIVE),
-            received=self.executed,
-            make_s=self.issue_s,
-            send_s=self.flush_s,
-            receive_s=self.receive_s,
-            more_s=self.parts * self.part_s[core_node],
-            home=home,
-            lines=self.lines,
-            answer_lines=self.answer_lines,
-            atomics=self.atomics,
-            bursts=self.bursts,
-            burst_square=self.burst_square,
-            waits=self._waits,
-            passed_on=self.passed_on,
-            gathers=self.gathers,
-            gathering=lambda gathered: self.gathering(gathered).exchange(core_node, home),
-        )
+    Who has time issues as many commands as it may in each round; who has none left takes what fits
+    into its buffer. Only rounds in which there is something of others' to take count.
+    """
+    read_waits, part_waits = waits
 
-    def _waits(self, threads: Floats) -> Callable[[Floats, Floats], Floats]:
-        """See ``demands.Waits``.
+    def of_threads(threads: Floats) -> Callable[[Floats, Floats], Floats]:
+        some = 1.0 - (1.0 - executed / threads) ** others_make
+        full = executed / taken
 
-        Who has time issues as many commands as it may in each round; who has none left takes what
-        fits into its buffer. Only rounds in which there is something of others' to take count.
-        """
-        some = 1.0 - (1.0 - self.executed / threads) ** self.others_make
-        full = self.executed / self.taken
+        def waited(issued: Floats, remote: Floats) -> Floats:
+            rounds = np.maximum(issued / made, full) * some
+            return read_waits * rounds + part_waits * remote * parts
 
-        def waits(issued: Floats, remote: Floats) -> Floats:
-            rounds = np.maximum(issued / self.made, full) * some
-            return self.read_waits * rounds + self.part_waits * remote * self.parts
+        return waited
 
-        return waits
+    return of_threads
 
 
 def making(counts: InstructionCounts, phase: PhaseState) -> float:

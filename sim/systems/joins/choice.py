@@ -9,7 +9,7 @@ from typing import Any
 from ....inputs import InputError, Quantity
 from ....inputs.quantities import Duration
 from ...control.family import Family
-from ...control.policy import Policy
+from ...control.policy import NoPolicy, Policy
 from ...control.policy_spec import PolicySpec
 from ...control.user_policy import Origin
 from ...planes.outcome import ControlEvent
@@ -58,19 +58,10 @@ class _Chooser:
         return () if wanted == observation.operator else (ChooseOperator(wanted),)
 
 
-@dataclass(frozen=True)
-class _Stays:
-    """As the scenario says."""
-
-    def decide(self, observation: OperatorObservation) -> tuple[ChooseOperator, ...]:
-        """Nothing."""
-        return ()
-
-
 def _make(name: str, options: Mapping[str, Any]) -> Policy[Any, Any] | None:
     del options
     if name == "none":
-        return _Stays()
+        return NoPolicy()
     if name == "cheapest":
         return _Chooser(None)
     return _Chooser(name) if name in KNOWN else None

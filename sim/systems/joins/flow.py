@@ -8,54 +8,26 @@ waits for rows begins on all nodes when the last node has sent its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from ..._kernel import ExchangeOperator, ExchangeStep, MessageCost
 from ...planes.experiment import Experiment
-from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why
+from ...planes.outcome import Gain, Outcome, Why
 from ...planes.plane import Command
 from .choice import ChooseOperator, OperatorObservation
 from .fan_out import LINE_BYTES
 from .operators import Pieces, StepPlan
 from .setup import PS, Play, play_of
-from .spec import JoinSystem
+from .uses import Busy, binding, network_Bps, plan_facts, stragglers, uses_of
 
 Floats = npt.NDArray[np.float64]
 
 MORE = 1.1
 GAIN_MIN = 1e-3
-FULL = 0.9
 PARTS_OF_MACHINE = ("processor speed", "memory bandwidth", "network bandwidth and message rate")
-
-
-def binding(uses: Sequence[ResourceUse]) -> str:
-    """The busiest part where it is full; else a query's time is the sum of several parts' times."""
-    busiest = max(uses, key=lambda use: use.utilisation)
-    if busiest.utilisation >= FULL:
-        return busiest.name
-    return f"the time that each query takes (busiest: {busiest.name})"
-
-
-def stragglers(system: JoinSystem) -> Iterator[ControlEvent]:
-    """Nodes that the scenario slows down."""
-    for slow in system.stragglers:
-        text = f"node {slow.node} takes {slow.factor} times as long"
-        yield ControlEvent(0.0, "fault", text, {"node": slow.node, "factor": slow.factor})
-
-
-@dataclass
-class Busy:
-    """In seconds, by node (n,): of all workers together, controllers, adapters' two sides."""
-
-    workers: Floats
-    memory: Floats
-    out: Floats
-    into: Floats
 
 
 class FlowModel:
@@ -246,99 +218,45 @@ class JoinFlow:
             assert isinstance(command, ChooseOperator)
             self.chosen = self.play.names.index(command.operator)
 
-    @property
-    def log(self) -> FlowLog:
-        """What was simulated so far."""
-        return FlowLog(self)
-
     def outcome(self, with_gains: bool = True) -> Outcome:
         """``why`` holds at the end of the run."""
-        uses, query_s = tuple(self.uses()), self.flow.query_s(self.chosen)
-        gains = self.flow.gains(self.chosen) if with_gains else ()
-        why = Why(binding(uses), gains, {"a query": query_s * 1e9})
-        events = list(stragglers(self.play.system))
-        return self.log.outcome({self.play.operation: why}, events, {}, ())
-
-    def facts(self) -> dict[str, Any]:
-        """Of the record."""
-        plan = self.play.plans[self.chosen]
-        return {
-            "operator": plan.name,
-            "queries_by_operator": dict(zip(self.play.names, self.answered, strict=True)),
-            "predicted_s": {n: self.flow.query_s(k) for k, n in enumerate(self.play.names)},
-            "partitions": {"network": plan.fan.network, "final": plan.fan.final},
-            "passes_in_memory": plan.fan.passes,
-        }
-
-    def uses(self) -> Iterator[ResourceUse]:
-        """How busy each part was."""
-        total_s = self._time_s
-        setup, busy = self.play.setup, np.zeros((4, self.flow.n))
+        name, total_s, answered = self.play.operation, self._time_s, sum(self.answered)
+        of_queries = Busy(*np.zeros((4, self.flow.n)))
+        latency_s = 0.0
         for k, count in enumerate(self.answered):
             if count:
-                node_busy = self.flow.solved(k)[1]
-                busy += (
-                    count
-                    / total_s
-                    * np.array([node_busy.workers, node_busy.memory, node_busy.out, node_busy.into])
-                )
-        capacity_Bps = self.play.adapter_Bps(self.experiment.machine)
-        for k, node in enumerate(self.play.ids):
-            workers, memory, out, into = np.minimum(busy[:, k], [self.flow.workers[k], 1, 1, 1])
-            sides = (("out", float(out)), ("in", float(into))) if capacity_Bps else ()
-            for direction, use in sides:
-                name = f"adapter of node {node}, {direction}"
-                kind, rate = f"nic {direction}", use * (capacity_Bps or 0.0)
-                yield ResourceUse(name, kind, use, rate, capacity_Bps, node)
-            part = float(workers / self.flow.workers[k])
-            yield ResourceUse(f"workers of node {node}", "threads", part, node=node)
-            if setup.machine.read_ps[k]:
-                peak_Bps = LINE_BYTES * PS / setup.machine.read_ps[k]
-                name, part = f"memory of node {node}", float(memory)
-                yield ResourceUse(name, "memory", part, part * peak_Bps, peak_Bps, node)
-
-
-@dataclass(frozen=True)
-class FlowLog:
-    """What a plane has simulated."""
-
-    plane: JoinFlow
-
-    def outcome(
-        self,
-        why: Mapping[str, Why],
-        events: Sequence[ControlEvent],
-        model: Mapping[str, Any],
-        warnings: Sequence[str],
-    ) -> Outcome:
-        """With what else is known."""
-        plane = self.plane
-        name, answered, total_s = plane.play.operation, sum(plane.answered), plane.time_s
-        latency_s = sum(
-            count * plane.flow.query_s(k) for k, count in enumerate(plane.answered) if count
-        )
-        uses = tuple(plane.uses())
+                query_s, of_query = self.flow.solved(k)
+                of_queries.add(of_query, count / total_s)
+                latency_s += count * query_s
+        of_queries.workers = np.minimum(of_queries.workers, self.flow.workers)
+        for side in (of_queries.memory, of_queries.out, of_queries.into):
+            np.minimum(side, 1.0, out=side)
+        uses = tuple(uses_of(self.play, self.experiment.machine, of_queries))
+        gains = self.flow.gains(self.chosen) if with_gains else ()
+        why = Why(binding(uses), gains, {"a query": self.flow.query_s(self.chosen) * 1e9})
         mean_ns = latency_s / answered * 1e9 if answered else None
-        out = [use.Bps or 0.0 for use in uses if use.kind == "nic out"]
         return Outcome(
             throughput={name: answered / total_s},
             operations={name: answered},
             bandwidth_Bps={
                 "memory": sum(use.Bps or 0.0 for use in uses if use.kind == "memory"),
                 "links": None,
-                "network": sum(out) if out else None,
+                "network": network_Bps(uses),
             },
             resources=uses,
             latency_ns={name: {"mean": mean_ns, "p50": None, "p99": None, "p999": None}},
-            why=why,
+            why={name: why},
             energy_J=None,
-            events=tuple(events),
-            model={**model, name: plane.facts()},
-            warnings=tuple(warnings),
-            series={
-                "time_s": np.array([since_s for since_s, _, _ in plane.pieces]),
-                "duration_s": np.array([lasts_s for _, lasts_s, _ in plane.pieces]),
-                f"throughput/{name}": np.array([1 / plane.each_s(k) for *_, k in plane.pieces]),
+            events=tuple(stragglers(self.play.system)),
+            model={
+                name: plan_facts(self.play, self.chosen, self.answered)
+                | {"predicted_s": {n: self.flow.query_s(k) for k, n in enumerate(self.play.names)}}
             },
-            steps=len(plane.pieces),
+            warnings=(),
+            series={
+                "time_s": np.array([since_s for since_s, _, _ in self.pieces]),
+                "duration_s": np.array([lasts_s for _, lasts_s, _ in self.pieces]),
+                f"throughput/{name}": np.array([1 / self.each_s(k) for *_, k in self.pieces]),
+            },
+            steps=len(self.pieces),
         )

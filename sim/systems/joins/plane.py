@@ -16,9 +16,10 @@ from ...planes.experiment import Experiment
 from ...planes.outcome import Outcome, ResourceUse, Why
 from ...planes.plane import Command
 from .choice import ChooseOperator, OperatorObservation
-from .flow import FlowModel, binding, stragglers
+from .flow import FlowModel
 from .models import Counts, Model, ReferenceModel
 from .setup import PS, play_of
+from .uses import Busy, binding, network_Bps, plan_facts, stragglers, uses_of
 
 ModelMaker = Callable[[ExchangeSetup, int, int], Model]
 PER_QUERY = ("latencies_ps", "operators")
@@ -91,14 +92,13 @@ class JoinPlane:
             mean_ns = float(counted["latencies_ps"].mean()) / 1e3
             gains = self.flow.gains(self.chosen)
             why[name] = Why(binding(uses), gains, {"a query": mean_ns})
-        out = [use.Bps or 0.0 for use in uses if use.kind == "nic out"]
         return Outcome(
             throughput={name: queries / passed_s},
             operations={name: float(queries)},
             bandwidth_Bps={
                 "memory": float(lines.sum()) * LINE_BYTES / passed_s,
                 "links": None,
-                "network": sum(out) if out else None,
+                "network": network_Bps(uses),
             },
             resources=uses,
             latency_ns={},
@@ -113,34 +113,21 @@ class JoinPlane:
         )
 
     def _uses(self, counted: Counts, passed_s: float) -> Iterator[ResourceUse]:
-        play, ps = self.play, passed_s * PS
-        core_node = np.array(play.setup.machine.core_node)
-        workers = np.bincount(core_node[np.array(play.setup.worker_core)])
-        busy = np.bincount(core_node, counted["core_ps"]) + counted["message_cpu_ps"]
-        capacity_Bps = play.adapter_Bps(self.experiment.machine)
-        for k, node in enumerate(play.ids):
-            for direction in ("out", "in") if capacity_Bps is not None else ():
-                use = float(counted[f"{direction}_ps"][k]) / ps
-                name = f"adapter of node {node}, {direction}"
-                rate = use * (capacity_Bps or 0.0)
-                yield ResourceUse(name, f"nic {direction}", use, rate, capacity_Bps, node)
-            part = float(busy[k]) / workers[k] / ps
-            yield ResourceUse(f"workers of node {node}", "threads", part, node=node)
-            if play.setup.machine.read_ps[k]:
-                part = float(counted["controller_ps"][k]) / ps
-                peak_Bps = LINE_BYTES * PS / play.setup.machine.read_ps[k]
-                name = f"memory of node {node}"
-                yield ResourceUse(name, "memory", part, part * peak_Bps, peak_Bps, node)
+        core_ps = np.bincount(self.play.setup.machine.core_node, counted["core_ps"])
+        busy_ps = Busy(
+            np.asarray(core_ps + counted["message_cpu_ps"], dtype=np.float64),
+            counted["controller_ps"],
+            counted["out_ps"],
+            counted["in_ps"],
+        )
+        return uses_of(self.play, self.experiment.machine, busy_ps, passed_s * PS)
 
     def _facts(self, counted: Counts, queries: int) -> dict[str, Any]:
         """What the model saw: partitions, messages, rows, and where pieces of work were done."""
-        each, plan = max(queries, 1), self.play.plans[self.chosen]
-        used = np.bincount(counted["operators"], minlength=len(self.play.names)).tolist()
+        each = max(queries, 1)
+        used = np.bincount(counted["operators"], minlength=len(self.play.names))
         return {
-            "operator": plan.name,
-            "queries_by_operator": dict(zip(self.play.names, used, strict=True)),
-            "partitions": {"network": plan.fan.network, "final": plan.fan.final},
-            "passes_in_memory": plan.fan.passes,
+            **plan_facts(self.play, self.chosen, used.tolist()),
             "messages_per_query": float(counted["messages"].sum()) / each,
             "rows_sent_per_query": float(counted["rows_sent"].sum()) / each,
             "pieces": dict(zip(map(str, self.play.ids), counted["pieces"].tolist(), strict=True)),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
-from ....inputs import InputError
+from ...control.command_check import CommandCheck
 from ...control.user_policy import Origin
 from .commands import (
     AccessPathObservation,
@@ -24,52 +23,19 @@ from .commands import (
 )
 
 
-class _Check:
-    """Refuses in the name of one policy."""
-
-    def __init__(self, policy_name: str, origin: Origin | None) -> None:
-        self.policy_name, self.origin = policy_name, origin or Origin()
-
-    def refuse(self, message: str, expected: str) -> NoReturn:
-        raise InputError(
-            f"policy {self.policy_name}: {message}",
-            self.origin.file,
-            self.origin.line,
-            expected=expected,
-        )
-
-    def listed(self, commands: Any, kinds: tuple[type, ...]) -> list[Any]:
-        """The commands, each of one of these kinds."""
-        names = " or ".join(kind.__name__ for kind in kinds)
-        if isinstance(commands, (str, bytes, Mapping)) or not isinstance(commands, Iterable):
-            self.refuse(
-                f"decide returned {type(commands).__name__}", f"a list of {names}, [] for none"
-            )
-        found = list(commands)
-        for command in found:
-            if not isinstance(command, kinds):
-                self.refuse(f"decide returned a {type(command).__name__} in its list", names)
-        return found
-
-    def position(self, what: str, value: Any, count: int) -> None:
-        """``value`` is one of ``count`` positions."""
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < count:
-            self.refuse(f"{what} {value!r}", f"a whole number from 0 to {count - 1}")
-
-
 def check_placement(
     commands: Any, seen: PlacerObservation, policy_name: str, origin: Origin | None = None
 ) -> tuple[PlacerCommand, ...]:
     """The commands of a placer. Raises InputError for an unknown table, part or node, a table that
     is busy or has two commands, and parts with fewer than two rows that are to be split.
     """
-    check = _Check(policy_name, origin)
+    check = CommandCheck(policy_name, origin)
     tables: dict[str, list[Any]] = {}
     for use in seen.parts:
         tables.setdefault(use.table, []).append(use)
     nodes = len(seen.threads)
     touched: set[tuple[str, int]] = set()
-    found = check.listed(commands, (MovePart, PartitionTable, MergeTable))
+    found = check.listed(commands, MovePart, PartitionTable, MergeTable)
     for command in found:
         parts = tables.get(command.table) if isinstance(command.table, str) else None
         if parts is None:
@@ -110,8 +76,8 @@ def check_stealing(
     commands: Any, seen: StealingObservation, policy_name: str, origin: Origin | None = None
 ) -> tuple[AllowStealing, ...]:
     """The commands of a stealing policy. Raises InputError for an unknown class of tasks."""
-    check = _Check(policy_name, origin)
-    found = check.listed(commands, (AllowStealing,))
+    check = CommandCheck(policy_name, origin)
+    found = check.listed(commands, AllowStealing)
     if len(found) > 1:
         check.refuse(f"{len(found)} commands", "at most one AllowStealing")
     for command in found:
@@ -132,8 +98,8 @@ def check_cores(
     """The commands of an allocator of cores. Raises InputError for a core that the machine has not,
     one that is allocated or released twice, and for a release of the last one.
     """
-    check = _Check(policy_name, origin)
-    found = check.listed(commands, (AllocateCore, ReleaseCore))
+    check = CommandCheck(policy_name, origin)
+    found = check.listed(commands, AllocateCore, ReleaseCore)
     allocated = set(seen.allocated)
     for command in found:
         check.position("node", command.node, len(seen.cores))
@@ -160,9 +126,9 @@ def check_access_paths(
     """The commands of a chooser of access paths. Raises InputError for an unknown kind of scan, and
     for a path that it cannot take, such as copies that may be stale.
     """
-    check = _Check(policy_name, origin)
+    check = CommandCheck(policy_name, origin)
     scans = {(scan.scan, scan.home): scan for scan in seen.scans}
-    found = check.listed(commands, (ChoosePath,))
+    found = check.listed(commands, ChoosePath)
     for command in found:
         scan = scans.get((command.scan, command.home))
         if scan is None:

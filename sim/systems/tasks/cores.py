@@ -34,7 +34,7 @@ from pydantic import Field, model_validator
 from ....inputs import Quantity
 from ....inputs.quantities import Duration
 from ...control.family import Family
-from ...control.policy import Policy
+from ...control.policy import NoPolicy, Policy
 from ...control.policy_spec import PolicySpec
 from ...planes.outcome import ControlEvent
 from .check import check_cores
@@ -222,14 +222,6 @@ class ElasticCores:
         return on
 
 
-class AllCores:
-    """Leaves all cores to the operating system."""
-
-    def decide(self, observation: CoresObservation) -> tuple[CoresCommand, ...]:
-        """No command, ever."""
-        return ()
-
-
 MODES = ("sparse", "dense", "adaptive")
 
 
@@ -240,7 +232,7 @@ def _make(name: str, options: Mapping[str, Any]) -> Policy[Any, Any] | None:
         return None
     for option in options:
         raise ValueError(f"{option}: cores '{name}' has no options")
-    return AllCores()
+    return NoPolicy()
 
 
 def _draw(name: str) -> str | None:

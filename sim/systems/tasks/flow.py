@@ -8,35 +8,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....inputs import InputError
 from ...kernel.sums import group_sums
-from ...machine.costs import LINE_BYTES, CostModel
+from ...machine.costs import LINE_BYTES, CostModel, Scales
 from ...planes.experiment import Experiment
 from ...planes.outcome import Gain, Outcome, Why
 from ...planes.plane import Command, StartPhase
 from ...planes.why import GAIN_MIN, what_ifs
-from .build import mix_shares, program_with
+from .build import program_with
 from .commands import (
     SAMPLE_S,
     AccessPathObservation,
-    AllocateCore,
     AllowStealing,
-    ChoosePath,
     CoresObservation,
-    MergeTable,
-    MovePart,
-    PartitionTable,
-    PartUse,
     PlacerObservation,
-    ReleaseCore,
     StealingObservation,
 )
-from .facts import ENGINE, TasksFacts
-from .layout import PAGE_BYTES, Layout
+from .control_state import ControlState
 from .looking import looking_threads
-from .parameters import cores_of
 from .piece_log import PieceLog
-from .scan_paths import ScanPaths
 from .steady_state import Rates, State, SteadyState
 from .watched import Watched
 
@@ -46,6 +35,8 @@ Ints = npt.NDArray[np.int64]
 # Clients of a mix that ask for a blocked query wait there: a piece of time ends when so many of
 # those that are left do.
 STUCK_PART = 0.1
+# More of a link that is less full than this changes nothing.
+LINK_FULL = 0.99
 
 
 class TasksFlow:
@@ -53,43 +44,21 @@ class TasksFlow:
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment, self.machine = experiment, experiment.machine
-        self.workload, self.system = experiment.workload, experiment.system
         self.costs = CostModel(self.machine)
-        self.program = program_with(experiment, self.costs)
+        self.control = ControlState(experiment, self.costs)
+        self.program, self.layout = self.control.program, self.control.layout
         self.steady = SteadyState(self.program, self.costs)
-        self.queries = tuple(query.name for query in self.program.queries)
-        facts = self.machine.description.engines.get(ENGINE)
-        self.facts = TasksFacts() if facts is None else facts.read_as(TasksFacts)
-        memory = np.array([node.memory_bytes for node in self.machine.nodes], dtype=np.float64)
-        pages = np.nan_to_num(memory, nan=2.0**62) // PAGE_BYTES
-        self.layout = Layout(
-            self.program.tables,
-            pages.astype(np.int64),
-            self.facts.move_s,
-            self.facts.partition_s,
-            [node.id for node in self.machine.nodes],
-            self.program.spreads,
-        )
-        placed = cores_of(self.machine, self.program.scheduling)
-        self.cores = np.bincount(placed.core_node, minlength=len(self.machine.nodes))
+        placed, cores = self.control.placed, self.control.cores
         self._per_core = np.divide(
-            np.bincount(placed.node, minlength=len(self.cores)),
-            self.cores,
-            where=self.cores > 0,
-            out=np.zeros(len(self.cores)),
+            np.bincount(placed.node, minlength=len(cores)),
+            cores,
+            where=cores > 0,
+            out=np.zeros(len(cores)),
         )
-        self.allocated = {
-            (node, core) for node, count in enumerate(self.cores.tolist()) for core in range(count)
-        }
         self.stealable: frozenset[str] = frozenset()
-        self.paths = ScanPaths(
-            self.program,
-            self.costs,
-            self.system.unchanging,
-            experiment.policy_names.get("access-path", "none"),
-        )
         self._shares = tuple(query.share for query in self.program.queries)
         self._think_s = np.inf if self.program.arrivals_per_s else self.program.think_s
+        self.queries = tuple(query.name for query in self.program.queries)
         self.log = PieceLog(
             self.machine, self.costs, placed, self.queries, active=self._active_cores
         )
@@ -160,7 +129,7 @@ class TasksFlow:
             stealable=self.stealable,
             workers=tuple(pools.tolist()),
             copies=self.layout.copies,
-            paths=self.paths.current,
+            paths=self.control.paths.current,
             spread=None if spread is None else tuple(spread.tolist()),
         )
 
@@ -185,8 +154,8 @@ class TasksFlow:
 
     def _allowed(self) -> Ints:
         """(n,) workers that may run at a time: those of allocated cores."""
-        on = np.zeros(len(self.cores))
-        for node, _ in self.allocated:
+        on = np.zeros(len(self._per_core))
+        for node, _ in self.control.allocated:
             on[node] += 1
         able = np.ceil(on * self._per_core).astype(np.int64)
         workers, affinity = self.program.scheduling.workers, self.program.scheduling.affinity
@@ -224,13 +193,12 @@ class TasksFlow:
 
     def _columns_of(self, rates: Rates) -> dict[str, float]:
         """Of the series, what else is constant while these rates hold."""
-        columns = {f"parts/{name}": float(len(parts)) for name, parts in self.layout.parts.items()}
-        columns |= {
+        waiting = {
             f"waiting/node {node.id}": float(waiting)
             for node, waiting in zip(self.machine.nodes, rates.waiting.tolist(), strict=True)
         }
-        columns["allocated cores"] = float(len(self.allocated))
-        return columns
+        parts = self.control.columns()
+        return {**parts, **waiting}
 
     def _play(self, rates: Rates, step: float) -> None:
         self.log.add(self._time_s, step, rates, self._running, self._columns)
@@ -273,8 +241,7 @@ class TasksFlow:
 
     def _seen_by_placer(self, watched: Watched) -> PlacerObservation:
         n, samples = len(self.machine.nodes), watched.samples(self._time_s)
-        parts_cpu: dict[tuple[str, int], Floats] = {}
-        parts_Bps: dict[tuple[str, int], Floats] = {}
+        of_parts: dict[tuple[str, int], tuple[Floats, Floats]] = {}
         node_cpu, node_Bps = np.zeros((n, samples)), np.zeros((n, samples))
         none = np.zeros(samples)
         for weight, rates in watched.weights(self._time_s, samples):
@@ -282,33 +249,10 @@ class TasksFlow:
             node_cpu += local.node_cpu[:, None] * weight
             node_Bps += local.node_Bps[:, None] * weight
             for key, (running, Bps) in local.parts.items():
-                parts_cpu[key] = parts_cpu.get(key, none) + running * weight
-                parts_Bps[key] = parts_Bps.get(key, none) + Bps * weight
-        return PlacerObservation(
-            time_s=self._time_s,
-            parts=tuple(
-                PartUse(
-                    name,
-                    p,
-                    part.node,
-                    part.rows,
-                    part.pages,
-                    part.busy,
-                    part.targets,
-                    parts_cpu.get((name, p), none),
-                    parts_Bps.get((name, p), none),
-                )
-                for name, parts in self.layout.parts.items()
-                for p, part in enumerate(parts)
-            ),
-            threads=self._running,
-            node_cpu=node_cpu,
-            node_memory_Bps=node_Bps,
-            memory_peak_Bps=self.costs.memory_Bps,
-            free_pages=self.layout.free_pages,
-            move_s=self.facts.move_s,
-            partition_s=self.facts.partition_s,
-        )
+                before_cpu, before_Bps = of_parts.get(key, (none, none))
+                of_parts[key] = before_cpu + running * weight, before_Bps + Bps * weight
+        nodes = node_cpu, node_Bps
+        return self.control.parts_seen(self._time_s, self._running, nodes, of_parts)
 
     def _seen_by_stealing(self, watched: Watched) -> StealingObservation:
         rates = self.rates()
@@ -319,11 +263,10 @@ class TasksFlow:
                 np.rint(rates.waiting).astype(np.int64),
                 np.rint(np.maximum(self._running - busy, 0.0)).astype(np.int64),
             )
-        return StealingObservation(self._time_s, *self._stealing, self.facts.threshold_Bps)
+        return StealingObservation(self._time_s, *self._stealing, self.control.facts.threshold_Bps)
 
     def _seen_by_access_path(self, _: Watched) -> AccessPathObservation:
-        parts = tuple(self.layout.parts.items())
-        return self.paths.seen(self._time_s, parts, self._allowed().tolist())
+        return self.control.paths_seen(self._time_s, self._allowed().tolist())
 
     def _drawn_by_class(self, rates: Rates) -> dict[str, float]:
         """Memory throughput of a task of each class, NaN where none runs."""
@@ -349,34 +292,18 @@ class TasksFlow:
             controllers += part * float(rates.served.memory_Bps.sum())
             used += part * rates.served.memory_Bps
         allowed = int(self._running.sum())
-        return CoresObservation(
-            time_s=self._time_s,
-            cores=self.cores,
-            allocated=tuple(sorted(self.allocated)),
-            cpu_load=min(load / allowed, 1.0),
-            memory_bytes=used,
-            interconnect_Bps=links,
-            controllers_Bps=controllers,
-        )
+        cpu_load = min(load / allowed, 1.0)
+        return self.control.cores_seen(self._time_s, cpu_load, used, links, controllers)
 
     def apply(self, commands: Sequence[Command]) -> None:
         """Where each worker has a queue of its own, these count as one a node."""
         for command in commands:
             if isinstance(command, StartPhase):
-                shares = mix_shares(command.phase, self.workload.operations)
-                self._shares = tuple(shares.get(name, 0.0) for name in self.queries)
-            elif isinstance(command, (MovePart, PartitionTable, MergeTable)):
-                self.layout.order(command, self._time_s)
+                self._shares = self.control.shares(command.phase)
             elif isinstance(command, AllowStealing):
                 self.stealable = command.classes
-            elif isinstance(command, ChoosePath):
-                self.paths.choose(command)
-            elif isinstance(command, AllocateCore):
-                self.allocated.add((command.node, command.core))
-            elif isinstance(command, ReleaseCore):
-                self.allocated.remove((command.node, command.core))
-            else:
-                raise InputError(f"no command of tasks: {type(command).__name__}")
+            elif not self.control.apply(command):
+                self.layout.order(command, self._time_s)
             self._rates = None
 
     def _active_cores(self, rates: Rates, allowed: Ints) -> Floats:
@@ -397,31 +324,32 @@ class TasksFlow:
         return self.log.outcome(
             why=self._why() if with_gains else {},
             events=self.layout.events,
-            model={
-                "pages_moved": self.layout.arrived_pages,
-                "parts": {
-                    name: [[part.rows, self._id(part.node)] for part in parts]
-                    for name, parts in self.layout.parts.items()
-                },
-                "layout": [list(event) for event in self.layout.history],
-            },
+            model=self.control.described(),
             warnings=tuple(dict.fromkeys(self.costs.warnings)),
         )
 
-    def _id(self, node: int | None) -> int | None:
-        return None if node is None else self.machine.nodes[node].id
-
     def _why(self) -> Mapping[str, Why]:
         """What 10% more of each resource would bring to all queries together, as things are now."""
-        before = float(self.rates().queries.sum())
-        if before <= 0:
+        if float(self.rates().queries.sum()) <= 0:
             return {}
-        gains, state = [], self._state()
-        for name, scales in what_ifs(self.machine, self.costs).items():
-            costs = CostModel(self.machine, scales)
-            found = SteadyState(program_with(self.experiment, costs), costs).solve(state)
-            gain = float(found.queries.sum()) / before - 1.0
-            gains.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
+        scaled = what_ifs(self.machine, self.costs).items()
+        gains = [Gain(name, self._gain(scales)) for name, scales in scaled]
         gains.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
         binding = gains[0].resource if gains[0].gain_per_10pct >= 0.01 else "what clients ask for"
         return dict.fromkeys(self.queries, Why(binding, tuple(gains)))
+
+    def _gain(self, scales: Scales) -> float:
+        """Of all queries on a machine whose parts are that much better, as things are now."""
+        rates = self.rates()
+        if scales.links != 1.0:
+            use = rates.served.link_use.reshape(-1, 2).max(axis=1)
+            of_kind = [scales.link_kind in (None, link.kind) for link in self.machine.links]
+            if use[of_kind].max(initial=0.0) < LINK_FULL:
+                return 0.0
+        costs, program = CostModel(self.machine, scales), self.program
+        # What an entry demands is the same with other memory and links.
+        if (scales.cores, scales.misses, scales.cache) != (1.0, 1.0, 1.0):
+            program = program_with(self.experiment, costs)
+        found = SteadyState(program, costs).solve(self._state(), rates)
+        gain = float(found.queries.sum() / rates.queries.sum()) - 1.0
+        return gain if abs(gain) >= GAIN_MIN else 0.0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,22 +22,18 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-class ServiceUse(NamedTuple):
-    """Of the machine since time 0: lines (n,) of each home, busy times in ps of controllers (n,),
-    links (2L,) and cores (C,), copying threads' last."""
+Counts = Mapping[str, Any]
+"""Since time 0. Of nodes (n,): ``lines_read`` and ``lines_written`` of each home, busy times
+``controller_ps``, ``waiting`` tasks, ``idle`` workers and how long these ``looked_ps`` for work;
+``traffic`` (n, n): bytes that threads of a node read and wrote at a home, of ended tasks.
+``link_ps`` (2L,), ``core_ps`` (C,): busy times, those of copying threads last. ``answered``,
+``latency_ps`` (K,): of queries, in all. ``classes`` [classes, 5]: tasks made, done, waiting,
+running, stolen; ``class_bytes_per_ps``: of a task, exponential averages, below 0 before the first
+has ended. ``migrations`` (4,): of threads to another processor, of the core, the cache, the node,
+beyond. Numbers: ``asked`` queries, ``parts_waiting`` (tasks that wait for parts that move)."""
 
-    lines_read: Floats
-    lines_written: Floats
-    controller_ps: Floats
-    link_ps: Floats
-    core_ps: Floats
-
-
-class LocalUse(NamedTuple):
-    """CPU time in ps, and bytes, of tasks that were not stolen: of nodes or of parts."""
-
-    cpu_ps: Ints
-    bytes: Floats
+LocalUse = tuple[Ints, Floats]
+"""CPU time in ps, and bytes, of tasks that were not stolen: of nodes or of parts."""
 
 
 class EventModel(KernelTaskModel):
@@ -49,22 +45,11 @@ class EventModel(KernelTaskModel):
         keys = [stream_key(seed, replication, name) for name in (*names, ARRIVAL_MIX, ARRIVALS)]
         super().__init__(setup, keys, seed, replication, traced)
 
-    def latencies(self, query: int) -> Histogram:
-        """Of a query, in ns."""
-        counts = self.latency_buckets(query)
-        return Histogram.of_kernel(counts or [0], float(self.latency_totals_ps()[query]))
-
-    def node_use(self) -> LocalUse:
-        """(n,)"""
-        return LocalUse(*super().node_use())
-
-    def part_use(self) -> LocalUse:
-        """Of all parts that ever were, by number."""
-        return LocalUse(*super().part_use())
-
-    def service_use(self) -> ServiceUse:
-        """Since time 0."""
-        return ServiceUse(*super().service_use())
+    def latencies(self) -> tuple[Histogram, ...]:
+        """(K,) of queries, in ns."""
+        totals_ps: list[float] = self.counts()["latency_ps"].tolist()
+        buckets = (self.latency_buckets(query) or [0] for query in range(len(totals_ps)))
+        return tuple(map(Histogram.of_kernel, buckets, totals_ps))
 
 
 class ReferenceModel(SimpyTaskModel):
@@ -86,21 +71,35 @@ class ReferenceModel(SimpyTaskModel):
         arrived, self.arrived = self.arrived, []
         return arrived
 
-    def class_counts(self) -> Ints:
-        classes = self.workers.classes
-        return np.array([[c.made, c.done, c.waiting, c.running, c.stolen] for c in classes])
+    def counts(self) -> Counts:
+        workers, queries = self.workers, self.queries
+        read, written, controller_ps, link_ps, core_ps = self.clock.service_use()
+        n = workers.nodes  # an engine in a hub has a place of its own
+        moved = workers.os.migrations if isinstance(workers, MovedWorkers) else [0] * 4
+        free = [w.node for w in workers.workers if w.in_use and w.task is None]
+        return {
+            "asked": queries.asked,
+            "answered": np.array(queries.answered, dtype=np.int64),
+            "latency_ps": np.array([float(sum(all_)) for all_ in queries.latencies_ps]),
+            "classes": np.array(
+                [[c.made, c.done, c.waiting, c.running, c.stolen] for c in workers.classes]
+            ),
+            "class_bytes_per_ps": np.array([c.bytes_per_ps for c in workers.classes]),
+            "waiting": np.array([len(queue) for queue in workers.queue], dtype=np.int64),
+            "parts_waiting": sum(len(part.waiting) for part in queries.all_parts),
+            "idle": np.bincount(np.array(free, dtype=np.int64), minlength=n),
+            "looked_ps": np.array(workers.looked_up_to_now(), dtype=np.int64),
+            "migrations": np.array(moved),
+            "traffic": np.array(workers.traffic),
+            "lines_read": read[:n],
+            "lines_written": written[:n],
+            "controller_ps": controller_ps[:n],
+            "link_ps": link_ps,
+            "core_ps": core_ps,
+        }
 
-    def class_bytes_per_ps(self) -> Floats:
-        return np.array([counts.bytes_per_ps for counts in self.workers.classes])
-
-    def answered(self) -> Ints:
-        return np.array(self.queries.answered, dtype=np.int64)
-
-    def latency_totals_ps(self) -> Floats:
-        return np.array([float(sum(all_)) for all_ in self.queries.latencies_ps])
-
-    def latencies(self, query: int) -> Histogram:
-        return Histogram.of_values(self.queries.latencies_ps[query])
+    def latencies(self) -> tuple[Histogram, ...]:
+        return tuple(map(Histogram.of_values, self.queries.latencies_ps))
 
     def node_use(self) -> LocalUse:
         return self._local(self.workers.node_use)
@@ -113,40 +112,10 @@ class ReferenceModel(SimpyTaskModel):
         for use in uses:
             use.until(self.now_ps)
         cpu_ps = np.array([use.cpu_ps for use in uses], dtype=np.int64)
-        return LocalUse(cpu_ps, np.array([use.bytes for use in uses]))
+        return cpu_ps, np.array([use.bytes for use in uses])
 
     def parts(self, table: int) -> Sequence[int]:
         return [part.number for part in self.queries.parts[table]]
-
-    def traffic(self) -> Floats:
-        return np.array(self.workers.traffic)
-
-    def looked_ps(self) -> Ints:
-        return np.array(self.workers.looked_up_to_now(), dtype=np.int64)
-
-    def migrations(self) -> Sequence[int]:
-        workers = self.workers
-        return workers.os.migrations if isinstance(workers, MovedWorkers) else [0] * 4
-
-    def waiting(self) -> Ints:
-        return np.array([len(queue) for queue in self.workers.queue], dtype=np.int64)
-
-    def idle(self) -> Ints:
-        free = [w.node for w in self.workers.workers if w.in_use and w.task is None]
-        return np.bincount(np.array(free, dtype=np.int64), minlength=self.workers.nodes)
-
-    @property
-    def parts_waiting(self) -> int:
-        return sum(len(part.waiting) for part in self.queries.all_parts)
-
-    @property
-    def asked(self) -> int:
-        return self.queries.asked
-
-    def service_use(self) -> ServiceUse:
-        read, written, controller_ps, link_ps, core_ps = self.clock.service_use()
-        n = self.workers.nodes  # an engine in a hub has a place of its own
-        return ServiceUse(read[:n], written[:n], controller_ps[:n], link_ps, core_ps)
 
     def trace(self) -> Ints:
         rows = self.clock.trace if self._traced else []

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from .commands import SAMPLE_S, PartUse, PlacerCommand
+from .commands import SAMPLE_S, PlacerCommand
 from .layout import Copy, Layout, PartState
 from .models import LocalUse, Model
 from .parameters import INTERLEAVED, PS_PER_S, home_of
-from .program import Table
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class NodesUse:
-    """(n, S) threads of local tasks, and what these read and write, by sample."""
-
-    cpu: Floats
-    memory_Bps: Floats
 
 
 class PartsInPlay:
@@ -79,43 +69,29 @@ class PartsInPlay:
         self._nodes.append(self.model.node_use())
         self._parts.append(self.model.part_use())
 
-    def observed(self, tables: Sequence[Table]) -> tuple[NodesUse, tuple[PartUse, ...]]:
-        """Of the samples since this was last asked (of those before, where there are none since):
-        nodes' use, and parts'.
+    def observed(
+        self,
+    ) -> tuple[tuple[Floats, Floats], dict[tuple[str, int], tuple[Floats, Floats]]]:
+        """Threads of local tasks, and what these read and write, of the samples since this was last
+        asked (of those before, where there are none since): of nodes (n, S), and of each part (S,)
+        by table and position.
         """
         if len(self._nodes) > 1:
             self._seen = _samples(self._nodes), _samples(self._parts)
-        nodes = NodesUse(*self._seen[0])
-        cpu, memory_Bps = self._seen[1]
+        nodes, (cpu, memory_Bps) = self._seen
         self._nodes, self._parts = self._nodes[-1:], self._parts[-1:]
-        found = []
-        for table in tables:
-            numbers = self.model.parts(self._positions[table.name])
-            for p, (number, part) in enumerate(
-                zip(numbers, self.layout.parts[table.name], strict=True)
-            ):
-                sampled = number < len(cpu)
-                none = np.zeros(cpu.shape[1])
-                found.append(
-                    PartUse(
-                        table=table.name,
-                        part=p,
-                        node=part.node,
-                        rows=part.rows,
-                        pages=part.pages,
-                        busy=part.busy,
-                        targets=part.targets,
-                        cpu=cpu[number] if sampled else none,
-                        memory_Bps=memory_Bps[number] if sampled else none,
-                    )
-                )
-        return nodes, tuple(found)
+        return nodes, {
+            (table, p): (cpu[number], memory_Bps[number])
+            for table, position in self._positions.items()
+            for p, number in enumerate(self.model.parts(position))
+            if number < len(cpu)
+        }
 
 
 def _samples(sums: Sequence[LocalUse]) -> tuple[Floats, Floats]:
     """(k, S) threads and bytes per second, of sums (S + 1 of them) of up to k things."""
-    count = len(sums[-1].cpu_ps)
+    count = len(sums[-1][0])
     cpu_ps, moved = np.zeros((len(sums), count)), np.zeros((len(sums), count))
-    for k, of in enumerate(sums):
-        cpu_ps[k, : len(of.cpu_ps)], moved[k, : len(of.bytes)] = of.cpu_ps, of.bytes
+    for k, (each_ps, each_bytes) in enumerate(sums):
+        cpu_ps[k, : len(each_ps)], moved[k, : len(each_bytes)] = each_ps, each_bytes
     return np.diff(cpu_ps, axis=0).T / PS_PER_S / SAMPLE_S, np.diff(moved, axis=0).T / SAMPLE_S

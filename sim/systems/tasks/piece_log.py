@@ -13,9 +13,9 @@ from ....topologies import Machine
 from ...kernel.sums import group_sums
 from ...machine.costs import CostModel
 from ...machine.threads import Workers
+from ...planes.flow_log import series_of
 from ...planes.machine_use import MachineUse
-from ...planes.outcome import ControlEvent, Outcome, Series, Why
-from ...planes.transfer_uses import transfer_uses
+from ...planes.outcome import Outcome
 from .steady_state import Rates
 
 Floats = npt.NDArray[np.float64]
@@ -105,42 +105,30 @@ class PieceLog:
         for piece in self._pieces:
             self._count(piece)
 
-    def outcome(
-        self,
-        why: Mapping[str, Why],
-        events: Sequence[ControlEvent],
-        model: Mapping[str, Any],
-        warnings: tuple[str, ...],
-    ) -> Outcome:
+    def outcome(self, model: Mapping[str, Any], **told: Any) -> Outcome:
         """All pieces together, with what else is known."""
         self._sum_up()
         length, use = np.array([piece.length_s for piece in self._pieces]), np.array(self._use)
-        total_s = float(length.sum())
-        memory_Bps, link_Bps = self._memory_bytes / total_s, self._link_bytes / total_s
-        known = bool(self.machine.links) or len(self.machine.nodes) == 1
-        links_Bps = float(link_Bps.sum()) if known else None
-        latency = {}
+        total_s, latency = float(length.sum()), {}
         for k, name in enumerate(self.queries):
             mean_s = self._response_s[k] / self._done[k] if self._done[k] > 0 else None
-            latency[name] = {
-                "mean": None if mean_s is None else mean_s * 1e9,
-                "p50": None,
-                "p99": None,
-                "p999": None,
-            }
+            mean_ns = None if mean_s is None else mean_s * 1e9
+            latency[name] = {"mean": mean_ns, "p50": None, "p99": None, "p999": None}
         traffic = self._pair_bytes / total_s
-        return Outcome(
-            throughput=dict(zip(self.queries, (self._done / total_s).tolist(), strict=True)),
-            operations=dict(zip(self.queries, self._done.tolist(), strict=True)),
-            bandwidth_Bps={"memory": float(memory_Bps.sum()), "links": links_Bps},
-            resources=(
-                *self.use.resource_uses(length @ use / total_s, memory_Bps, link_Bps),
-                *transfer_uses(self.costs, traffic),
-            ),
+        began = np.array([piece.time_s for piece in self._pieces])
+        rates = np.array([piece.rates.queries for piece in self._pieces])
+        each, columns = dict(zip(self.queries, rates.T, strict=True)), []
+        for piece, taken in zip(self._pieces, self._taken, strict=True):
+            stolen = {f"stolen/{name}": taken.get(name, 0.0) for name in self._stolen}
+            columns.append({**piece.columns, **stolen})
+        return self.use.outcome(
+            dict(zip(self.queries, self._done.tolist(), strict=True)),
+            total_s,
+            length @ use / total_s,
+            (self._memory_bytes, self._link_bytes),
+            self._active / total_s,
+            self._pair_bytes,
             latency_ns=latency,
-            why=why,
-            energy_J=self.use.energy_J(self._active / total_s, memory_Bps, link_Bps, total_s),
-            events=tuple(events),
             model={
                 **model,
                 "tasks": {name: round(count, 3) for name, count in self._tasks.items()},
@@ -148,26 +136,10 @@ class PieceLog:
                 "traffic_Bps": traffic.tolist(),
                 "interconnect_ratio": interconnect_ratio(traffic),
             },
-            warnings=warnings,
-            series=self._series(length, use),
+            series=series_of((began, length), each, self.use, use, columns),
             steps=len(length),
+            **told,
         )
-
-    def _series(self, length: Floats, use: Floats) -> Series:
-        rates = np.array([piece.rates.queries for piece in self._pieces])
-        columns: dict[str, npt.NDArray[Any]] = {
-            "time_s": np.array([piece.time_s for piece in self._pieces]),
-            "duration_s": length,
-        }
-        for k, name in enumerate(self.queries):
-            columns[f"throughput/{name}"] = rates[:, k]
-        for k, name in enumerate(self.use.names):
-            columns[f"utilisation/{name}"] = use[:, k]
-        for name in dict.fromkeys(name for piece in self._pieces for name in piece.columns):
-            columns[name] = np.array([piece.columns.get(name, np.nan) for piece in self._pieces])
-        for name in self._stolen:
-            columns[f"stolen/{name}"] = np.array([taken.get(name, 0.0) for taken in self._taken])
-        return columns
 
 
 def interconnect_ratio(traffic_Bps: Floats) -> float:

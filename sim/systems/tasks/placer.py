@@ -35,7 +35,7 @@ from pydantic import Field
 from ....inputs import Quantity
 from ....inputs.quantities import Duration
 from ...control.family import Family
-from ...control.policy import Policy
+from ...control.policy import NoPolicy, Policy
 from ...control.policy_spec import PolicySpec
 from ...planes.outcome import ControlEvent
 from .check import check_placement
@@ -66,15 +66,6 @@ class PlacerSpec(PolicySpec):
     imbalance: Ratio | None = None
     saturated: Ratio | None = None
     period: Duration = PERIOD
-
-
-@dataclass(frozen=True)
-class NoPlacer:
-    """Leaves every part where it is."""
-
-    def decide(self, observation: PlacerObservation) -> tuple[PlacerCommand, ...]:
-        """No command, ever."""
-        return ()
 
 
 @dataclass(frozen=True)
@@ -269,7 +260,7 @@ def _make(name: str, options: Mapping[str, Any]) -> Policy[Any, Any] | None:
         return None
     for option in options:
         raise ValueError(f"{option}: placer '{name}' has no options")
-    return NoPlacer()
+    return NoPolicy()
 
 
 def _event(command: PlacerCommand, policy: str, time_s: float) -> ControlEvent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from ...kernel.histogram import Histogram
 from ...machine.costs import CostModel
 from ...planes.model_plane import Sums, SumsPlayer
-from .models import Model
+from .models import Counts, Model
 from .parameters import PS_PER_S
 
 Ints = npt.NDArray[np.int64]
@@ -19,46 +20,50 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TaskSums(Sums):
-    """Of queries. ``looked_ps`` (n,): time in which idle workers looked for work."""
+    """Of queries. ``counts``: all that the model has counted."""
 
-    looked_ps: Floats
+    counts: Counts
 
 
 class TasksPlayer(SumsPlayer[Model, TaskSums]):
     """Plays a model; ``core_node`` (C,): of the cores of workers."""
 
-    def __init__(self, model: Model, costs: CostModel, queries: int, core_node: Ints) -> None:
-        self.queries, self.core_node = queries, core_node
+    def __init__(self, model: Model, costs: CostModel, core_node: Ints) -> None:
+        self.core_node = core_node
         super().__init__(model, costs)
 
     def sums_now(self) -> TaskSums:
-        used = self.model.service_use()
+        counts = self.model.counts()
         return TaskSums(
             now_ps=self.model.now_ps,
-            done=self.model.answered(),
-            latency_ps=self.model.latency_totals_ps(),
-            lines=used.lines_read + used.lines_written,
-            memory_ps=used.controller_ps,
-            link_ps=used.link_ps,
-            core_ps=used.core_ps[: len(self.core_node)],
-            looked_ps=self.model.looked_ps().astype(np.float64),
+            done=counts["answered"],
+            latency_ps=counts["latency_ps"],
+            lines=counts["lines_read"] + counts["lines_written"],
+            memory_ps=counts["controller_ps"],
+            link_ps=counts["link_ps"],
+            core_ps=counts["core_ps"][: len(self.core_node)],
+            counts=counts,
         )
 
     def histograms(self) -> tuple[Histogram, ...]:
-        return tuple(self.model.latencies(query) for query in range(self.queries))
+        return self.model.latencies()
 
     @property
     def active_thread_s(self) -> Floats:
         """(n,) time that threads of each node ran tasks or looked for some."""
-        before, now = self.before, self.sums_now()
-        looked_ps, core_ps = now.looked_ps - before.looked_ps, now.core_ps - before.core_ps
+        looked_ps, core_ps = self.since("looked_ps"), self.now.core_ps - self.before.core_ps
         ran_ps = np.bincount(self.core_node, core_ps, len(looked_ps))
         return np.asarray((looked_ps + ran_ps) / PS_PER_S)
 
+    def since(self, name: str) -> npt.NDArray[Any]:
+        """What was counted of that name."""
+        return np.asarray(self.now.counts[name] - self.before.counts[name])
+
     def check(self) -> None:
         super().check()
-        made, done, waiting, running, _ = self.model.class_counts().sum(axis=0).tolist()
+        counts = self.model.counts()
+        made, done, waiting, running, _ = counts["classes"].sum(axis=0).tolist()
         if made != done + waiting + running:
             raise RuntimeError(f"of {made} tasks {made - done - waiting - running} were lost")
-        if waiting != int(self.model.waiting().sum()) + self.model.parts_waiting:
+        if waiting != int(counts["waiting"].sum()) + counts["parts_waiting"]:
             raise RuntimeError("tasks wait in no queue")

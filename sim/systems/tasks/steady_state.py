@@ -170,9 +170,9 @@ class SteadyState:
             self._demands[key] = read, written, cost.instructions_s, cost.separate_s, slots
         return self._demands[key]
 
-    def solve(self, state: State) -> Rates:
-        """The Rates of ``state``."""
-        return _Search(self, state).run()
+    def solve(self, state: State, near: Rates | None = None) -> Rates:
+        """The Rates of ``state``; looked for from those of a program and machine nearly alike."""
+        return _Search(self, state).run(near)
 
 
 class _Search:
@@ -312,21 +312,29 @@ class _Search:
 
     # -- the fixed point --------------------------------------------------------------------------
 
-    def run(self) -> Rates:
-        """Service times from what runs, and what runs from service times, until both agree."""
+    def run(self, near: Rates | None) -> Rates:
+        """Service times from what runs, and what runs from service times, until both agree. From
+        near by, steps are whole ones as long as they get shorter.
+        """
         kinds, copies = len(self.kind_batch), len(self.state.copies)
         count = np.concatenate([np.zeros(kinds), np.ones(copies), self.endless])
+        running, last = np.zeros(kinds), np.inf
+        if near is not None:
+            running = count[:kinds] = near.running
+            self.free = self._free(running)
         sharing = self.of.times.of(self.kinds)
         times = sharing.solve(count)
-        self.queues, running = self._settled_queues(), np.zeros(kinds)
+        self.queues = self._settled_queues()
         self.copying = np.ones(kinds)  # of a task's time, that in which entries pass
         for turn in range(OUTER_MAX):
             found = self._queues(times)
             step = found - running
-            running = running + (1.0 if turn == 0 else DAMPING) * step
+            change = np.abs(step).max(initial=0.0)
+            part = 1.0 if near is not None and change < last else DAMPING
+            running = running + (1.0 if turn == 0 else part) * step
             free = self._free(running) - self.free
-            change = max(np.abs(step).max(initial=0.0), np.abs(free).max(initial=0.0))
-            self.free = self.free + DAMPING * free
+            last, change = change, max(change, np.abs(free).max(initial=0.0))
+            self.free = self.free + part * free
             count[:kinds] = running * self.copying
             times = sharing.solve(count)
             if turn and change <= OUTER_TOLERANCE * self.workers.sum():

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from numatwin.inputs import parse_yaml
 from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.systems.tasks.models import Model
 from numatwin.sim.systems.tasks.parameters import task_setup
 from numatwin.sim.systems.tasks.program import (
     Entries,
@@ -118,3 +120,16 @@ def parameters(program: Program, nodes: int = 2, cores: int = 2) -> TaskSetup:
     made = task_setup(program, CostModel(machine(nodes, cores)))
     slice_ps = made.os.slice_ps // 50
     return made.replaced(os=made.os.replaced(tick_ps=50 * US, slice_ps=slice_ps, hot_ps=10 * US))
+
+
+def same_counts(event: Model, reference: Model, rel: float, abs_: float) -> None:
+    """Whole numbers are equal; busy times and lines within these bounds, all else of ``rel``."""
+    a, b = event.counts(), reference.counts()
+    assert a.keys() == b.keys()
+    for name, of_event in a.items():
+        if np.asarray(of_event).dtype.kind == "i":
+            assert np.array_equal(of_event, b[name]), name
+        else:
+            shared = name in ("lines_read", "lines_written", "controller_ps", "link_ps", "core_ps")
+            expected = pytest.approx(b[name], rel=rel, abs=abs_ if shared else None)
+            assert of_event == expected, name

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from task_programs import MACHINE, MS, NS, cost, program, query, stage, table
+from task_programs import MACHINE, MS, NS, cost, program, query, same_counts, stage, table
 
 from numatwin.inputs import parse_yaml
 from numatwin.sim._kernel import TaskSetup
@@ -80,10 +80,10 @@ def test_a_scan_by_hand(make: Maker) -> None:
     model = model_of(made, make)
     model.run(MS)
     assert times_ns(model, ANSWERED) == [3_650.0]
-    use = model.service_use()
-    assert use.lines_read.tolist() == pytest.approx([250, 250])  # by the thread, by the engine
-    assert use.lines_written.tolist() == pytest.approx([250, 0])
-    assert model.traffic()[0].tolist() == pytest.approx([500 * 64, 250 * 64])
+    use = model.counts()
+    assert use["lines_read"].tolist() == pytest.approx([250, 250])  # by the thread, by the engine
+    assert use["lines_written"].tolist() == pytest.approx([250, 0])
+    assert model.counts()["traffic"][0].tolist() == pytest.approx([500 * 64, 250 * 64])
 
 
 @BOTH
@@ -118,7 +118,7 @@ def test_an_engine_in_a_hub_takes_the_links(make: Maker) -> None:
     model = model_of(made, make, at="hub")
     model.run(MS)
     assert times_ns(model, ANSWERED) == [3_650.0]
-    busy_ns = model.service_use().link_ps / NS
+    busy_ns = model.counts()["link_ps"] / NS
     assert busy_ns == pytest.approx([250 * (4.5 + 0.5)] * 2 + [0, 0])
 
 
@@ -178,15 +178,11 @@ def test_traces_are_the_same(made: Program, at: str, contexts: int, choice: int)
         model.run(MS // 8)
         model.set_paths(paths)
         model.run(MS // 4)
-        made_, done, waiting, running, _ = model.class_counts().sum(axis=0).tolist()
+        made_, done, waiting, running, _ = model.counts()["classes"].sum(axis=0).tolist()
         assert made_ == done + waiting + running
     event, reference = models
     assert event.trace().tolist() == reference.trace().tolist()
-    assert event.looked_ps().tolist() == reference.looked_ps().tolist()
-    assert event.traffic() == pytest.approx(reference.traffic())
-    a, b = event.service_use(), reference.service_use()
-    for name in ("lines_read", "lines_written", "controller_ps", "link_ps", "core_ps"):
-        assert getattr(a, name) == pytest.approx(getattr(b, name), rel=1e-5, abs=500.0), name
+    same_counts(event, reference, rel=1e-5, abs_=500.0)
 
 
 @pytest.mark.parametrize("path", ["cpu", "copy-engine", "copy-engine-noncoherent"])
@@ -212,7 +208,7 @@ def test_flows_agree_with_events(path: Path, home: int, busy: bool) -> None:
         paths=initial_paths(made, 2),
     )
     (rate,) = SteadyState(made, costs).solve(state).queries
-    assert rate == pytest.approx(model.answered()[0] / 3e-3, rel=0.04)
+    assert rate == pytest.approx(model.counts()["answered"][0] / 3e-3, rel=0.04)
 
 
 def _parts(one: Any) -> Any:

@@ -55,7 +55,7 @@ def test_two_tasks_share_a_processor_by_slices(make: type[EventModel]) -> None:
     assert ends[:, 0] == pytest.approx([204 * US, 208 * US], abs=5)
     on = rows[rows[:, 1] == ON]
     assert on[:6, 0] == pytest.approx([k * US for k in (0, 50, 100, 150, 200, 204)], abs=5)
-    assert list(model.migrations()) == [0, 0, 0, 0]
+    assert list(model.counts()["migrations"]) == [0, 0, 0, 0]
 
 
 @BOTH
@@ -84,8 +84,8 @@ def test_a_moved_task_warms_its_cache_from_where_its_data_lie(make: type[EventMo
     model.run(MS)
     rows = model.trace()
     assert rows[rows[:, 1] == ENDED][0, 0] == pytest.approx((30 + 4.5 + 105) * US, rel=1e-2)
-    assert model.traffic()[:, 0] / 64 == pytest.approx([3_000, 7_300], rel=1e-2)
-    assert model.migrations()[3] == 1
+    assert model.counts()["traffic"][:, 0] / 64 == pytest.approx([3_000, 7_300], rel=1e-2)
+    assert model.counts()["migrations"][3] == 1
 
 
 @pytest.mark.parametrize(("threads", "clients", "off"), [(2, 3, 0.1), (2, 12, 0.02), (6, 12, 0.05)])
@@ -109,13 +109,13 @@ def test_rates_are_near_what_tasks_do(threads: int, clients: int, off: float) ->
     )
     model = EventModel(parameters(made), 1, 1)
     model.run(10 * MS)
-    event = float(model.answered()[0]) / 10e-3
+    event = float(model.counts()["answered"][0]) / 10e-3
     costs = CostModel(machine(2, 2))
     parts = {"t": tuple(PartState(part.rows, part.node, 1) for part in made.tables[0].parts)}
     state = State(tuple(parts.items()), (float(clients),), 0.0, (0.0,), frozenset(), (4.0, 0.0))
     rates = SteadyState(made, costs).solve(replace(state, spread=(0.5, 0.5)))
     assert float(rates.queries[0]) == pytest.approx(event, rel=off)
-    traffic = model.traffic()
+    traffic = model.counts()["traffic"]
     ratio = 1.0 - np.trace(traffic) / traffic.sum()
     crossing = interconnect_ratio(rates.served.pair_Bps)
     if threads == 2:

@@ -26,11 +26,11 @@ MADE = program(
 def test_task_by_task(make: type[EventModel | ReferenceModel]) -> None:
     model = make(parameters(MADE), 1, 1)
     model.run(2 * MS)
-    rows, use = model.class_counts()[0, 1] * 1_000, model.service_use()
+    rows, use = model.counts()["classes"][0, 1] * 1_000, model.counts()
     assert rows > 0
-    assert use.lines_read == pytest.approx([rows, 0.5 * rows], rel=0.01)
-    assert use.lines_written == pytest.approx([0.0, 0.5 * rows], rel=0.01)
-    assert model.traffic()[1] == pytest.approx([64 * rows, 64 * rows])
+    assert use["lines_read"] == pytest.approx([rows, 0.5 * rows], rel=0.01)
+    assert use["lines_written"] == pytest.approx([0.0, 0.5 * rows], rel=0.01)
+    assert model.counts()["traffic"][1] == pytest.approx([64 * rows, 64 * rows])
 
 
 def test_as_rates() -> None:

@@ -86,9 +86,9 @@ def played_per_s(program: Program, length_s: float = 1.0) -> float:
     """Queries per second of the compiled model, after a tenth of its time."""
     model = EventModel(task_setup(program, COSTS), 1, 0)
     model.run(round(0.1 * length_s * PS_PER_S))
-    early = model.answered().sum()
+    early = model.counts()["answered"].sum()
     model.run(round(length_s * PS_PER_S))
-    return float(model.answered().sum() - early) / (0.9 * length_s)
+    return float(model.counts()["answered"].sum() - early) / (0.9 * length_s)
 
 
 @pytest.mark.parametrize("clients", [1, 2, 3])
@@ -292,9 +292,9 @@ def test_rates_are_found_once_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[State] = []
     solve_once = SteadyState.solve
 
-    def solve_and_count(self: SteadyState, state: State) -> Rates:
+    def solve_and_count(self: SteadyState, state: State, near: Rates | None = None) -> Rates:
         found.append(state)
-        return solve_once(self, state)
+        return solve_once(self, state, near)
 
     monkeypatch.setattr(SteadyState, "solve", solve_and_count)
     scenario = load_scenario("hana-fig10", settings=["horizon=0.5 s"])

@@ -160,7 +160,7 @@ def test_what_policies_see(make: Callable[[Scenario, int], TasksEvents]) -> None
     stealing = plane.observe("stealing")
     assert isinstance(stealing, StealingObservation)
     assert tuple(stealing.memory_Bps) == plane.program.classes
-    running = plane.model.class_counts()[:, 3].sum()
+    running = plane.model.counts()["classes"][:, 3].sum()
     assert stealing.idle.sum() == plane.program.scheduling.workers.sum() - running
     cores = plane.observe("cores")
     assert isinstance(cores, CoresObservation)
@@ -202,7 +202,7 @@ def test_queries_may_go_on_while_their_part_moves(make: Maker, queries_wait: boo
         assert [at for at, node in nodes if node == 0] == [0, 10]
     else:
         assert [at for at, node in nodes if node == 0] == list(range(0, 120, 10))
-    assert model.parts_waiting == 0
+    assert model.counts()["parts_waiting"] == 0
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=NAMES)
@@ -240,4 +240,4 @@ def test_parts_follow_the_layout(make: Maker) -> None:
     assert layout.sent_pages == layout.arrived_pages == 10 + 10 + 5 + 10
     layout.check()
     assert len(model.parts(0)) == 1
-    assert model.parts_waiting == 0
+    assert model.counts()["parts_waiting"] == 0

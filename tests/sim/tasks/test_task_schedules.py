@@ -44,7 +44,7 @@ def test_saturated_workers_bound_the_throughput(make: Maker) -> None:
     model = make(parameters(made), 1, 1, True)
     model.allow([True])
     model.run(MS)
-    assert model.answered().tolist() == [4 * 49]
+    assert model.counts()["answered"].tolist() == [4 * 49]
 
 
 @BOTH
@@ -176,7 +176,7 @@ def test_tasks_of_a_part_that_moves_wait(make: Maker) -> None:
     assert not model.run(MS)
     assert model.now_ps == 115 * US
     assert list(model.take_arrived()) == [1]
-    assert model.parts_waiting == 2
+    assert model.counts()["parts_waiting"] == 2
     model.place(0, 0, 1)
     model.run(126 * US)
     assert [row[0] for row in rows(model, ANSWERED)] == [t * US for t in (10, 10, 20, 20, 125, 125)]
@@ -217,5 +217,6 @@ def test_memory_throughput_of_a_class(make: Maker) -> None:
         parameters(program([query(stage("a", each))], [1, 0], [table((10, 0))])), 1, 1, True
     )
     model.run(MS)
-    assert model.class_bytes_per_ps()[0] * 1e12 == pytest.approx(64e6, rel=1e-6)
-    assert model.traffic()[0, 0] == pytest.approx(64.0 * 10 * model.answered()[0])
+    counts = model.counts()
+    assert counts["class_bytes_per_ps"][0] * 1e12 == pytest.approx(64e6, rel=1e-6)
+    assert counts["traffic"][0, 0] == pytest.approx(64.0 * 10 * counts["answered"][0])

@@ -9,6 +9,7 @@
 #include <memory>
 #include <tuple>
 
+#include "kernel/arrays.hpp"
 #include "kernel/running.hpp"
 #include "kernel/struct_binding.hpp"
 #include "systems/tasks/kernel/tasks.hpp"
@@ -21,13 +22,6 @@ namespace {
 using Held = Runnable<TaskModel>;
 using UseArrays = std::tuple<py::array_t<std::int64_t>, py::array_t<double>>;
 
-template <class Value, class Of>
-py::array_t<Value> column(std::size_t size, Of of) {
-    py::array_t<Value> array(static_cast<py::ssize_t>(size));
-    for (std::size_t k = 0; k < size; ++k) array.mutable_data()[k] = of(k);
-    return array;
-}
-
 py::array_t<std::int64_t> rows(const std::vector<TaskRow>& trace) {
     py::array_t<std::int64_t> array({trace.size(), std::tuple_size_v<TaskRow>});
     std::int64_t* to = array.mutable_data();
@@ -35,13 +29,9 @@ py::array_t<std::int64_t> rows(const std::vector<TaskRow>& trace) {
     return array;
 }
 
-py::array_t<std::int64_t> whole(const std::vector<std::int64_t>& values) {
-    return column<std::int64_t>(values.size(), [&](std::size_t k) { return values[k]; });
-}
-
 UseArrays use_arrays(const std::vector<ThreadUse>& use) {
-    return {column<std::int64_t>(use.size(), [&](std::size_t k) { return use[k].cpu_ps; }),
-            column<double>(use.size(), [&](std::size_t k) { return use[k].bytes; })};
+    return {column_of(use.size(), [&](std::size_t k) { return std::int64_t{use[k].cpu_ps}; }),
+            column_of(use.size(), [&](std::size_t k) { return use[k].bytes; })};
 }
 
 py::array_t<std::int64_t> class_counts(const TaskModel& model) {
@@ -54,20 +44,36 @@ py::array_t<std::int64_t> class_counts(const TaskModel& model) {
     return array;
 }
 
-// Lines read and written and busy time of controllers (n), busy time of links (2L) and cores (C).
-std::tuple<py::array_t<double>, py::array_t<double>, py::array_t<double>, py::array_t<double>,
-           py::array_t<double>>
-service_use(const TaskModel& model) {
+py::dict counts(Held& self) {
+    const TaskModel& model = *self;
     const SharedService service = model.counted_service();
-    const std::size_t n = model.nodes();
-    return {column<double>(n, [&](std::size_t k) { return service.lines_read(k); }),
-            column<double>(n, [&](std::size_t k) { return service.lines_written(k); }),
-            column<double>(n, [&](std::size_t k) { return service.controller_ps(k); }),
-            column<double>(model.setup().machine.data_ps.size(),
-                           [&](std::size_t k) { return service.link_ps(k); }),
-            column<double>(model.setup().machine.core_node.size(), [&](std::size_t k) {
-                return static_cast<double>(service.core_busy(k));
-            })};
+    const auto& classes = model.classes();
+    const std::size_t n = model.nodes(), queries = model.latencies().size();
+    py::dict found;
+    found["asked"] = model.asked();
+    found["answered"] = column_of(queries, [&](std::size_t k) {
+        return static_cast<std::int64_t>(model.latencies()[k].count());
+    });
+    found["latency_ps"] = column_of(
+        queries, [&](std::size_t k) { return static_cast<double>(model.latency_totals()[k]); });
+    found["classes"] = class_counts(model);
+    found["class_bytes_per_ps"] =
+        column_of(classes.size(), [&](std::size_t k) { return classes[k].bytes_per_ps; });
+    found["waiting"] = array_of(model.waiting());
+    found["parts_waiting"] = model.parts_waiting();
+    found["idle"] = array_of(model.idle());
+    found["looked_ps"] = array_of(model.looked_ps());
+    found["migrations"] = array_of(model.migrations());
+    found["traffic"] = py::array_t<double>({n, n}, model.traffic().data());
+    found["lines_read"] = column_of(n, [&](std::size_t k) { return service.lines_read(k); });
+    found["lines_written"] = column_of(n, [&](std::size_t k) { return service.lines_written(k); });
+    found["controller_ps"] = column_of(n, [&](std::size_t k) { return service.controller_ps(k); });
+    found["link_ps"] = column_of(model.setup().machine.data_ps.size(),
+                                 [&](std::size_t k) { return service.link_ps(k); });
+    found["core_ps"] = column_of(model.setup().machine.core_node.size(), [&](std::size_t k) {
+        return static_cast<double>(service.core_busy(k));
+    });
+    return found;
 }
 
 void register_tasks(py::module_& module) {
@@ -148,34 +154,7 @@ void register_tasks(py::module_& module) {
         .def(
             "trace", [](Held& self) { return rows(self->trace()); },
             "[rows, 6]: see numatwin.sim.systems.tasks.history.")
-        .def(
-            "class_counts", [](Held& self) { return class_counts(*self); },
-            "[classes, 5] tasks made, done, waiting, running, stolen.")
-        .def(
-            "class_bytes_per_ps",
-            [](Held& self) {
-                const auto& classes = self->classes();
-                return column<double>(classes.size(),
-                                      [&](std::size_t k) { return classes[k].bytes_per_ps; });
-            },
-            "[classes] of a task, exponential averages; below 0 before the first has ended.")
-        .def(
-            "answered",
-            [](Held& self) {
-                const auto& of = self->latencies();
-                return column<std::int64_t>(of.size(), [&](std::size_t k) {
-                    return static_cast<std::int64_t>(of[k].count());
-                });
-            },
-            "[queries] that have been answered.")
-        .def(
-            "latency_totals_ps",
-            [](Held& self) {
-                const auto& of = self->latency_totals();
-                return column<double>(of.size(),
-                                      [&](std::size_t k) { return static_cast<double>(of[k]); });
-            },
-            "[queries] sums of latencies.")
+        .def("counts", counts, "Since time 0, by name: see numatwin.sim.systems.tasks.models.")
         .def(
             "latency_buckets",
             [](Held& self, std::size_t query) { return self->latencies().at(query).buckets(); },
@@ -188,32 +167,7 @@ void register_tasks(py::module_& module) {
             "The same of all parts that ever were, by number.")
         .def(
             "parts", [](Held& self, std::size_t table) { return self->parts(table); },
-            py::arg("table"), "Numbers of the table's parts now.")
-        .def(
-            "traffic",
-            [](Held& self) {
-                return py::array_t<double>({self->nodes(), self->nodes()}, self->traffic().data());
-            },
-            "[n, n] bytes that threads of a node have read and written at a home; of ended tasks.")
-        .def(
-            "migrations", [](Held& self) { return self->migrations(); },
-            "Of threads to another processor: of the core, the cache, the node, beyond.")
-        .def(
-            "looked_ps", [](Held& self) { return whole(self->looked_ps()); },
-            "[n] time of idle workers that looked for work.")
-        .def(
-            "waiting", [](Held& self) { return whole(self->waiting()); }, "[n] tasks in queues.")
-        .def(
-            "idle", [](Held& self) { return whole(self->idle()); },
-            "[n] workers in use that have no task.")
-        .def_property_readonly(
-            "parts_waiting", [](Held& self) { return self->parts_waiting(); },
-            "Tasks that wait for parts that move.")
-        .def_property_readonly(
-            "asked", [](Held& self) { return self->asked(); }, "Queries.")
-        .def(
-            "service_use", [](Held& self) { return service_use(*self); },
-            "Lines read [n], written [n], controllers' [n], links' [2L] and cores' [C] busy ps.");
+            py::arg("table"), "Numbers of the table's parts now.");
 }
 
 const Registration registration("tasks", register_tasks);

@@ -87,7 +87,10 @@ void SettledService::solve(std::span<const double> count) {
     if (count.size() != kinds_) throw std::invalid_argument("service: columns do not fit together");
     choose(count);
     std::ranges::fill(copy_s, 0.0);
+    std::vector<double> seen_s, seen_entry_s;  // waits that the last round began with
     for (std::int64_t round = 1;; ++round) {
+        seen_s = wait_s;
+        seen_entry_s = entry_wait_s;
         take_alone(count);
         share(count);
         double change = wait();
@@ -99,6 +102,13 @@ void SettledService::solve(std::span<const double> count) {
             settled = std::abs(copy_s[f] - before_s_[f]) <= copies_agree * std::abs(before_s_[f]);
         if (settled || round >= of_.rounds_max) break;
     }
+    // Kinds of which none runs change nothing: they follow at the end.
+    std::swap(seen_s, wait_s);
+    std::swap(seen_entry_s, entry_wait_s);
+    for (std::size_t f = 0; f < kinds_; ++f)
+        if (!copies_ && !(count[f] > 0)) take_alone(f);
+    std::swap(seen_s, wait_s);
+    std::swap(seen_entry_s, entry_wait_s);
     entry_s = alone_s_;
     std::ranges::fill(entries_per_s, 0.0);
     for (std::size_t r = 0; r < running_.size(); ++r) {
@@ -161,16 +171,23 @@ double SettledService::overlapped_s(std::size_t kind) const {
 
 // What an entry takes with the present waits, if no resource were full. Threads of a core share its
 // pipeline and its miss slots in equal parts.
+void SettledService::take_alone(std::size_t f) {
+    held_s[f] = lines_s(f, row(of_.read, f)) / of_.slots[f];
+    work_s[f] = of_.separate_s[f] + overlapped_s(f);
+    work_s[f] = std::max(work_s[f], held_s[f] * pipeline_[f]);
+    alone_s_[f] = std::max(work_s[f], least_s);
+}
+
+// Of kinds that run; of all, where copies of theirs are to be known.
 void SettledService::take_alone(std::span<const double> count) {
-    for (std::size_t f = 0; f < kinds_; ++f) {
-        held_s[f] = lines_s(f, row(of_.read, f)) / of_.slots[f];
-        work_s[f] = of_.separate_s[f] + overlapped_s(f);
-        work_s[f] = std::max(work_s[f], held_s[f] * pipeline_[f]);
-    }
     before_s_ = copy_s;
-    if (copies_) copy(count);
-    for (std::size_t f = 0; f < kinds_; ++f)
-        alone_s_[f] = std::max({work_s[f], copy_s[f], least_s});
+    if (!copies_) {
+        for (const std::size_t f : running_) take_alone(f);
+        return;
+    }
+    for (std::size_t f = 0; f < kinds_; ++f) take_alone(f);
+    copy(count);
+    for (std::size_t f = 0; f < kinds_; ++f) alone_s_[f] = std::max(alone_s_[f], copy_s[f]);
 }
 
 // The time of an entry's copy, but for links. Copies under way share an engine's time in equal

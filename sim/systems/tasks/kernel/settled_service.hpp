@@ -71,6 +71,7 @@ class SettledService {
 
   private:
     void choose(std::span<const double> count);
+    void take_alone(std::size_t kind);
     void take_alone(std::span<const double> count);
     double lines_s(std::size_t kind, std::span<const double> read) const;
     double overlapped_s(std::size_t kind) const;
