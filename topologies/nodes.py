@@ -77,6 +77,7 @@ def _node(
         outstanding_misses=plain(kind.outstanding_misses),
         outstanding_misses_together=plain(kind.outstanding_misses_together),
         die_Bps=si(kind.die_bandwidth),
+        die_cores=kind.die_cores,
         streaming_misses=plain(kind.streaming_misses),
         reorder_window=plain(kind.reorder_window),
         caches=tuple(

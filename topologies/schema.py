@@ -113,8 +113,9 @@ class NodeType(Strict):
     ``ipc``: instructions per cycle of index code whose data lie in the first caches;
     ``outstanding_misses``: cache lines that one core can have under way (its line-fill buffers);
     ``outstanding_misses_together``: the same of each core while all cores of the node do so;
-    ``die_bandwidth``: what the cores of one die (those that share a last-level cache) read at most
-    of all memory together, over their link to the rest of the processor;
+    ``die_bandwidth``: what the cores of one die (``die_cores``, by default those that share a
+    last-level cache) read at most of all memory together, over their link to the rest of the
+    processor;
     ``streaming_misses``: the same when it streams, with what its prefetchers ask for;
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
     lookups overlap. Measured, all of these are rates of lines times latency under the load that
@@ -131,6 +132,7 @@ class NodeType(Strict):
     outstanding_misses: Fact | None = None
     outstanding_misses_together: Fact | None = None
     die_bandwidth: Bandwidth | None = None
+    die_cores: Count | None = None
     streaming_misses: Fact | None = None
     reorder_window: Fact | None = None
     system_call: Duration | None = None

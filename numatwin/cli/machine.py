@@ -10,7 +10,7 @@ import typer
 
 from . import output
 from .files import as_start, check_file
-from .machine_build import Cores
+from .machine_build import Cores, Modules
 from .option_groups import grouped
 from .options import Json, bundled_machines
 from .output import binary_size, present, print_json, table
@@ -102,6 +102,7 @@ class Completion:
         ),
     ] = None
     cores: Cores = None
+    modules: Modules = None
     catalogue: Annotated[
         bool,
         typer.Option(
@@ -116,8 +117,9 @@ class Completion:
         check_file(self.out, ".yaml", ".yml")
         if self.cores is not None and self.processor is None:
             raise typer.BadParameter("--cores needs --processor")
-        if self.processor is not None and not self.catalogue:
-            raise typer.BadParameter("expected at most one of --processor and --no-catalogue")
+        for option, said in (("--processor", self.processor), ("--modules", self.modules)):
+            if said is not None and not self.catalogue:
+                raise typer.BadParameter(f"expected at most one of {option} and --no-catalogue")
 
 
 @grouped
@@ -146,7 +148,7 @@ def import_(
     of.check()
     found = import_machine(file, name=of.name)
     none = Completed(found, (), ())
-    done = complete(found, of.processor, of.cores) if of.catalogue else none
+    done = complete(found, of.processor, of.cores, of.modules) if of.catalogue else none
     machine = build_machine(done.description)
     # The lines are also comments in the file.
     lines = [*done.taken, *_how_to_learn(done.unknown)]

@@ -27,6 +27,15 @@ Cores = Annotated[
     ),
 ]
 
+Modules = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TYPE",
+        help="Memory modules of a socket, such as DDR4-2666, or 2xDDR5-4400 where two channels "
+        "have some.",
+    ),
+]
+
 
 def _number(what: str) -> Any:
     return typer.Option(metavar="N", min=1, max=64, help=what)
@@ -47,9 +56,10 @@ class Parts:
 
 @dataclass(frozen=True)
 class Nodes:
-    """What firmware and expanders make of one server."""
+    """What firmware, modules and expanders make of one server."""
 
     nodes_per_socket: Annotated[int, _number("NUMA nodes of a socket: 4 for NPS4, SNC4.")] = 1
+    modules: Modules = None
     expander: Annotated[
         str | None,
         typer.Option(
@@ -119,14 +129,16 @@ def _described(name: str, parts: Parts, nodes: Nodes, network: Network) -> Machi
     memory, sockets, cores = _size(parts.memory), parts.sockets, parts.cores
     if network.adapter is not None:
         if nodes != Nodes():
-            raise typer.BadParameter("a cluster's server is one node, without an expander")
+            raise typer.BadParameter(
+                "a cluster's server is one node: no --nodes-per-socket, --modules or --expander"
+            )
         joined = parts.processor, network.adapter, memory, sockets, network.ports, cores
         return build_cluster(Cluster(name, network.servers or 2, *joined))
     if network != Network():
         raise typer.BadParameter("expected --adapter: what joins the servers")
     expander = None if nodes.expander is None else _size(nodes.expander)
-    each = nodes.nodes_per_socket
-    return build_server(Server(name, parts.processor, memory, sockets, each, cores, expander))
+    made = memory, sockets, nodes.nodes_per_socket, cores, expander, nodes.modules
+    return build_server(Server(name, parts.processor, *made))
 
 
 def _size(text: str) -> Quantity:

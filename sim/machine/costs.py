@@ -262,8 +262,9 @@ class CostModel(LinkTraffic):
         found = np.zeros(len(self.cores))
         for k, node in enumerate(self.machine.nodes):
             if node.die_Bps is not None and cores_in_use[k] > 0:
-                on_die = node.caches[-1].shared_by_cores if node.caches else node.cores
-                found[k] = LINE_BYTES / node.die_Bps / np.ceil(cores_in_use[k] / max(on_die, 1))
+                sharers = node.caches[-1].shared_by_cores if node.caches else node.cores
+                on_die = node.die_cores or max(sharers, 1)
+                found[k] = LINE_BYTES / node.die_Bps / np.ceil(cores_in_use[k] / on_die)
         return found / self.scales.pairs
 
     @cached_property

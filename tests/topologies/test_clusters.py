@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,22 @@ def test_a_server_like_the_bundled_one(bundled: str) -> None:
     assert drawn.low <= known.nodes[0].memory_bandwidth_Bps <= drawn.high
 
 
+def test_a_server_of_what_its_owner_knows() -> None:
+    """The modules that are fitted; the model's dies and links, not its family's most."""
+    known = Server("s", "EPYC 7452", MEMORY, 2, modules="DDR4-2666")
+    node = build_machine(build_server(known)).nodes[0]
+    assert node.memory_bandwidth_Bps == pytest.approx(0.85 * 8 * 21.33e9, rel=1e-3)
+    assert (node.die_Bps, node.die_cores) == (40e9, 8)  # two complexes of four cores
+    half = replace(known, processor="EPYC 9654", nodes_per_socket=2, modules="6xDDR5-4400")
+    node = build_machine(build_server(half)).nodes[0]
+    assert node.memory_bandwidth_Bps == pytest.approx(0.87 * 6 * 35.2e9 / 2, rel=1e-3)
+    one, two = (
+        build_machine(build_server(Server("s", model, MEMORY, 2))).links[0].bandwidth_Bps
+        for model in ("Xeon Gold 6230", "Xeon Silver 4214")
+    )
+    assert two < 0.7 * one
+
+
 def test_a_server_with_an_expander() -> None:
     machine = build_machine(build_server(Server("s", "Xeon 6979P", MEMORY, 1, 3, expander=MEMORY)))
     assert [node.cores for node in machine.nodes] == [40, 40, 40, 0]
@@ -191,6 +208,8 @@ def test_a_server_with_an_expander() -> None:
         (Server("s", "EPYC 9554", MEMORY, 2, 3), "'3', expected 1 or 2 or 4"),
         (Server("s", "EPYC 9554", MEMORY, 3), "'3', expected 1 to 2"),
         (Server("s", "Xeon Gold 6148", MEMORY, 2, 4), "'4', expected 1 or 2"),
+        (Server("s", "EPYC 9554", MEMORY, modules="9xDDR9"), "'9xDDR9', expected DDR5-4800"),
+        (Server("s", "EPYC 9554", MEMORY, modules="13xDDR5-4800"), "12 channels have some"),
         (Cluster("c", 8, "Z80", "roce-100", MEMORY), "'Z80'"),
         (Cluster("c", 8, "EPYC 7763", "arcnet", MEMORY), "'arcnet', expected one of ethernet-10"),
         (Cluster("c", 1, "EPYC 7763", "roce-100", MEMORY), "'1', expected 2 to 1,024"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...inputs import DescriptionError, InputError, load_yaml
 from ..schema import ProcessorIdentity
-from .schema import Core, Facts, Guess, Model, Processor
+from .schema import Core, Facts, Guess, Links, Model, Processor
 
 FOLDER = Path(__file__).parent
 PARTS = ("memory_types", "memory_nodes", "interconnects", "cores", "processors", "adapters")
@@ -35,6 +35,17 @@ class Entry:
     def threads_per_core(self) -> int:
         """Of the model, else as many as its microarchitecture has."""
         return self.model.threads or core_of(self).threads
+
+    @property
+    def links(self) -> Links | None:
+        """Of a socket: as many and as fast as the model has."""
+        known, model = self.processor.links, self.model
+        if known is None:
+            return None
+        changed: dict[str, object] = {"rate": model.link_rate or known.rate}
+        if model.links is not None:
+            changed |= {"count": model.links, "fewest": None}
+        return known.model_copy(update=changed)
 
     @property
     def cores(self) -> int:
@@ -156,6 +167,28 @@ def named(model_name: str, cores: int | None = None) -> Entry:
     if cores is None:
         return entry
     return replace(entry, model=entry.model.model_copy(update={"cores": cores}))
+
+
+def with_modules(entry: Entry, modules: str) -> Entry:
+    """With the memory modules of a socket, such as ``DDR4-2666`` or ``2xDDR5-4400`` (two channels
+    have some). Raises InputError for others.
+    """
+    count, _, kind = modules.rpartition("x")
+    memory = entry.processor.memory
+    channels = int(count) if count.isdecimal() else 0 if count else memory.channels
+    if kind not in facts().memory_types or not 1 <= channels <= memory.channels:
+        raise InputError(
+            "no such memory modules of a socket",
+            token=modules,
+            expected=f"{memory.type} or other memory, and how many of {memory.channels} channels "
+            f"have some, such as {memory.channels // 2 or 1}x{memory.type}",
+        )
+    fitted = memory.model_copy(update={"channels": channels, "type": kind, "slowest": None})
+    return replace(
+        entry,
+        processor=entry.processor.model_copy(update={"memory": fitted}),
+        model=entry.model.model_copy(update={"memory": None}),
+    )
 
 
 def _has_numbers(processor: Processor, identity: ProcessorIdentity) -> bool:

@@ -33,6 +33,7 @@ CORE_MEMORY_MIN_BYTES = 2**20  # a thread's stack, heap and buffers; a kernel st
 class Server:
     """A server; ``memory``: of all its processors. ``cores``: of one processor, where the
     catalogue does not know its model. ``expander``: memory of a CXL expander, none without.
+    ``modules``: of a socket's memory, such as ``DDR4-2666``.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Server:
     nodes_per_socket: int = 1
     cores: int | None = None
     expander: Quantity | None = None
+    modules: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def build_server(wanted: Server) -> MachineDescription:
         node_types=kinds,
         nodes=tuple(nodes),
     )
-    return complete(description).description
+    return complete(description, modules=wanted.modules).description
 
 
 def build_cluster(wanted: Cluster) -> MachineDescription:

@@ -13,7 +13,7 @@ from ..build import build_machine
 from ..importers.number_sets import format_list
 from ..machine import Floats, Machine, Node
 from ..schema import Coherence, MachineDescription, NodeType, ProcessorIdentity
-from .catalogue import Entry, find, guess_for, named
+from .catalogue import Entry, find, guess_for, named, with_modules
 from .joins import Joined, Situation, join
 from .nodes import Place, memory_only, origin_of, with_cpus
 from .schema import Guess
@@ -34,19 +34,22 @@ class Completed:
 
 
 def complete(
-    description: MachineDescription, processor: str | None = None, cores: int | None = None
+    description: MachineDescription,
+    processor: str | None = None,
+    cores: int | None = None,
+    modules: str | None = None,
 ) -> Completed:
     """``description`` with all that the catalogue knows and the source does not tell.
 
     What stands in the description stays. ``processor``: the name of its processors, where the
-    source does not tell it; ``cores``: of one. The result builds.
+    source does not tell it; ``cores``: of one; ``modules``: of a socket. The result builds.
     Raises InputError where it is not in the catalogue.
     """
     added: tuple[str, ...] = ()
     if processor is not None:
         description = _named(known := description, named(processor, cores), processor)
         added = description.notes[len(known.notes) :]
-    done = _Completer(description, build_machine(description)).completed()
+    done = _Completer(description, build_machine(description), modules).completed()
     return replace(done, taken=(*added, *done.taken))
 
 
@@ -95,14 +98,14 @@ def _named(description: MachineDescription, entry: Entry, processor: str) -> Mac
 class _Completer:
     description: MachineDescription
     machine: Machine
+    modules: str | None = None
     unplaced: set[int] = field(default_factory=set)  # memory as near to several nodes with CPUs
 
     def completed(self) -> Completed:
         self.type_of = self._types()
         self.packages = self._packages()
         self.entries = {
-            name: find(kind.processor) or guess_for(kind.processor)
-            for name, kind in self.description.node_types.items()
+            name: self._entry(kind.processor) for name, kind in self.description.node_types.items()
         }
         kinds = {name: self._filled(name, kind) for name, kind in self._kinds().items()}
         update: dict[str, object] = {"node_types": kinds}
@@ -121,6 +124,12 @@ class _Completer:
         description = self.description.model_copy(update=update)
         build_machine(description)
         return Completed(description, taken, tuple(self._unknown(description)))
+
+    def _entry(self, identity: ProcessorIdentity | None) -> Entry | Guess:
+        found = find(identity)
+        if found is None:
+            return guess_for(identity)
+        return found if self.modules is None else with_modules(found, self.modules)
 
     def _kinds(self) -> Mapping[str, NodeType]:
         return self.description.node_types

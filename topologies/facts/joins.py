@@ -119,9 +119,9 @@ class _Joiner:
         if any(len(nodes) > 1 for nodes in packages):
             added = self._added(self.latency.neighbour, "in the package")
             self._link_type("in-package", own, own.count, own.fewest or own.count, added)
-        if len(packages) == 1 or processor.links is None:
+        links = self.entry.links
+        if len(packages) == 1 or links is None:
             return
-        links = processor.links
         pairs = [(a, b) for one, other in combinations(packages, 2) for a in one for b in other]
         near = min((self._distance(a, b) for a, b in pairs), default=0.0)
         chosen = [pair for pair in pairs if self._distance(*pair) == near]
@@ -152,7 +152,7 @@ class _Joiner:
             for a, b in combinations(units, 2)
         }
         levels = sorted(set(between.values()))
-        links = self.entry.processor.links if isinstance(self.entry, Entry) else None
+        links = self.entry.links if isinstance(self.entry, Entry) else None
         usable = links.count - links.io if links is not None else 4
         nearest = [pair for pair, distance in between.items() if distance == levels[0]]
         degree = _degree(nearest)
@@ -245,7 +245,7 @@ class _Joiner:
 
     def _link_type(self, name: str, links: Links, count: int, fewest: int, added: Quantity) -> None:
         known = facts().interconnects[links.type]
-        rate = self._rate(links)
+        rate = links.rate
         each, (low, high) = known.width.value, bounds(known.reached)
         self.made.link_types[name] = LinkType(
             bandwidth=self._guess(
@@ -300,11 +300,6 @@ class _Joiner:
             ),
             latency=added,
         )
-
-    def _rate(self, links: Links) -> Quantity:
-        if isinstance(self.entry, Entry) and links is self.entry.processor.links:
-            return self.entry.model.link_rate or links.rate
-        return links.rate
 
     # Latencies.
 

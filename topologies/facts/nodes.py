@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,8 @@ def with_cpus(kind: NodeType, entry: Entry | Guess, place: Place) -> NodeType:
         if getattr(kind, name) is None and known is not None:
             made[name] = origin.fact(known, core.source)
     made["caches"] = tuple(_caches(kind, entry, core, clock, place))
+    if isinstance(entry, Entry):
+        made |= _dies(kind, entry, made["caches"])
     if not kind.tlbs:
         made["tlbs"] = tuple(
             tlb.model_copy(update={"source": origin.text(tlb.source)}) for tlb in core.tlbs
@@ -113,6 +116,19 @@ def _caches(
     return made
 
 
+def _dies(kind: NodeType, entry: Entry, caches: Sequence[Cache]) -> dict[str, Any]:
+    """What a die's link carries, where it is known how many cores of the model are on one."""
+    known, last = entry.processor.die_bandwidth, entry.processor.last_level
+    if known is None or last is None or kind.die_bandwidth is not None:
+        return {}
+    if not (kind.caches or entry.model.cache):
+        return {}
+    found: dict[str, Any] = {"die_bandwidth": origin_of(entry).taken(known)}
+    if last.on_die > 1:
+        found["die_cores"] = last.on_die * max(cache.shared_by_cores for cache in caches)
+    return found
+
+
 def _cycles(cache: CoreCache, clock: Quantity, core: Core, origin: Origin) -> Quantity:
     low, high = bounds(cache.cycles)
     source = f"{cache.cycles.value:g} cycles, {cache.cycles.source or core.source}"
@@ -177,8 +193,10 @@ def _bandwidth(kind: NodeType, entry: Entry | Guess, place: Place) -> Quantity:
     value_Bps, low_Bps = memory.share.value * peak_Bps, low * memory.channels * slow_Bps * sockets
     source = (
         f"{memory.share.value:.0%} of {peak_Bps / 1e9:.4g} GB/s, {memory.channels} channels of "
-        f"{fastest} a socket, reached in reads; fewer or slower modules give less"
+        f"{fastest} a socket, reached in reads"
     )
+    if slow_Bps < fast_Bps:
+        source += "; fewer or slower modules give less"
     part = _part_of_socket(kind, entry, sockets)
     if part < 1.0:
         # Of what other tenants leave: from the cores' share to all.

@@ -123,12 +123,14 @@ class Midr(Strict):
 class LastLevel(Strict):
     """The last-level caches of a socket: together ``size``. ``cores``: that share one; all of the
     socket where it is left out. ``each``: size of one, where those of the model are unknown.
+    ``on_die``: how many are on one die.
     """
 
     size: Size
     latency: Duration
     cores: Count | None = None
     each: Size | None = None
+    on_die: Count = 1
 
 
 class MemoryOfSocket(Strict):
@@ -191,7 +193,8 @@ class Processor(Strict):
     Found by ``names``, else by ``cpuid``, ``midr`` or ``pvr`` (the upper 16 bits); where several
     have one of these, by the maker of the ``board``. ``cores``: the most of any model. ``clock``:
     base clocks. ``within``: how nodes of a socket are joined, by a ``mesh`` or ``io-die``, or as
-    ``dies`` with links of their own (``die_link``). ``nodes_per_socket``: all that firmware offers.
+    ``dies`` with links of their own (``die_link``). ``die_bandwidth``: as in a machine's node type.
+    ``nodes_per_socket``: all that firmware offers.
     """
 
     title: str
@@ -210,6 +213,7 @@ class Processor(Strict):
     links: Links | None = None
     within: Literal["mesh", "io-die", "dies"] = "mesh"
     die_link: Links | None = None
+    die_bandwidth: Bandwidth | None = None
     nodes_per_socket: tuple[Count, ...] = (1,)
     coherence: Coherence
     models: dict[str, Model] = Field(default_factory=dict)
