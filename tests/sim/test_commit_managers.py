@@ -141,11 +141,6 @@ def test_flows_of_clients_with_threads_on_storage_servers() -> None:
     assert uses["connection of client 3 on node 4"] == pytest.approx(20 / 28)
 
 
-def test_storage_threads_without_such_managers_are_refused() -> None:
-    with pytest.raises(InputError, match="expected manager_threads that are, too"):
-        load_scenario(NAME, settings=[STORAGE])
-
-
 def test_pollers_are_no_bottleneck_as_such() -> None:
     settings = [OWN, "system.clients=4", "statistics.replications=1"]
     record = run_scenario(load_scenario(NAME, settings=settings))
@@ -160,6 +155,7 @@ def test_pollers_are_no_bottleneck_as_such() -> None:
         (("system.architecture=rsi", OWN), "per-client: of 2PC with its managers on the timestamp"),
         (("system.managers=storage-nodes", OWN), "per-client: of 2PC with its managers on the"),
         (("system.clients=100", OWN), "per-client: expected at most 80 clients"),
+        ((STORAGE,), "expected manager_threads that are, too"),
     ],
 )
 def test_where_there_is_no_such_manager(settings: tuple[str, ...], told: str) -> None:

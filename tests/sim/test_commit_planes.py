@@ -179,13 +179,3 @@ def test_buckets_of_latencies() -> None:
     widths = np.diff(edges_ps)[256:] / edges_ps[256:-1]
     assert widths.max() <= 1 / 128 * (1 + 1e-9)
     assert widths.min() >= 1 / 256 * (1 - 1e-9)
-
-
-@pytest.mark.parametrize("make", [event_model, reference_model])
-def test_cheap_sums_are_those_of_the_counters(make: Any) -> None:
-    plane = CommitPlane(make, scenario("two-sided"), 1)
-    plane.advance(200e-6)
-    model, result = plane.model, plane.model.result()
-    assert model.commits == result.latencies_ns.count > 0
-    assert model.latency_total_ps / 1e3 == result.latencies_ns.total
-    assert len(result.busy_ps) == 8 + 8 + 4 + 1

@@ -23,14 +23,9 @@ from numatwin.inputs import InputError
 from numatwin.sim._kernel import MessageCost, ProcessorSetup
 from numatwin.sim.machine.reference.processors import SharedProcessors
 from numatwin.sim.machine.reference.run_queues import Process
+from numatwin.sim.systems.commits.messages import ONE_SIDED_MESSAGES, TWO_PHASE_MESSAGES
 from numatwin.sim.systems.commits.model import KernelCommitModel
-from numatwin.sim.systems.commits.parameters import (
-    ONE_SIDED_MESSAGES,
-    TWO_PHASE_MESSAGES,
-    CommitParameters,
-    Death,
-    Node,
-)
+from numatwin.sim.systems.commits.parameters import CommitParameters, Death, Node
 
 TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
 
@@ -144,7 +139,7 @@ def host(clients: int, processors: ProcessorSetup, **more: Any) -> CommitParamet
 def commits(parameters: CommitParameters, until_ps: int) -> int:
     model = KernelCommitModel(parameters, 1)
     model.run(until_ps)
-    return model.commits
+    return model.result().commits
 
 
 @pytest.mark.parametrize(("clients", "count"), [(1, 1), (1, 4), (2, 2), (4, 4), (3, 8)])

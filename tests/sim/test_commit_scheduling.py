@@ -16,8 +16,9 @@ from numatwin.sim._kernel import MessageCost, ProcessorSetup
 from numatwin.sim.machine.reference.processors import SharedProcessors
 from numatwin.sim.machine.reference.run_queues import Process
 from numatwin.sim.systems.commits.homes import homes
+from numatwin.sim.systems.commits.messages import ONE_SIDED_MESSAGES
 from numatwin.sim.systems.commits.model import KernelCommitModel
-from numatwin.sim.systems.commits.parameters import ONE_SIDED_MESSAGES, CommitParameters, Node
+from numatwin.sim.systems.commits.parameters import CommitParameters, Node
 
 MS = 1_000_000_000
 SLICE, TICK = 1_400_000_000, 4 * MS

@@ -147,13 +147,17 @@ def test_the_command_says_what_it_found() -> None:
 
 TIMED = ("at: 20 us", "at: 30 us"), ("at: 20 us", "rate: 9 k/s, stream: a")
 RATED = ("stream: a", "stream: b"), ("rate: 9 k/s", "rate: 8 k/s"), ("lasts: 9 us", "lasts: 8 us")
+LOST = ("lasts: 9 us", "memory: lost, lasts: 9 us")
 PATH = ("lasts: 9 us", "loss: 0.5, lasts: 9 us"), ("lasts: 9 us", "slow: 2, lasts: 9 us")
 
 
 @pytest.mark.parametrize(
     ("fault", "changes"),
     [
-        ("kind: stop, server: 4, at: 20 us, lasts: 9 us", (*TIMED, ("server: 4", "server: 5"))),
+        (
+            "kind: stop, server: 4, at: 20 us, lasts: 9 us",
+            (*TIMED, ("server: 4", "server: 5"), LOST),
+        ),
         ("kind: stop, server: 4, rate: 9 k/s, stream: a, lasts: 9 us", RATED),
         ("kind: link, between: [0, 4], at: 20 us, lasts: 9 us", (*TIMED, *PATH, ("0, 4", "1, 4"))),
         ("kind: port, node: 4, at: 20 us, lasts: 9 us", (*TIMED, *PATH, ("node: 4", "node: 0"))),

@@ -193,6 +193,17 @@ CASES: dict[str, tuple[Base, str]] = {
     "CommitSystem.backoff": ((*SKIP, "system.retries=3"), "system.backoff=20 us"),
     "CommitSystem.deaths": (RSI, "system.deaths=[{client: 1, at: 100 us}]"),
     "CommitSystem.faults": (RSI, "system.faults=[{kind: stop, server: 4, at: 100 us}]"),
+    "CommitSystem.failover": (
+        (
+            *RSI,
+            "system.faults=[{kind: stop, server: 4, at: 100 us}]",
+            "system.retransmission={timeout: 10 us}",
+            "system.replicas=1",
+            "system.failover=200 us",
+        ),
+        "system.failover=20 us",
+    ),
+    "CommitSystem.replicas": (RSI, "system.replicas=1"),
     "CommitSystem.retransmission": (
         (*RSI, "system.faults=[{kind: stop, server: 4, at: 100 us, lasts: 50 us}]"),
         "system.retransmission={timeout: 10 us}",

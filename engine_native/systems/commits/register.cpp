@@ -39,10 +39,6 @@ py::list steps(const std::vector<StepCost>& costs) {
     return found;
 }
 
-StepPlan plan_of(std::uint32_t windows, std::int64_t window_ns) {
-    return {windows, window_ns};
-}
-
 // Of all roles together; busy_ns by role.
 py::dict plain_counts(Board& board) {
     std::vector<std::uint64_t> aborts(causes), messages(message_types), busy;
@@ -191,7 +187,7 @@ void register_rsi(py::module_& module) {
         "measure_blocks",
         [](const RunSetup&, const Numbers& sizes, const Numbers& regions,
            const std::vector<int>& cpus, std::uint32_t windows, std::int64_t window_ns) {
-            return steps(measure_blocks(sizes, regions, cpus, plan_of(windows, window_ns)));
+            return steps(measure_blocks(sizes, regions, cpus, {windows, window_ns}));
         },
         py::arg("run"), py::arg("sizes"), py::arg("regions"), py::arg("cpus"), py::arg("windows"),
         py::arg("window_ns"),
@@ -201,7 +197,7 @@ size.)");
         "measure_ends",
         [](const RunSetup& run, const Numbers& sizes, const Numbers& counts, std::uint32_t windows,
            std::int64_t window_ns) {
-            return steps(measure_ends(run, sizes, counts, plan_of(windows, window_ns)));
+            return steps(measure_ends(run, sizes, counts, {windows, window_ns}));
         },
         py::arg("run"), py::arg("sizes"), py::arg("counts"), py::arg("windows"),
         py::arg("window_ns"), "See systems/commits/measure_steps.hpp.");
@@ -209,7 +205,7 @@ size.)");
         "measure_turns",
         [](const RunSetup& run, std::uint64_t bytes, const std::vector<int>& cpus,
            std::uint32_t windows, std::int64_t window_ns) {
-            return steps(measure_turns(run, bytes, cpus, plan_of(windows, window_ns)));
+            return steps(measure_turns(run, bytes, cpus, {windows, window_ns}));
         },
         py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"), py::arg("window_ns"),
         "Forks: see systems/commits/measure_steps.hpp.");

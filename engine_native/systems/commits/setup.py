@@ -83,6 +83,8 @@ def commit_plan(
             "system.faults: servers, paths and steps do not fail where the engine runs for real",
             expected="--on event, or clients that die alone (system.deaths)",
         )
+    if system.replicas:
+        raise InputError("system.replicas: the engine keeps one copy", expected="--on event, or 0")
     parameters, _ = commit_parameters(scenario)
     p, transport = parameters, transport or transport_of(system)
     _, operation = system.transaction(workload)

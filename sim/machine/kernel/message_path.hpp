@@ -193,7 +193,8 @@ class MessagePath {
     // Posted and carried; to itself, the receiver's work only.
     void send_message(std::uint32_t message) {
         Message& m = messages_[message];
-        m.life = live(m.sender);
+        if (stops_) [[unlikely]]
+            m.life = live(m.sender);
         if (m.sender == m.receiver) {
             if (m.work == 0) return delivered(message);
             return work(m.receiver, m.work, worked, message);
@@ -228,10 +229,13 @@ class MessagePath {
     }
     Time send_ps(std::uint32_t type) const { return costs_[type * entries_].send_ps; }
 
-    bool has_stopped(std::uint32_t place) const { return life_[place] % 2 == 1; }
+    bool has_stopped(std::uint32_t place) const { return stops_ && life_[place] % 2 == 1; }
     // Even while it runs; a place that comes back has another one.
     std::uint32_t life(std::uint32_t place) const { return life_[place]; }
-    void stop(std::uint32_t place) { ++life_[place]; }
+    void stop(std::uint32_t place) {
+        stops_ = true;
+        ++life_[place];
+    }
     void start(std::uint32_t place) { ++life_[place]; }
     // What the place's threads have not done yet is not done.
     void drop_work(std::uint32_t place) { threads_[place].drop(clock.now()); }
@@ -260,7 +264,7 @@ class MessagePath {
     }
 
     bool lives_on(std::uint32_t place, std::uint32_t message) const {
-        return life_[place] == messages_[message].life;
+        return !stops_ || life_[place] == messages_[message].life;
     }
     // Its life, or the one before where it has stopped.
     std::uint32_t live(std::uint32_t place) const { return life_[place] & ~std::uint32_t{1}; }
@@ -283,7 +287,8 @@ class MessagePath {
     void take(std::uint32_t message) {
         Message& m = messages_[message];
         if (has_stopped(m.receiver)) return lost(message);
-        m.life = life_[m.receiver];
+        if (stops_) [[unlikely]]
+            m.life = life_[m.receiver];
         const MessageCost& c = cost(m);
         const Time ps = m.work + c.receive_ps;
         if (ps == 0) return deliver(message);
@@ -308,6 +313,7 @@ class MessagePath {
     std::vector<Adapter> adapters_;     // by machine
     std::vector<FifoServers> threads_;  // by place
     std::vector<std::uint32_t> life_;   // by place: how often it stopped or came back
+    bool stops_ = false;                // until a place does, all lives are 0, as in new messages
     PathFaults paths_;
     Transport transport_;
     std::vector<MessageCost> costs_;

@@ -14,7 +14,7 @@ from .checked_values import PS
 from .client_threads import shared_processors
 from .facts import host_facts
 from .host import Host, host_costs
-from .parameters import ONE_SIDED_SIDES, REMEDY_SIDES, TWO_PHASE_SIDES
+from .messages import ONE_SIDED_SIDES, REMEDY_SIDES, TWO_PHASE_SIDES
 from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
 from .spec import CommitSystem, clock_Hz
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -79,14 +79,15 @@ class LastingFault(FaultSpec):
 
 
 class ServerStop(LastingFault):
-    """All servers on node ``server`` stop; what their threads were at is lost, what is in their
-    memory and logs is not. They are back after ``lasts``, or never.
+    """All servers on node ``server`` stop; what their threads were at is lost, their logs are not.
+    They are back after ``lasts``, or never; with what their ``memory`` held, or without.
     """
 
     NODES = "server"
 
     kind: Literal["stop"]
     server: Whole
+    memory: Literal["kept", "lost"] = "kept"
 
     @property
     def subject(self) -> str:
@@ -212,18 +213,7 @@ class Retransmission(Strict):
 # Reliable RDMA: 4.096 us * 2^14 and 7 retries, the defaults of perftest (InfiniBand Architecture
 # Specification, volume 1, 9.7.6.1.3: the local ACK timeout). Neither tells what a new connection
 # takes; a queue pair takes milliseconds (an estimate).
-TRANSPORT_DEFAULTS: dict[bool, dict[str, Any]] = {
-    True: {"timeout": "67.1 ms", "retries": 7, "reconnect": "5 ms"},
-    False: {
-        "timeout": "200 ms",
-        "growth": 2,
-        "longest": "120 s",
-        "retries": 15,
-        "reconnect": "1 ms",
-    },
-}
-
-
-def transport_default(rdma: bool) -> Retransmission:
-    """Of verbs, or of sockets."""
-    return Retransmission.model_validate(TRANSPORT_DEFAULTS[rdma])
+VERBS = Retransmission.model_validate({"timeout": "67.1 ms", "retries": 7, "reconnect": "5 ms"})
+SOCKETS = Retransmission.model_validate(
+    {"timeout": "200 ms", "growth": 2, "longest": "120 s", "retries": 15, "reconnect": "1 ms"}
+)

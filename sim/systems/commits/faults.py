@@ -11,7 +11,7 @@ from ..._kernel import PathFault, Transport
 from ...kernel.streams import stream
 from ...planes.outcome import ControlEvent
 from .checked_values import PS, TIME_MAX_PS, ps
-from .fault_spec import ClientFault, FaultSpec, PathFaultSpec, ServerStop, transport_default
+from .fault_spec import SOCKETS, VERBS, ClientFault, FaultSpec, PathFaultSpec, ServerStop
 from .parameters import CommitParameters, Death, Stop
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ def with_faults(
             if isinstance(fault, ClientFault):
                 deaths.append(Death(fault.client, at_ps, fault.step))
             elif isinstance(fault, ServerStop):
-                stops.append(Stop(ids.index(fault.server), at_ps, until_ps))
+                empty = fault.memory == "lost"
+                stops.append(Stop(ids.index(fault.server), at_ps, until_ps, empty))
             elif isinstance(fault, PathFaultSpec):
                 paths.append(_path_fault(fault, ids, at_ps, until_ps))
     return replace(
@@ -86,9 +87,8 @@ def _path_fault(
 
 def transport_of(system: CommitSystem) -> Transport:
     """What the scenario says, else the defaults of its transport."""
-    rdma = system.architecture in ("rsi", "two-sided")
-    given = system.retransmission or transport_default(rdma)
-    other = transport_default(rdma)
+    other = VERBS if system.architecture in ("rsi", "two-sided") else SOCKETS
+    given = system.retransmission or other
     reconnect, longest = given.reconnect or other.reconnect, given.longest or other.longest
     return Transport(
         timeout_ps=ps(given.timeout.value),
@@ -108,5 +108,38 @@ def fault_events(
             if at_ps / PS >= until_s:
                 continue
             yield ControlEvent(at_ps / PS, "fault", f"{fault.subject} {fault.effect}", {})
+            text = f"{fault.subject} is back"
+            if isinstance(fault, ServerStop):
+                empty = fault.memory == "lost"
+                over_ps = fails_over_ps(experiment, fault.server, Stop(0, at_ps, until_ps, empty))
+                if over_ps is not None:
+                    until_ps, text = over_ps, f"replicas answer for {fault.subject}"
+                elif empty:
+                    text += ", without its records"
             if until_ps is not None and until_ps / PS < until_s:
-                yield ControlEvent(until_ps / PS, "recovery", f"{fault.subject} is back", {})
+                yield ControlEvent(until_ps / PS, "recovery", text, {})
+
+
+def fails_over_ps(experiment: Experiment, server: int, stop: Stop) -> int | None:
+    """When replicas answer for a server that stops alone; None where it is back before."""
+    system, machine = experiment.system, experiment.machine
+    stores = server in [machine.nodes[at].id for at in system.roles(machine).storage]
+    if not system.replicas or not stores:
+        return None
+    return stop.fails_over_ps(ps(system.failover.value))
+
+
+def lost_records(experiment: Experiment, parameters: CommitParameters, until_s: float) -> list[str]:
+    """What servers that came back without their records have lost, in words."""
+    p, machine, found = parameters, experiment.machine, list[str]()
+    ids = [machine.nodes[at].id for at in experiment.system.roles(machine).positions]
+    for stop in () if p.replicas else p.stops:
+        if not stop.empty or stop.returns_ps is None or stop.returns_ps >= until_s * PS:
+            continue
+        for server in p.storage_on(stop.machine):
+            count = len(range(server, p.records, len(p.storage)))
+            found.append(
+                f"node {ids[stop.machine]} came back without its {count:,} records: they have no "
+                "replicas, and are lost"
+            )
+    return found

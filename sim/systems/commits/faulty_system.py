@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from ....inputs import DescriptionError
+from ....inputs.quantities import Duration
 from ....topologies import Machine
 from ..descriptor import SystemSpec
+from ..fields import Whole
 from .fault_spec import ClientFault, Fault, Retransmission, ServerStop
+
+if TYPE_CHECKING:
+    from .spec import Roles
 
 
 class FaultySystem(SystemSpec):
     """A system on a cluster whose servers stop, paths fail and clients die.
 
     ``faults``: which, and when. ``retransmission``: when what was lost is sent again; by default as
-    the transport does.
+    the transport does. ``replicas``: copies of each record on the server after its own, locked and
+    written with it: none, or one. ``failover``: of a storage server that is stopped for so long,
+    replicas answer, for good.
     """
+
+    UNSAID: ClassVar[tuple[str, ...]] = ("faults", "retransmission", "replicas", "failover")
 
     faults: Annotated[tuple[Fault, ...], Field(max_length=1_000)] = ()
     retransmission: Retransmission | None = None
+    replicas: Annotated[Whole, Field(le=1)] = 0
+    failover: Duration | None = None
 
     @model_serializer(mode="wrap")
     def _without_no_faults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A scenario without faults says nothing of them, as before there were any."""
         plain: dict[str, Any] = handler(self)
-        unsaid = [name for name in ("faults", "retransmission") if not getattr(self, name)]
+        unsaid = [name for name in self.UNSAID if not getattr(self, name)]
         return {name: value for name, value in plain.items() if name not in unsaid}
 
     @model_validator(mode="after")
@@ -39,6 +49,7 @@ class FaultySystem(SystemSpec):
                 ("retransmission",), "nothing is lost without faults: expected some"
             )
         self._check_overlaps()
+        self._check_replicas()
         dying = [death.client for death in system.deaths]
         for index, fault in enumerate(self.faults):
             place = ("faults", index, "client")
@@ -76,6 +87,25 @@ class FaultySystem(SystemSpec):
             once = stop.at is not None and stop.lasts is not None
             ends[stop.server] = begins_s + stop.lasts.value if once and stop.lasts else math.inf
 
+    def _check_replicas(self) -> None:
+        system: Any = self
+        stops = any(isinstance(fault, ServerStop) for fault in self.faults)
+        if not self.replicas:
+            if self.failover is not None:
+                raise DescriptionError(("failover",), "expected replicas: 1, which then answer")
+            return
+        if stops and self.failover is None:
+            raise DescriptionError(
+                ("failover",), "expected a time, after which replicas answer for a stopped server"
+            )
+        if system.layout == "host" or system.managers != "timestamp-node":
+            where = "layout host" if system.layout == "host" else "managers on storage nodes"
+            raise DescriptionError(
+                ("replicas",), f"{where}: expected 0, or storage servers on nodes of their own"
+            )
+        if system.storage_threads != "pool":
+            raise DescriptionError(("replicas",), "expected 0, or storage_threads: pool")
+
     def _check_lease(self, system: Any) -> None:
         lasting = any(not isinstance(fault, ClientFault) for fault in self.faults)
         if not lasting or system.lease is None:
@@ -86,22 +116,44 @@ class FaultySystem(SystemSpec):
         if system.send_queue != 1:
             raise DescriptionError(("send_queue",), f"expected 1 {why}")
 
-    def check_faults(self, machine: Machine, positions: Sequence[int], servers: int) -> None:
-        """Raises DescriptionError for what is at none of these nodes; servers come first."""
+    def check_faults(self, machine: Machine, roles: Roles) -> None:
+        """Raises DescriptionError for a fault of what is at none of the nodes in use, and for
+        replicas without a server for them."""
         system: Any = self
-        ids = [machine.nodes[position].id for position in positions]
+        ids = [machine.nodes[position].id for position in roles.positions]
+        timestamps = machine.nodes[roles.timestamps].id
         for index, fault in enumerate(self.faults):
+            stops = isinstance(fault, ServerStop)
+            servers = len({*roles.storage, roles.timestamps})
             try:
-                fault.check(ids[:servers] if fault.kind == "stop" else ids, system.architecture)
+                fault.check(ids[:servers] if stops else ids, system.architecture)
             except DescriptionError as error:
                 raise DescriptionError(("faults", index, *error.place), str(error)) from None
+            lost = isinstance(fault, ServerStop) and fault.memory == "lost"
+            if lost and timestamps in fault.nodes:
+                raise DescriptionError(
+                    ("faults", index, "memory"),
+                    "without timestamps nobody goes on: expected kept, or a server of records",
+                )
+        if self.replicas and len(roles.storage) < 2:
+            raise DescriptionError(
+                ("replicas",), "a replica on its own server: expected 0, or more storage_nodes"
+            )
+        if self.replicas and roles.timestamps in roles.storage:
+            raise DescriptionError(
+                ("timestamp_node",), "with replicas: expected a node that stores no records"
+            )
 
     def check_horizon(self, played_s: float) -> None:
         """Refuses a fault after the end: it would do nothing, without a word."""
-        for index, fault in enumerate(self.faults):
-            if fault.at is not None and fault.at.value >= played_s:
-                raise DescriptionError(
-                    ("faults", index, "at"),
-                    f"{fault.subject} fails at {fault.at.value:g} s, after the horizon: expected "
-                    f"less than {played_s:g} s",
-                )
+        system: Any = self
+        fails = [("faults", f"{fault.subject} fails", fault.at) for fault in self.faults]
+        dies = [("deaths", f"client {death.client} dies", death.at) for death in system.deaths]
+        for events in (fails, dies):
+            for index, (field, what, at) in enumerate(events):
+                if at is not None and at.value >= played_s:
+                    raise DescriptionError(
+                        (field, index, "at"),
+                        f"{what} at {at.value:g} s, after the horizon: expected less than "
+                        f"{played_s:g} s",
+                    )

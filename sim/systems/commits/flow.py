@@ -20,9 +20,18 @@ from ...planes.plane import Command
 from .availability import Look, availability
 from .build import commit_parameters
 from .checked_values import PS
-from .faults import fault_events
+from .faults import fault_events, lost_records
 from .flow_faults import FlowFaults
-from .servers import IN, OUT, POLLERS, adapters_cap, faults, servers_of, uncertain_facts
+from .servers import (
+    IN,
+    MACHINES_IN_SERIES,
+    OUT,
+    POLLERS,
+    adapters_cap,
+    faults,
+    servers_of,
+    uncertain_facts,
+)
 from .spec import CommitSystem
 from .tries import Snapshots, Tries, TryModel
 from .why import binding, what_ifs
@@ -60,7 +69,7 @@ class CommitFlow:
         self._faults = FlowFaults(self.parameters) if self.parameters.faulty else None
         self.operation, _ = system.transaction(experiment.workload)
         self.log = FlowLog(self)
-        self._time_s = 0.0
+        self._time_s, self._horizon_s = 0.0, experiment.horizon_s
         self._standing: float | None = None
         self._stands_since_s = 0.0
         self._last: Tries | None = None
@@ -89,7 +98,7 @@ class CommitFlow:
             standing = self._faults.at(self._time_s)
             changes += self._faults.changes_s
             cut_off, blocked = standing.cut_off, standing.blocked
-            self.model = TryModel(standing.parameters)
+            self.model = TryModel(standing.parameters, standing.lost)
         left_s = (
             min([change for change in changes if change > self._time_s] + [until_s]) - self._time_s
         )
@@ -106,7 +115,7 @@ class CommitFlow:
         step_s = left_s
         tries = self._solve(Snapshots(customers, self._time_s + 0.5 * step_s))
         if 1.0 - tries.chances.commits > ABORTS_MIN and p.skip_after_ps is None:
-            step_s = min(max((GROWS - 1.0) * self._time_s, FIRST * self._horizon_s()), left_s)
+            step_s = min(max((GROWS - 1.0) * self._time_s, FIRST * self._horizon_s), left_s)
             tries = self._solve(Snapshots(customers, self._time_s + 0.5 * step_s))
         return tries, step_s
 
@@ -117,7 +126,7 @@ class CommitFlow:
         if self._standing is None:
             self._standing, self._stands_since_s = 0.0, self._time_s
         elapsed_s = self._time_s - self._stands_since_s
-        step_s = min(max((GROWS - 1.0) * elapsed_s, 0.25 * FIRST * self._horizon_s()), left_s)
+        step_s = min(max((GROWS - 1.0) * elapsed_s, 0.25 * FIRST * self._horizon_s), left_s)
         tries = self._solve(Snapshots(customers, self._time_s, self._standing))
         more = 0.5 * (1.0 - moves) * tries.commits_per_s * step_s
         tries = self._solve(Snapshots(customers, self._time_s, self._standing + more))
@@ -161,9 +170,6 @@ class CommitFlow:
         else:
             self._last = self.model.solve(self._state, self._last.chances)
         return self._last
-
-    def _horizon_s(self) -> float:
-        return self.experiment.horizon_s
 
     # -- control ----------------------------------------------------------------------------------
 
@@ -245,6 +251,7 @@ class CommitFlow:
                 "processes share processors in an order that the flow plane does not simulate: the "
                 "event plane does"
             )
+        found += lost_records(self.experiment, p, self._time_s)
         return [*found, *uncertain_facts(self.experiment.machine, self.system)]
 
 
@@ -343,6 +350,3 @@ class FlowLog:
         for k, use in enumerate(uses):
             found[f"utilisation/{use.name}"] = np.array([of_piece[k] for of_piece in each])
         return found
-
-
-MACHINES_IN_SERIES = 64  # of a larger cluster the series do not tell each adapter's use

@@ -14,11 +14,13 @@ from .parameters import CommitParameters
 
 @dataclass(frozen=True)
 class Standing:
-    """Between two changes: whether nobody goes on, how many clients do not, and what it costs."""
+    """Between two changes: whether nobody goes on, how many clients do not, what it costs, and
+    which part of all records is lost."""
 
     blocked: bool
     cut_off: int
     parameters: CommitParameters
+    lost: float
 
 
 class FlowFaults:
@@ -31,8 +33,15 @@ class FlowFaults:
     def __init__(self, parameters: CommitParameters) -> None:
         self.p = p = parameters
         self._servers = sorted({node.machine for node in p.nodes})
+        self._out_ps = [
+            stop.fails_over_ps(p.failover_ps or 0)
+            if p.replicas and p.storage_on(stop.machine)
+            else None
+            for stop in p.stops
+        ]
         self._stops = [
-            (stop.at_ps, self._resumes_ps(stop.at_ps, stop.returns_ps)) for stop in p.stops
+            (stop.at_ps, self._resumes_ps(stop.at_ps, out_ps or stop.returns_ps))
+            for stop, out_ps in zip(p.stops, self._out_ps, strict=True)
         ]
         ends = [(f.from_ps, f.until_ps) for f in p.path_faults]
         down = [self._down(f) for f in p.path_faults]
@@ -61,7 +70,31 @@ class FlowFaults:
         )
         remedied = self.p.lease_ps is not None and self.p.skip_after_ps is not None
         all_wait = bool(cut) and self.p.one_sided and not remedied
-        return Standing(stopped or servers_cut or all_wait, len(cut), self._slower(active))
+        blocked = stopped or servers_cut or all_wait
+        return Standing(blocked, len(cut), self._slower(active, now_ps), self._lost(now_ps))
+
+    def _lost(self, now_ps: float) -> float:
+        """Of servers that came back without them."""
+        lost = {
+            server
+            for stop in self.p.stops
+            if stop.empty and not self.p.replicas and (stop.returns_ps or now_ps) < now_ps
+            for server in self.p.storage_on(stop.machine)
+        }
+        return len(lost) / len(self.p.storage)
+
+    def _left(self, now_ps: float) -> CommitParameters:
+        """The servers that did not fail over have all records, with replicas where there is more
+        than one."""
+        out = {
+            stop.machine
+            for stop, out_ps in zip(self.p.stops, self._out_ps, strict=True)
+            if out_ps is not None and out_ps <= now_ps
+        }
+        if not out:
+            return self.p
+        storage = tuple(n for n in self.p.storage if self.p.nodes[n].machine not in out)
+        return replace(self.p, storage=storage, replicas=min(self.p.replicas, len(storage) - 1))
 
     @staticmethod
     def _down(fault: PathFault) -> bool:
@@ -72,8 +105,9 @@ class FlowFaults:
             if any(_between(fault, machine, server) for server in self._servers):
                 yield client
 
-    def _slower(self, active: list[PathFault]) -> CommitParameters:
+    def _slower(self, active: list[PathFault], now_ps: float) -> CommitParameters:
         """Paths that lose or are slow make messages take longer, averaged over all paths."""
+        left = self._left(now_ps)
         pairs = [*product({*self.p.client_machine}, self._servers)]
         delay, factor = 0.0, 1.0
         for fault in active:
@@ -83,7 +117,7 @@ class FlowFaults:
                 delay += share * fault.loss / (1 - fault.loss) * self.p.transport.timeout_ps
             factor += share * (fault.factor - 1)
         if not delay and factor == 1.0:
-            return self.p
+            return left
         costs = {
             name: tuple(
                 cost.replaced(
@@ -93,7 +127,7 @@ class FlowFaults:
             )
             for name, entries in self.p.costs.items()
         }
-        return replace(self.p, costs=costs)
+        return replace(left, costs=costs)
 
     def _resumes_ps(self, from_ps: int, until_ps: int | None) -> int | None:
         """When who asked in vain from the beginning on asks again after the end."""

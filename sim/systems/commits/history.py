@@ -19,7 +19,7 @@ KINDS = (
     "begin",  # a: the snapshot, RID
     "read",  # a: record, b: the version seen, -1 for none that is old enough
     "write",  # a: record, b: CID: decided, is on its way to be installed
-    "install",  # a: record, b: CID: stands in the storage server
+    "install",  # a: record, b: CID: stands in the storage server; once by each that has a copy
     "commit",  # a: CID: the timestamp service counts it as done
     "rolled-back",  # a: CID: the timestamp service counts it as done, nothing was installed
     "outcome",  # a: CID: the client knows that it committed
@@ -32,9 +32,10 @@ KINDS = (
     "stopped",  # client: the place of a node (clients first)
     "returned",  # likewise
     "undone",  # a: record, b: CID: a fenced client's version, which it did not commit
+    "failed-over",  # client: the place of a node: it is out for good, its replicas answer
 )
 BEGIN, READ, WRITE, INSTALL, COMMIT, ROLLED_BACK, OUTCOME, ABORT = range(8)
-DIED, FENCED, SKIPPED, BROKEN, MESSAGE, STOPPED, RETURNED, UNDONE = range(8, 16)
+DIED, FENCED, SKIPPED, BROKEN, MESSAGE, STOPPED, RETURNED, UNDONE, FAILED_OVER = range(8, 17)
 
 CAUSES = (
     "snapshot",  # no version is left that is old enough
@@ -46,7 +47,7 @@ CAUSES = (
 )
 SNAPSHOT, CONFLICT, LOCKED, LEASE, TIMESTAMPS, STOPPED_BY_FAULT = range(6)
 
-VERSIONS_KNOWN = 256  # of a record: reads of older ones are not checked
+VERSIONS_KNOWN = 64  # of a record: reads of older ones are not checked
 
 
 def snapshot_isolation_violations(rows: Sequence[Row]) -> list[str]:

@@ -27,7 +27,7 @@ from .checked_values import ps
 from .facts import HostFacts
 from .homes import homes
 from .host_steps import BlockCosts, Ends, Region, interpolated
-from .parameters import ANSWERS
+from .messages import ANSWERS
 from .sizes import WORD, Records, Sizes
 
 # How the engine does it (engine_native/rsi): looks before it sleeps, with processors for all and
@@ -112,7 +112,9 @@ def host_costs(
         messages = {
             name: tuple(_message(ends, size) for size in of_type) for name, of_type in sizes.items()
         }
-        messages = _with_begin(messages, "snapshot-request", _begin_s(facts, records))
+        (first,) = messages["snapshot-request"]
+        begin_ps = first.send_ps + ps(_begin_s(facts, records))
+        messages["snapshot-request"] = (first.replaced(send_ps=begin_ps),)
     elif ends is None:
         messages = _direct(host, facts, blocks, region, records, sizes)
     else:
@@ -301,12 +303,3 @@ def _message(ends: Ends, size: float) -> MessageCost:
         send_ps=ps(ends.each("message", "post", size)),
         receive_ps=ps(ends.each("message", "serve", size)),
     )
-
-
-def _with_begin(
-    messages: Mapping[str, tuple[MessageCost, ...]], name: str, begin_s: float
-) -> dict[str, tuple[MessageCost, ...]]:
-    changed = dict(messages)
-    (cost,) = changed[name]
-    changed[name] = (cost.replaced(send_ps=cost.send_ps + ps(begin_s)),)
-    return changed

@@ -45,37 +45,9 @@ class KernelCommitModel:
             replication,
         )
 
-    def run(self, until_ps: int) -> None:
-        """Goes on to that time; what happens just then comes after.
-
-        Ctrl-C raises KeyboardInterrupt between two events; a further run goes on from there.
-        """
-        self._kernel.run(until_ps)
-
-    @property
-    def now_ps(self) -> int:
-        """The time reached."""
-        return self._kernel.now_ps
-
-    @property
-    def events(self) -> int:
-        """Events handled so far."""
-        return self._kernel.events
-
-    @property
-    def pending(self) -> int:
-        """Events to come."""
-        return self._kernel.pending
-
-    @property
-    def commits(self) -> int:
-        """Transactions that committed so far."""
-        return self._kernel.commits
-
-    @property
-    def latency_total_ps(self) -> int:
-        """The sum of their latencies."""
-        return self._kernel.latency_total_ps
+    def __getattr__(self, name: str) -> Any:
+        """``run``, ``now_ps``, ``commits``, ``findings`` and others of the compiled model."""
+        return getattr(self.__dict__["_kernel"], name)
 
     def busy_ps(self) -> list[int]:
         """How long each card was busy outwards, then inwards, the threads of each node (summed),
@@ -84,30 +56,6 @@ class KernelCommitModel:
         threads = kernel.threads_busy_ps
         cards = [*kernel.outgoing_busy_ps, *kernel.incoming_busy_ps]
         return [*cards, *threads[clients:], sum(threads[:clients])]
-
-    @property
-    def findings(self) -> list[str]:
-        """What broke snapshot isolation so far, a line each, the first 20."""
-        return list(self._kernel.findings)
-
-    @property
-    def busy_clients(self) -> list[int]:
-        """Those that live and have begun a transaction, or would."""
-        return list(self._kernel.busy_clients)
-
-    @property
-    def stopped_clients(self) -> list[int]:
-        """Those that died or were fenced."""
-        return list(self._kernel.stopped_clients)
-
-    @property
-    def locked_records(self) -> list[tuple[int, int]]:
-        """Records that are locked, and by which client."""
-        return list(self._kernel.locked_records)
-
-    def end_check(self) -> None:
-        """Nothing is under way any more: what clients were told must be installed."""
-        self._kernel.end_check()
 
     def trace(self) -> list[Row]:
         """All that happened so far: see history.py."""
@@ -144,6 +92,7 @@ def _setup(parameters: CommitParameters, seed: int, replication: int, **looks: A
         "death_step": [-1 if d.step is None else STEPS.index(d.step) for d in p.deaths],
         "stop_machine": [stop.machine for stop in p.stops],
         "stop_ps": [stop.at_ps for stop in p.stops],
+        "stop_empty": [stop.empty for stop in p.stops],
         "return_ps": [-1 if s.returns_ps is None else s.returns_ps for s in p.stops],
         "loss_stream": stream_key(seed, replication, LOSSES),
         "processors": p.processors or ProcessorSetup(),

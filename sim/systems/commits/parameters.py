@@ -8,69 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Literal
 
 from ..._kernel import MessageCost, PathFault, ProcessorSetup, RecordWork, Transport
 from ...machine.processors import SHARES_NONE
 from .checked_values import TIME_MAX_PS, at_least, check_index, check_time, expect, indices, one_of
+from .messages import ONE_SIDED_MESSAGES, REMEDY_MESSAGES, TWO_PHASE_MESSAGES
 
 READS_MAX = 64
 VERSIONS_MAX = 64
 FACTOR_MAX = PARTS_MAX = 1_000_000
-
-# Messages by type, in order, and whose thread sends and receives each: client's (c), server's (s),
-# nobody's (-), as an adapter serves one-sided verbs alone. The client's part of a verb is one
-# message: that includes looking for its completion.
-TWO_PHASE_SIDES = {
-    "snapshot-request": "cs",  # client → timestamp service: which snapshot may I read?
-    "snapshot": "sc",  # its answer
-    "read": "cs",  # client → RM: one record
-    "record": "sc",  # RM → client: its payload
-    "commit-request": "cs",  # (1) client → TM: the records to write aboard
-    "timestamp-request": "ss",  # (2) TM → timestamp service
-    "timestamp": "ss",  # (2) its answer: the CID
-    "prepare": "ss",  # (3) TM → RM: check and lock these records
-    "vote": "ss",  # (3) its answer
-    "install": "ss",  # (4) TM → RM: new versions aboard; install and unlock
-    "installed": "ss",  # (4) its answer
-    "rollback": "ss",  # TM → RM that voted yes, where another voted no: unlock
-    "finished": "ss",  # (5) TM → timestamp service: installed (or rolled back), CID done with
-    "outcome": "sc",  # (6) TM → client
-}
-# Of one-sided ones each answer stands behind its request.
-ONE_SIDED_SIDES = {
-    "snapshot-read": "c-",  # READ of the highest committed timestamp, and what comes back
-    "snapshot-data": "--",
-    "read": "c-",  # READ of a record block, and what comes back
-    "record": "--",
-    "cas": "c-",  # CAS of a block's first word: validate and lock
-    "cas-result": "--",
-    "write": "c-",  # WRITE of a block: install and unlock, or insert
-    "write-done": "--",
-    "unlock": "c-",  # WRITE (with leases: CAS) of the first word after an abort
-    "unlock-done": "--",
-    "bit": "c-",  # WRITE of the timestamp's bit; its answer is polled where it is signaled
-    "bit-done": "--",
-}
-# Those that the remedies add; all are needed where one of the two remedies is on.
-REMEDY_SIDES = {
-    "claim": "c-",  # CAS of the timestamp's claim bit
-    "claim-result": "--",
-    "break": "c-",  # CAS of a block's first word: frees a lock whose owner is fenced
-    "break-result": "--",
-    "complaint": "cs",  # SEND to the timestamp server: this timestamp, or this owner, holds us up
-    "complaint-done": "sc",
-    "revoke": "ss",  # timestamp server → storage server: refuse the owner from now on
-    "revoked": "ss",
-}
-TWO_PHASE_MESSAGES = tuple(TWO_PHASE_SIDES)
-ONE_SIDED_MESSAGES, REMEDY_MESSAGES = tuple(ONE_SIDED_SIDES), tuple(REMEDY_SIDES)
-_VERBS = ONE_SIDED_SIDES | REMEDY_SIDES
-ANSWERS = {
-    request: answer for request, answer in pairwise(_VERBS) if _VERBS[request].startswith("c-")
-}
-"""Of one-sided requests that take something back."""
 
 LOSSES = "lost messages"  # the stream that says which ones
 STEPS = ("snapshot", "read", "lock", "write", "bit", "commit")
@@ -118,12 +65,19 @@ class Death:
 class Stop:
     """All nodes of a machine stop; what they were at is lost, their memory and logs are not.
 
-    ``returns_ps``: None where they never do.
+    ``returns_ps``: None where they never do. ``empty``: they come back without their records.
     """
 
     machine: int
     at_ps: int
     returns_ps: int | None = None
+    empty: bool = False
+
+    def fails_over_ps(self, wait_ps: int) -> int | None:
+        """When replicas answer for it, after so long; None where it is back before."""
+        over_ps = self.at_ps + wait_ps
+        back = self.returns_ps is not None and self.returns_ps <= over_ps and not self.empty
+        return None if back else over_ps
 
 
 @dataclass(frozen=True)
@@ -208,6 +162,10 @@ class CommitParameters:
     stragglers: tuple[Straggler, ...] = ()
     stops: tuple[Stop, ...] = ()
     """Of servers; those of one machine do not overlap."""
+    replicas: int = 0
+    """Copies of a record on the server after its own, locked and written with it: none, or one."""
+    failover_ps: int | None = None
+    """After a stop of so long a storage server is out for good, and replicas answer for it."""
     path_faults: tuple[PathFault, ...] = ()
     """Paths between machines that are down, lossy or slow."""
     transport: Transport | None = None
@@ -259,6 +217,10 @@ class CommitParameters:
         if not self.one_sided:
             return TWO_PHASE_MESSAGES
         return ONE_SIDED_MESSAGES + (REMEDY_MESSAGES if self.has_remedy else ())
+
+    def storage_on(self, machine: int) -> list[int]:
+        """Which of the storage servers are on a machine."""
+        return [s for s, node in enumerate(self.storage) if self.nodes[node].machine == machine]
 
     def server_name(self, node: int) -> str:
         """What a node is, where nodes are processes."""
@@ -422,6 +384,20 @@ def _check_faults(p: CommitParameters) -> None:
             expect(0 < value <= TIME_MAX_PS, name, str(value), "a time above 0")
 
 
+def _check_replicas(p: CommitParameters) -> None:
+    servers = len(p.storage)
+    most = min(1, servers - 1)
+    expect(0 <= p.replicas <= most, "replicas", str(p.replicas), f"at most {most}")
+    if not p.replicas:
+        return
+    expect(not p.stops or p.failover_ps is not None, "failover_ps", "none", "a time, with stops")
+    machines = [p.nodes[node].machine for node in p.storage]
+    others = {p.nodes[node].machine for node in (p.timestamps, *p.managers) if not p.one_sided}
+    others.add(p.nodes[p.timestamps].machine)
+    fine = len({*machines}) == servers and not {*machines} & others and not p.own_storage
+    expect(fine, "replicas", str(p.replicas), "storage servers on machines of their own")
+
+
 def _check_stops(p: CommitParameters) -> None:
     expect(not p.faulty or p.transport is not None, "transport", "none", "one, with such faults")
     if p.transport is not None:
@@ -436,6 +412,9 @@ def _check_stops(p: CommitParameters) -> None:
         fine = ends.get(stop.machine, -1) < stop.at_ps
         expect(fine, "at_ps of a stop", str(stop.at_ps), "after the machine is back")
         ends[stop.machine] = until_ps
+        alone = stop.machine != p.nodes[p.timestamps].machine
+        expect(alone or not stop.empty, "empty", "true", "a stop of storage servers alone")
+    _check_replicas(p)
     for fault in p.path_faults:
         fine = len(fault.side) == p.machines and {*fault.side} <= {0, 1, 2}
         expect(fine, "sides of a path", str(fault.side), "0, 1 or 2 for each machine")

@@ -18,7 +18,7 @@ from ...planes.plane import Command
 from .availability import Look, availability, looks_at
 from .build import commit_parameters
 from .checked_values import PS, ps
-from .faults import fault_events
+from .faults import fault_events, lost_records
 from .history import CAUSES, STOPPED_BY_FAULT
 from .model import KernelCommitModel
 from .parameters import CommitParameters
@@ -26,13 +26,9 @@ from .reference.commits import CommitModel
 from .reference.one_sided import OneSidedModel
 from .reference.two_phase import TwoPhaseModel
 from .result import CommitResult
-from .servers import OUT, adapters_cap, faults, servers_of, uncertain_facts
+from .servers import MACHINES_IN_SERIES, OUT, adapters_cap, faults, servers_of, uncertain_facts
 from .spec import CommitSystem
 from .why import Need, explain
-
-# Of a larger cluster the series do not tell each adapter's use.
-MACHINES_IN_SERIES = 64
-
 
 ModelMaker = Callable[[CommitParameters, int, int], KernelCommitModel | CommitModel]
 """From parameters, seed and replication."""
@@ -63,9 +59,9 @@ class CommitPlane:
         self._servers = tuple(servers_of(scenario, self.parameters, self.costs))
         self._time_s = 0.0
         self._looks_at, self._looks = list[float](), list[Look]()
+        self._failing = list(fault_events(scenario, replication, scenario.horizon_s))
         if self.parameters.faulty:
-            events = list(fault_events(scenario, replication, scenario.horizon_s))
-            self._looks_at = looks_at(events, scenario.horizon_s)
+            self._looks_at = looks_at(self._failing, scenario.horizon_s)
             self._look()
         self.start_counting()
 
@@ -141,7 +137,7 @@ class CommitPlane:
 
     def _events(self) -> Iterator[ControlEvent]:
         yield from faults(self.system, self._time_s)
-        yield from fault_events(self.scenario, self.replication, self._time_s)
+        yield from (event for event in self._failing if event.time_s < self._time_s)
 
     def _uses(self, counted: CommitResult) -> Iterator[ResourceUse]:
         for server, busy_ps in zip(self._servers, counted.busy_ps.tolist(), strict=True):
@@ -175,11 +171,11 @@ class CommitPlane:
 
     def _availability(self) -> dict[str, Any]:
         """What the faults cost, and what broke snapshot isolation; nothing without faults."""
-        drawn = list(fault_events(self.scenario, self.replication, self._time_s))
-        if not drawn or not self.parameters.faulty:
+        failed = [event for event in self._failing if event.time_s < self._time_s]
+        if not failed or not self.parameters.faulty:
             return {}
         self._look()
-        found = {"availability": availability(self._looks, drawn)}
+        found = {"availability": availability(self._looks, failed)}
         return found | ({"findings": self.model.findings} if self.model.findings else {})
 
     def _warnings(self, commits: int) -> Iterator[str]:
@@ -190,6 +186,7 @@ class CommitPlane:
                 f"snapshot isolation is broken: {self.model.findings[0]}, with seed "
                 f"{self.scenario.seed} in replication {self.replication}"
             )
+        yield from lost_records(self.scenario, self.parameters, self._time_s)
         yield from uncertain_facts(self.scenario.machine, self.system)
 
     def _check(self, now: CommitResult) -> None:

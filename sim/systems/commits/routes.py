@@ -329,8 +329,9 @@ class Routes:
     def _two_phase(self) -> list[Stage]:
         p, to, work = self.p, self.message, self.p.work
         servers, writes = len(p.storage), p.updates + p.inserts
-        updated = binomial(p.updates, 1.0 / servers)
-        written = sum_of(updated, in_turn(p.inserts, servers))
+        copies = 1 + p.replicas
+        updated = binomial(p.updates, copies / servers)
+        written = sum_of(updated, in_turn(p.inserts * copies, servers))
         taking_part = servers
         if not p.every_rm:
             share = 1.0 - written.get(0, 0.0)
@@ -368,9 +369,10 @@ class Routes:
         ]
 
     def _one_sided(self) -> list[Stage]:
-        p, writes = self.p, self.p.updates + self.p.inserts
-        locks = [self._verbs("cas", "cas-result", STORAGE, p.updates)] if p.updates else []
-        posted = p.updates * self._cost("cas", 0).send_ps
+        p, copies = self.p, 1 + self.p.replicas
+        updates, writes = copies * p.updates, copies * (p.updates + p.inserts)
+        locks = [self._verbs("cas", "cas-result", STORAGE, updates)] if updates else []
+        posted = updates * self._cost("cas", 0).send_ps
         if p.skip_after_ps is not None:
             locks.append(self._verbs("claim", "claim-result", TIMESTAMPS, 1))
             posted += self._cost("claim", 0).send_ps
@@ -383,7 +385,7 @@ class Routes:
             Stage("posting: locks", (self._posting(posted if p.doorbell else 0),)),
             *([Stage("locks", tuple(locks))] if locks else []),
             *self._step("writes", "write", "write-done", STORAGE, writes),
-            *self._step("undoing", "unlock", "unlock-done", STORAGE, max(p.updates - 1, 1)),
+            *self._step("undoing", "unlock", "unlock-done", STORAGE, max(updates - 1, 1)),
             Stage("posting the bit", (self._posting(self._cost("bit", 0).send_ps),)),
             Stage("bit", (self.branch(bit),), asynchronous=True),
             Stage("bit known", (self.branch(bit, done),)),

@@ -15,6 +15,7 @@ from .facts import ENGINE
 from .parameters import CommitParameters
 from .spec import CommitSystem
 
+MACHINES_IN_SERIES = 64  # of a larger cluster the series do not tell each adapter's use
 OUT, IN, POLLERS = "nic out", "nic in", "pollers"  # kinds of resources
 
 

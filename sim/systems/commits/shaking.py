@@ -122,7 +122,8 @@ def case_of(bases: Sequence[CommitParameters], seed: int) -> Case:
         ),
     )
     parameters = replace(parameters, updates=draws.whole(1, parameters.reads))
-    return Case(with_drawn_faults(parameters, draws, unit_ps), seed, unit_ps)
+    parameters = with_drawn_faults(parameters, draws, unit_ps)
+    return Case(with_drawn_replicas(parameters, draws, unit_ps), seed, unit_ps)
 
 
 def with_drawn_faults(p: CommitParameters, draws: Draws, unit_ps: int) -> CommitParameters:
@@ -152,6 +153,19 @@ def with_drawn_faults(p: CommitParameters, draws: Draws, unit_ps: int) -> Commit
         for client in (draws.whole(0, clients - 1) for _ in range(draws.whole(0, 2)))
     }
     return replace(p, stops=tuple(stops), path_faults=tuple(paths), deaths=tuple(deaths.values()))
+
+
+def with_drawn_replicas(p: CommitParameters, draws: Draws, unit_ps: int) -> CommitParameters:
+    """Of each record, or none; servers of records alone may come back empty. Of those with replicas
+    one stops, as a second one would be waited for."""
+    stores = [stop for stop in p.stops if stop.machine != p.nodes[p.timestamps].machine]
+    empty = {stop for stop in stores if draws.one_of((True, False))}
+    if len(p.storage) > 1 and draws.one_of((True, False)):
+        p = replace(p, replicas=1, failover_ps=draws.whole(1, 2 * unit_ps))
+    stops = [replace(stop, empty=stop in empty) for stop in p.stops]
+    if p.replicas:
+        stops = [s for s, old in zip(stops, p.stops, strict=True) if old not in stores[1:]]
+    return replace(p, stops=tuple(stops))
 
 
 def _sides(p: CommitParameters, draws: Draws) -> list[int]:
@@ -256,11 +270,12 @@ def described(case: Case) -> list[str]:
     p = case.parameters
     lines = [
         f"{p.architecture}: {len(p.client_machine)} clients, {len(p.storage)} storage servers, "
-        f"{p.records} records, begins until {(p.rest_ps or 0) / 1e6:.6g} us"
+        f"{p.records} records{' and replicas' if p.replicas else ''}, "
+        f"begins until {(p.rest_ps or 0) / 1e6:.6g} us"
     ]
     lines += [
         f"machine {stop.machine} stops at {stop.at_ps / 1e6:.6f} us, "
-        f"is back at {(stop.returns_ps or 0) / 1e6:.6f} us"
+        f"is back at {(stop.returns_ps or 0) / 1e6:.6f} us" + (", empty" if stop.empty else "")
         for stop in p.stops
     ]
     lines += [

@@ -60,8 +60,9 @@ class Tries:
 class TryModel:
     """Tries of one run's clients."""
 
-    def __init__(self, parameters: CommitParameters) -> None:
-        self.p = parameters
+    def __init__(self, parameters: CommitParameters, lost: float = 0.0) -> None:
+        """``lost``: which part of all records is."""
+        self.p, self._lost = parameters, lost
         self.routes = Routes(parameters)
         self._keys = popularity(parameters.keys, parameters.records)
         p = parameters
@@ -81,6 +82,7 @@ class TryModel:
         found = self._at(chances, snapshots)
         for _ in range(ROUNDS):
             met = self._success_chances(found, snapshots)
+            met = replace(met, reads=met.reads * (1.0 - self._lost) ** self.p.reads)
             nearer = Chances(0.5 * (chances.reads + met.reads), 0.5 * (chances.votes + met.votes))
             off = abs(met.commits - chances.commits)
             if off < NEAR:

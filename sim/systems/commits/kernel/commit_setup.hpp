@@ -55,6 +55,9 @@ struct CommitSetup {
     FIELD(Indices, stop_machine, "whose nodes stop");
     FIELD(std::vector<Time>, stop_ps, "when");
     FIELD(std::vector<Time>, return_ps, "and when they come back");
+    FIELD(Indices, stop_empty, "not 0: without their records");
+    FIELD(std::uint32_t, replicas, "copies of a record on the server after its own: 0 or 1");
+    FIELD(Time, failover_ps, "until a server that stopped is out, and replicas answer", none);
     FIELD(std::vector<PathFault>, path_faults, "between machines");
     FIELD(Transport, transport, "that sends again what was lost");
     FIELD(std::vector<std::uint64_t>, loss_stream, "Philox key: which messages are lost");

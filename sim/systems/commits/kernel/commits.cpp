@@ -16,66 +16,12 @@ std::vector<Place> places_of(const CommitSetup& setup) {
     return places;
 }
 
-// parameters.py has checked the values, and told the user; this is the last line.
-const CommitSetup& checked(const CommitSetup& setup) {
-    const auto expect = [](bool fine, const char* what) {
-        if (!fine) throw std::invalid_argument(std::string("commit setup: wrong ") + what);
-    };
-    const auto below = [](const auto& values, std::size_t end) {
-        return std::ranges::all_of(values, [end](auto v) { return v < end; });
-    };
-    const std::size_t clients = setup.client_machine.size(), nodes = setup.node_machine.size();
-    expect(clients > 0 && below(setup.client_machine, setup.machines), "machines of clients");
-    expect(setup.client_factor.size() == clients, "factors of clients");
-    expect(nodes > 0 && below(setup.node_machine, setup.machines), "machines of nodes");
-    expect(setup.node_threads.size() == nodes, "threads of nodes");
-    expect(!setup.storage.empty() && below(setup.storage, nodes), "storage servers");
-    expect(below(setup.own_storage, nodes) &&
-               (setup.own_storage.empty() ||
-                setup.own_storage.size() == setup.storage.size() * clients),
-           "storage servers of clients");
-    expect(below(setup.managers, nodes) && setup.timestamps < nodes, "managers or timestamps");
-    expect(setup.cost_entries > 0 && setup.costs.size() % setup.cost_entries == 0, "costs");
-    expect(std::ranges::all_of(setup.costs,
-                               [](const MessageCost& cost) {
-                                   return std::min({cost.send_ps, cost.receive_ps, cost.out_ps,
-                                                    cost.wire_ps, cost.in_ps}) >= 0 &&
-                                          cost.parts >= 1 && cost.parts <= 1'000'000;
-                               }),
-           "costs");
-    expect(setup.reads > 0 && setup.reads <= setup.records && setup.updates <= setup.reads &&
-               setup.updates + setup.inserts > 0,
-           "numbers of records");
-    expect(setup.versions > 0 && setup.send_queue > 0 && setup.snapshot_every > 0, "counts");
-    expect(setup.streams.size() == 4 * clients, "streams");
-    expect(setup.start_ps.empty() || setup.start_ps.size() == clients, "starts");
-    expect(setup.death_client.size() == setup.death_ps.size() &&
-               std::ranges::all_of(
-                   setup.death_client,
-                   [clients](auto c) { return c >= 0 && c < static_cast<std::int64_t>(clients); }),
-           "deaths");
-    expect(setup.death_step.size() == setup.death_ps.size(), "steps of deaths");
-    expect(setup.stop_ps.size() == setup.stop_machine.size() &&
-               setup.return_ps.size() == setup.stop_machine.size() &&
-               below(setup.stop_machine, setup.machines),
-           "stops");
-    expect(std::ranges::all_of(setup.path_faults,
-                               [&](const PathFault& fault) {
-                                   return fault.side.size() == setup.machines &&
-                                          fault.factor >= 1 && fault.from_ps < fault.until_ps;
-                               }),
-           "faults of paths");
-    expect(setup.path_faults.empty() || setup.loss_stream.size() == 2, "stream of losses");
-    expect(setup.transport.timeout_ps > 0, "timeout");
-    return setup;
-}
-
 }  // namespace
 
 Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations& think,
                  const Durations& compute, std::uint64_t seed, std::uint64_t replication)
-    : Cluster(seed, replication, checked(setup).machines, places_of(setup), setup.costs,
-              setup.cost_entries, setup.processors, setup.traced),
+    : Cluster(seed, replication, setup.machines, places_of(setup), setup.costs, setup.cost_entries,
+              setup.processors, setup.traced),
       compute_(compute),
       setup_(setup),
       faulty_(!setup.stop_ps.empty() || !setup.path_faults.empty()),
@@ -83,6 +29,8 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
       record_(setup.versions),
       keys_(keys),
       think_(think),
+      out_(setup.storage.size()),
+      forgot_(setup.storage.size()),
       key_(client_.size() * setup.reads),
       versions_read_(client_.size() * setup.reads) {
     if (setup.checked) check(clients(), setup.records, setup.versions);
@@ -95,7 +43,8 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
     for (std::size_t s = 0; s < setup.stop_ps.size(); ++s) {
         clock.schedule(setup.stop_ps[s], node_stops, setup.stop_machine[s]);
         if (setup.return_ps[s] != CommitSetup::none)
-            clock.schedule(setup.return_ps[s], node_returns, setup.stop_machine[s]);
+            clock.schedule(setup.return_ps[s], node_returns, setup.stop_machine[s],
+                           setup.stop_empty[s]);
     }
     for (std::uint32_t c = 0; c < clients(); ++c) {
         const std::uint64_t* words = &setup.streams[4 * c];
@@ -118,6 +67,7 @@ void Commits::happened(const Event& event) {
                                   event.subject);
     }
     if (event.kind == asked_again) return ask_again(event.subject);
+    if (event.kind == node_fails_over) return fail_over(event);
     if (event.kind == node_stops || event.kind == node_returns) return node_changes(event);
     if (event.kind != died) return happened_to_protocol(event);
     const auto step = static_cast<std::int64_t>(event.data);
@@ -141,9 +91,12 @@ std::vector<std::uint32_t> Commits::stopped_clients() const {
 
 std::vector<std::pair<std::int64_t, std::int64_t>> Commits::locked_records() {
     std::vector<std::pair<std::int64_t, std::int64_t>> locked;
-    for (std::uint32_t record = 0; record < record_.touched(); ++record)
-        if (record_.lock(record).owner != Records::free)
-            locked.emplace_back(record_.key(record), record_.lock(record).owner);
+    constexpr std::int64_t bit = std::int64_t{1} << copy_bit;
+    for (std::uint32_t record = 0; record < record_.touched(); ++record) {
+        const std::int64_t key = record_.key(record) & ~bit, owner = record_.lock(record).owner;
+        if (owner != Records::free && !is_out(holder(key, record_.key(record) != key)))
+            locked.emplace_back(key, owner);
+    }
     return locked;
 }
 
@@ -155,18 +108,54 @@ void Commits::die(std::uint32_t client) {
 
 // All nodes of a machine; then the protocol goes on with what they had begun.
 void Commits::node_changes(const Event& event) {
-    const bool stops = event.kind == node_stops;
+    const bool stops = event.kind == node_stops, empty = event.data != 0;
     for (std::uint32_t n = 0; n < setup_.node_machine.size(); ++n) {
         if (setup_.node_machine[n] != event.subject) continue;
+        const std::uint32_t server = server_at(node(n));
+        const bool replicated = setup_.replicas > 0 && server != none;
         if (stops) {
             stop(node(n));
             drop_work(node(n));
         } else {
+            // With replicas nobody waits for an empty server: it does not come back.
+            if (replicated && (empty || is_out(server))) continue;
             start(node(n));
+            if (empty && server != none) forget(server);
         }
         Cluster::log(stops ? RowKind::stopped : RowKind::returned, node(n), 0, 0);
+        if (stops && replicated) look_after(server);
     }
     if (!stops) returned(event.subject);
+}
+
+// Whether it is still stopped after the time that others wait for it.
+void Commits::look_after(std::uint32_t server) {
+    clock.schedule(clock.now() + setup_.failover_ps, node_fails_over, server,
+                   life(storage(server)));
+}
+
+// Out for good, if those that have its records and whose records it has are there.
+void Commits::fail_over(const Event& event) {
+    const std::uint32_t server = event.subject;
+    const auto servers = static_cast<std::uint32_t>(setup_.storage.size());
+    if (life(storage(server)) != event.data) return;
+    if (has_stopped(storage((server + 1) % servers)) ||
+        has_stopped(storage((server + servers - 1) % servers)))
+        return look_after(server);
+    out_[server] = any_out_ = true;
+    Cluster::log(RowKind::failed_over, storage(server), 0, 0);
+}
+
+void Commits::forget(std::uint32_t server) {
+    forgot_[server] = any_forgot_ = true;
+    for (std::uint32_t record = 0; record < record_.touched(); ++record)
+        if (server_of(record_.key(record)) == server) record_.forget(record);
+}
+
+std::uint32_t Commits::server_at(std::uint32_t place) const {
+    for (std::uint32_t s = 0; s < setup_.storage.size(); ++s)
+        if (storage(s) == place) return s;
+    return none;
 }
 
 // A place stopped that had the message. Who asked asks again, unless the other one is a client.
@@ -182,6 +171,9 @@ void Commits::lost(std::uint32_t message) {
 void Commits::ask_again(std::uint32_t message) {
     Message& f = messages_[message];
     if (!wanted(f) || stopped_client(f.receiver)) return drop(message);
+    if (any_out_)
+        if (const std::uint32_t server = server_at(f.receiver); server != none && out_[server])
+            return instead(message);
     if (has_stopped(f.receiver) || has_stopped(f.sender))
         return clock.schedule(clock.now() + wait_ps(f.again), asked_again, message);
     renew(message);

@@ -53,6 +53,7 @@ class Commits : public Cluster {
         node_stops,
         node_returns,
         asked_again,
+        node_fails_over,
         first_own_of_protocol
     };
     enum Plant : std::uint32_t {
@@ -90,6 +91,8 @@ class Commits : public Cluster {
     virtual bool answers(std::uint32_t type) const = 0;
     // A message that was lost is of no more use to its asker.
     virtual void drop(std::uint32_t message) = 0;
+    // What comes of a request to a storage server that is out.
+    virtual void instead(std::uint32_t message) = 0;
     // Is to be sent again, as it was at first.
     virtual void renew(std::uint32_t) {}
     // Whether the asker still waits for it.
@@ -156,6 +159,42 @@ class Commits : public Cluster {
     }
     std::uint32_t timestamps() const { return node(setup_.timestamps); }
 
+    // Copies of a record: 0 at its own server, 1 at the one after it.
+    std::uint32_t copies() const { return 1 + setup_.replicas; }
+    std::uint32_t holder(std::int64_t key, std::uint32_t copy) const {
+        if (copy == 0) return server_of(key);
+        return (server_of(key) + copy) % static_cast<std::uint32_t>(setup_.storage.size());
+    }
+    // Failed over, for good.
+    bool is_out(std::uint32_t server) const { return any_out_ && out_[server]; }
+    // The one that a record is read from.
+    std::uint32_t reader(std::int64_t key) const { return holder(key, is_out(server_of(key))); }
+    // Of the copy at a place.
+    std::uint32_t find(std::int64_t key, std::uint32_t place) {
+        const bool other = setup_.replicas > 0 && place != storage(server_of(key));
+        return find_copy(key, other);
+    }
+    std::uint32_t find_copy(std::int64_t key, std::uint32_t copy) {
+        const bool lost = any_forgot_ && forgot_[server_of(key)];
+        return record_.find(key | std::int64_t{copy} << copy_bit, lost ? Records::dropped : 0);
+    }
+    static constexpr int copy_bit = 61;  // of a key
+    // Of the first so many records that a transaction writes, calls with the slot and the copy of
+    // each server that answers for it.
+    template <class Act>
+    void at_holders(std::uint32_t client, std::uint32_t slots, const Act& act) {
+        for (std::uint32_t slot = 0; slot < slots; ++slot)
+            for (std::uint32_t copy = 0; copy < copies(); ++copy)
+                if (!any_out_ || !out_[holder(written_key(client, slot), copy)]) act(slot, copy);
+    }
+    // How many these are.
+    std::uint32_t held(std::uint32_t client, std::uint32_t slots) {
+        if (!any_out_) return slots * copies();
+        std::uint32_t count = 0;
+        at_holders(client, slots, [&](std::uint32_t, std::uint32_t) { ++count; });
+        return count;
+    }
+
     const CommitSetup setup_;
     const bool faulty_;  // servers stop or paths fail
     std::vector<Client> client_;
@@ -164,11 +203,18 @@ class Commits : public Cluster {
   private:
     void ask_again(std::uint32_t message);
     void node_changes(const Event& event);
+    void look_after(std::uint32_t server);
+    void fail_over(const Event& event);
+    void forget(std::uint32_t server);
+    // The storage server at a place, or none.
+    std::uint32_t server_at(std::uint32_t place) const;
     void begin_transaction(std::uint32_t client);
     void begin_try(std::uint32_t client);
 
     const KeyDraws keys_;
     const Durations think_;
+    std::vector<bool> out_, forgot_;  // by storage server
+    bool any_out_ = false, any_forgot_ = false;
     std::vector<std::int64_t> key_;            // (clients, reads)
     std::vector<std::int64_t> versions_read_;  // (clients, reads): versions
     std::uint64_t committed_ = 0;
@@ -205,10 +251,12 @@ class TwoPhaseCommits final : public Commits, private TwoPhase {
     struct Share {
         std::int8_t vote;
         bool locked, installed;
+        bool takes_part;
     };
 
     void delivered(std::uint32_t message) override;
     void drop(std::uint32_t message) override { release(message); }
+    void instead(std::uint32_t message) override;
     void renew(std::uint32_t message) override;
     bool answers(std::uint32_t type) const override { return TwoPhase::answers(type); }
     bool wanted(const Message& message) const override;
@@ -238,7 +286,17 @@ class TwoPhaseCommits final : public Commits, private TwoPhase {
     }
     void release(std::uint32_t message);
     void drop_reference(std::uint32_t managed);
-    bool takes_part(std::uint32_t managed, std::uint32_t server) const;
+    bool takes_part(std::uint32_t managed, std::uint32_t server) {
+        return share(managed, server).takes_part;
+    }
+    // Whether a server has a copy of what is written there, its own or another's.
+    bool lies_at(std::uint32_t managed, std::uint32_t slot, std::uint32_t server) const {
+        const std::uint32_t own = server_[managed * writes() + slot];
+        return own == server || (setup_.replicas > 0 && holder(key_of(managed, slot), 1) == server);
+    }
+    std::uint32_t find_at(std::uint32_t managed, std::uint32_t slot, std::uint32_t server) {
+        return find_copy(key_of(managed, slot), server_[managed * writes() + slot] != server);
+    }
     // How many of the written keys from slot `from` to `to` lie at a server.
     std::uint32_t count_at(std::uint32_t managed, std::uint32_t server, std::uint32_t from,
                            std::uint32_t to) const;
@@ -320,6 +378,7 @@ class OneSidedCommits final : public Commits, private OneSided {
 
     void delivered(std::uint32_t message) override;
     void drop(std::uint32_t message) override { free_message(message); }
+    void instead(std::uint32_t message) override;
     bool answers(std::uint32_t type) const override { return OneSided::answers(type); }
     void happened_to_protocol(const Event& event) override;
     void fetch_snapshot(std::uint32_t client) override;
@@ -337,6 +396,8 @@ class OneSidedCommits final : public Commits, private OneSided {
     void ring(std::uint32_t client);
     std::uint32_t request(std::uint32_t client, std::uint32_t type, std::uint32_t to);
     void at_memory(std::uint32_t message);
+    void apply(Message& f);
+    void shut_out(Message& f);
     void complete(std::uint32_t message);
     void fetched(std::uint32_t client);
     void fetch_ended(std::uint32_t client);
@@ -357,9 +418,12 @@ class OneSidedCommits final : public Commits, private OneSided {
     void learn_of_fence(std::uint32_t client);
     bool is_fenced(std::uint32_t node_place, std::uint32_t client) const;
     bool has_expired(std::uint32_t client, std::uint32_t slot);
-    Word& word(std::uint32_t client, std::uint32_t slot) {
-        return word_[client * setup_.updates + slot];
+    // Of each copy of the records to be written.
+    std::uint32_t words() const { return setup_.updates * copies(); }
+    Word& word(std::uint32_t client, std::uint32_t index) {
+        return word_[client * words() + index];
     }
+    static constexpr std::int8_t gone = -2;  // of a CAS: its server is out
 
     // Whether it has seen another one set a timestamp a round or more above its next.
     bool lags(const OwnClient& own) const {
@@ -374,7 +438,7 @@ class OneSidedCommits final : public Commits, private OneSided {
     TimestampVector vector_;
     std::vector<OwnClient> own_;
     std::vector<std::int64_t> newest_;                // (clients, reads)
-    std::vector<Word> word_;                          // (clients, updates)
+    std::vector<Word> word_;                          // (clients, words())
     std::vector<std::vector<std::uint32_t>> fenced_;  // by node: clients
     std::vector<std::uint32_t> fence_of_;             // by client: index into fence_, or none
     std::vector<Fence> fence_;

@@ -1,11 +1,12 @@
 // Checks a history for snapshot isolation as it comes, row by row, with bounded memory.
 //
 // A transaction is committed once a snapshot that was handed out covers its CID. Checked: what a
-// snapshot, or the timestamp service, counts as committed is installed in full, and nothing of it
-// afterwards; who aborts installs nothing; reads see the newest version that their snapshot covers;
-// of two transactions that write one record, the later one's snapshot covers the earlier one's CID;
-// a CID belongs to one transaction, and to none below a snapshot that was handed out; what a client
-// was told is not undone. All of a trace at once: ../history.py.
+// snapshot, or the timestamp service, counts as committed is installed in full, at each server that
+// has a copy, and nothing of it afterwards; who aborts installs nothing; reads see the newest
+// version that their snapshot covers; of two transactions that write one record, the later one's
+// snapshot covers the earlier one's CID; a CID belongs to one transaction, and to none below a
+// snapshot that was handed out; what a client was told is not undone. All of a trace at once:
+// ../history.py.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ OneSidedCommits::OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys,
       vector_(clients(), setup.timestamp_bits),
       own_(clients()),
       newest_(static_cast<std::size_t>(clients()) * setup.reads),
-      word_(static_cast<std::size_t>(clients()) * setup.updates),
+      word_(static_cast<std::size_t>(clients()) * words()),
       fenced_(setup.node_machine.size()),
       fence_of_(clients(), none),
       installed_(setup.undoes ? setup.storage.size() * clients() : 0) {
@@ -86,7 +86,7 @@ void OneSidedCommits::resume(std::uint32_t client) {
             return set_bit(client, RowKind::commit);
         case unlocking:
             own.reported = 0;
-            for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
+            for (std::uint32_t slot = 0; slot < words(); ++slot)
                 word(client, slot).expired = has_expired(client, slot);
             return complain_about_locks(client);
         case breaking:
@@ -110,14 +110,15 @@ void OneSidedCommits::lock_all(std::uint32_t client) {
     own.locking_since = clock.now();
     own.claim_requested = setup_.skip_after_ps != CommitSetup::none;
     if (setup_.updates == 0 && !own.claim_requested) return claim_or_write(client);
-    post(client, setup_.updates * send_ps(cas) + (own.claim_requested ? send_ps(claim) : 0),
+    post(client,
+         held(client, setup_.updates) * send_ps(cas) + (own.claim_requested ? send_ps(claim) : 0),
          locking);
 }
 
 void OneSidedCommits::locked(std::uint32_t client) {
     OwnClient& own = own_[client];
     if (own.claim_requested) note_claim(client);
-    for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
+    for (std::uint32_t slot = 0; slot < words(); ++slot)
         own.cause = std::max(own.cause, word(client, slot).status);
     claim_or_write(client);
 }
@@ -136,16 +137,16 @@ void OneSidedCommits::claim_or_write(std::uint32_t client) {
     }
     if (own.cause == granted) {
         reaches(client, at_write);
-        return post(client, writes() * send_ps(write), writing);
+        return post(client, held(client, writes()) * send_ps(write), writing);
     }
     undo(client);
 }
 
 void OneSidedCommits::undo(std::uint32_t client) {
-    std::uint32_t held = 0;
-    for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
-        held += word(client, slot).status == granted;
-    if (held > 0) return post(client, held * send_ps(unlock), unlocking);
+    std::uint32_t locks = 0;
+    for (std::uint32_t slot = 0; slot < words(); ++slot)
+        locks += word(client, slot).status == granted;
+    if (locks > 0) return post(client, locks * send_ps(unlock), unlocking);
     client_[client].phase = unlocking;
     resume(client);
 }
@@ -254,10 +255,7 @@ void OneSidedCommits::delivered(std::uint32_t message) {
             return fetch_ended(client);
         }
         case revoke:
-            if (f.receiver != timestamps() && !f.applied)
-                fenced_[f.receiver - clients()].push_back(client);
-            if (setup_.undoes && !f.applied) undo_at(f.slot, client, f.cid);
-            f.applied = true;
+            shut_out(f);
             return send_message(answer(message, revoked));
         case revoked:
             free_message(message);

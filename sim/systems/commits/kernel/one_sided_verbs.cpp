@@ -65,23 +65,25 @@ void OneSidedCommits::ring(std::uint32_t client) {
             self.left = setup_.reads;
             for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
                 const std::int64_t key = read_key(client, slot);
-                const std::uint32_t message = request(client, read, storage(server_of(key)));
+                const std::uint32_t message = request(client, read, storage(reader(key)));
                 messages_[message].slot = slot;
                 messages_[message].key = key;
                 hand(client, message);
             }
             return;
         case locking:
-            self.left = setup_.updates + own.claim_requested;
-            for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
+            self.left = held(client, setup_.updates) + own.claim_requested;
+            if (setup_.replicas > 0)
+                for (std::uint32_t w = 0; w < words(); ++w) word(client, w).status = gone;
+            at_holders(client, setup_.updates, [&](std::uint32_t slot, std::uint32_t copy) {
                 const std::int64_t key = read_key(client, slot);
-                const std::uint32_t message = request(client, cas, storage(server_of(key)));
-                messages_[message].slot = slot;
+                const std::uint32_t message = request(client, cas, storage(holder(key, copy)));
+                messages_[message].slot = slot * copies() + copy;
                 messages_[message].key = key;
                 messages_[message].cid = version_read(client, slot);
                 messages_[message].since = own.locking_since;
                 hand(client, message);
-            }
+            });
             if (!own.claim_requested) return;
             [[fallthrough]];
         case claiming: {
@@ -96,18 +98,20 @@ void OneSidedCommits::ring(std::uint32_t client) {
                 own.cause = cause_lease;
                 return undo(client);
             }
-            self.left = setup_.plant == early_acknowledged ? 1 : writes();
+            self.left = setup_.plant == early_acknowledged ? 1 : held(client, writes());
             const std::int64_t cid = own.next_cid;
-            for (std::uint32_t slot = 0; slot < writes(); ++slot)
+            at_holders(client, writes(), [&](std::uint32_t slot, std::uint32_t) {
                 log(RowKind::write, client, written_key(client, slot), cid);
-            for (std::uint32_t slot = 0; slot < writes(); ++slot) {
+            });
+            std::uint32_t number = 0;
+            at_holders(client, writes(), [&](std::uint32_t slot, std::uint32_t copy) {
                 const std::int64_t key = written_key(client, slot);
-                const std::uint32_t message = request(client, write, storage(server_of(key)));
-                messages_[message].slot = slot;
+                const std::uint32_t message = request(client, write, storage(holder(key, copy)));
+                messages_[message].slot = number++;
                 messages_[message].key = key;
                 messages_[message].cid = cid;
                 hand(client, message);
-            }
+            });
             return;
         }
         case unlocking:
@@ -117,13 +121,13 @@ void OneSidedCommits::ring(std::uint32_t client) {
                 return breaks ? w.expired : w.status == granted;
             };
             self.left = 0;
-            for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
+            for (std::uint32_t slot = 0; slot < words(); ++slot)
                 self.left += concerns(word(client, slot));
-            for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
+            for (std::uint32_t slot = 0; slot < words(); ++slot) {
                 if (!concerns(word(client, slot))) continue;
-                const std::int64_t key = read_key(client, slot);
-                const std::uint32_t message =
-                    request(client, breaks ? break_lock : unlock, storage(server_of(key)));
+                const std::int64_t key = read_key(client, slot / copies());
+                const std::uint32_t message = request(client, breaks ? break_lock : unlock,
+                                                      storage(holder(key, slot % copies())));
                 messages_[message].key = key;
                 messages_[message].owner = breaks ? word(client, slot).owner : client;
                 hand(client, message);
@@ -137,10 +141,34 @@ void OneSidedCommits::ring(std::uint32_t client) {
     }
 }
 
-// What a signaled request does to memory; its answer goes back at once.
+// A signaled request; its answer goes back at once.
 void OneSidedCommits::at_memory(std::uint32_t message) {
     Message& f = messages_[message];
-    if (f.applied) return send_message(answer(message, f.type + 1));
+    if (!f.applied) apply(f);
+    send_message(answer(message, f.type + 1));
+}
+
+// Of a server that is out nobody reads what its memory holds.
+void OneSidedCommits::instead(std::uint32_t message) {
+    Message& f = messages_[message];
+    if (f.type == read) {
+        f.applied = false;
+        f.again = 0;
+        return send_message(direct(message, read, f.sender, storage(reader(f.key))));
+    }
+    if (f.type == cas) {
+        f.status = gone;
+        f.refused = false;
+    } else if (f.type == revoke) {
+        shut_out(f);
+    } else if (!f.applied) {
+        apply(f);
+    }
+    delivered(answer(message, f.type + 1));
+}
+
+// What it does to memory.
+void OneSidedCommits::apply(Message& f) {
     f.applied = true;
     f.refused = is_fenced(f.receiver, f.client);
     if (!f.refused) {
@@ -150,13 +178,13 @@ void OneSidedCommits::at_memory(std::uint32_t message) {
                 f.newest = vector_.top();
                 break;
             case read: {
-                const std::uint32_t record = record_.find(f.key);
+                const std::uint32_t record = find(f.key, f.receiver);
                 f.cid = record_.visible(record, client_[f.client].snapshot);
                 f.newest = record_.newest(record);
                 break;
             }
             case cas: {
-                const std::uint32_t record = record_.find(f.key);
+                const std::uint32_t record = find(f.key, f.receiver);
                 Records::Lock& lock = record_.lock(record);
                 if (lock.owner != Records::free) {
                     f.status = cause_locked;
@@ -175,10 +203,10 @@ void OneSidedCommits::at_memory(std::uint32_t message) {
                 break;
             case unlock:
                 if (setup_.plant == lock_kept) break;
-                record_.unlock(record_.find(f.key), f.owner);
+                record_.unlock(find(f.key, f.receiver), f.owner);
                 break;
             case break_lock:
-                if (record_.unlock(record_.find(f.key), f.owner))
+                if (record_.unlock(find(f.key, f.receiver), f.owner))
                     Cluster::log(RowKind::broken, f.client, f.number, f.key, f.owner);
                 break;
             default:  // claim
@@ -187,14 +215,15 @@ void OneSidedCommits::at_memory(std::uint32_t message) {
                 f.newest = vector_.top();
         }
     }
-    send_message(answer(message, f.type + 1));
 }
 
 void OneSidedCommits::install(const Message& f) {
-    if (f.key < setup_.records) record_.install(record_.find(f.key), f.cid);
+    if (f.key < setup_.records) record_.install(find(f.key, f.receiver), f.cid);
     Cluster::log(RowKind::install, f.client, f.number, f.key, f.cid);
     if (!setup_.undoes) return;
-    Installed& last = installed_[server_of(f.key) * clients() + f.client];
+    const std::uint32_t own = server_of(f.key);
+    const std::uint32_t server = f.receiver == storage(own) ? own : holder(f.key, 1);
+    Installed& last = installed_[server * clients() + f.client];
     if (last.cid != f.cid) last = {f.cid, {}};
     last.keys.push_back(f.key);
 }

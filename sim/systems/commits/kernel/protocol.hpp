@@ -23,7 +23,8 @@ enum class RowKind : std::uint8_t {
     message,
     stopped,
     returned,
-    undone
+    undone,
+    failed_over
 };
 enum Cause : std::int64_t {
     granted = -1,

@@ -23,7 +23,8 @@ class Records {
 
     explicit Records(std::uint32_t keep) : keep_(keep), slot_(1024, 0) {}
 
-    std::uint32_t find(std::int64_t key) {
+    // `first`: the version of a record that was not touched before.
+    std::uint32_t find(std::int64_t key, std::int64_t first = 0) {
         std::size_t at = place(key);
         while (slot_[at] != 0) {
             if (key_[slot_[at] - 1] == key) return slot_[at] - 1;
@@ -32,7 +33,7 @@ class Records {
         key_.push_back(key);
         lock_.emplace_back();
         version_.insert(version_.end(), keep_, dropped);
-        version_[version_.size() - keep_] = 0;
+        version_[version_.size() - keep_] = first;
         slot_[at] = static_cast<std::uint32_t>(key_.size());
         if (2 * key_.size() > slot_.size()) grow();
         return static_cast<std::uint32_t>(key_.size() - 1);
@@ -61,6 +62,12 @@ class Records {
         const auto begin = version_.begin() + static_cast<std::ptrdiff_t>(first(record));
         std::copy(begin + 1, begin + keep_, begin);
         *(begin + keep_ - 1) = dropped;
+    }
+
+    // All versions go, and the lock.
+    void forget(std::uint32_t record) {
+        std::fill_n(version_.begin() + static_cast<std::ptrdiff_t>(first(record)), keep_, dropped);
+        lock_[record] = {};
     }
 
     // Unlocks if that owner holds it; whether it did.

@@ -16,7 +16,7 @@ bool OneSidedCommits::has_expired(std::uint32_t client, std::uint32_t slot) {
 void OneSidedCommits::complain_about_locks(std::uint32_t client) {
     OwnClient& own = own_[client];
     std::uint32_t expired = 0;
-    for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
+    for (std::uint32_t slot = 0; slot < words(); ++slot) {
         if (!word(client, slot).expired) continue;
         ++expired;
         bool is_new = slot >= own.reported;
@@ -88,12 +88,20 @@ void OneSidedCommits::fence(std::int64_t owner, std::uint32_t message) {
     }
 }
 
+// A storage server refuses the client from now on.
+void OneSidedCommits::shut_out(Message& f) {
+    if (f.applied) return;
+    f.applied = true;
+    if (f.receiver != timestamps()) fenced_[f.receiver - clients()].push_back(f.client);
+    if (setup_.undoes) undo_at(f.slot, f.client, f.cid);
+}
+
 // What the owner has installed at a server and can no longer commit.
 void OneSidedCommits::undo_at(std::uint32_t server, std::uint32_t owner, std::int64_t from_cid) {
     Installed& last = installed_[server * clients() + owner];
     if (last.cid < from_cid) return;
     for (const std::int64_t key : last.keys) {
-        if (key < setup_.records) record_.undo(record_.find(key));
+        if (key < setup_.records) record_.undo(find(key, storage(server)));
         Cluster::log(RowKind::undone, owner, -1, key, last.cid);
     }
     last = {};

@@ -27,7 +27,7 @@ void TwoPhaseCommits::transact(std::uint32_t client) {
     client_[client].left = setup_.reads;
     for (std::uint32_t slot = 0; slot < setup_.reads; ++slot) {
         const std::int64_t key = read_key(client, slot);
-        const std::uint32_t message = new_message(read, client, storage(server_of(key), client));
+        const std::uint32_t message = new_message(read, client, storage(reader(key), client));
         Message& f = messages_[message];
         f.work = setup_.work.read_ps;
         f.client = client;
@@ -92,7 +92,9 @@ void TwoPhaseCommits::manage(std::uint32_t client, std::uint32_t manager) {
         server_[managed * writes() + slot] = server_of(key);
     }
     m.left = 1;
-    for (std::uint32_t s = 0; s < servers; ++s) m.left += takes_part(managed, s);
+    for (std::uint32_t s = 0; s < servers; ++s)
+        m.left += share(managed, s).takes_part =
+            !is_out(s) && (setup_.every_rm || count_at(managed, s, 0, writes()) > 0);
     send(managed, timestamp_request, timestamps());  // (2)
     for (std::uint32_t s = 0; s < servers; ++s) {
         if (takes_part(managed, s)) send_to_share(managed, prepare, s);  // (3)
@@ -117,9 +119,10 @@ void TwoPhaseCommits::decide(std::uint32_t managed, std::int64_t vote) {
     if (vote == granted) {
         std::uint32_t taking_part = 0;
         for (std::uint32_t s = 0; s < servers; ++s) {
-            taking_part += takes_part(managed, s);
+            if (!takes_part(managed, s)) continue;
+            ++taking_part;
             for (std::uint32_t slot = 0; slot < writes(); ++slot)
-                if (server_[managed * writes() + slot] == s)
+                if (lies_at(managed, slot, s))
                     Cluster::log(RowKind::write, client, managed_[managed].number,
                                  key_of(managed, slot), managed_[managed].cid);
         }
@@ -133,7 +136,8 @@ void TwoPhaseCommits::decide(std::uint32_t managed, std::int64_t vote) {
     send(managed, outcome, client);  // (6)
     for (std::uint32_t s = 0; s < servers; ++s) {
         const bool votes_yes = managed_[managed].resolves || share(managed, s).vote == granted;
-        if (count_at(managed, s, 0, setup_.updates) == 0 || !votes_yes) continue;
+        if (!takes_part(managed, s) || count_at(managed, s, 0, setup_.updates) == 0 || !votes_yes)
+            continue;
         ++managed_[managed].rollbacks;
         send_to_share(managed, rollback, s);
     }
@@ -172,8 +176,8 @@ void TwoPhaseCommits::resolve(std::uint32_t managed) {
     for (std::uint32_t s = 0; commits && s < servers; ++s)
         managed_[managed].left += takes_part(managed, s);
     for (std::uint32_t s = 0; s < servers; ++s) {
-        if (commits ? !takes_part(managed, s) : count_at(managed, s, 0, setup_.updates) == 0)
-            continue;
+        if (!takes_part(managed, s)) continue;
+        if (!commits && count_at(managed, s, 0, setup_.updates) == 0) continue;
         managed_[managed].rollbacks += !commits;
         send_to_share(managed, commits ? install : rollback, s);
     }
@@ -234,14 +238,15 @@ bool TwoPhaseCommits::wanted(const Message& message) const {
     return by < clients() ? !has_stopped(by) : life(by) == message.owner;
 }
 
-bool TwoPhaseCommits::takes_part(std::uint32_t managed, std::uint32_t server) const {
-    return setup_.every_rm || count_at(managed, server, 0, writes()) > 0;
-}
-
 std::uint32_t TwoPhaseCommits::count_at(std::uint32_t managed, std::uint32_t server,
                                         std::uint32_t from, std::uint32_t to) const {
     const auto first = server_.begin() + static_cast<std::ptrdiff_t>(managed * writes());
-    return static_cast<std::uint32_t>(std::count(first + from, first + to, server));
+    auto found = std::count(first + from, first + to, server);
+    if (setup_.replicas > 0) {
+        const auto servers = static_cast<std::uint32_t>(setup_.storage.size());
+        found += std::count(first + from, first + to, (server + servers - 1) % servers);
+    }
+    return static_cast<std::uint32_t>(found);
 }
 
 void TwoPhaseCommits::answered(std::uint32_t managed) {
@@ -265,14 +270,15 @@ std::int64_t TwoPhaseCommits::check(std::uint32_t managed, std::uint32_t server)
     const Managed& m = managed_[managed];
     for (const bool locks : {false, true}) {
         for (std::uint32_t slot = 0; slot < setup_.updates; ++slot) {
-            if (server_[managed * writes() + slot] != server) continue;
-            const std::uint32_t record = record_.find(key_of(managed, slot));
+            if (!lies_at(managed, slot, server)) continue;
+            const std::uint32_t record = find_at(managed, slot, server);
             if (locks) {
                 record_.lock(record).owner = m.client;
                 share(managed, server).locked = true;
                 continue;
             }
             if (record_.lock(record).owner != Records::free) return cause_locked;
+            if (record_.newest(record) == Records::dropped) return cause_snapshot;  // lost
             if (record_.newest(record) > m.rid) return cause_conflict;
         }
     }
@@ -282,12 +288,17 @@ std::int64_t TwoPhaseCommits::check(std::uint32_t managed, std::uint32_t server)
 void TwoPhaseCommits::install_at(std::uint32_t managed, std::uint32_t server) {
     const Managed& m = managed_[managed];
     if (share(managed, server).installed) return;
-    share(managed, server) = {granted, false, true};
+    share(managed, server) = {granted, false, true, true};
     for (std::uint32_t slot = 0; slot < writes(); ++slot) {
-        if (server_[managed * writes() + slot] != server) continue;
-        const std::int64_t key = key_of(managed, slot);
-        if (slot < setup_.updates) record_.install(record_.find(key), m.cid);
-        Cluster::log(RowKind::install, m.client, m.number, key, m.cid);
+        if (!lies_at(managed, slot, server)) continue;
+        if (slot < setup_.updates) {
+            const std::uint32_t record = find_at(managed, slot, server);
+            if (record_.newest(record) == Records::dropped)  // what changed does not make it whole
+                record_.lock(record).owner = Records::free;
+            else
+                record_.install(record, m.cid);
+        }
+        Cluster::log(RowKind::install, m.client, m.number, key_of(managed, slot), m.cid);
     }
 }
 
@@ -296,8 +307,28 @@ void TwoPhaseCommits::roll_back(std::uint32_t managed, std::uint32_t server) {
     share(managed, server).locked = false;
     if (setup_.plant == lock_kept) return;
     for (std::uint32_t slot = 0; slot < setup_.updates; ++slot)
-        if (server_[managed * writes() + slot] == server)
-            record_.lock(record_.find(key_of(managed, slot))).owner = Records::free;
+        if (lies_at(managed, slot, server))
+            record_.lock(find_at(managed, slot, server)).owner = Records::free;
+}
+
+void TwoPhaseCommits::instead(std::uint32_t message) {
+    Message& f = messages_[message];
+    switch (f.type) {
+        case read:
+            f.applied = false;
+            f.again = 0;
+            direct(message, read, f.sender, storage(reader(f.key), f.client));
+            renew(message);
+            return send_message(message);
+        case prepare:  // its own servers' votes count alone
+            f.status = granted;
+            return delivered(answer(message, vote));
+        case install:
+            install_at(f.context, f.slot);
+            return delivered(answer(message, installed));
+        default:
+            return delivered(message);
+    }
 }
 
 // Messages.
@@ -323,7 +354,7 @@ void TwoPhaseCommits::delivered(std::uint32_t message) {
             free_message(message);
             return begun(client, true);
         case read:
-            if (fresh) f.cid = record_.visible(record_.find(f.key), client_[client].snapshot);
+            if (fresh) f.cid = record_.visible(find(f.key, f.receiver), client_[client].snapshot);
             return send_message(answer(message, record));
         case record:
             version_read(client, f.slot) = f.cid;

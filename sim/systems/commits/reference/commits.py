@@ -17,12 +17,14 @@ from ....kernel.streams import stream
 from ....machine.reference.clock import run_until
 from ....machine.reference.message_path import LostError, Place, Process, Servers
 from ....machine.reference.path_faults import PathFaults
-from ..history import ABORT, BEGIN, CAUSES, DIED, OUTCOME, READ, RETURNED, STOPPED
+from ..history import ABORT, BEGIN, CAUSES, DIED, FAILED_OVER, OUTCOME, READ, RETURNED, STOPPED
 from ..parameters import LOSSES, CommitParameters, Death, Stop
 from ..result import CommitResult
 from ..workload import TransactionDraw, server_of
 from .cluster import Cluster
 from .record import Record
+
+OUT = object()  # what came of asking a server that is out
 
 
 class Client(Place):
@@ -47,14 +49,20 @@ class Node(Place):
 
     def __init__(self, number: int, cluster: Cluster, machine: int, threads: int) -> None:
         super().__init__(number, cluster.adapters[machine], Servers(cluster.env, threads))
+        self.machine = machine
         self.records: dict[int, Record] = {}
+        self.forgot = False
         self.fenced_clients: set[int] = set()
         self.installed: dict[int, tuple[int, list[int]]] = {}
         """By client, where fencing undoes: its newest timestamp here, and its records."""
 
     def record(self, key: int) -> Record:
-        """A record that this node holds."""
-        return self.records.setdefault(key, Record())
+        """A record that this node holds; without versions where it came back empty."""
+        return self.records.setdefault(key, Record([-1] if self.forgot else [0]))
+
+    def forget(self) -> None:
+        """Its memory is lost."""
+        self.records, self.forgot = {}, True
 
 
 class CommitModel(ABC):
@@ -78,6 +86,7 @@ class CommitModel(ABC):
         self.timestamps = self.nodes[p.timestamps]
         self.events = 0
         self.findings: list[str] = []  # its history is not checked
+        self.out: set[int] = set()  # machines whose storage servers are out
         self.given_up = 0
         self.aborts = Counter(dict.fromkeys(CAUSES, 0))
         self.latencies_ps: list[int] = []
@@ -161,9 +170,15 @@ class CommitModel(ABC):
 
     # Records.
 
+    def holders(self, key: int) -> list[Node]:
+        """The storage servers that answer for a record, its own first."""
+        own, servers = server_of(self.p, key), len(self.storage)
+        nodes = (self.storage[(own + copy) % servers] for copy in range(1 + self.p.replicas))
+        return [node for node in nodes if not self.is_out(node)]
+
     def holder(self, key: int) -> Node:
-        """The storage server of a record."""
-        return self.storage[server_of(self.p, key)]
+        """The storage server that a record is read from."""
+        return self.holders(key)[0]
 
     def thread_of(self, server: Node, client: int) -> Node:
         """The node that takes the messages of a client's transactions for a storage server."""
@@ -208,13 +223,41 @@ class CommitModel(ABC):
             node.stop()
             node.threads.drop()
             self.cluster.log(STOPPED, node.number, 0, 0)
+            if self.p.replicas and node in self.storage:
+                self._look_after(node)
 
     def _return(self, event: Any) -> None:
         stop: Stop = event.value
-        for node in self._on(stop.machine):
+        # With replicas nobody waits for an empty server: it does not come back.
+        stays_out = stop.machine in self.out or (stop.empty and self.p.replicas)
+        for node in [] if stays_out else self._on(stop.machine):
             node.start()
+            if stop.empty:
+                node.forget()
             self.cluster.log(RETURNED, node.number, 0, 0)
         self.returned(stop.machine)
+
+    def _look_after(self, node: Node) -> None:
+        """Whether it is still stopped after the time that others wait for it."""
+        assert self.p.failover_ps is not None
+        waited = self.env.timeout(self.p.failover_ps, (node, node.life))
+        waited.callbacks.append(self._fail_over)
+
+    def _fail_over(self, event: Any) -> None:
+        """Out for good, if those that have its records and whose records it has are there."""
+        node, life = event.value
+        if node.life != life:
+            return
+        place, servers = self.storage.index(node), len(self.storage)
+        neighbours = [self.storage[(place + step) % servers] for step in (1, servers - 1)]
+        if any(other.stopped for other in neighbours):
+            return self._look_after(node)
+        self.out.add(node.machine)
+        self.cluster.log(FAILED_OVER, node.number, 0, 0)
+
+    def is_out(self, place: Place) -> bool:
+        """Of a storage server that failed over."""
+        return isinstance(place, Node) and place.machine in self.out
 
     def _on(self, machine: int) -> list[Node]:
         each = zip(self.nodes, self.p.nodes, strict=True)
@@ -229,7 +272,10 @@ class CommitModel(ABC):
         return asker.number < len(self.clients) and asker.life != life
 
     def insist(self, asker: Place, other: Place, attempt: Callable[[], Process]) -> Process:
-        """Attempts it again, a while later, where one of the two stopped before it was done."""
+        """Attempts it again, a while later, where one of the two stopped before it was done.
+
+        Returns OUT where the other one is out by then.
+        """
         life, tries = asker.life, 0
         while True:
             try:
@@ -240,6 +286,9 @@ class CommitModel(ABC):
                 yield from self._goes_on(asker, other, life)
                 yield self.env.timeout(self.cluster.paths.wait_ps(tries))
                 tries += 1
+                if self.is_out(other):
+                    yield from self._goes_on(asker, other, life)
+                    return OUT
                 waits = asker.stopped or other.stopped
             yield from self._goes_on(asker, other, life)
 
@@ -258,10 +307,12 @@ class CommitModel(ABC):
         items: int = 0,
         work_ps: int = 0,
         posted: bool = False,
+        out: Callable[[], Any] | None = None,
     ) -> Process:
         """A request and its answer, what ``effect`` returned; that comes about once.
 
-        A server remembers what it has answered. ``posted``: the first request was.
+        A server remembers what it has answered. ``posted``: the first request was. ``out``: done
+        instead where the server is out; else the effect is that on its memory, which nobody reads.
         """
         life, results = asker.life, list[Any]()
         request, answer = kinds
@@ -280,7 +331,13 @@ class CommitModel(ABC):
                 yield self.cluster.never
             return results[0]
 
-        return (yield from self.insist(asker, server, attempt))
+        found = yield from self.insist(asker, server, attempt)
+        if found is not OUT:
+            return found
+        if results and out is None:
+            return results[0]
+        found = (out or effect)()
+        return (yield from found) if isgenerator(found) else found
 
     def unposted(
         self, kind: str, asker: Place, other: Place, items: int = 0, work_ps: int = 0

@@ -8,20 +8,19 @@
     WRITE the timestamp's bit, unsignaled: committed
 
 Where a CAS fails: unlock what was locked, and abort. Who aborts sets the bit too: else the leading
-run would wait for a client that keeps aborting, on ever older snapshots. Yet clients that abort use
-timestamps up faster than those that commit: who fell behind once stays there, and all abort on the
-snapshots that it holds up. Clients ``in_step`` set an abort's bit only where the run may stand at
-it, and set their timestamps up to what they have seen of others, with their next bit, where that is
-a round ahead.
+run would wait for it. Yet clients that abort use timestamps up faster than those that commit: who
+fell behind once stays there. Clients ``in_step`` set an abort's bit only where the run may stand at
+it, and catch up with what they have seen of others, with their next bit.
+
+With ``replicas`` each record is locked, written and unlocked at two servers, and read at its own.
 
 Requests of one step are posted together, with one ``doorbell``: the card has all of them or, if the
 client dies before, none. Without, each is on its way before the next one is posted.
 
 Timestamps are a bit vector. Client i of n owns 1 + i, 1 + i + n, …, in a vector that is used again
 once the leading run has passed (each lap turns the meaning of a bit round, so nothing is cleared).
-The highest committed timestamp is the end of the leading run of set bits. Clients READ the vector
-and look for it, or READ one word that a thread of the timestamp server keeps up to date, as
-NAM-DB's oracle does (Zamanian et al. 2017): here the same, but for the cost of snapshot-data.
+The highest committed timestamp is the end of the leading run of set bits. Clients READ the vector,
+or one word that the timestamp server keeps up to date: the same here, but for what that costs.
 
 Selective signaling: on the way to the timestamp server, the send_queue-th unsignaled request since
 the last completion is signaled and waited for; READs and CAS are always signaled.
@@ -46,7 +45,6 @@ Two remedies, which RSI as published lacks:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import simpy
@@ -67,36 +65,12 @@ from ..history import (
     UNDONE,
     WRITE,
 )
-from ..parameters import ANSWERS, CommitParameters
+from ..messages import ANSWERS
+from ..parameters import CommitParameters
 from .commits import Client, CommitModel, Node
-from .record import GRANTED, compare_and_lock, free
+from .one_sided_client import REFUSED, OneSidedClient, Request
+from .record import GONE, GRANTED, compare_and_lock, free
 from .timestamps import TimestampVector
-
-REFUSED = object()
-
-
-@dataclass(frozen=True)
-class Request:
-    """A signaled verb: what it does at the node's memory, and returns."""
-
-    kind: str
-    node: Node
-    effect: Callable[[], Any]
-
-
-class OneSidedClient:
-    """What a client keeps beside its copy of the snapshot."""
-
-    def __init__(self, client: int) -> None:
-        self.next_cid = client + 1
-        self.known = 0
-        """The highest committed timestamp when it last looked, and when it last changed."""
-        self.since_ps = 0
-        self.top = 0
-        """The highest timestamp that was set when it last looked."""
-        self.unsignaled = 0
-        self.locking_ps = 0
-        self.claimed = False
 
 
 class OneSidedModel(CommitModel):
@@ -114,12 +88,14 @@ class OneSidedModel(CommitModel):
 
     # Verbs.
 
-    def requests(self, client: Client, batch: Sequence[Request]) -> Process:
+    def requests(self, client: Client, made: Callable[[], Sequence[Request]]) -> Process:
         """Posts signaled requests; what each returned, once all are complete."""
+        batch = made()
         if not self.p.doorbell:
             return (yield from self.one_by_one(client, batch))
         yield from self.cluster.post(client, [request.kind for request in batch])
-        return (yield from self.complete(client, batch))
+        # To those that answer by now.
+        return (yield from self.complete(client, made()))
 
     def one_by_one(self, client: Client, batch: Sequence[Request]) -> Process:
         """Each is on its way before the client posts the next one."""
@@ -150,7 +126,7 @@ class OneSidedModel(CommitModel):
             yield self.cluster.never
         return results
 
-    def travel(self, client: Client, request: Request) -> Process:
+    def travel(self, client: Client, request: Request, posted: bool = True) -> Process:
         """One request to the memory of a node, and its answer."""
         kinds = request.kind, ANSWERS[request.kind]
 
@@ -158,7 +134,8 @@ class OneSidedModel(CommitModel):
             refused = client.number in request.node.fenced_clients
             return REFUSED if refused else request.effect()
 
-        result = yield from self.call(kinds, client, request.node, effect, posted=True)
+        node, out = request.node, request.out
+        result = yield from self.call(kinds, client, node, effect, posted=posted, out=out)
         if result is REFUSED:
             yield from self.leave(client)
         return result
@@ -225,7 +202,7 @@ class OneSidedModel(CommitModel):
         read = Request(
             "snapshot-read", self.timestamps, lambda: (self.vector.highest, self.vector.top)
         )
-        ((highest, own.top),) = yield from self.requests(client, [read])
+        ((highest, own.top),) = yield from self.requests(client, lambda: [read])
         own.unsignaled = 0
         if highest != own.known:
             own.known, own.since_ps = highest, self.env.now
@@ -238,7 +215,9 @@ class OneSidedModel(CommitModel):
         """Read, lock, install, set the bit."""
         self.reaches(client, "read")
         own, rid = self.own[client.number], client.snapshot
-        blocks = yield from self.requests(client, [self.look(key, rid) for key in reads])
+        blocks = yield from self.requests(
+            client, lambda: [self.look(client, key, rid) for key in reads]
+        )
         seen = [version for version, _ in blocks]
         if not self.log_reads(client, reads, seen):
             return (yield from self.give_up(client, SNAPSHOT))
@@ -252,11 +231,17 @@ class OneSidedModel(CommitModel):
 
         self.reaches(client, "lock")
         own.locking_ps = self.env.now
-        locks = [
-            self.lock(client, key, version) for key, version in zip(updates, seen, strict=False)
-        ]
-        claims = [self.claim(client)] if self.p.skip_after_ps else []
-        words = (yield from self.requests(client, locks + claims)) if locks + claims else []
+        claims = bool(self.p.skip_after_ps)
+
+        def locks() -> list[Request]:
+            found = [
+                self.lock(client, key, node, version)
+                for key, version in zip(updates, seen, strict=False)
+                for node in self.holders(key)
+            ]
+            return [*found, self.claim(client)] if claims else found
+
+        words = (yield from self.requests(client, locks)) if updates or claims else []
         if claims:
             self.note_claim(client, words.pop())
         cause = max((status for status, *_ in words), default=GRANTED)
@@ -264,25 +249,27 @@ class OneSidedModel(CommitModel):
             if own.next_cid > own.known + self.reach:
                 cause = TIMESTAMPS
                 break
-            (word,) = yield from self.requests(client, [self.claim(client)])
+            (word,) = yield from self.requests(client, lambda: [self.claim(client)])
             self.note_claim(client, word)
         if cause == GRANTED:
             self.reaches(client, "write")
             written = updates + inserts
+            copies = sum(len(self.holders(key)) for key in written)
             if self.p.doorbell:
-                yield from self.cluster.post(client, ["write"] * len(written))
+                yield from self.cluster.post(client, ["write"] * copies)
             lease_ps = self.p.lease_ps
             if lease_ps is None or self.env.now - own.locking_ps <= lease_ps // 2:
                 cid = own.next_cid
-                for key in written:
+                writes = [(key, node) for key in written for node in self.holders(key)]
+                for key, _ in writes:
                     self.log(WRITE, client, key, cid)
-                writes = [self.write(client, key, cid) for key in written]
-                yield from (self.complete if self.p.doorbell else self.requests)(client, writes)
+                batch = [self.write(client, key, node, cid) for key, node in writes]
+                yield from (self.complete if self.p.doorbell else self.one_by_one)(client, batch)
                 own.claimed = False
                 yield from self.set_bit(client, COMMIT)
                 return self.end_committed(client, cid)
             cause = LEASE
-        yield from self.undo(client, updates, words)
+        yield from self.undo(client, words)
         return (yield from self.give_up(client, cause))
 
     def give_up(self, client: Client, cause: int) -> Process:
@@ -297,22 +284,22 @@ class OneSidedModel(CommitModel):
             yield from self.set_bit(client, ROLLED_BACK)
         return self.end_aborted(client, cause)
 
-    def undo(self, client: Client, updates: list[int], words: list[Any]) -> Process:
+    def undo(self, client: Client, words: list[Any]) -> Process:
         """Unlocks; has dead owners fenced, and breaks their locks."""
-        held = [key for key, word in zip(updates, words, strict=True) if word[0] == GRANTED]
+        held = [place for status, _, _, *place in words if status == GRANTED]
         if held:
-            yield from self.requests(client, [self.unlock(client, key) for key in held])
+            yield from self.requests(client, lambda: [self.unlock(client, *at) for at in held])
         if self.p.lease_ps is not None:
             expired = [
-                (key, owner)
-                for key, (status, owner, locked_ps) in zip(updates, words, strict=True)
+                (owner, *place)
+                for status, owner, locked_ps, *place in words
                 if status == LOCKED and self.env.now - locked_ps > self.p.lease_ps
             ]
-            for owner in dict.fromkeys(owner for _, owner in expired):
+            for owner in dict.fromkeys(owner for owner, *_ in expired):
                 yield from self.complain(client, owner)
             if expired:
                 yield from self.requests(
-                    client, [self.break_lock(client, key, owner) for key, owner in expired]
+                    client, lambda: [self.break_lock(client, *lock) for lock in expired]
                 )
 
     def note_claim(self, client: Client, word: tuple[bool, int]) -> None:
@@ -325,7 +312,7 @@ class OneSidedModel(CommitModel):
 
     # What verbs do to memory.
 
-    def look(self, key: int, rid: int) -> Request:
+    def look(self, client: Client, key: int, rid: int) -> Request:
         """(version that the snapshot sees, newest version)."""
         node = self.holder(key)
 
@@ -333,23 +320,29 @@ class OneSidedModel(CommitModel):
             record = node.record(key)
             return record.visible(rid), record.versions[0]
 
-        return Request("read", node, effect)
+        def elsewhere() -> Process:
+            return self.travel(client, self.look(client, key, rid), posted=False)
 
-    def lock(self, client: Client, key: int, expected: int) -> Request:
-        """(GRANTED or a cause, owner, time of locking)."""
-        node, now_ps = self.holder(key), self.env.now
-        return Request(
-            "cas", node, lambda: compare_and_lock(node.record(key), client.number, expected, now_ps)
-        )
+        return Request("read", node, effect, elsewhere)
+
+    def lock(self, client: Client, key: int, node: Node, expected: int) -> Request:
+        """(GRANTED or why not, owner, time of locking, record, node)."""
+        now_ps = self.own[client.number].locking_ps
+
+        def effect() -> tuple[Any, ...]:
+            found = compare_and_lock(node.record(key), client.number, expected, now_ps)
+            return *found, key, node
+
+        return Request("cas", node, effect, lambda: (GONE, -1, 0, key, node))
 
     def claim(self, client: Client) -> Request:
         """(whether it was claimed, the highest timestamp that was claimed or set)."""
         cid = self.own[client.number].next_cid
         return Request("claim", self.timestamps, lambda: (self.vector.claim(cid), self.vector.top))
 
-    def write(self, client: Client, key: int, cid: int) -> Request:
+    def write(self, client: Client, key: int, node: Node, cid: int) -> Request:
         """A block: shifts versions and unlocks, or is new."""
-        node, number = self.holder(key), client.transaction
+        number = client.transaction
 
         def effect() -> None:
             if key < self.p.records:
@@ -361,14 +354,12 @@ class OneSidedModel(CommitModel):
 
         return Request("write", node, effect)
 
-    def unlock(self, client: Client, key: int) -> Request:
+    def unlock(self, client: Client, key: int, node: Node) -> Request:
         """Unless the lock was broken."""
-        node = self.holder(key)
         return Request("unlock", node, lambda: free(node.record(key), client.number))
 
-    def break_lock(self, client: Client, key: int, owner: int) -> Request:
+    def break_lock(self, client: Client, owner: int, key: int, node: Node) -> Request:
         """The lock of a fenced owner, unless it is free by now."""
-        node = self.holder(key)
 
         def effect() -> None:
             if free(node.record(key), owner):

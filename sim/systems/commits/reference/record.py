@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ..history import CONFLICT, LOCKED
 
 GRANTED = -1  # a vote or the result of a CAS, else the cause of an abort
+GONE = -2  # of a CAS: its server is out
 
 
 @dataclass

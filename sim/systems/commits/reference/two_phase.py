@@ -131,6 +131,7 @@ class TwoPhaseModel(CommitModel):
                 thread,
                 lambda: rm.record(key).visible(client.snapshot),
                 work_ps=self.p.work.read_ps,
+                out=lambda: self.read(client, key),
             )
         )
 
@@ -149,10 +150,11 @@ class TwoPhaseModel(CommitModel):
             Share(
                 rm,
                 self.thread_of(rm, client.number),
-                [k for k in updates if self.holder(k) is rm],
-                [k for k in inserts if self.holder(k) is rm],
+                [k for k in updates if rm in self.holders(k)],
+                [k for k in inserts if rm in self.holders(k)],
             )
             for rm in self.storage
+            if not self.is_out(rm)
         ]
         if not self.p.every_rm:
             shares = [share for share in shares if share.updates or share.inserts]
@@ -295,6 +297,7 @@ class TwoPhaseModel(CommitModel):
                 lambda: self.check(managed, share),
                 count,
                 count * self.p.work.check_ps,
+                out=lambda: GRANTED,
             )
         )
 
@@ -332,6 +335,8 @@ class TwoPhaseModel(CommitModel):
         for record in records:
             if record.owner is not None:
                 return LOCKED
+            if record.versions[0] < 0:
+                return SNAPSHOT  # lost
             if record.versions[0] > managed.rid:
                 return CONFLICT
         for record in records:
@@ -345,6 +350,10 @@ class TwoPhaseModel(CommitModel):
             return
         share.locked, share.installed = False, True
         for key in share.updates:
-            share.rm.record(key).install(managed.cid, self.p.versions)
+            record = share.rm.record(key)
+            if record.versions[0] < 0:  # lost: what changed does not make it whole
+                record.owner = None
+            else:
+                record.install(managed.cid, self.p.versions)
         for key in share.updates + share.inserts:
             self.log_of(managed, INSTALL, key, managed.cid)

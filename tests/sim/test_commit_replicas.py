@@ -1,0 +1,135 @@
+"""Replicas of records: what they cost, who answers after a stop, and that no commit is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from commit_clusters import US, cluster, reference, same_trace
+
+from numatwin.inputs import InputError
+from numatwin.sim._kernel import Transport
+from numatwin.sim.run.runner import run_scenario
+from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.commits.history import (
+    FAILED_OVER,
+    KINDS,
+    OUTCOME,
+    READ,
+    snapshot_isolation_violations,
+)
+from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.parameters import Stop
+from numatwin.sim.systems.commits.reference.commits import Node
+from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
+
+pytestmark = pytest.mark.kernel
+TRANSPORT = Transport(timeout_ps=10 * US, retries=3, reconnect_ps=20 * US)
+GONE = Stop(machine=2, at_ps=2_000 * US)  # for good
+
+
+def replicated(architecture: str, **more: Any) -> Any:
+    """Three servers, the first of which stops; RSI with its remedies."""
+    remedies = {"lease_ps": 300 * US, "skip_after_ps": 100 * US, "undoes": True}
+    settings: dict[str, Any] = {
+        "records": 60,
+        "versions": 3,
+        "send_queue": 1,
+        "transport": TRANSPORT,
+    }
+    settings |= {"replicas": 1, "failover_ps": 200 * US, "stops": (GONE,), "transport": TRANSPORT}
+    settings |= remedies if architecture == "rsi" else {}
+    return cluster(architecture, 6, **(settings | more))
+
+
+@pytest.mark.parametrize("architecture", ["rsi", "two-sided"])
+@pytest.mark.parametrize("stop", [GONE, replace(GONE, returns_ps=2_100 * US)])
+@pytest.mark.parametrize("empty", [False, True])
+def test_the_planes_do_the_same(architecture: str, stop: Stop, empty: bool) -> None:
+    for seed in range(2):
+        parameters = replicated(architecture, stops=(replace(stop, empty=empty),))
+        rows = same_trace(parameters, seed, 6_000 * US)
+        assert rows[KINDS[FAILED_OVER]] == int(stop.returns_ps is None or empty), rows
+        without = replace(parameters, replicas=0, failover_ps=None)
+        same_trace(without, seed, 3_000 * US)
+
+
+@pytest.mark.parametrize("architecture", ["rsi", "two-sided"])
+def test_replicas_answer_for_a_server_that_is_gone(architecture: str) -> None:
+    """Nothing commits while all wait for it; then all goes on without it."""
+
+    def commits(parameters: Any) -> tuple[int, int]:
+        model = KernelCommitModel(parameters, 1, traced=True)
+        model.run(8_000 * US)
+        known_ps = [row[0] for row in model.trace() if row[1] == OUTCOME]
+        return sum(at < 2_000 * US for at in known_ps), sum(at > 3_000 * US for at in known_ps)
+
+    before, after = commits(replicated(architecture))
+    assert after > before
+    assert commits(replicated(architecture, replicas=0, failover_ps=None))[1] == 0
+
+
+class WritesOne(OneSidedModel):
+    """Replicas are not written while a record's own server is there."""
+
+    def holders(self, key: int) -> list[Node]:
+        return super().holders(key)[:1]
+
+
+def test_a_commit_that_is_lost_is_found() -> None:
+    parameters = replicated("rsi")
+    for kind, finds in ((OneSidedModel, False), (WritesOne, True)):
+        model = kind(parameters, 1)
+        model.run(6_000 * US)
+        found = snapshot_isolation_violations(model.trace())
+        assert any("its snapshot" in line for line in found) == finds, found
+
+
+@pytest.mark.parametrize("architecture", ["rsi", "two-sided"])
+def test_a_server_that_comes_back_empty_has_lost_its_records(architecture: str) -> None:
+    stop = replace(GONE, returns_ps=2_100 * US, empty=True)
+    model = reference(replicated(architecture, replicas=0, failover_ps=None, stops=(stop,)), 1)
+    model.run(6_000 * US)
+    reads = [row for row in model.trace() if row[1] == READ and row[0] > 3_000 * US]
+    assert {row[5] < 0 for row in reads if row[4] % 3 == 0} == {True}
+    assert {row[5] < 0 for row in reads if row[4] % 3} == {False}
+
+
+STOPS = "{kind: stop, server: 4, at: 50 us"
+EMPTY = f"system.faults=[{STOPS}, lasts: 20 us, memory: lost}}]"
+SOON = "system.retransmission={timeout: 5 us}"
+
+
+@pytest.mark.parametrize("plane", ["event", "flow"])
+def test_the_run_tells_what_is_lost(plane: str) -> None:
+    settings = [f"plane={plane}", "horizon=400 us", "statistics.warm_up=0 ns", EMPTY, SOON]
+    record = run_scenario(load_scenario("nam-fig6-two-sided", settings=settings))
+    assert any("records: they have no replicas" in note for note in record.warnings)
+    kept = run_scenario(
+        load_scenario(
+            "nam-fig6-two-sided",
+            settings=[*settings, "system.replicas=1", "system.failover=10 us"],
+        )
+    )
+    assert not any("no replicas" in note for note in kept.warnings)
+    assert kept.throughput["checkout"] > record.throughput["checkout"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (("storage_nodes=1", "replicas=1"), "replicas.* a replica on its own server: expected 0"),
+        (("replicas=2",), "replicas"),
+        (("failover=1 ms",), "failover.* expected replicas: 1"),
+        (("replicas=1", f"faults=[{STOPS}}}]"), "failover.* expected a time, after which"),
+        (("replicas=1", "managers=storage-nodes"), "managers on storage nodes: expected 0"),
+        (
+            (f"faults=[{STOPS}, lasts: 1 us, memory: lost}}]".replace("4", "7"),),
+            "memory.* without timestamps nobody goes on: expected kept",
+        ),
+    ],
+)
+def test_replicas_that_cannot_be(settings: tuple[str, ...], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        load_scenario("nam-fig6-two-sided", settings=[f"system.{line}" for line in settings])
