@@ -14,6 +14,7 @@ from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.commits.history import (
     FAILED_OVER,
+    INSTALL,
     KINDS,
     OUTCOME,
     READ,
@@ -26,7 +27,8 @@ from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
 
 pytestmark = pytest.mark.kernel
 TRANSPORT = Transport(timeout_ps=10 * US, retries=3, reconnect_ps=20 * US)
-GONE = Stop(machine=2, at_ps=2_000 * US)  # for good
+GONE = Stop(machine=2, at_ps=1_000 * US)  # for good
+BACK = replace(GONE, returns_ps=1_100 * US)
 
 
 def replicated(architecture: str, **more: Any) -> Any:
@@ -44,15 +46,12 @@ def replicated(architecture: str, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("architecture", ["rsi", "two-sided"])
-@pytest.mark.parametrize("stop", [GONE, replace(GONE, returns_ps=2_100 * US)])
-@pytest.mark.parametrize("empty", [False, True])
-def test_the_planes_do_the_same(architecture: str, stop: Stop, empty: bool) -> None:
-    for seed in range(2):
-        parameters = replicated(architecture, stops=(replace(stop, empty=empty),))
-        rows = same_trace(parameters, seed, 6_000 * US)
-        assert rows[KINDS[FAILED_OVER]] == int(stop.returns_ps is None or empty), rows
-        without = replace(parameters, replicas=0, failover_ps=None)
-        same_trace(without, seed, 3_000 * US)
+@pytest.mark.parametrize("stop", [GONE, BACK, replace(BACK, empty=True)])
+def test_the_planes_do_the_same(architecture: str, stop: Stop) -> None:
+    parameters = replicated(architecture, stops=(stop,))
+    rows = same_trace(parameters, 1, 2_000 * US)
+    assert rows[KINDS[FAILED_OVER]] == int(stop.returns_ps is None or stop.empty), rows
+    same_trace(replace(parameters, replicas=0, failover_ps=None), 1, 2_000 * US)
 
 
 @pytest.mark.parametrize("architecture", ["rsi", "two-sided"])
@@ -63,7 +62,7 @@ def test_replicas_answer_for_a_server_that_is_gone(architecture: str) -> None:
         model = KernelCommitModel(parameters, 1, traced=True)
         model.run(8_000 * US)
         known_ps = [row[0] for row in model.trace() if row[1] == OUTCOME]
-        return sum(at < 2_000 * US for at in known_ps), sum(at > 3_000 * US for at in known_ps)
+        return sum(at < 1_000 * US for at in known_ps), sum(at > 2_000 * US for at in known_ps)
 
     before, after = commits(replicated(architecture))
     assert after > before
@@ -81,19 +80,22 @@ def test_a_commit_that_is_lost_is_found() -> None:
     parameters = replicated("rsi")
     for kind, finds in ((OneSidedModel, False), (WritesOne, True)):
         model = kind(parameters, 1)
-        model.run(6_000 * US)
+        model.run(3_000 * US)
         found = snapshot_isolation_violations(model.trace())
         assert any("its snapshot" in line for line in found) == finds, found
 
 
 @pytest.mark.parametrize("architecture", ["rsi", "two-sided"])
 def test_a_server_that_comes_back_empty_has_lost_its_records(architecture: str) -> None:
-    stop = replace(GONE, returns_ps=2_100 * US, empty=True)
+    stop = replace(BACK, empty=True)
     model = reference(replicated(architecture, replicas=0, failover_ps=None, stops=(stop,)), 1)
-    model.run(6_000 * US)
-    reads = [row for row in model.trace() if row[1] == READ and row[0] > 3_000 * US]
-    assert {row[5] < 0 for row in reads if row[4] % 3 == 0} == {True}
-    assert {row[5] < 0 for row in reads if row[4] % 3} == {False}
+    model.run(4_000 * US)
+    late = [row for row in model.trace() if row[0] > 1_100 * US]
+    # A block that was locked before is written whole.
+    again = {row[4] for row in late if row[1] == INSTALL}
+    lost = {row[4] for row in late if row[1] == READ and row[5] < 0} - again
+    read = {row[4] for row in late if row[1] == READ} - again
+    assert lost == {key for key in read if key % 3 == 0} != set()
 
 
 STOPS = "{kind: stop, server: 4, at: 50 us"
@@ -113,7 +115,8 @@ def test_the_run_tells_what_is_lost(plane: str) -> None:
         )
     )
     assert not any("no replicas" in note for note in kept.warnings)
-    assert kept.throughput["checkout"] > record.throughput["checkout"]
+    aborts = [found.model["checkout"]["abort_rate"] for found in (kept, record)]
+    assert aborts[0] < 0.1 < 0.3 < aborts[1]
 
 
 @pytest.mark.parametrize(

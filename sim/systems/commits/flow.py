@@ -52,6 +52,7 @@ class _Piece:
     length_s: float
     tries: Tries | None
     """None: nobody commits any more."""
+    model: TryModel
 
 
 class CommitFlow:
@@ -84,7 +85,7 @@ class CommitFlow:
     def advance(self, until_s: float) -> None:
         while self._time_s < until_s:
             tries, step_s = self._next(until_s)
-            self.log.pieces.append(_Piece(self._time_s, step_s, tries))
+            self.log.pieces.append(_Piece(self._time_s, step_s, tries, self.model))
             self._time_s += step_s
             if until_s - self._time_s < 1e-9 * until_s:
                 self._time_s = until_s
@@ -164,7 +165,7 @@ class CommitFlow:
         p = self.parameters
         slow = sum(1.0 - 1.0 / straggler.factor for straggler in p.stragglers)
         customers = max(snapshots.customers - slow, 1.0)
-        self._state = replace(snapshots, customers=customers)
+        self._state, self._solved = replace(snapshots, customers=customers), self.model
         if self._last is None:
             self._last = self.model.solve(self._state)
         else:
@@ -206,7 +207,7 @@ class CommitFlow:
 
     def _why(self, with_gains: bool) -> Why:
         assert self._last is not None
-        uses = self.log.uses([_Piece(0.0, 1.0, self._last)], busiest=True)
+        uses = self.log.uses([_Piece(0.0, 1.0, self._last, self._solved)], busiest=True)
         latency_ns = self._last.latency_s * 1e9
         return Why(
             binding(uses, adapters_cap(self.message_costs, self.system, self.experiment.machine)),
@@ -274,7 +275,7 @@ class FlowLog:
         use = np.zeros(len(self._servers))
         for piece in pieces:
             if piece.tries is not None:
-                use += piece.length_s / length_s * self.plane.model.use_of_servers(piece.tries)
+                use += piece.length_s / length_s * piece.model.use_of_servers(piece.tries)
         each = list(zip(self._servers, np.minimum(use, 1.0).tolist(), strict=True))
         if busiest:
             each = [max((use for use in each if use[0].kind != POLLERS), key=itemgetter(1))]
@@ -346,7 +347,7 @@ class FlowLog:
         if adapters > 2 * MACHINES_IN_SERIES:
             return found
         none = np.zeros(len(uses))
-        each = [self.plane.model.use_of_servers(p.tries) if p.tries else none for p in self.pieces]
+        each = [p.model.use_of_servers(p.tries) if p.tries else none for p in self.pieces]
         for k, use in enumerate(uses):
             found[f"utilisation/{use.name}"] = np.array([of_piece[k] for of_piece in each])
         return found
