@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -13,9 +13,7 @@ from ....topologies import Machine
 from ..descriptor import SystemSpec
 from ..fields import Whole
 from .fault_spec import ClientFault, Fault, Retransmission, ServerStop
-
-if TYPE_CHECKING:
-    from .spec import Roles
+from .free_nodes import Roles
 
 
 class FaultySystem(SystemSpec):

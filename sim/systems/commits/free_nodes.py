@@ -1,12 +1,28 @@
-"""Nodes of a machine that have no role in a commit system yet."""
+"""Roles of a machine's nodes in a commit system, and nodes that have none yet."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from ....inputs import DescriptionError
 from ....topologies import Machine
 from ..fields import able_positions, listed_positions
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Positions of nodes in the machine's order: of the clients', the storage servers, and the
+    timestamp server."""
+
+    clients: tuple[int, ...]
+    storage: tuple[int, ...]
+    timestamps: int
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Every node in use, once: storage servers, the timestamp server, the clients' nodes."""
+        return tuple(dict.fromkeys((*self.storage, self.timestamps, *self.clients)))
 
 
 class FreeNodes:

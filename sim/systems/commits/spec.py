@@ -6,7 +6,7 @@ leaves open has a field here, with a default whose reason stands beside it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -31,7 +31,7 @@ from ..fields import (
 from .checked_values import PS, TIME_MAX_PS
 from .facts import host_facts
 from .faulty_system import FaultySystem
-from .free_nodes import FreeNodes
+from .free_nodes import FreeNodes, Roles
 from .parameters import VERSIONS_MAX
 
 # The transport of its network adapter that each architecture uses, as machine files name it.
@@ -59,21 +59,6 @@ class SlowClient(Strict):
 
     client: Whole
     factor: Annotated[Count, Field(ge=2)]
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Positions of nodes in the machine's order: of the clients', the storage servers, and the
-    timestamp server."""
-
-    clients: tuple[int, ...]
-    storage: tuple[int, ...]
-    timestamps: int
-
-    @property
-    def positions(self) -> tuple[int, ...]:
-        """Every node in use, once: storage servers, the timestamp server, the clients' nodes."""
-        return tuple(dict.fromkeys((*self.storage, self.timestamps, *self.clients)))
 
 
 class CommitSystem(FaultySystem):
