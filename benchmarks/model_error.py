@@ -5,7 +5,8 @@ Evidence is every number that is published or measured and predicted here: resul
 (``counted_traffic/``), and real runs of a host (``disturbances/``). ``--write`` predicts all of it
 again and writes ``sim/run/model_error.json``; ``--only KIND`` leaves the rest of the file as it is.
 One JSON object a line: the share of measured figures that 90% intervals hold, each made of the
-evidence of all other sources, and how wide they are; of the evidence as it is stored.
+evidence of all other sources, and how wide they are; of the evidence as it is stored, and with
+``--choices`` as they would be with other laws of the model's error.
 """
 
 from __future__ import annotations
@@ -15,18 +16,23 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import joblib
 import numpy as np
 from counted_traffic import ROWS as COUNTED
 from disturbances import CASES, MACHINE
 from published_runs import RunsWithDraws, shifted
+from scipy.special import stdtr
 
 from numatwin.inputs import write_text_atomically
+from numatwin.sim.run import model_error as model
 from numatwin.sim.run.model_error import (
+    DEGREES,
     EVIDENCE,
     LATENCY,
     OTHER,
+    PRIOR_MEDIAN,
     THROUGHPUT,
     TRAFFIC,
     Class,
@@ -46,8 +52,9 @@ from numatwin.validate.metrics import Metric
 from numatwin.validate.published import PUBLISHED
 from numatwin.validate.published_given import source_of
 from numatwin.validate.results import Runs
-from numatwin.validate.trust import AIM, coverage
+from numatwin.validate.trust import AIM, Coverage, coverage
 
+GROUP_MIN = 20  # figures
 # Of models that choose access paths: no predictions of an engine.
 NOT_OF_ENGINES = ("gru-tab2", "gru-opt")
 
@@ -181,8 +188,31 @@ KINDS: Mapping[str, Callable[[], Iterator[Evidence]]] = {
 }
 
 
+def chosen() -> Iterator[tuple[str, Coverage]]:
+    """What intervals hold with other degrees of freedom and other prior medians of the scale."""
+    choices = [(degrees, PRIOR_MEDIAN) for degrees in (1.5, 2.0, 4.0, 8.0, 1e6)]
+    choices += [(DEGREES, median) for median in (0.05, 0.1, 0.4)]
+    for degrees, prior in choices:
+
+        def below(scores: Any, degrees: float = degrees) -> Any:
+            return stdtr(degrees, scores)
+
+        changes: dict[str, Any] = {
+            "DEGREES": degrees,
+            "PRIOR_MEDIAN": prior,
+            "student_below": below,
+        }
+        with patch.multiple(model, **changes):
+            found = coverage(known_evidence())
+        least = min((one.held, one.group) for one in found if one.rows >= GROUP_MIN)
+        now = " (chosen)" if (degrees, prior) == (DEGREES, PRIOR_MEDIAN) else ""
+        law = f"{degrees:g} degrees of freedom, prior median {prior:g}{now}"
+        yield f"choice/{law}, at least {least[0]:.2f} of a group ({least[1]})", found[0]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--choices", action="store_true", help="with other laws of errors, too")
     parser.add_argument("--write", action="store_true", help="predict all evidence again")
     parser.add_argument("--only", choices=KINDS, help="of this kind")
     options = parser.parse_args()
@@ -196,10 +226,10 @@ def main() -> None:
         by = "python benchmarks/model_error.py --write"
         write_text_atomically(EVIDENCE, f'{{"by": "{by}", "rows": [\n{text}\n]}}\n')
         known_evidence.cache_clear()
-    for one in coverage(known_evidence()):
+    shown = [(f"coverage of 90% intervals/{one.group}", one) for one in coverage(known_evidence())]
+    for name, one in (*shown, *(chosen() if options.choices else ())):
         line = {
-            "name": f"coverage of 90% intervals/{one.group}, {one.rows} figures, "
-            f"upper end {one.width:.2f} times the lower",
+            "name": f"{name}, {one.rows} figures, upper end {one.width:.2f} times the lower",
             "value": round(one.held, 3),
             "unit": "of measured",
             "versus": f"aim {AIM[0]:g} to {AIM[1]:g}",

@@ -25,7 +25,7 @@ from published_runs import RunsWithDraws, shifted
 
 from numatwin.inputs import DescriptionError, InputError, write_text_atomically
 from numatwin.sim.run.assumptions import varied
-from numatwin.sim.run.doubts import doubts_of, drawn, drawn_machines, merged
+from numatwin.sim.run.doubts import Floats, doubts_of, drawn, drawn_machines, merged
 from numatwin.sim.run.model_error import OTHER, Class
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
@@ -34,7 +34,15 @@ from numatwin.sim.run.uncertainty import DRAWS, with_uncertainty
 from numatwin.sim.run.what_if import FLOW
 from numatwin.topologies import Machine
 from numatwin.validate.published import PUBLISHED
-from numatwin.validate.published_given import STORED, Drawn, shares, source_of, stored
+from numatwin.validate.published_given import (
+    STORED,
+    Drawn,
+    given_others,
+    shares,
+    source_of,
+    stored,
+    words_given,
+)
 from numatwin.validate.results import Condition, Runs
 from numatwin.validate.systems.registry import validations
 
@@ -105,24 +113,31 @@ def sources() -> list[str]:
     return list(dict.fromkeys(map(source_of, numbers)))
 
 
-def predicted(source: str, count: int) -> Iterator[Drawn]:
-    """All results in numbers of a source, with so many draws; none of what is predicted as 0."""
+def predicted(source: str, count: int) -> Iterator[Drawn | tuple[str, Floats]]:
+    """All results in numbers of a source, with so many draws, none of what is predicted as 0; and
+    of those in words whether they come out (1, 0).
+    """
     runs: dict[str, DrawnRuns] = {}
     last = Class(OTHER, FLOW, "scan", OTHER)
     conditions = [one for validation in validations() for one in validation.conditions]
     for id_, result in PUBLISHED.items():
-        if source_of(id_) != source or not isinstance(result.value, float):
+        if source_of(id_) != source or result.value is None:
             continue
         plane = runs.setdefault(result.planes[0], DrawnRuns(result.planes[0], conditions, count))
-        found = plane.blind(id_, result, last)
-        if found is None:
+        number = isinstance(result.value, float)
+        found = plane.blind(id_, result, last) if number else None
+        if number and found is None:
             continue
-        blind, last = found  # what no run predicts is of the same system as the runs before
         draws = np.full(count, np.nan)
         for plane.draw in range(count):
             with suppress(InputError, DescriptionError, ZeroDivisionError):
-                draws[plane.draw] = result.predict(plane).value
-        yield Drawn(id_, last, blind, draws)
+                made = result.predict(plane)
+                draws[plane.draw] = made.value if number else made.holds
+        if found is None:
+            yield id_, draws
+        else:
+            blind, last = found  # what no run predicts is of the same system as the runs before
+            yield Drawn(id_, last, blind, draws)
 
 
 def main() -> None:
@@ -132,27 +147,35 @@ def main() -> None:
     options = parser.parse_args()
     if options.write:
         chosen = [options.only] if options.only else sources()
-        known = json.loads(STORED.read_text())["rows"] if STORED.exists() else []
-        rows = [row for row in known if source_of(row["id"]) not in chosen]
+        known = json.loads(STORED.read_text()) if STORED.exists() else {"rows": []}
+        rows = [row for row in known["rows"] if source_of(row["id"]) not in chosen]
+        words = {k: v for k, v in known.get("words", {}).items() if source_of(k) not in chosen}
         for source in chosen:
             begin_s = time.perf_counter()
-            rows += [_plain(one) for one in predicted(source, COUNTS.get(source, 64))]
+            for one in predicted(source, COUNTS.get(source, 64)):
+                if isinstance(one, Drawn):
+                    plain = {"id": one.id, "of": asdict(one.of), "blind": one.blind}
+                    rows.append(plain | {"draws": _plain(one.draws)})
+                else:
+                    words[one[0]] = _plain(one[1])
             took_s = time.perf_counter() - begin_s
             name = f"published_draws/{source}"
             print(json.dumps({"name": name, "value": round(took_s, 1), "unit": "s"}), flush=True)
         text = ",\n".join(json.dumps(row) for row in rows)
+        told = ",\n".join(f"{json.dumps(id_)}: {json.dumps(one)}" for id_, one in words.items())
         by = "python benchmarks/published_draws.py --write"
-        write_text_atomically(STORED, f'{{"by": "{by}", "rows": [\n{text}\n]}}\n')
-        stored.cache_clear()
+        whole = f'{{"by": "{by}", "rows": [\n{text}\n], "words": {{\n{told}\n}}}}\n'
+        write_text_atomically(STORED, whole)
+        for kept in (stored, given_others, words_given):
+            kept.cache_clear()
     for name, share in shares().items():
         line = {"name": f"published_draws/{name}", "value": round(share, 3), "unit": "1"}
         line |= {"versus": "docs/published.md", "ratio": None}
         print(json.dumps(line), flush=True)
 
 
-def _plain(one: Drawn) -> dict[str, object]:
-    draws = [None if value != value else float(f"{value:.5g}") for value in one.draws.tolist()]
-    return {"id": one.id, "of": asdict(one.of), "blind": one.blind, "draws": draws}
+def _plain(draws: Floats) -> list[float | None]:
+    return [None if value != value else float(f"{value:.5g}") for value in draws.tolist()]
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from ..sim.run.record import Record
 
 SURE = 0.995  # beyond it, a probability is said as more than 99%
+# Words for probabilities from each on (Mastrandrea et al., Guidance Note of the IPCC, 2010).
+LIKELY = ((0.99, "almost certainly"), (0.9, "very likely"), (0.66, "likely"))
 SETTLES = 0.8  # of the regret
 # What 'numatwin machine measure' finds of a host, by the beginning of the field's path.
 MEASURED = (
@@ -76,8 +78,10 @@ def verdict(row: Mapping[str, Any], names: Sequence[str]) -> str:
     share = max(row["share"], 1.0 - row["share"])
     faster = names[row["share"] > 0.5]
     sure = "more than 99%" if share >= SURE else f"{share:.0%}"
-    undecided = "undecided: " if share < row["level"] else ""
-    return f"{undecided}{faster} is faster with {sure}"
+    for least, word in LIKELY:
+        if share >= least:
+            return f"{faster} is {word} faster ({sure})"
+    return f"undecided, either may be faster ({faster} with a probability of {sure})"
 
 
 def regret_texts(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:

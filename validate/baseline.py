@@ -62,7 +62,7 @@ class _File(Strict):
 
 # -- conditions -----------------------------------------------------------------------------------
 
-# SensitivePrediction otherwise below, of no matter for figures, or just what a check is about.
+# Compared otherwise below, of no matter for figures, or just what a check is about.
 _OF_A_MEASUREMENT = ("warnings", "host", "measurements")  # which no plane reads
 _LEFT_OUT = ("name", "workload", "system", "policies", "title", "source", "notes", "seed")
 

@@ -55,7 +55,9 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a run that was measured, or may be (``measured`` not a number)."""
+    """A figure of a run that was measured, or may be (``measured`` not a number). ``source``: what
+    numatwin knows of its predictions from there is no evidence here.
+    """
 
     label: str
     run: int
@@ -63,6 +65,7 @@ class Figure:
     of: Class
     measured: float
     spread: float
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,13 +170,13 @@ def _figures(row: EngineRow, run: Scenario, index: int) -> list[Figure]:
     found = [
         Figure(
             row.label, index, ("throughput", row.operation),
-            Class(system, plane, kind, THROUGHPUT), row.throughput, spread,
+            Class(system, plane, kind, THROUGHPUT), row.throughput, spread, row.source,
         )
     ]  # fmt: skip
     return found + [
         Figure(
             f"{row.label}: {column.replace('_', ' ')}", index, ("bandwidth_Bps", way),
-            Class(system, plane, kind, TRAFFIC), traffic.get(way, np.nan), spread,
+            Class(system, plane, kind, TRAFFIC), traffic.get(way, np.nan), spread, row.source,
         )
         for column, way in WAYS.items()
     ]  # fmt: skip
@@ -196,7 +199,7 @@ class Problem:
         self.seen = np.flatnonzero(np.isfinite(measured))
         self.logs = np.log(measured[self.seen])
         self.spreads = np.array([figures[k].spread for k in self.seen.tolist()])
-        self.classes = [figures[k].of for k in self.seen.tolist()]
+        self.classes = [(figures[k].of, figures[k].source) for k in self.seen.tolist()]
 
     def predicted(self, parts: Floats) -> Floats:
         """(F,) logarithms of all figures with each doubt at its of ``parts`` (D,); NaN where these
@@ -217,11 +220,11 @@ class Problem:
         return logs
 
     def known(self, logs: Floats) -> list[tuple[Known, Floats]]:
-        """What was measured by class, with the predictions of all draws."""
+        """What was measured by class and source, with the predictions of all draws."""
         found = []
-        for of in dict.fromkeys(self.classes):
-            here = np.array([k for k, one in enumerate(self.classes) if one == of])
-            weights = EXACT if self.exact else error_weights(of)
+        for of, source in dict.fromkeys(self.classes):
+            here = np.array([k for k, one in enumerate(self.classes) if one == (of, source)])
+            weights = EXACT if self.exact else error_weights(of, source)
             one = Known(of, self.logs[here], self.spreads[here], weights)
             predicted = logs[:, self.seen[here]]
             found.append((one, np.nan_to_num(predicted, nan=99.0)))
@@ -282,7 +285,7 @@ class Problem:
 
     def _likely_deviation(self) -> float:
         """The median of what the model's error may be in the first class."""
-        weights = error_weights(self.classes[0])
+        weights = error_weights(*self.classes[0])
         return float(DEVIATIONS[int(np.searchsorted(np.cumsum(weights), 0.5))])
 
 

@@ -123,7 +123,7 @@ def next_runs(found: Inference) -> list[Next]:
             continue
         weights = found.weights[known] / found.weights[known].sum()
         variance = float(weights @ (logs[known] - float(weights @ logs[known])) ** 2)
-        model = float(error_weights(figure.of) @ np.minimum(DEVIATIONS, 1.0) ** 2)
+        model = float(error_weights(figure.of, figure.source) @ np.minimum(DEVIATIONS, 1.0) ** 2)
         noise = figure.spread**2 + model
         rows.append(Next(figure.label, 0.5 * math.log2(1.0 + variance / noise)))
     return sorted(rows, key=lambda row: -row.bits)

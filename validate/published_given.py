@@ -59,7 +59,7 @@ def source_of(id_: str) -> str:
 
 @cache
 def stored() -> Mapping[str, Drawn]:
-    """As the file has them, by id."""
+    """Results in numbers as the file has them, by id."""
     rows = json.loads(STORED.read_text(encoding="utf-8"))["rows"]
     return {
         row["id"]: Drawn(
@@ -102,6 +102,25 @@ def given_others() -> Mapping[str, Given]:
     return found
 
 
+@cache
+def words_given() -> Mapping[str, tuple[float, float]]:
+    """Of results in words whose draws are stored, by id: how probably they come out as published
+    before evidence, and given the numbers of their source.
+    """
+    words: Mapping[str, Sequence[float | None]]
+    words = json.loads(STORED.read_text(encoding="utf-8")).get("words", {})
+    found = {}
+    for id_, outcomes in words.items():
+        held = np.array(outcomes, dtype=float)
+        possible = np.where(np.isfinite(held), 0.0, -np.inf)
+        rows = [row for row in stored().values() if row.id in PUBLISHED]
+        known = _known_of([row for row in rows if source_of(row.id) == source_of(id_)])
+        weights = [normalised(one) for one in (possible, _weighed(possible, known))]
+        before, given = (float(one @ np.nan_to_num(held)) for one in weights)
+        found[id_] = before, given
+    return found
+
+
 def shares() -> dict[str, float]:
     """Of stored results, the shares within a quarter and in 90% intervals; the median widths."""
     rows = [(PUBLISHED[id_].value, one) for id_, one in given_others().items()]
@@ -126,21 +145,29 @@ def _mean(held: Sequence[bool]) -> float:
 
 
 def _given(row: Drawn, others: Sequence[Drawn]) -> Given:
-    known = [_known([one for one in others if one.of == of]) for of in {one.of for one in others}]
+    known = _known_of(others)
     predicted = np.log(row.draws)
     possible = np.where(np.isfinite(predicted), 0.0, -np.inf)
     predicted = np.nan_to_num(predicted, posinf=0.0, neginf=0.0)
     error = error_weights(row.of, source_of(row.id))
     own = next((one for one in known if one[0].of == row.of), None)
     before = predictive(predicted, possible, error, None, PARTS)
-    log_weights = possible + log_likelihood(known, len(predicted))
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(tempered(log_weights, COUNT_MIN))
+    log_weights = _weighed(possible, known)
     low, value, high = map(math.exp, predictive(predicted, log_weights, error, own, PARTS))
     return Given(
         row.blind, (math.exp(before[0]), math.exp(before[-1])), value, (low, high), len(others),
         effective(normalised(log_weights)),
     )  # fmt: skip
+
+
+def _known_of(rows: Sequence[Drawn]) -> list[tuple[Known, Floats]]:
+    return [_known([one for one in rows if one.of == of]) for of in {one.of for one in rows}]
+
+
+def _weighed(possible: Floats, known: Sequence[tuple[Known, Floats]]) -> Floats:
+    """(N,) logarithms of the draws' weights, of which ``COUNT_MIN`` count at least."""
+    with np.errstate(divide="ignore"):
+        return np.log(tempered(possible + log_likelihood(known, len(possible)), COUNT_MIN))
 
 
 def _known(rows: Sequence[Drawn]) -> tuple[Known, Floats]:

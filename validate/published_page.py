@@ -8,7 +8,7 @@ from typing import Any
 
 from ..inputs.atomic import write_text_atomically
 from .published import PUBLISHED
-from .published_given import NEAR, given_others
+from .published_given import NEAR, given_others, words_given
 from .published_pictures import Bar, Curve, bars_svg, curves_svg
 from .systems.registry import validations
 
@@ -92,8 +92,12 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
         )
     yield from _three_columns(numbers)
     yield "\n## In words\n"
-    yield "| result | what | published | predicted | outcome | plane | machine |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    yield WORDS
+    yield (
+        "| result | what | published | predicted | outcome | before evidence | given the numbers | "
+        "plane | machine |"
+    )
+    yield "| --- | --- | --- | --- | --- | --: | --: | --- | --- |"
     for row in sorted(words, key=lambda row: not row["holds"]):
         yield _cells(
             f"`{row['id']}`",
@@ -101,6 +105,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
             row["published"],
             row["predicted"],
             "as published" if row["holds"] else "**not so**",
+            *_probabilities(row["id"]),
             row["plane"],
             _machines(row),
         )
@@ -143,6 +148,18 @@ was taken to be open is listed below; it was written down with the published fig
 fewer than 10 draws would count, the other figures count less. What is predicted as 0 has no row.
 Draws: `python benchmarks/published_draws.py --write`.
 """
+
+
+WORDS = """\
+*Before evidence*: in what part of all draws of what the source leaves open it comes out as
+published. *Given the numbers*: weighed by how well each draw predicts its source's numbers.
+"""
+
+
+def _probabilities(id_: str) -> Iterator[str]:
+    """How probably a result in words comes out; a dash where no draws are stored."""
+    for share in words_given().get(id_, (None, None)):
+        yield "–" if share is None else f"{share:.0%}"
 
 
 def _three_columns(numbers: Sequence[Row]) -> Iterator[str]:

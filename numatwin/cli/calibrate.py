@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -16,14 +15,11 @@ from .files import check_file
 from .machine import MachineArgument
 from .option_groups import grouped
 from .options import Json
-from .output import Part, latency, number, present, progress_bar, whole_table, written_to
+from .output import Part, present, progress_bar, report_parts, whole_table, written_to
 
 if TYPE_CHECKING:
     from ..validate.calibrate import Calibration
-    from ..validate.calibrate.calibration import Residual
     from ..validate.calibrate.engine_fit import EngineFit
-
-ROWS_MAX = 40
 
 
 @dataclass(frozen=True)
@@ -143,91 +139,11 @@ def calibrate(
 
 
 def _parts(found: Calibration) -> Iterator[Part]:
-    from ..validate.calibrate.identify import INSENSITIVE
+    from ..validate.calibrate.report import tables_of, validation_of
 
-    yield whole_table(
-        ("fitted", "before", "now", "95% interval", "by"),
-        (_estimate(found, key) for key in found.fit.estimates),
-    )
-    for one in found.fit.left:
-        if one.reason != INSENSITIVE:
-            yield f"\nnot determined, left as it is: {one.parameter.name}: {one.reason}"
-    insensitive = [one.parameter.name for one in found.fit.left if one.reason == INSENSITIVE]
-    if insensitive:
-        shown = ", ".join(insensitive[:6]) + (" …" if len(insensitive) > 6 else "")
-        yield f"\nnot determined, as no measurement depends on them: {shown} ({len(insensitive)})"
-    unused: Counter[str] = Counter()
-    for source in found.sources:
-        unused.update(source.unused)
-    yield from (f"\nnot used: {count} figures: {reason}" for reason, count in unused.items())
+    yield validation_of(found).answer
+    yield from report_parts(tables_of(found))
     yield from (f"\nwarning: {text}" for text in found.warnings)
-    yield ""
-    yield from _residual_parts(found)
-
-
-def _residual_parts(found: Calibration) -> Iterator[Part]:
-    """The largest errors of fitted measurements, all errors of held-out ones; a summary of both."""
-    held, fitted = found.of("held out"), found.of("fitted")
-    fitted = sorted(fitted, key=lambda one: -abs(one.error))[: max(ROWS_MAX - len(held), 5)]
-    yield whole_table(
-        ("measurement", "set", "measured", "predicted", "95% interval", "error"),
-        (_residual(one) for one in [*fitted, *held[:ROWS_MAX]]),
-        left=2,
-    )
-    left_out = len(found.residuals) - len(fitted) - len(held[:ROWS_MAX])
-    if left_out:
-        yield f"… and {left_out} with smaller errors: --json or --report has them all"
-    yield ""
-    yield from _errors(found)
-
-
-def _estimate(found: Calibration, key: tuple[str, ...]) -> tuple[str, ...]:
-    one = found.fit.estimates[key]
-    unit = one.parameter.unit
-    bound = " at its bound" if one.at_bound else ""
-    return (
-        one.parameter.name,
-        _value(one.parameter.start, unit),
-        f"{_value(one.value, unit)}{bound}",
-        f"{_value(one.low, unit)} – {_value(one.high, unit)}",
-        ", ".join(name.rsplit(" (", 1)[0] for name in found.fitted_to[key]),
-    )
-
-
-def _residual(one: Residual) -> tuple[str, ...]:
-    of = one.observation
-    return (
-        of.label,
-        one.set,
-        _value(of.value, of.unit),
-        _value(one.predicted, of.unit),
-        f"{_value(one.low, of.unit)} – {_value(one.high, of.unit)}",
-        f"{100 * one.error:+.1f}%{'' if one.agrees else ' *'}",
-    )
-
-
-def _errors(found: Calibration) -> Iterator[str]:
-    from ..validate.calibrate.calibration import FITTED, HELD_OUT, error_percent, error_summary
-
-    for which in (FITTED, HELD_OUT):
-        ones = found.of(which)
-        if (summary := error_summary(ones)) is None:
-            yield f"{which}: none"
-            continue
-        middle, worst = summary
-        yield (
-            f"{which}: {len(ones)}, error {error_percent(middle)} in the median, "
-            f"{error_percent(worst.error)} at worst ({worst.observation.label})"
-        )
-    disjoint = sum(not one.agrees for one in found.residuals)
-    if disjoint:
-        yield f"* {disjoint} where measured and predicted intervals do not overlap"
-
-
-def _value(value: float, unit: str) -> str:
-    if unit == "s":
-        return latency(value * 1e9) if value >= 1e-9 else f"{value * 1e12:.4g} ps"
-    return f"×{value:.4g}" if unit == "×" else number(value, "" if unit == "1" else unit)
 
 
 def _calibrate_own(machine: str, source: list[Path], fit: FitOptions) -> None:
@@ -265,6 +181,7 @@ def _engine_json(found: EngineFit) -> dict[str, Any]:
 
 def _engine_parts(found: EngineFit) -> Iterator[Part]:
     from ..validate.calibrate.engine_fit import LOCK
+    from ..validate.calibrate.report import errors_table, row_tables
 
     fit = found.calibration.fit
     yield f"engine of kind {found.system}, as in {found.scenario}\n"
@@ -287,8 +204,7 @@ def _engine_parts(found: EngineFit) -> Iterator[Part]:
     if found.layouts:
         ran = "; ".join(f"{threads}: {layout}" for threads, layout in found.layouts.items())
         yield f"\nrows ran with (system.threads: of each node) {ran}"
-    yield ""
-    yield from _residual_parts(found.calibration)
+    yield from report_parts([errors_table(found.calibration), *row_tables(found.calibration)])
     if (warning := found.warning()) is not None:
         yield f"\nwarning: {warning}"
 

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from ..reports.validation import Cell
+    from ..reports.validation import Table as ReportTable
+
 WIDTH_WITHOUT_TERMINAL = 100
 WIDTH_MAX = 1_000
+ROWS_MAX = 40  # of a report's table
 _PADDING = re.compile(r" +$", re.MULTILINE)
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -160,6 +164,22 @@ def table(
 def whole_table(columns: Sequence[str], rows: Iterable[Sequence[str]], **options: Any) -> Whole:
     """A ``table`` of long cells."""
     return Whole(table(columns, rows, **options))
+
+
+def report_parts(tables: Iterable[ReportTable]) -> Iterator[Part]:
+    """Those of a report that have rows, each below its title; its first rows, where it has many."""
+
+    def text(cell: Cell) -> str:
+        noted = f"{cell.text} ({cell.note})" if cell.note else cell.text
+        return f"{noted} *" if cell.bad else noted
+
+    for one in tables:
+        if one.rows:
+            yield f"\n{one.title}\n"
+            rows = [list(map(text, row)) for row in one.rows[:ROWS_MAX]]
+            yield whole_table(one.columns, rows, left=one.texts)
+        if len(one.rows) > ROWS_MAX:
+            yield f"… and {len(one.rows) - ROWS_MAX} more: --json or --report has them all"
 
 
 def facts(named: Iterable[tuple[str, str | None]]) -> Whole:

@@ -50,7 +50,7 @@ PARTS = 20  # of the probability of an error
 
 
 ERRORS = np.concatenate([-np.geomspace(12.0, 1e-3, 400), np.geomspace(1e-3, 12.0, 400)])
-DEGREES = 4.0  # of freedom; of 1.5 to infinity, those with the narrowest intervals that hold
+DEGREES = 4.0  # of freedom; 'benchmarks/model_error.py --choices' has others, and other priors
 
 
 def student_below(scores: Floats) -> Floats:

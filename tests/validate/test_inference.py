@@ -15,12 +15,13 @@ from numatwin.sim.run.doubts import doubts_of
 from numatwin.sim.run.model_error import Class
 from numatwin.sim.run.what_if import Predictor
 from numatwin.validate import inference
-from numatwin.validate.inference import infer
+from numatwin.validate.inference import Figure, Problem, infer
 from numatwin.validate.inferred import explained, hypotheses, narrowed, next_runs, warnings
 from numatwin.validate.posterior import (
     DEVIATIONS,
     EXACT,
     Known,
+    error_weights,
     log_likelihood,
     normalised,
     predictive,
@@ -109,6 +110,17 @@ def test_what_nothing_explains_is_told(tmp_path: Path, few_draws: None) -> None:
     scenario = scenario_in(tmp_path, f"{LINES}: {{from: 1.0, to: 10.0}}")
     found = infer([scenario], runs_in(tmp_path, f"{HEAD}lookup,1000000,90 G/s,5%\n"))
     assert any("nothing named here explains lookup, 1,000,000 keys" in t for t in warnings(found))
+
+
+def test_figures_of_a_source_are_no_evidence_for_its_others(tmp_path: Path) -> None:
+    """What the model is taken to be wrong by is what it was for all other sources."""
+    run = load_scenario(scenario_in(tmp_path, "system.page_size: [4 KiB, 2 MiB]"))
+    for source in ("eris", ""):
+        figure = Figure("lookup", 0, ("throughput", "lookup"), LOOKUPS, 1e8, 0.05, source)
+        ((known, _),) = Problem([run], [figure], exact=False).known(np.zeros((1, 1)))
+        for other in ("eris", ""):
+            same = np.array_equal(known.weights, error_weights(LOOKUPS, other))
+            assert same == (source == other)
 
 
 BAD_RUNS = [

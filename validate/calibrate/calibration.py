@@ -23,9 +23,10 @@ from .another_machine import FORCE, check_same, doubts
 from .candidate import Candidate
 from .contradictions import check, check_any
 from .engine_calibration import engine_calibrations
-from .fit import Fit, fit
+from .fit import fit
 from .hold_out import held_out
 from .host_source import read_measured
+from .intervals import Fit
 from .machine_file import Writer, curve_points
 from .mlc_source import read_mlc
 from .observation import Measured, Observation

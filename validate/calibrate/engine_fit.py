@@ -9,11 +9,12 @@ so that predictions with the profile are intervals too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ from .calibration import (
 )
 from .engine_calibration import OwnEngine
 from .engine_rows import EngineRow, load_rows
-from .few_costs import fit_few
+from .fit import NothingDetermined, fit
 from .intervals import Fit, rounded
 from .observation import Kind, Measured, Observation, Origin
 from .parameters import Key, Parameter
@@ -52,6 +53,8 @@ ASSUMED_SPREAD = 0.03
 # A median error beyond this is warned of: a choice, not a measured bound.
 FAR = 0.2
 HELD_OUT_EACH = 3
+# Rates that differ by this from those of default costs are of something else.
+ANOTHER_SCALE = 20.0
 LEAST_ERROR = 1e-6  # of rows that the model made
 # Of its start, either way; and of a fact that is not determined.
 BOUND, UNKNOWN = 1e3, 2.0
@@ -123,11 +126,16 @@ def calibrate_engine(
         runs = [run_of_row(base, settings, machine, whole, own, row) for row in rows]
         ones = [_observation(row, run, origin) for row, run in zip(rows, runs, strict=True)]
         fitted, held = divided(ones, rows, share)
-        fit = _fitter(fitted, Prediction(system), progress)
-        return _with_locks(fit, _parameters(system, runs), fitted), fitted, held
+        found = _with_locks(fitted, Prediction(system), _parameters(system, runs), progress)
+        return found, fitted, held
 
-    found, fitted, held = fitted_to(rows)
     spread = _a_core_each(rows, whole)
+    try:
+        found, fitted, held = fitted_to(rows)
+    except NothingDetermined:
+        if spread == rows:
+            raise
+        rows, (found, fitted, held) = spread, fitted_to(spread)
     if spread != rows and max(found.scatter.values()) > 1.0:
         other, fitted_there, held_there = fitted_to(spread)
         if _criterion(other, fitted_there) < _criterion(found, fitted):
@@ -172,30 +180,50 @@ def _a_core_each(rows: tuple[EngineRow, ...], whole: Scenario) -> tuple[EngineRo
     return tuple(map(spread, rows))
 
 
-Fitter = Callable[[Sequence[Parameter]], Fit]
-
-
-def _fitter(fitted: Sequence[Observation], predict: Predict, progress: Progress | None) -> Fitter:
-    def fit(parameters: Sequence[Parameter]) -> Fit:
-        return fit_few(parameters, fitted, predict, lambda one: one.at["facts"], progress)
-
-    return fit
-
-
-def _with_locks(fit: Fitter, parameters: Sequence[Parameter], fitted: Sequence[Observation]) -> Fit:
+def _with_locks(
+    fitted: Sequence[Observation],
+    predict: Predict,
+    parameters: Sequence[Parameter],
+    progress: Progress | None,
+) -> Fit:
     """The fit of the costs; where residuals are wider than their spreads, with each lock that makes
-    it likelier, and the costs that were determined without.
+    it likelier and leaves these costs determined: one that stands in for a cost is none.
     """
-    known = first = fit(parameters)
+    try:
+        known = first = fit(parameters, fitted, predict, progress)
+    except NothingDetermined:
+        raise _nothing_determined(parameters, fitted, predict) from None
     for lock in _locks(fitted) if max(first.scatter.values()) > 1.0 else ():
         costs = [estimate.parameter for estimate in known.estimates.values()]
         with suppress(InputError):  # with a lock the rows may determine nothing
-            tried = fit([*costs, lock])
+            tried = fit([*costs, lock], fitted, predict, progress)
             found = tried.estimates.get(lock.key)
             likelier = _criterion(tried, fitted) < _criterion(known, fitted)
+            likelier &= known.estimates.keys() <= tried.estimates.keys()
             if found is not None and not found.at_bound and likelier:
                 known = replace(tried, left=(*known.left, *tried.left))
     return known
+
+
+def _nothing_determined(
+    parameters: Sequence[Parameter], fitted: Sequence[Observation], predict: Predict
+) -> NothingDetermined:
+    """Why that may be."""
+    file, starts = fitted[0].origin.file, {p.key: p.start for p in parameters}
+    faster = median(one.value / predict(starts, one) for one in fitted)
+    if not 1.0 / ANOTHER_SCALE < faster < ANOTHER_SCALE:
+        return NothingDetermined(
+            f"measured rates are {faster:.3g} times those of the scenario at default costs",
+            file,
+            expected="rates that some costs can explain",
+            hint="are operations, units and threads those of the scenario?",
+        )
+    return NothingDetermined(
+        f"the {len(fitted)} rows for the fit determine none of "
+        f"{', '.join(p.name for p in parameters)}",
+        file,
+        expected="more rows, of other sizes and numbers of threads",
+    )
 
 
 def _locks(fitted: Sequence[Observation]) -> list[Parameter]:

@@ -3,9 +3,9 @@
 ``operation``, ``throughput`` and at least one more column; ``threads`` (in all), ``nodes``,
 ``size`` (also ``keys`` or ``entries``), ``spread``, and any field of a scenario by its path, such
 as ``workload.objects.index.value_size``. Empty lines and those that begin with ``#`` are left out.
-Evidence for ``numatwin infer`` may also say which ``scenario`` ran on which ``machine``, and the
-bytes per second in ``memory_traffic`` and ``link_traffic``; a row without any figure is a run that
-is thought of.
+Evidence for ``numatwin infer`` may also say which ``scenario`` ran on which ``machine``, the
+``source`` that published it, and the bytes per second in ``memory_traffic`` and ``link_traffic``; a
+row without any figure is a run that is thought of.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COUNT_MAX = 2**48
 KNOWN = (*COUNTS, "operation", "throughput", "spread")
 REQUIRED = ("operation", "throughput")
 TRAFFIC = {"memory_traffic": "memory", "link_traffic": "links"}
-EVIDENCE = ("scenario", "machine", *TRAFFIC)
+EVIDENCE = ("scenario", "machine", "source", *TRAFFIC)
 SPREAD_MAX = 1.0
 
 
@@ -54,6 +54,7 @@ class EngineRow:
     """By way (``memory``, ``links``)."""
     scenario: str = ""
     machine: str = ""
+    source: str = ""
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -212,6 +213,7 @@ def _row(names: list[str], fields: list[str], name: str, line: int, evidence: bo
         traffic=tuple(traffic),
         scenario=texts.get("scenario", ""),
         machine=texts.get("machine", ""),
+        source=texts.get("source", ""),
         **counts,
     )
 

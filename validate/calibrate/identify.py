@@ -16,7 +16,6 @@ Floats = npt.NDArray[np.float64]
 ERROR_MAX = 0.35
 # Of a direction that is not determined: parameters with at least this part in it.
 PART = 0.2
-BOUND = 1e-5
 KNOWN_MIN = 1e-9  # in place of nothing, so that numbers stay finite
 
 
@@ -79,9 +78,3 @@ def _directions(jacobian: Floats) -> tuple[Floats, Floats]:
     known = np.full(jacobian.shape[1], KNOWN_MIN)
     known[: len(singular)] = np.maximum(singular, KNOWN_MIN)
     return known, directions
-
-
-def is_bound(jacobian: Floats) -> bool:
-    """Whether some direction moves nothing at all, but for what rounding leaves."""
-    singular = np.linalg.svd(jacobian / np.maximum(np.linalg.norm(jacobian, axis=0), KNOWN_MIN))[1]
-    return len(singular) < jacobian.shape[1] or bool(singular.min() < BOUND * singular.max())

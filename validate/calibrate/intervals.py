@@ -14,7 +14,7 @@ from ...inputs import Quantity
 from .identify import Undetermined
 from .observation import Observation
 from .parameters import Key, Parameter
-from .search import FAR, STEP, Predict, SensitivePrediction, jacobian_of, moved_by
+from .search import FAR, STEP, Predict, jacobian_of, moved_by
 
 Floats = npt.NDArray[np.float64]
 
@@ -141,7 +141,7 @@ def widths_of(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: SensitivePrediction,
+    predict: Predict,
     widths: Mapping[str, float],
 ) -> dict[str, float]:
     """By kind, how many of their spreads its residuals are wide, at least 1: by their median size,
@@ -169,7 +169,7 @@ def finished(
     left: Sequence[Undetermined],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: SensitivePrediction,
+    predict: Predict,
     widths: Mapping[str, float],
 ) -> Fit:
     """Intervals from the covariance: (JᵀWJ)⁻¹, with the scatter of each kind's residuals.

@@ -85,13 +85,6 @@ class Observation:
     load_spread: float = 0.0
 
     @property
-    def group(self) -> str:
-        """Figures of one group depend on the same parameters, as far as the fit looks: those of a
-        kind, but one that a plane predicts alone, as each takes a run and depends on few.
-        """
-        return f"{self.kind}: {self.label}" if self.kind.run else self.kind
-
-    @property
     def sigma(self) -> float:
         """Standard deviation of the value's logarithm."""
         return max(self.spread, SPREAD_MIN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..._version import __version__
 from ...inputs.quantities import time_text
@@ -12,7 +12,7 @@ from ...reports.words import count, percent, signed_percent
 from .calibration import FITTED, HELD_OUT, Calibration, Residual, error_summary
 from .identify import INSENSITIVE
 
-DOUBTS_MAX = 4
+DOUBTS_MAX, NAMES_MAX = 4, 6
 
 
 def validation_of(found: Calibration) -> Validation:
@@ -24,14 +24,25 @@ def validation_of(found: Calibration) -> Validation:
         answer=" ".join(_answer(found)),
         version=__version__,
         rows=[_drawn(residual) for residual in found.residuals],
-        summaries=[_errors(found), _estimates(found)],
-        tables=[_left(found), *_rows(found), _unused(found)],
+        summaries=[errors_table(found), _estimates(found)],
+        tables=[_left(found), *row_tables(found), _unused(found)],
         doubts=_doubts(found),
         facts=[
             ("seed of what is held out", str(found.seed)),
             *((source.origin.file, source.origin.date) for source in found.sources),
         ],
     )
+
+
+def tables_of(found: Calibration) -> list[Table]:
+    """Its tables as a terminal has them: those that are read first come last."""
+    return [
+        _unused(found),
+        _left(found),
+        _estimates(found),
+        *row_tables(found),
+        errors_table(found),
+    ]
 
 
 def _answer(found: Calibration) -> Iterator[str]:
@@ -75,7 +86,8 @@ def _drawn(residual: Residual) -> Row:
     )
 
 
-def _errors(found: Calibration) -> Table:
+def errors_table(found: Calibration) -> Table:
+    """By set and kind."""
     rows = []
     for which in (FITTED, HELD_OUT):
         for kind in dict.fromkeys(residual.observation.kind for residual in found.of(which)):
@@ -110,7 +122,7 @@ def _estimates(found: Calibration) -> Table:
         rows.append(
             [
                 Cell(estimate.parameter.name),
-                Cell(", ".join(found.fitted_to[key])),
+                Cell(", ".join(name.rsplit(" (", 1)[0] for name in found.fitted_to[key])),
                 Cell(value_text(estimate.parameter.start, unit)),
                 Cell(value_text(estimate.value, unit), "at its bound" if estimate.at_bound else ""),
                 Cell(f"{value_text(estimate.low, unit)} to {value_text(estimate.high, unit)}"),
@@ -126,15 +138,25 @@ def _estimates(found: Calibration) -> Table:
 
 
 def _left(found: Calibration) -> Table:
+    names: dict[str, list[str]] = {}
+    for left_out in found.fit.left:
+        names.setdefault(left_out.reason, []).append(left_out.parameter.name)
     return Table(
         "Not determined, and unchanged",
         ("parameter", "why"),
-        [[Cell(left_out.parameter.name), Cell(left_out.reason)] for left_out in found.fit.left],
+        [[Cell(_listed(ones)), Cell(reason)] for reason, ones in names.items()],
         texts=2,
     )
 
 
-def _rows(found: Calibration) -> Iterator[Table]:
+def _listed(names: Sequence[str]) -> str:
+    if len(names) <= NAMES_MAX:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMES_MAX])} … ({len(names)})"
+
+
+def row_tables(found: Calibration) -> Iterator[Table]:
+    """Each figure, the largest errors first."""
     for which, title in ((HELD_OUT, "Held out"), (FITTED, "Fitted to")):
         yield Table(
             title,
@@ -151,7 +173,7 @@ def _rows(found: Calibration) -> Iterator[Table]:
                     ),
                     Cell(signed_percent(residual.error), bad=not residual.agrees),
                 ]
-                for residual in found.of(which)
+                for residual in sorted(found.of(which), key=lambda one: -abs(one.error))
             ],
             texts=2,
         )

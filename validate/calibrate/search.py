@@ -1,10 +1,12 @@
-"""The search: least squares within bounds over logarithms of residuals, block by block."""
+"""The search: least squares within bounds over logarithms of residuals, and what they slope by.
+
+A wide prior about its start holds a parameter that the measurements leave open.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,20 +19,9 @@ Floats = npt.NDArray[np.float64]
 Predict = Callable[[Mapping[Key, float], Observation], float]
 
 STEP = 1e-4  # of a coordinate, for derivatives; coordinates are about 1 wide
+PRIOR = 2.0  # deviation of a coordinate from its start
 FAR = 2.0  # spreads; beyond them a residual counts less
-STEPS_MAX, TOLERANCE = 200, 1e-10
-
-
-@dataclass(frozen=True)
-class SensitivePrediction:
-    """A prediction, and by parameter the groups of measurements that depend on it."""
-
-    predict: Predict
-    groups: Mapping[Key, set[str]]
-
-    def __call__(self, values: Mapping[Key, float], observation: Observation) -> float:
-        """The prediction itself."""
-        return self.predict(values, observation)
+STEPS_MAX, ROUGH, TOLERANCE = 200, 1e-2, 1e-7  # of the sum of squares, what a step gains
 
 
 def moved_by(
@@ -50,20 +41,22 @@ def jacobian_of(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     values: Mapping[Key, float],
-    predict: SensitivePrediction,
+    predict: Predict,
     *,
+    step: float = STEP,
     central: bool = True,
 ) -> Floats:
     """(M, P) slopes of the predictions' logarithms over coordinates, by central differences where
     bounds allow, or else by one-sided ones: half as many predictions, where these stand already.
+    What tells of core times says nothing of other facts, which could be bent to meet it.
     """
     slopes = np.zeros((len(observations), len(active)))
     for k, p in enumerate(active):
-        up, step_up = moved_by(values, p, STEP)
-        down, step_down = moved_by(values, p, -STEP)
+        up, step_up = moved_by(values, p, step)
+        down, step_down = moved_by(values, p, -step)
         if step_up == step_down or not central:  # at a bound
             down, step_down = dict(values), 0.0
-        here = [m for m, o in enumerate(observations) if o.group in predict.groups[p.key]]
+        here = [m for m, o in enumerate(observations) if o.kind.core == p.core]
         above = np.log([predict(up, observations[m]) for m in here])
         below = np.log([predict(down, observations[m]) for m in here])
         slopes[here, k] = (above - below) / (step_up - step_down)
@@ -74,76 +67,70 @@ def search(
     active: Sequence[Parameter],
     observations: Sequence[Observation],
     known: Mapping[Key, float],
-    predict: SensitivePrediction,
+    predict: Predict,
     sigma: Floats,
-    steps_max: int = STEPS_MAX,
-    tolerance: float = TOLERANCE,
+    *,
+    rough: bool = False,
 ) -> dict[Key, float]:
-    """The best values of ``active``; what has no measurement in common is searched separately.
+    """``known`` with the best values of ``active``, those of core times last.
 
-    It ends where a step gains less than the ``tolerance`` of the sum of squares.
+    ``rough``: nearly so, in few steps; outliers count as much as other figures.
     """
     found = dict(known)
-    for block in blocks_of(active, predict.groups):
-        groups = set().union(*(predict.groups[p.key] for p in block))
-        here = [m for m, o in enumerate(observations) if o.group in groups]
-        ones = [observations[m] for m in here]
-        found |= _search_block(block, ones, found, predict, sigma[here], steps_max, tolerance)
-    return {p.key: found[p.key] for p in active}
+    for core in (False, True):
+        block = [p for p in active if p.core == core]
+        here = [m for m, o in enumerate(observations) if o.kind.core == core]
+        if block and here:
+            ones, spreads = [observations[m] for m in here], sigma[here]
+            found |= _Problem(block, ones, found, predict, spreads).solved(rough)
+    return found
 
 
-def blocks_of(active: Sequence[Parameter], groups: Mapping[Key, set[str]]) -> list[list[Parameter]]:
-    """Parameters that share groups of measurements, directly or through others."""
-    blocks: list[tuple[list[Parameter], set[str]]] = []
-    for p in active:
-        joined, group = [p], set(groups[p.key])
-        separate = []
-        for block, others in blocks:
-            if group & others:
-                joined, group = [*block, *joined], group | others
-            else:
-                separate.append((block, others))
-        blocks = [*separate, (joined, group)]
-    return [block for block, _ in blocks]
+class _Problem:
+    """Residuals of ``active`` coordinates, in spreads, and their slopes."""
 
+    def __init__(
+        self,
+        active: Sequence[Parameter],
+        observations: Sequence[Observation],
+        known: Mapping[Key, float],
+        predict: Predict,
+        sigma: Floats,
+    ) -> None:
+        self.active, self.observations, self.known = active, observations, known
+        self.predict, self.sigma = predict, sigma
+        self.measured = np.log([o.value for o in observations])
+        self.starts = np.array([p.inside(p.start) for p in active])
 
-def _search_block(
-    active: Sequence[Parameter],
-    observations: Sequence[Observation],
-    known: Mapping[Key, float],
-    predict: SensitivePrediction,
-    sigma: Floats,
-    steps_max: int,
-    tolerance: float,
-) -> dict[Key, float]:
-    measured = np.log([o.value for o in observations])
+    def values_at(self, x: Floats) -> dict[Key, float]:
+        own = {p.key: p.outside(float(u)) for p, u in zip(self.active, x, strict=True)}
+        return {**self.known, **own}
 
-    def values_at(x: Floats) -> dict[Key, float]:
-        return {**known, **{p.key: p.outside(float(u)) for p, u in zip(active, x, strict=True)}}
+    def residuals(self, x: Floats) -> Floats:
+        values = self.values_at(x)
+        predicted = np.log([self.predict(values, o) for o in self.observations])
+        return np.append((predicted - self.measured) / self.sigma, (x - self.starts) / PRIOR)
 
-    def residuals(x: Floats) -> Floats:
-        values = values_at(x)
-        predicted = np.array([predict(values, o) for o in observations])
-        return np.asarray((np.log(predicted) - measured) / sigma)
+    def slopes(self, x: Floats) -> Floats:
+        values = self.values_at(x)
+        slopes = jacobian_of(self.active, self.observations, values, self.predict, central=False)
+        return np.vstack([slopes / self.sigma[:, None], np.eye(len(x)) / PRIOR])
 
-    def jacobian(x: Floats) -> Floats:
-        slopes = jacobian_of(active, observations, values_at(x), predict, central=False)
-        return np.asarray(slopes / sigma[:, None])
-
-    low = np.array([p.inside(p.low) for p in active])
-    high = np.array([p.inside(p.high) for p in active])
-    room = 1e-9 * (high - low)
-    start = np.clip([p.inside(known[p.key]) for p in active], low + room, high - room)
-    found = least_squares(
-        residuals,
-        start,
-        jac=jacobian,
-        bounds=(low, high),
-        loss="soft_l1",
-        f_scale=FAR,
-        x_scale="jac",
-        xtol=1e-8,
-        ftol=tolerance,
-        max_nfev=steps_max,
-    )
-    return {p.key: p.outside(float(u)) for p, u in zip(active, found.x, strict=True)}
+    def solved(self, rough: bool) -> dict[Key, float]:
+        low = np.array([p.inside(p.low) for p in self.active])
+        high = np.array([p.inside(p.high) for p in self.active])
+        room = 1e-9 * (high - low)
+        start = [p.inside(self.known[p.key]) for p in self.active]
+        found = least_squares(
+            self.residuals,
+            np.clip(start, low + room, high - room),
+            jac=self.slopes,
+            bounds=(low, high),
+            loss="linear" if rough else "soft_l1",
+            f_scale=FAR,
+            x_scale="jac",
+            xtol=1e-6,
+            ftol=ROUGH if rough else TOLERANCE,
+            max_nfev=STEPS_MAX,
+        )
+        return self.values_at(found.x)
