@@ -35,23 +35,19 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
     table_at = {table.name: index for index, table in enumerate(tables)}
     at_start = workload.at(0.0).operations
 
-    def worked_out(entry_costs: EntryCosts) -> list[Query]:
-        found = []
-        for name, operation in workload.operations.items():
-            asking = operation.clients or shares.get(name, 0.0) * (clients.count or 1)
-            traces = at_start[name].traces
-            made = QueryStages(name, asking, stored, tables, table_at, entry_costs, system, traces)
-            for node in workload.graphs[name]:
-                made.add(node)
-            own = operation.clients or 0
-            found.append(Query(name, tuple(made.stages), own, shares.get(name, 0.0)))
-        return found
-
-    # Once to see what stages share the caches, and, if any do, once with what they find there.
-    survey = EntryCosts(costs, workers).new_survey()
-    queries = worked_out(EntryCosts(costs, workers, survey=survey))
-    if not survey.empty:
-        queries = worked_out(EntryCosts(costs, workers, survey.hits()))
+    entry_costs, made = EntryCosts(costs, workers), []
+    for name, operation in workload.operations.items():
+        asking = operation.clients or shares.get(name, 0.0) * (clients.count or 1)
+        traces = at_start[name].traces
+        of_query = QueryStages(name, asking, stored, tables, table_at, entry_costs, system, traces)
+        for node in workload.graphs[name]:
+            of_query.add(node)
+        made.append((name, operation, of_query))
+    # Costs follow once all stages are there, which share the caches.
+    queries = [
+        Query(name, of_query.costed(), operation.clients or 0, shares.get(name, 0.0))
+        for name, operation, of_query in made
+    ]
     stages = [stage for query in queries for stage in query.stages]
     background = background_of(machine, system.background)
     by_process = system.memory is not None and system.memory.policy not in (None, "local")

@@ -112,11 +112,6 @@ class CacheSurvey:
             else:
                 self._structures[name] = _Structure(lines, rate, work, access.own)
 
-    @property
-    def empty(self) -> bool:
-        """Whether no stage accesses anything at random."""
-        return not self._structures
-
     def hits(self) -> dict[str, Floats]:
         """(n, R) part of a stage's accesses to each of its R structures that find their line, by
         the stage's key.

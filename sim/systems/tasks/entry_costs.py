@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -68,32 +69,26 @@ class Demands:
 class EntryCosts:
     """Costs of entries on a machine with ``workers`` (n,) on its nodes.
 
-    ``last_hits``: of accesses in last-level caches, (n, R), by the stage's key, from a survey of
-    all stages; a stage that is not there has these caches for itself. ``survey``: all stages are
-    added to it, and what those cost that access anything at random is not worked out yet.
+    ``survey``: of the stages that share the last-level caches, all of which are added before any
+    cost is asked for; a stage that is not there has these caches for itself.
     """
 
-    def __init__(
-        self,
-        costs: CostModel,
-        workers: npt.NDArray[np.int64],
-        last_hits: Mapping[str, Floats] | None = None,
-        survey: CacheSurvey | None = None,
-    ) -> None:
-        self.costs, self.workers, self.last_hits = costs, workers, last_hits or {}
-        self.survey, self.workers_in_all = survey, int(workers.sum())
+    def __init__(self, costs: CostModel, workers: npt.NDArray[np.int64]) -> None:
+        self.costs, self.workers, self.workers_in_all = costs, workers, int(workers.sum())
         cores = np.minimum(workers, costs.cores)
         self._core_node = np.repeat(np.arange(len(workers)), cores.astype(np.int64))
         self._cores = cores
         self._threads = np.divide(workers, cores, out=np.ones_like(cores), where=cores > 0)
         self._private = self._sharing(costs.private_cache)
         self._last = self._sharing(costs.last_cache)
+        self.survey = CacheSurvey(costs.last_cache, self._last)
         self._places: dict[tuple[Part, ...] | None, tuple[Floats, Floats]] = {}
         self._in_order: dict[tuple[float, float | None, tuple[InOrder, ...]], EntryCost] = {}
 
-    def new_survey(self) -> CacheSurvey:
-        """An empty survey of these last-level caches."""
-        return CacheSurvey(self.costs.last_cache, self._last)
+    @cached_property
+    def _last_hits(self) -> Mapping[str, Floats]:
+        """(n, R) part of a stage's accesses that hit in last-level caches, by the stage's key."""
+        return self.survey.hits()
 
     def used_where(self, table: Table | None) -> tuple[Floats, Floats]:
         """As the function of that name says, with these workers; not to be changed."""
@@ -114,14 +109,9 @@ class EntryCosts:
 
     def of_loops(self, loops: Sequence[Demands], use: StageUse | None = None) -> EntryCost:
         """The cost of an entry that goes through these loops, one after the other."""
-        at_random = [access for loop in loops for access in loop.random]
         if use is None:
             use = StageUse("", 1.0, *self.used_where(None))
-        if self.survey is not None:
-            self.survey.add(use, sum(loop.instructions for loop in loops), at_random)
-            if at_random:
-                return _LATER
-        if at_random or len(loops) > 1:
+        if len(loops) > 1 or loops[0].random:
             return self._worked_out(loops, use)
         # It is the same of all stages that do this.
         (loop,) = loops
@@ -180,7 +170,7 @@ class EntryCosts:
         if not at_random:
             return [], np.zeros((len(self.workers), 0))
         private = self._hits(at_random, self.costs.private_cache, self._private)
-        found = self.last_hits.get(use.key)
+        found = self._last_hits.get(use.key)
         if found is None:
             found = self._hits(at_random, self.costs.last_cache, self._last)
         # On other nodes, where a task may be stolen to, as on average.
@@ -205,10 +195,6 @@ class EntryCosts:
         """(n,) threads that share a cache."""
         cores = np.maximum(np.minimum(cache.sharers, self._cores), 1.0)
         return np.asarray(cores * self._threads)
-
-
-# Stands for a cost that is worked out once all stages are known.
-_LATER = EntryCost(np.zeros(0), np.zeros(0), np.zeros(0), ())
 
 
 def _one_after_other(loops: Sequence[EntryCost]) -> EntryCost:

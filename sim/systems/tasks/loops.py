@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .batches import Batch
+from .parameters import PLACES
 from .program import MemoryUse
 
 Floats = npt.NDArray[np.float64]
@@ -24,21 +25,20 @@ class KindLoop:
     slots: float
 
 
-def lines_by_home(
-    memory: Sequence[MemoryUse], part: Floats | None, all_nodes: Floats, what: str
-) -> Floats:
-    """(n, n) lines of each home on each node: ``what``, ``read`` or ``written``. ``part`` (n,):
-    where a table's part lies; None: with the thread. ``all_nodes`` (n,): of what is interleaved.
-    """
-    found, own = np.zeros((len(all_nodes), len(all_nodes))), np.eye(len(all_nodes))
+def lines_by_place(memory: Sequence[MemoryUse]) -> Floats:
+    """(2, 3) lines that are read and written, by place (``PLACES``)."""
+    found = np.zeros((2, len(PLACES)))
     for use in memory:
-        where = own
-        if use.place == "interleaved":
-            where = all_nodes
-        elif use.place == "part" and part is not None:
-            where = part
-        found += getattr(use, what) * where
+        found[:, PLACES.index(use.place)] += use.read, use.written
     return found
+
+
+def lines_by_home(by_place: Floats, part: Floats, own: Floats, all_nodes: Floats) -> Floats:
+    """(F, n) lines of each home: those of each place (F, 3) where the part lies (F, n), on the
+    thread's own node (F, n), and where lies what is on all nodes (n,).
+    """
+    of_part, local, spread = by_place.T[:, :, None]
+    return np.asarray(of_part * part + local * own + spread * all_nodes)
 
 
 def loops_of_kinds(
@@ -53,10 +53,10 @@ def loops_of_kinds(
 
 
 def _loops(batch: Batch, node: int, where: Where) -> tuple[KindLoop, ...]:
-    part, all_nodes = where(batch.home, batch.spread), where(None, 0)
+    part, own = where(batch.home, batch.spread)[None], where(node, 0)[None]
     return tuple(
         KindLoop(
-            lines_by_home(loop.memory, part, all_nodes, "read")[node],
+            lines_by_home(lines_by_place(loop.memory)[:1], part, own, where(None, 0))[0],
             float(loop.instructions_s[node]),
             max(float(loop.misses_at_once[node]), 1e-9),
         )

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 
+import numpy as np
+
 from ....workloads.operators import (
     AggregateSpec,
     AnyOperator,
@@ -39,6 +41,8 @@ from .spec import TasksSystem
 from .tables import column_bits, part_dictionary_bytes
 
 MERGE_ENTRIES = 1024.0  # groups that are worth a task of their own
+# Stands for a cost that is worked out once all stages are known.
+LATER = EntryCost(np.zeros(0), np.zeros(0), np.zeros(0), ())
 
 
 class QueryStages:
@@ -66,6 +70,7 @@ class QueryStages:
         self.traces, self.chunk_bytes = traces, system.chunk.value
         self.table_at, self.workers = table_at, costs.workers_in_all
         self.stages: list[Stage] = []
+        self._demands: list[tuple[Sequence[Demands], StageUse]] = []  # of an entry of each
         self.results: dict[str, Results] = {}
 
     def add(self, node: OperatorNode) -> None:
@@ -84,6 +89,13 @@ class QueryStages:
         else:
             results = self._recorded(node, spec)
         self.results[node.name] = results
+
+    def costed(self) -> tuple[Stage, ...]:
+        """All stages with what their entries cost, once those of all queries have been added."""
+        return tuple(
+            replace(stage, cost=self.costs.of_loops(*demands))
+            for stage, demands in zip(self.stages, self._demands, strict=True)
+        )
 
     # -- operators --------------------------------------------------------------------------------
 
@@ -335,12 +347,16 @@ class QueryStages:
     def _cost(
         self, name: str, loops: Demands | Sequence[Demands], entries: float, table: str | None
     ) -> EntryCost:
-        """Of an entry of the stage ``name``, which has so many."""
+        """Of an entry of the stage ``name``, which has so many: ``LATER``, see ``costed``."""
         placed = None if table is None else self.tables[self.table_at[table]]
         use = StageUse(
             f"{self.query}/{name}", self.weight * entries, *self.costs.used_where(placed)
         )
-        return self.costs.of_loops([loops] if isinstance(loops, Demands) else loops, use)
+        each = [loops] if isinstance(loops, Demands) else loops
+        self._demands.append((each, use))
+        at_random = [access for loop in each for access in loop.random]
+        self.costs.survey.add(use, sum(loop.instructions for loop in each), at_random)
+        return LATER
 
     def _stage(
         self,

@@ -20,6 +20,7 @@ that their tasks are whole.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,10 +33,10 @@ from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch, batches_of
 from .copied_kinds import CopiedKinds, background_lines
 from .layout import PAGE_BYTES, Copy, PartState
-from .loops import lines_by_home, loops_of_kinds
+from .loops import lines_by_home, lines_by_place, loops_of_kinds
 from .parameters import cores_of, near_nodes, spreads_of
 from .paths import PATHS
-from .program import EntryCost, Program
+from .program import Program
 from .service_times import Kinds, Served, ServiceTimes, TaskTimes
 
 Floats = npt.NDArray[np.float64]
@@ -144,7 +145,6 @@ class SteadyState:
         self.spreads = np.divide(1.0, by, out=np.zeros_like(by), where=by > 0)
         stages = [stage for query in program.queries for stage in query.stages]
         self.place_of = {id(stage): place for place, stage in enumerate(stages)}
-        self._demands: dict[tuple[int, int | None, int, bool], tuple[Floats, ...]] = {}
 
     def where(self, node: int | None, spread: int) -> Floats:
         """(n,) shares of what lies on a node, or on those of a spread in turn."""
@@ -153,22 +153,6 @@ class SteadyState:
         found = np.zeros(self.n)
         found[node] = 1.0
         return found
-
-    def demand(
-        self, cost: EntryCost, home: int | None, spread: int, by_engine: bool
-    ) -> tuple[Floats, ...]:
-        """Of an entry of a part at ``home``, on each node: lines read and written (n, n), times of
-        instructions and separate (n,), slots (n,); ``by_engine``: the part is copied to the node.
-        """
-        key = id(cost), home, spread, by_engine
-        if key not in self._demands:
-            lies, in_turn = None if by_engine else self.where(home, spread), self.where(None, 0)
-            read, written = (
-                lines_by_home(cost.memory, lies, in_turn, what) for what in ("read", "written")
-            )
-            slots = np.maximum(cost.misses_at_once, 1e-9)
-            self._demands[key] = read, written, cost.instructions_s, cost.separate_s, slots
-        return self._demands[key]
 
     def solve(self, state: State, near: Rates | None = None) -> Rates:
         """The Rates of ``state``; looked for from those of a program and machine nearly alike."""
@@ -250,15 +234,10 @@ class _Search:
         slots = np.ones(whole)
         copied, engines = CopiedKinds.none(whole, n), self.of.times.engines
         paths = [0 if engines is None else self._path(batch) for batch in self.batches]
-        demands = [
-            self.of.demand(batch.stage.cost, batch.home, batch.spread, path > 0)
-            for batch, path in zip(self.batches, paths, strict=True)
-        ]
-        of_all = self.kind_batch, self.kind_node
-        for values, each in zip(
-            (read, written, instructions, separate, slots), zip(*demands, strict=True), strict=True
+        for values, demands in zip(
+            (read, written, instructions, separate, slots), self._entry_demands(paths), strict=True
         ):
-            values[:count] = np.array(each)[of_all]
+            values[:count] = demands
         for f, (b, node) in enumerate(pairs):
             if engines is None or paths[b] == 0:
                 continue
@@ -302,6 +281,29 @@ class _Search:
         )
         self.copied = copied
         self.lines = np.add(*self.kinds.lines).sum(axis=1)
+
+    def _entry_demands(self, paths: Sequence[int]) -> tuple[Floats, ...]:
+        """Of an entry of each kind: lines read and written (F, n), times of instructions and
+        separate (F,), slots (F,); ``paths``: of batches, what is copied ahead lies with the thread.
+        """
+        of, batches, of_all = self.of, self.batches, (self.kind_batch, self.kind_node)
+        costs = [batch.stage.cost for batch in batches]
+        known: dict[int, Floats] = {}  # batches of a stage have one cost
+        for cost in costs:
+            if id(cost) not in known:
+                known[id(cost)] = lines_by_place(cost.memory)
+        by_place = np.array([known[id(cost)] for cost in costs])[self.kind_batch]
+        own = np.eye(of.n)[self.kind_node]
+        part = np.array([of.where(b.home, b.spread) for b in batches])[self.kind_batch]
+        copied = np.array(paths, dtype=np.int64)[self.kind_batch] > 0
+        part[copied] = own[copied]
+        lines = (lines_by_home(by_place[:, k], part, own, of.where(None, 0)) for k in range(2))
+        return (
+            *lines,
+            np.array([cost.instructions_s for cost in costs])[of_all],
+            np.array([cost.separate_s for cost in costs])[of_all],
+            np.maximum(np.array([cost.misses_at_once for cost in costs])[of_all], 1e-9),
+        )
 
     def _path(self, batch: Batch) -> int:
         """A position in ``PATHS`` of a scan's tasks."""
