@@ -2,13 +2,15 @@
 
 python benchmarks/real_engines.py [--rows 120_000 1_200_000] [--queries q6 …] [--machine host.yaml]
 
-Six queries in DuckDB on tables in memory: each is counted by callgrind on one thread, which writes
-the workload; no number is set by hand. It is predicted on ``--machine``, by default this host as
-``machine measure --quick`` finds it. The query then runs on one and two threads in turns. One
-thread's time is compared as processor time, two threads' as wall time, which other programs on the
-host lengthen: rows of two threads during which these, or the hypervisor, took more than a tenth of
-the processors' time are kept as such, and left out of the page.
-``--write``: the figures, and the table of docs/real-engines.md.
+Six queries in DuckDB on tables in memory run on one and two threads in turns. One thread's time is
+processor time, two threads' is wall time. Rounds during which other programs, or the hypervisor,
+took more than a tenth of the processors' time are run again; where no round is better, rows of two
+threads, whose time others lengthen, are kept as such and left out of the page. Each query is
+counted by callgrind on one thread, which writes the workload; no number is set by hand. It is
+predicted on ``--machine``, by default this host as ``machine measure --quick`` finds it: from
+counts alone, and with the processor time of one thread on the smallest tables, which is then given.
+``--write``: the figures, and the table of docs/real-engines.md; ``--predict``: what was measured
+stays, and is predicted again.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from typing import Any
 from numatwin import load_scenario, run_scenario
 from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.validate.measure.noise import OTHERS_MAX, taken, ticks
-from numatwin.validate.profile import read_profiles, workload_text
+from numatwin.validate.profile import Timed, read_profiles, workload_text
 from numatwin.validate.profile.importers import Found
 from numatwin.validate.profile.run_counted import run_counted
 
@@ -38,7 +40,7 @@ FIGURES = HERE / "real_engines" / "figures.json"
 PAGE = HERE.parent / "docs" / "real-engines.md"
 MARK = "<!-- figures -->"
 QUERIES = ("q6", "q1", "g6", "join", "sort", "topk")
-ROUNDS, RUNS = 3, 5
+ROUNDS, ROUNDS_MAX, RUNS = 3, 9, 5
 AIM = 0.25
 SCENARIO = """\
 name: engine
@@ -65,47 +67,60 @@ def profiled(folder: Path, data: Path, query: str) -> Found:
     return Found(read_profiles([plan]).plan, run_counted(command, region=True), None)
 
 
-def predicted(folder: Path, machine: str, query: str, threads: int) -> tuple[float, float, float]:
+def predicted(folder: Path, machine: str, workload: str, threads: int) -> list[float]:
     """Seconds of the query alone, and the ends of its 90% interval."""
     path = folder / "engine.yaml"
-    fields = {"machine": machine, "workload": folder / f"{query}.yaml", "threads": threads}
+    fields = {"machine": machine, "workload": folder / workload, "threads": threads}
     path.write_text(SCENARIO.format(**fields))
     scenario = load_scenario(path, plane="flow")
     record = with_uncertainty(run_scenario(scenario), scenario)
     assert record.uncertainty is not None
-    low, high = record.uncertainty["throughput"][query]
-    return 1 / record.throughput[query], 1 / high, 1 / low
+    (rate,) = record.throughput.values()
+    ((low, high),) = record.uncertainty["throughput"].values()
+    return [1 / rate, 1 / high, 1 / low]
 
 
 class Measured:
-    """Runs of a query on so many threads, and what part of all processors' time others took."""
+    """Rounds of a query on so many threads, and what part of all processors' time others took."""
 
     def __init__(self, threads: int) -> None:
-        self.threads, self.times = threads, list[dict[str, float]]()
-        self.taken_s = self.wall_s = 0.0
+        self.threads, self.rounds = threads, list[tuple[float, list[dict[str, float]]]]()
 
     def run(self, data: Path, query: str) -> None:
         before = ticks()
-        self.times += run(str(data), query, "--threads", str(self.threads), "--runs", str(RUNS))
+        times = run(str(data), query, "--threads", str(self.threads), "--runs", str(RUNS))
         after = ticks()
-        self.taken_s += sum(taken(before, after))
-        self.wall_s += after.wall - before.wall
-
-    def median(self, clock: str) -> float:
-        return median(each[clock] for each in self.times)
+        all_s = (after.wall - before.wall) * (os.cpu_count() or 1)
+        self.rounds.append((sum(taken(before, after)) / all_s, times))
 
     @property
-    def taken(self) -> float:
-        return self.taken_s / (self.wall_s * (os.cpu_count() or 1))
+    def done(self) -> bool:
+        return len(self.quiet) >= ROUNDS or len(self.rounds) >= ROUNDS_MAX
+
+    @property
+    def quiet(self) -> list[tuple[float, list[dict[str, float]]]]:
+        return [one for one in self.rounds if one[0] <= OTHERS_MAX]
+
+    def row(self) -> dict[str, Any]:
+        """Medians of the quiet rounds, of all where none was."""
+        rounds = self.quiet or self.rounds
+        times = [each for _, round_ in rounds for each in round_]
+        cpu_s, wall_s = (median(each[clock] for each in times) for clock in ("cpu_s", "wall_s"))
+        return {
+            "threads": self.threads,
+            "measured_s": cpu_s if self.threads == 1 else wall_s,
+            "cpu_s": cpu_s,
+            "taken": sum(part for part, _ in rounds) / len(rounds),
+        }
 
 
-def measured(data: Path, query: str) -> list[Measured]:
-    """Runs on one and two threads, in turns."""
+def measured(data: Path, query: str) -> list[dict[str, Any]]:
+    """On one and two threads, in turns."""
     found = [Measured(1), Measured(2)]
-    for _ in range(ROUNDS):
+    while not all(one.done for one in found):
         for one in found:
             one.run(data, query)
-    return found
+    return [one.row() for one in found]
 
 
 def quiet(row: dict[str, Any]) -> bool:
@@ -113,50 +128,82 @@ def quiet(row: dict[str, Any]) -> bool:
     return bool(row["threads"] == 1 or row["taken"] <= OTHERS_MAX)
 
 
-def figures(rows: int, queries: Sequence[str], machine: str) -> Iterator[dict[str, Any]]:
-    """A row for each query and number of threads."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        data = folder / "data.duckdb"
-        subprocess.run([sys.executable, str(SCRIPT), str(data), "--make", str(rows)], check=True)
+def made(folder: Path, rows: int) -> Path:
+    """Tables of so many rows."""
+    data = folder / f"{rows}.duckdb"
+    subprocess.run([sys.executable, str(SCRIPT), str(data), "--make", str(rows)], check=True)
+    return data
+
+
+def measurements(
+    folder: Path, sizes: Sequence[int], queries: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """A row for each query, size and number of threads."""
+    for rows in sizes:
+        data = made(folder, rows)
         for query in queries:
+            for row in measured(data, query):
+                yield {"query": query, "rows": rows, **row}
+
+
+def predict(folder: Path, rows: Sequence[dict[str, Any]], machine: str) -> None:
+    """Adds what is predicted to what was measured: from counts, and with a time of the smallest."""
+    smallest = min(row["rows"] for row in rows)
+    times = {row["query"]: row["measured_s"] for row in rows if given(row, smallest)}
+    for size in sorted({row["rows"] for row in rows}):
+        data = folder / f"{size}.duckdb"
+        data = data if data.exists() else made(folder, size)
+        for query in dict.fromkeys(row["query"] for row in rows):
             found = profiled(folder, data, query)
-            (folder / f"{query}.yaml").write_text(workload_text(found, query))
-            for runs in measured(data, query):
-                predicted_s, low_s, high_s = predicted(folder, machine, query, runs.threads)
-                yield {
-                    "query": query,
-                    "rows": rows,
-                    "threads": runs.threads,
-                    "predicted_s": predicted_s,
-                    "interval_s": [low_s, high_s],
-                    "measured_s": runs.median("cpu_s" if runs.threads == 1 else "wall_s"),
-                    "cpu_s": runs.median("cpu_s"),
-                    "taken": runs.taken,
-                }
+            counted = folder / f"{query}-{size}.yaml"
+            counted.write_text(workload_text(found, query))
+            timed = Timed((times[query],), machine, folder / f"{query}-{smallest}.yaml")
+            text = workload_text(found, query, timed=timed)
+            counted.with_suffix(".timed.yaml").write_text(text)
+    for row in rows:
+        name = f"{row['query']}-{row['rows']}"
+        row["counted_s"] = predicted(folder, machine, f"{name}.yaml", row["threads"])
+        row["timed_s"] = predicted(folder, machine, f"{name}.timed.yaml", row["threads"])
+        line = {
+            "name": f"real_engines/{row['query']}/{row['rows']}_rows/{row['threads']}_threads",
+            "value": row["timed_s"][0],
+            "unit": "s",
+            "versus": row["measured_s"],
+            "ratio": row["timed_s"][0] / row["measured_s"],
+            "disturbed": not quiet(row),
+        }
+        print(json.dumps(line), flush=True)
 
 
-def within(row: dict[str, Any]) -> bool:
+def given(row: dict[str, Any], smallest: int) -> bool:
+    """Whether its time tells the rates of all rows of its query."""
+    return bool(row["threads"] == 1 and row["rows"] == smallest)
+
+
+def within(row: dict[str, Any], key: str) -> bool:
     """Whether a prediction is as near as is aimed at."""
-    low, high = row["interval_s"]
-    off = abs(row["predicted_s"] / row["measured_s"] - 1)
+    value, low, high = row[key]
+    off = abs(value / row["measured_s"] - 1)
     return bool(off <= AIM or low <= row["measured_s"] <= high)
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The rows in Markdown."""
+    smallest = min(row["rows"] for row in rows)
     lines = [
-        "| query | rows | threads | predicted | 90% interval | measured | ratio | processor time |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| query | rows | threads | measured | from counts | 90% interval | ratio | with a time "
+        "| 90% interval | ratio |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
-        ms = [f"{1e3 * row[key]:.3g} ms" for key in ("predicted_s", "measured_s", "cpu_s")]
-        ends = " to ".join(f"{1e3 * end:.3g}" for end in row["interval_s"])
-        ratio = row["predicted_s"] / row["measured_s"]
-        lines.append(
-            f"| {row['query']} | {row['rows']:,} | {row['threads']} | {ms[0]} | {ends} ms "
-            f"| {ms[1]} | {ratio:.2f} | {ms[2]} |"
-        )
+        cells = [row["query"], f"{row['rows']:,}", row["threads"], f"{1e3 * row['measured_s']:.3g}"]
+        for key in ("counted_s", "timed_s"):
+            value, low, high = (1e3 * each for each in row[key])
+            ratio = value / 1e3 / row["measured_s"]
+            cells += [f"{value:.3g}", f"{low:.3g} to {high:.3g}", f"{ratio:.2f}"]
+        if given(row, smallest):
+            cells[-1] = "given"
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
 
 
@@ -173,28 +220,37 @@ def render() -> None:
     """The page's table, of the figures as they were written."""
     found = json.loads(FIGURES.read_text())
     rows = list(filter(quiet, found["rows"]))
-    sums = [summary(rows, count) for count in sorted({row["threads"] for row in rows})]
+    smallest = min(row["rows"] for row in rows)
+    judged = [row for row in rows if not given(row, smallest)]
+    sums = [
+        f"- {words}, {threads} thread{'s' * (threads > 1)}: {summary(of, key)}"
+        for words, key, of_all in (
+            ("from counts alone", "counted_s", rows),
+            ("with the time of one thread on the smallest tables", "timed_s", judged),
+        )
+        for threads in sorted({row["threads"] for row in of_all})
+        if (of := [row for row in of_all if row["threads"] == threads])
+    ]
     if disturbed := len(found["rows"]) - len(rows):
         sums.append(
             f"- left out: {disturbed} rows of two threads, as others took more than "
             f"{OTHERS_MAX:.0%} of the processors"
         )
-    text = f"DuckDB {found['duckdb']}:\n\n" + "\n".join(sums) + f"\n\n{table(rows)}"
+    text = f"DuckDB {found['duckdb']}, times in ms:\n\n" + "\n".join(sums) + f"\n\n{table(rows)}"
     before, _, after = PAGE.read_text().split(MARK)
     PAGE.write_text(f"{before}{MARK}\n{text}\n{MARK}{after}")
 
 
-def summary(rows: Sequence[dict[str, Any]], threads: int) -> str:
-    """How many of those with so many threads are as near as is aimed at."""
-    rows = [row for row in rows if row["threads"] == threads]
-    ratios = [row["predicted_s"] / row["measured_s"] for row in rows]
+def summary(rows: Sequence[dict[str, Any]], key: str) -> str:
+    """How many are as near as is aimed at."""
+    ratios = [row[key][0] / row["measured_s"] for row in rows]
     near = sum(abs(ratio - 1) <= AIM for ratio in ratios)
-    width = median(row["interval_s"][1] / row["interval_s"][0] for row in rows)
+    width = median(row[key][2] / row[key][1] for row in rows)
     return (
-        f"- {threads} thread{'s' * (threads > 1)}: {near} of {len(rows)} within {AIM:.0%}, "
-        f"{sum(map(within, rows))} within that or their 90% interval,\n"
-        f"  whose ends are a factor of {width:.1f} apart; median error "
-        f"{median(abs(ratio - 1) for ratio in ratios):.0%}"
+        f"{near} of {len(rows)} within {AIM:.0%},\n"
+        f"  {sum(within(row, key) for row in rows)} within that or their 90% interval, whose ends "
+        f"are a factor of {width:.1f} apart;\n"
+        f"  median error {median(abs(ratio - 1) for ratio in ratios):.0%}"
     )
 
 
@@ -204,32 +260,25 @@ def main() -> None:
     parser.add_argument("--queries", nargs="+", choices=QUERIES, default=QUERIES)
     parser.add_argument("--machine")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--predict", action="store_true", help="what was measured, once more")
     parser.add_argument("--render", action="store_true", help="the page of what was written")
-    given = parser.parse_args()
-    if given.render:
+    words = parser.parse_args()
+    if words.render:
         return render()
-    with tempfile.TemporaryDirectory() as folder:
-        machine = given.machine
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        machine = words.machine
         if machine is None:
-            machine = str(Path(folder) / "host.yaml")
-            words = ["-m", "numatwin", "machine", "measure", "--quick", "--out", machine]
-            subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
-        rows = []
-        for count in given.rows:
-            for row in figures(count, given.queries, machine):
-                rows.append(row)
-                name = f"{row['query']}/{count}_rows/{row['threads']}_threads"
-                line = {
-                    "name": f"real_engines/{name}",
-                    "value": row["predicted_s"],
-                    "unit": "s",
-                    "versus": row["measured_s"],
-                    "ratio": row["predicted_s"] / row["measured_s"],
-                    "disturbed": not quiet(row),
-                }
-                print(json.dumps(line), flush=True)
-    if given.write:
-        write(rows, Path(given.machine).name if given.machine else "measured at the same time")
+            machine = str(folder / "host.yaml")
+            command = ["-m", "numatwin", "machine", "measure", "--quick", "--out", machine]
+            subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
+        if words.predict:
+            rows = json.loads(FIGURES.read_text())["rows"]
+        else:
+            rows = list(measurements(folder, words.rows, words.queries))
+        predict(folder, rows, machine)
+    if words.write:
+        write(rows, Path(words.machine).name if words.machine else "measured at the same time")
 
 
 if __name__ == "__main__":

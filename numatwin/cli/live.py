@@ -15,7 +15,7 @@ import typer
 
 from .files import check_file
 from .option_groups import grouped
-from .options import Json
+from .options import Json, duration
 from .output import Part, binary_size, facts, percent, present, progress_bar, written_to
 
 if TYPE_CHECKING:
@@ -33,15 +33,7 @@ def _duration(text: str | float) -> float:
     """Seconds of a duration such as 60s or 500ms."""
     if isinstance(text, float):  # a default
         return text
-    from ..inputs import parse_quantity
-
-    try:
-        found = parse_quantity(str(text), "time")
-    except ValueError as failure:
-        raise typer.BadParameter(f"{text!r}: {failure}") from None
-    if not 0.01 <= found <= 1e6:
-        raise typer.BadParameter(f"{text!r}: expected from 10 ms to 10^6 s")
-    return found
+    return duration(str(text), 0.01)
 
 
 Pid = Annotated[int | None, typer.Option("--pid", metavar="P", min=1, help="The process.")]

@@ -215,8 +215,13 @@ def _stream_of(assumption: Assumption) -> str:
     """By its name; of a query's loops together: counts are as wrong about all of them."""
     place = next(_places(assumption))
     if place[0] == "workload" and place[-1] in ("ipc", "size"):
-        return f"{place[2]}: {place[-1]} of all loops"
+        return stream_of_loops(str(place[2]), place[-1])
     return assumption.name
+
+
+def stream_of_loops(query: str, field: str) -> str:
+    """Of a doubt about all loops of a query: their ``ipc``, or their structures' ``size``."""
+    return f"{query}: {field} of all loops"
 
 
 def _places(assumption: Assumption) -> Iterator[Place]:

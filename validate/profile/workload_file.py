@@ -18,11 +18,14 @@ from .importers import Found
 from .loops import LINE_BYTES, Counted, Floats, Loop, counted, loops_of, rates, whole_loop
 from .pipelines import Pipeline, pipelines_of
 from .plans import Plan
+from .timed_rates import Timed, set_rates
 
 WIDTH = 96
 UNKNOWN = {
     "ipc": "instructions per cycle: counts do not tell what waits for what; the range is all that "
     "processors do",
+    "timed": "instructions per cycle of each loop: those of all together are what the time of the "
+    "query tells",
     "at_once": "random accesses under way: as many as the machine's reorder window holds",
     "random": "random accesses are to the structures whose miss curve was counted, at the sizes "
     "that were simulated; larger ones are taken to be four times the largest",
@@ -41,9 +44,10 @@ UNKNOWN = {
 }
 
 
-def workload_text(found: Found, name: str, queries: int = 1) -> str:
+def workload_text(found: Found, name: str, queries: int = 1, timed: Timed | None = None) -> str:
     """The workload file of what profiles tell of one query, which ran ``queries`` times while it
-    was counted. Raises InputError where they do not tell enough, or do not belong together."""
+    was counted; ``timed``: how long it took. Raises InputError where they do not tell enough, or do
+    not belong together."""
     if not found.graphs and found.totals is None:
         raise InputError(
             "no counts, only a plan" if found.plan else "no profile",
@@ -57,6 +61,9 @@ def workload_text(found: Found, name: str, queries: int = 1) -> str:
         "operations": {name: {"kind": "query", "operators": operators}},
         "clients": {"kind": "closed", "count": 1},
     }
+    if timed is not None:
+        set_rates(document, timed)
+        writer.notes[writer.notes.index(UNKNOWN["ipc"])] = UNKNOWN["timed"]
     notes = "".join(f"# - {note}\n" for note in writer.notes)
     sources = [each.source for each in (found.plan, *found.graphs, found.totals) if each]
     made_of = ", ".join(dict.fromkeys(sources))
