@@ -29,6 +29,19 @@ def fraction(text: str | float) -> float:
         raise typer.BadParameter(f"{text!r}: expected a part, such as 1/50 or 0.02") from None
 
 
+def duration(text: str, least_s: float = 1e-6) -> float:
+    """Seconds of a duration such as 60s or 500ms."""
+    from ..inputs import parse_quantity
+
+    try:
+        found = parse_quantity(text, "time")
+    except ValueError as failure:
+        raise typer.BadParameter(f"{text!r}: {failure}") from None
+    if not least_s <= found <= 1e6:
+        raise typer.BadParameter(f"{text!r}: expected from {least_s * 1e3:g} ms to 10^6 s")
+    return found
+
+
 def bundled(module: str, names: str) -> Callable[[str], list[str]]:
     """The bundled names that begin so, of what lists them in a module, for a shell to complete."""
 

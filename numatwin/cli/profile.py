@@ -11,18 +11,19 @@ import typer
 
 from .files import check_file
 from .option_groups import grouped
-from .options import Json
+from .options import Json, bundled_machines, duration
 from .output import print_json
 
 if TYPE_CHECKING:
-    from ..validate.profile import Found
+    from ..validate.profile import Found, Timed
 
 Words = Annotated[
     list[str],
     typer.Argument(
         metavar="FILES | -- COMMAND",
         help="Of one query: callgrind's output, a plan of DuckDB or PostgreSQL as JSON, the "
-        "output of 'perf stat -x,'. Or a command, which runs under callgrind, three times at once.",
+        "output of 'perf stat -x,'. Or a command, which runs under callgrind, four times at "
+        "once.",
     ),
 ]
 
@@ -55,12 +56,39 @@ class Counting:
         int,
         typer.Option("--queries", metavar="N", min=1, help="Runs of the query while it counted."),
     ] = 1
+    time: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--time",
+            metavar="TIME",
+            help="Processor time of the query on one thread, such as 31ms, of several runs or "
+            "one: tells how many instructions per cycle it executes.",
+        ),
+    ] = None
+    timed: Annotated[
+        Path | None,
+        typer.Option(
+            "--timed",
+            metavar="FILE",
+            help="The workload that took this time, where it is not this one: of the same engine, "
+            "such as the same query on smaller tables.",
+        ),
+    ] = None
+    timed_on: Annotated[
+        str | None,
+        typer.Option(
+            "--timed-on",
+            metavar="M",
+            help="The machine on which it took this time; by default this host.",
+            autocompletion=bundled_machines,
+        ),
+    ] = None
 
     def workload(self, words: list[str], name: str) -> str:
         """The workload file of what files tell, or the counts of a command."""
         from ..validate.profile import workload_text
 
-        return workload_text(self._found(words), name, self.queries)
+        return workload_text(self._found(words), name, self.queries, self._timed())
 
     def _found(self, words: list[str]) -> Found:
         from ..validate.profile import read_profiles
@@ -73,6 +101,15 @@ class Counting:
         if self.region or not first.suffix or first.is_file():
             return replace(read_profiles(extra), graphs=run_counted(words, region=self.region))
         return read_profiles([*map(Path, words), *extra], prefetched)
+
+    def _timed(self) -> Timed | None:
+        from ..validate.profile import Timed
+
+        if self.time:
+            return Timed(tuple(map(duration, self.time)), self.timed_on, self.timed)
+        if self.timed is not None or self.timed_on is not None:
+            raise typer.BadParameter(f"{'--timed' if self.timed else '--timed-on'} without --time")
+        return None
 
 
 @grouped

@@ -43,6 +43,7 @@ def what_if(
     """
     import tempfile
 
+    from ..validate.profile.this_host import described
     from ..validate.profile.what_if import NOT_PREDICTED, predictions
 
     with tempfile.TemporaryDirectory(prefix="numatwin-") as name:
@@ -51,7 +52,7 @@ def what_if(
         if len(words) > 1 or workload.suffix not in (".yaml", ".yml"):
             workload = folder / "workload.yaml"
             workload.write_text(of.workload(words, "query"))
-        made = predictions(folder, _described(machine, folder), workload, threads)
+        made = predictions(folder, described(machine, folder), workload, threads)
     plain = {"alternatives": [each.as_json() for each in made], "not_predicted": NOT_PREDICTED}
     present(json, lambda: plain, _parts(made))
 
@@ -75,16 +76,3 @@ def _parts(made: Sequence[Prediction]) -> Iterator[Part]:
     yield whole_table(heads, rows, left=2)
     yield f"\nlimited by      {made[0].binds}"
     yield from (f"not predicted   {what}: {why}" for what, why in NOT_PREDICTED.items())
-
-
-def _described(machine: str | None, folder: Path) -> str:
-    """The machine's name or file; of this host, a file made of what it tells."""
-    if machine is not None:
-        return str(Path(machine).absolute()) if Path(machine).exists() else machine
-    from ..topologies.export import machine_yaml
-    from ..topologies.facts import complete
-    from ..topologies.importers import import_machine
-
-    made = folder / "this-host.yaml"
-    made.write_text(machine_yaml(complete(import_machine(None), None, None).description))
-    return str(made)

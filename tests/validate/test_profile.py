@@ -200,6 +200,10 @@ def test_totals_alone_are_one_task(tmp_path: Path) -> None:
     notes = (tmp_path / "made.yaml").read_text()
     assert "cache-misses were not counted" in notes
     assert "mispredicted branches were not counted" in notes
+    counted = operators(profiled(tmp_path, perf=PERF + "400000;;cycles:u;500;100.00;;\n"))
+    (loop,) = counted["all"].all_loops
+    assert loop.ipc is not None
+    assert loop.ipc.range == (2.5, 8.0)
 
 
 @pytest.mark.parametrize(

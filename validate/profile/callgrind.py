@@ -45,7 +45,6 @@ class _Reader:
         self.called: dict[tuple[int, int], float] = defaultdict(float)
         self.object = ""
         self.caches = {"D1": 0.0, "LL": 0.0}
-        self.threads: set[str] = set()
         self.done = False
 
     def read(self, lines: Iterable[str]) -> CallGraph:
@@ -98,8 +97,6 @@ class _Reader:
             self.events = tuple(value.split())
         elif key == "positions":
             self.positions = len(value.split())
-        elif key == "thread":
-            self.threads.add(value)
         elif key == "totals":
             self.done = True
         elif found := CACHE.match(line):
@@ -107,7 +104,7 @@ class _Reader:
         elif key == "version" and value.strip() != "1":
             raise self._wrong(value.strip(), "version 1 of callgrind's format")
         elif key.partition("=")[0] not in (
-            *("version", "creator", "cmd", "pid", "part", "desc", "summary"),
+            *("version", "creator", "cmd", "pid", "part", "thread", "desc", "summary"),
             *("jump", "jcnd", "jfi", "jfn"),
         ):
             raise self._wrong(line, "a line of callgrind's format")
@@ -167,6 +164,5 @@ class _Reader:
             pairs[:, 1],
             np.array(list(self.called.values())),
             (self.caches["D1"], self.caches["LL"]),
-            threads=max(len(self.threads), 1),
             notes=tuple(notes),
         )

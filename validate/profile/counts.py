@@ -22,8 +22,7 @@ class CallGraph:
 
     ``own`` (F, E): in the function itself; ``caller``, ``callee``, ``called`` (C,): instructions of
     each function in calls by another. ``caches``: bytes of the simulated first and last cache, 0
-    where none was. ``prefetched``: whether the last one has a prefetcher. ``threads``: that were
-    counted apart.
+    where none was. ``prefetched``: whether the last one has a prefetcher.
     """
 
     source: str
@@ -35,7 +34,6 @@ class CallGraph:
     called: Floats
     caches: tuple[float, float] = (0.0, 0.0)
     prefetched: bool = False
-    threads: int = 1
     notes: tuple[str, ...] = field(default=())
 
     def of(self, *events: str) -> Floats:
@@ -45,11 +43,6 @@ class CallGraph:
             if event in self.events:
                 found += self.own[:, self.events.index(event)]
         return found
-
-    @property
-    def total(self) -> Mapping[str, float]:
-        """All functions together, by event."""
-        return dict(zip(self.events, self.own.sum(axis=0).tolist(), strict=True))
 
     @cached_property
     def position(self) -> Mapping[str, int]:

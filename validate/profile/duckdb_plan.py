@@ -30,10 +30,7 @@ def read_duckdb(path: Path, document: Any) -> Plan:
         reader.operator(root)
     if not reader.operators:
         raise InputError("no operators in DuckDB's profile", str(path), expected="a query's")
-    query = document.get("query_name") or document.get("query", "")
-    if isinstance(query, dict):
-        query = query.get("sql", "")
-    return Plan(str(path), "duckdb", str(query), tuple(reader.operators))
+    return Plan(str(path), "duckdb", tuple(reader.operators))
 
 
 def _roots(document: dict[str, Any]) -> list[Any] | None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class PlanOperator:
     """One operator. ``rows``: that it works on, in all; ``results``: that it passes on.
 
-    ``inputs``: names of the operators whose results it reads; ``after``: of those that must have
-    ended before. ``table``: that it reads itself, ``row_groups`` of it. ``row_bytes``: of a result.
+    ``inputs``: names of the operators whose results it reads. ``table``: that it reads itself,
+    ``row_groups`` of it. ``row_bytes``: of a result.
     """
 
     name: str
@@ -20,7 +20,6 @@ class PlanOperator:
     results: float
     row_bytes: float
     inputs: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
     table: str | None = None
     row_groups: int | None = None
 
@@ -31,7 +30,6 @@ class Plan:
 
     source: str
     engine: str
-    query: str
     operators: tuple[PlanOperator, ...]
     notes: tuple[str, ...] = ()
 

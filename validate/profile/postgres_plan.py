@@ -25,8 +25,7 @@ def read_postgres(path: Path, document: Any) -> Plan:
     notes = ["pages of tables are taken to have 8 KiB, as PostgreSQL is usually built"]
     if reader.processes > 1:
         notes.append(f"{reader.processes} processes worked on it, the leader among them")
-    query = document[0].get("Query Text", "")
-    return Plan(str(path), "postgresql", str(query), tuple(reader.operators), tuple(notes))
+    return Plan(str(path), "postgresql", tuple(reader.operators), tuple(notes))
 
 
 class _Reader:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -69,7 +67,9 @@ def set_rates(document: dict[str, Any], timed: Timed) -> None:
     rate = _rate(scenario, doubts_of(scenario))
     low, middle, high = (_rounded(rate.at(part)) for part in parts)
     for place, value in middle.items():
-        fact = reduce(getitem, place[1:], document)
+        fact: Any = document
+        for key in place[1:]:
+            fact = fact[key]
         fact |= {"value": value, "range": [low[place], high[place]]}
 
 
@@ -128,7 +128,7 @@ class _Times:
         at = self.rate.at(part)
         own_s = self._time_s(at)
         parts = np.column_stack([doubt.draws(DRAWS) for doubt in self.others])
-        drawn = (merged(self.others, row).settings | at for row in parts)
+        drawn = ({**merged(self.others, row).settings, **at} for row in parts)
         return np.array([self._time_s(settings) / own_s for settings in drawn])
 
     def _time_s(self, settings: Mapping[Place, Any]) -> float:

@@ -119,10 +119,14 @@ class _Writer:
         if "branch-misses" not in counts:
             self.note("branches")
         self.notes.append("operators and rows: all is one task")
+        ipc = rates(counts["instructions"], counts.get("branch-misses"))
+        if counts.get("cycles"):  # with its misses; without them it executes no fewer per cycle
+            least = counts["instructions"] / counts["cycles"]
+            ipc = max(ipc[0], least), max(ipc[1], least), max(ipc[2], least)
         loop = Loop(
             "the whole program",
             counts["instructions"],
-            rates(counts["instructions"], counts.get("branch-misses")),
+            ipc,
             (lines or 0.0) * LINE_BYTES,
             0.0,
             (),

@@ -48,8 +48,8 @@ def rate(*settings: str, policy: str | None = None, plane: str = "flow") -> floa
 @pytest.mark.parametrize("plane", ["flow", "event", "reference"])
 def test_a_policy_does_what_a_scan_may_say(plane: str) -> None:
     """It is first asked after 1 ms, and a scan that is under way goes on by CPU."""
-    asked = rate(f"{PATH}=null", policy="access-path=gru", plane=plane)
-    assert asked == pytest.approx(rate(f"{PATH}=gru", plane=plane), rel=0.2)
+    asked = rate(f"{PATH}=null", policy="access-path=copy-engine", plane=plane)
+    assert asked == pytest.approx(rate(f"{PATH}=copy-engine", plane=plane), rel=0.2)
     assert asked > 2.0 * rate(f"{PATH}=cpu", plane=plane)
 
 
@@ -65,30 +65,38 @@ def test_the_oracle_takes_the_faster_path() -> None:
 
 @pytest.mark.parametrize("plane", ["flow", "event", "reference"])
 def test_a_scan_that_says_its_path_is_left_alone_and_that_is_told(plane: str) -> None:
-    told = "policy access-path=gru chooses nothing: no scan by pinned threads leaves its path open"
-    record = ran(f"{PATH}=cpu", policy="access-path=gru", plane=plane)
+    told = (
+        "policy access-path=copy-engine chooses nothing: "
+        "no scan by pinned threads leaves its path open"
+    )
+    record = ran(f"{PATH}=cpu", policy="access-path=copy-engine", plane=plane)
     assert not record.control_events
     assert any(warning.startswith(told) for warning in record.warnings)
     for settings in ((f"{PATH}=null",), ()):
-        record = ran(*settings, policy="access-path=gru" if settings else None, plane=plane)
+        record = ran(*settings, policy="access-path=copy-engine" if settings else None, plane=plane)
         assert not any("chooses nothing" in warning for warning in record.warnings)
 
 
 @pytest.mark.parametrize("plane", ["flow", "event"])
 def test_background_work_takes_the_engine(plane: str) -> None:
     busy = "system.background=[{kind: copy-engine, node: 0, home: 4, workers: 2}]"
-    alone, beside = rate(f"{PATH}=gru", plane=plane), rate(f"{PATH}=gru", busy, plane=plane)
-    assert beside == pytest.approx(alone / 3.0, rel=0.1)
+    alone = rate(f"{PATH}=copy-engine", plane=plane)
+    disturbed = rate(f"{PATH}=copy-engine", busy, plane=plane)
+    assert disturbed == pytest.approx(alone / 3.0, rel=0.1)
     assert rate(f"{PATH}=cpu", busy, plane=plane) > 0.8 * rate(f"{PATH}=cpu", plane=plane)
 
 
 @pytest.mark.parametrize(
     ("settings", "policy", "message"),
     [
-        ((f"{PATH}=gru-noncoherent",), None, "table 'column' may change"),
-        ((f"{PATH}=null",), "access-path=gru-noncoherent", "^access path .*may be stale"),
-        ((f"{PATH}=gru", "machine.copy_engines=[]"), None, "has no copy engine"),
-        ((f"{PATH}=null", "machine.copy_engines=[]"), "access-path=gru", "has no copy engine"),
+        ((f"{PATH}=copy-engine-noncoherent",), None, "table 'column' may change"),
+        ((f"{PATH}=null",), "access-path=copy-engine-noncoherent", "^access path .*may be stale"),
+        ((f"{PATH}=copy-engine", "machine.copy_engines=[]"), None, "has no copy engine"),
+        (
+            (f"{PATH}=null", "machine.copy_engines=[]"),
+            "access-path=copy-engine",
+            "has no copy engine",
+        ),
         (("machine.copy_engines.0.largest=64 KiB",), None, "copy at most 0.0625 MiB at a time"),
         (("system.chunk=1 TiB",), None, "824.6 GB left for two buffers of each"),
         (("system.chunk=200 GB", "system.threads=4"), None, r"threads \(4\)"),
@@ -110,8 +118,8 @@ def test_what_cannot_be_is_refused(
 
 
 def test_without_coherence_where_data_cannot_change() -> None:
-    free = rate(f"{PATH}=gru-noncoherent", "system.unchanging=[column]")
-    assert free > 1.05 * rate(f"{PATH}=gru")
+    free = rate(f"{PATH}=copy-engine-noncoherent", "system.unchanging=[column]")
+    assert free > 1.05 * rate(f"{PATH}=copy-engine")
 
 
 # -- single scans ----------------------------------------------------------------------------------
@@ -148,7 +156,7 @@ def test_a_single_scan_is_one_of_the_event_plane() -> None:
     (seconds,) = events.seconds(
         one + events.state(()), one, one + 4, np.array([4_194_304.0]), "copy-engine"
     )
-    found = ran(f"{PATH}=gru", plane="event").latency_ns["scan"]
+    found = ran(f"{PATH}=copy-engine", plane="event").latency_ns["scan"]
     assert found is not None
     mean_ns = found["mean"]
     assert mean_ns is not None
