@@ -92,12 +92,7 @@ _add(app, "report", report, "report out/eris-fig13-none out/eris-fig13-ma-8")
 _add(app, "published", published, "published --id eris-fig9")
 _add(app, "decisions", decisions, "decisions --id cxl-triad")
 _add(app, "trust", trust, "trust")
-_add(
-    app,
-    "calibrate",
-    calibrate,
-    "calibrate server-2s.yaml --from mlc-2s.txt --out fitted.yaml",
-)
+_add(app, "calibrate", calibrate, "calibrate server-2s.yaml --from mlc-2s.txt --out fitted.yaml")
 _add(app, "infer", infer, "infer fig8-unknown.yaml --from fig8-runs.csv")
 _add(app, "emulate", emulate, "emulate opteron-4n --scale 1/16 -- numactl -H")
 _add(app, "profile", profile, "profile groups.callgrind.out --name groups")
@@ -132,24 +127,9 @@ _add(study, "run", run_study_file, "study run buffers.yaml --limit 20")
 _add(study, "show", show_study, "study show buffers.yaml")
 _add(study, "check", check_study, "study check buffers.yaml")
 _add(study, "status", study_status, "study status buffers.yaml")
-_add(
-    study,
-    "report",
-    study_report,
-    "study report buffers.yaml",
-)
-_add(
-    study,
-    "frontier",
-    study_frontier,
-    "study frontier buffers.yaml",
-)
-_add(
-    study,
-    "explain",
-    explain_step,
-    "study explain buffers.yaml",
-)
+_add(study, "report", study_report, "study report buffers.yaml")
+_add(study, "frontier", study_frontier, "study frontier buffers.yaml")
+_add(study, "explain", explain_step, "study explain buffers.yaml")
 _add(study, "sensitivity", study_sensitivity, "study sensitivity buffers.yaml --points 8")
 _add(study, "search", study_search, "study search buffers.yaml --no-verify")
 app.add_typer(study, name="study")

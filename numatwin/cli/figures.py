@@ -35,7 +35,7 @@ def written_value(value: Any, unit: str) -> str:
 
 def written_figure(metric: str, value: Any) -> str:
     """A figure with its unit, for people."""
-    from ..sim.studies.metrics import unit_of
+    from ..sim.run.record import unit_of
 
     if not isinstance(value, (int, float)):
         return "–" if value is None else str(value)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from .files import as_start, check_file
-from .options import Json, bundled_scenarios, bundled_workloads
+from .options import Json, ScenarioName, bundled_workloads
 from .output import present, whole_table
 
 
@@ -22,14 +22,7 @@ def list_scenarios(json: Json = False) -> None:
     _list("scenarios", ("name", "title", "machine"), ("scenario", "what", "machine"), rows, json)
 
 
-def show_scenario(
-    scenario: Annotated[
-        str,
-        typer.Argument(
-            metavar="SCENARIO", help="A bundled scenario.", autocompletion=bundled_scenarios
-        ),
-    ],
-) -> None:
+def show_scenario(scenario: ScenarioName) -> None:
     """Print a scenario's file, as a start for your own."""
     from ..sim.run.scenario import CATALOGUE, load_scenario
 

@@ -21,6 +21,13 @@ class Plane(StrEnum):
     emulator = "emulator"
 
 
+class Simulated(StrEnum):
+    """Those of them that a plan of many runs may be played on."""
+
+    flow = "flow"
+    event = "event"
+
+
 def fraction(text: str | float) -> float:
     """The number in ``text``, such as 1/50 or 0.02."""
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..reports.words import listing
 from ..sim.run.comparison import has_intervals, level_of, settled
 from ..sim.run.limit import limit_in_words, limits, together
-from ..sim.run.record import part_at
+from ..sim.run.record import LATENCIES, part_at
 from .counted_traffic import traffic_parts
 from .output import Part, below, facts, latency, number, percent, table
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ..sim.run.record import Record
 
 RESOURCES_SHOWN, GAINS_SHOWN = 8, 4
-LATENCIES = {"mean": "mean latency", "p50": "p50", "p99": "p99", "p999": "p99.9"}
 
 NOTHING_KNOWN = "no figure of this kind is known"
 WAYS = {"network traffic": "network", "memory traffic": "memory", "link traffic": "links"}

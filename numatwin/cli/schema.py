@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,6 +23,15 @@ class Kind(StrEnum):
     study = "study"
     engine = "engine"
     suite = "suite"
+
+
+# Module and class of those that one model describes.
+DESCRIPTIONS = {
+    Kind.machine: ("..topologies.schema", "MachineDescription"),
+    Kind.workload: ("..workloads.schema", "WorkloadDescription"),
+    Kind.study: ("..sim.studies.description", "StudyDescription"),
+    Kind.suite: ("..validate.suite", "SuiteDescription"),
+}
 
 
 def schema(
@@ -44,15 +54,8 @@ def json_schema(kind: Kind) -> dict[str, Any]:
         return _of_scenarios()
     if kind is Kind.engine:
         return _of_engines()
-    if kind is Kind.machine:
-        from ..topologies.schema import MachineDescription as Description
-    elif kind is Kind.workload:
-        from ..workloads.schema import WorkloadDescription as Description  # type: ignore[assignment]
-    elif kind is Kind.suite:
-        from ..validate.suite import SuiteDescription as Description  # type: ignore[assignment]
-    else:
-        from ..sim.studies.description import StudyDescription as Description  # type: ignore[assignment]
-    return {"$schema": DIALECT, **_of_model(Description)}
+    module, name = DESCRIPTIONS[kind]
+    return {"$schema": DIALECT, **_of_model(getattr(import_module(module, __package__), name))}
 
 
 def _of_model(model: type[BaseModel]) -> dict[str, Any]:

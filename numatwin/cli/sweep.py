@@ -258,7 +258,7 @@ def _keep(
     """Writes rows and pictures; a picture that cannot be made costs no other file."""
     from ..inputs import InputError, write_bytes_atomically, write_text_atomically
     from ..reports.curve_svg import curve_svg
-    from ..sim.studies.metrics import unit_of
+    from ..sim.run.record import unit_of
     from ..sim.studies.responses import response
     from ..topologies.png import png_from_svg
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,20 +12,13 @@ import typer
 from .files import check_file
 from .long_work import announce, long_time
 from .machine import MachineArgument
-from .options import Json
+from .options import Json, Simulated
 from .output import Part, number, percent, present, progress_bar, table
-
-
-class Plane(StrEnum):
-    """Where the micro-benchmark is played."""
-
-    FLOW = "flow"
-    EVENT = "event"
 
 
 def find_threshold(
     machine: MachineArgument,
-    on: Annotated[Plane, typer.Option(help="The data plane to run on.")] = Plane.FLOW,
+    on: Annotated[Simulated, typer.Option(help="The data plane to run on.")] = Simulated.flow,
     backlog: Annotated[
         bool,
         typer.Option(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from .curves import Curve, curve_lines
 from .files import check_file
-from .options import Json
+from .options import Json, Simulated
 from .output import Part, percent, present, progress_bar, table
 
 if TYPE_CHECKING:
@@ -44,13 +43,6 @@ Online = Annotated[
 ]
 
 
-class Plane(StrEnum):
-    """Where scans are played."""
-
-    FLOW = "flow"
-    EVENT = "event"
-
-
 def train_access_path(
     machine: Annotated[str, typer.Option(metavar="M", help="A machine with copy engines.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The model file (.json) to write.")],
@@ -60,7 +52,7 @@ def train_access_path(
             metavar="N", min=1_000, max=10_000_000, help="Number of scans, each by both paths."
         ),
     ] = 200_000,
-    on: Annotated[Plane, typer.Option(help="The data plane to run on.")] = Plane.FLOW,
+    on: Annotated[Simulated, typer.Option(help="The data plane to run on.")] = Simulated.flow,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the draws.")] = 1,
     also: Annotated[
         str | None, typer.Option(metavar="M", help="Score the model on another machine, too.")

@@ -193,7 +193,8 @@ class Record:
 
 
 Place = tuple[str, ...]  # of a figure
-LATENCIES = ("mean", "p50", "p99", "p999")
+LATENCIES = {"mean": "mean latency", "p50": "p50", "p99": "p99", "p999": "p99.9"}
+"""What is known of a latency, with its title."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ KINDS: Mapping[str, Kind] = {
     "operations": Kind(lambda r: r.operations, names=1),
     "latency_ns": Kind(
         lambda r: {name: known for name, known in r.latency_ns.items() if known is not None},
-        *("ns", "less", 2, LATENCIES, "time", 1e9),
+        *("ns", "less", 2, (*LATENCIES,), "time", 1e9),
     ),
     "bandwidth_Bps": Kind(
         lambda r: r.bandwidth_Bps, "B/s", None, 1, ("memory", "links", "network"), "bandwidth"

@@ -15,9 +15,9 @@ from pydantic import Field
 
 from ...inputs import InputError, Strict
 from ...inputs.quantities import DIMENSIONS, parse_quantity
-from ..run.record import KINDS
+from ..run.record import KINDS, unit_of
 from .levels import is_number
-from .metrics import COST, check_metric, unit_of
+from .metrics import COST, check_metric
 
 Floats = npt.NDArray[np.float64]
 Amount = Annotated[float, Field(ge=0)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...inputs import InputError
 from ...inputs.fields import near
-from ..run.record import KINDS, Record, better, unit_of
+from ..run.record import KINDS, Record, better
 from ..run.record import figures as figures_of
 from ..run.scenario import Scenario
 
@@ -145,7 +145,3 @@ def less_is_better(path: str) -> bool:
     """Whether a figure is one that nobody wants more of."""
     root = path.partition(".")[0]
     return root == COST or better(root) == "less"
-
-
-__all__ = ["COST", "DEFAULTS", "Metrics", "check_metric", "figures", "less_is_better"]
-__all__ += ["machine_figures", "unit_of"]

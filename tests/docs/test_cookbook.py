@@ -13,8 +13,8 @@ RECIPES = re.findall(
 )
 
 
-def test_there_are_eight() -> None:
-    assert len(RECIPES) == 8
+def test_there_are_nine() -> None:
+    assert len(RECIPES) == 9
 
 
 @pytest.mark.parametrize("code", [pytest.param(code, id=title) for title, code in RECIPES])

@@ -174,8 +174,10 @@ def test_a_server_like_the_bundled_one(bundled: str) -> None:
     assert made.threads == known.threads
     assert sum(node.memory_bytes for node in made.nodes) == MEMORY.value
     drawn = made.description.node_types["node"].memory.bandwidth
+    measured = known.nodes[0].memory_bandwidth_Bps
     assert drawn is not None
-    assert drawn.low <= known.nodes[0].memory_bandwidth_Bps <= drawn.high
+    assert measured is not None
+    assert drawn.low <= measured <= drawn.high
 
 
 def test_a_server_of_what_its_owner_knows() -> None:
