@@ -192,17 +192,18 @@ def folder_of(document: Document, place: Place) -> Path:
 
 
 @contextmanager
-def reported_at(document: Document, place: Place) -> Iterator[None]:
-    """Gives an error that does not know where it stands its place in the document: so does one of
-    a file as a whole that is named there.
+def reported_at(document: Document, place: Place, name: str | None = None) -> Iterator[None]:
+    """Gives an error that does not know where it stands its place in the document, and the ``name``
+    of that; so does one of a file as a whole that is named there.
     """
     try:
         yield
     except InputError as failure:
-        named = failure.of_whole_file and place in document.marks
-        if failure.file is not None and not named:
-            raise
-        message = f"{failure.file}: {failure.message}" if named else failure.message
+        if failure.file:
+            if not failure.of_whole_file or place not in document.marks:
+                raise
+            name = failure.file
+        message = failure.message if name is None else f"{name}: {failure.message}"
         raise document.error(
             place, message, token=failure.token, expected=failure.expected
         ) from None

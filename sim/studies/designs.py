@@ -21,7 +21,6 @@ from .levels import in_common_unit
 
 Floats = npt.NDArray[np.float64]
 
-POINTS_MAX = 10_000_000
 TABLE_BYTES_MAX = 64 * 2**20
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from ...inputs.quantities import in_unit
 from ...inputs.yaml_file import Place
 from ..run.scenario import CATALOGUE as SCENARIOS
 from ..run.scenario import load_document
+from ..run.scenario_parts import reported_at
 from . import designs
 from .base import INNER, POLICY, Base, is_whole
 from .description import POINTS_MAX, FactorDescription, StudyDescription
@@ -297,18 +298,5 @@ def _plain_factor(factor: Factor) -> dict[str, Any]:
     return plain | ({"files": files} if files else {})
 
 
-@contextmanager
-def _placed(document: Document, place: Place) -> Iterator[None]:
-    """Gives an error its place in the study file."""
-    try:
-        yield
-    except InputError as failure:
-        if failure.file and not failure.of_whole_file:
-            raise
-        name = failure.file or ".".join(map(str, place))
-        raise document.error(
-            place,
-            f"{name}: {failure.message}",
-            token=failure.token,
-            expected=failure.expected,
-        ) from None
+def _placed(document: Document, place: Place) -> AbstractContextManager[None]:
+    return reported_at(document, place, ".".join(map(str, place)))
