@@ -183,6 +183,10 @@ class Commits : public Cluster {
     // each server that answers for it.
     template <class Act>
     void at_holders(std::uint32_t client, std::uint32_t slots, const Act& act) {
+        if (setup_.replicas == 0) {
+            for (std::uint32_t slot = 0; slot < slots; ++slot) act(slot, 0u);
+            return;
+        }
         for (std::uint32_t slot = 0; slot < slots; ++slot)
             for (std::uint32_t copy = 0; copy < copies(); ++copy)
                 if (!any_out_ || !out_[holder(written_key(client, slot), copy)]) act(slot, copy);

@@ -141,33 +141,18 @@ void OneSidedCommits::ring(std::uint32_t client) {
     }
 }
 
-// A signaled request; its answer goes back at once.
-void OneSidedCommits::at_memory(std::uint32_t message) {
-    Message& f = messages_[message];
-    if (!f.applied) apply(f);
-    send_message(answer(message, f.type + 1));
+void OneSidedCommits::install(const Message& f) {
+    if (f.key < setup_.records) record_.install(find(f.key, f.receiver), f.cid);
+    Cluster::log(RowKind::install, f.client, f.number, f.key, f.cid);
+    if (!setup_.undoes) return;
+    const std::uint32_t own = server_of(f.key);
+    const std::uint32_t server = f.receiver == storage(own) ? own : holder(f.key, 1);
+    Installed& last = installed_[server * clients() + f.client];
+    if (last.cid != f.cid) last = {f.cid, {}};
+    last.keys.push_back(f.key);
 }
 
-// Of a server that is out nobody reads what its memory holds.
-void OneSidedCommits::instead(std::uint32_t message) {
-    Message& f = messages_[message];
-    if (f.type == read) {
-        f.applied = false;
-        f.again = 0;
-        return send_message(direct(message, read, f.sender, storage(reader(f.key))));
-    }
-    if (f.type == cas) {
-        f.status = gone;
-        f.refused = false;
-    } else if (f.type == revoke) {
-        shut_out(f);
-    } else if (!f.applied) {
-        apply(f);
-    }
-    delivered(answer(message, f.type + 1));
-}
-
-// What it does to memory.
+// What a signaled request does to memory.
 void OneSidedCommits::apply(Message& f) {
     f.applied = true;
     f.refused = is_fenced(f.receiver, f.client);
@@ -217,15 +202,30 @@ void OneSidedCommits::apply(Message& f) {
     }
 }
 
-void OneSidedCommits::install(const Message& f) {
-    if (f.key < setup_.records) record_.install(find(f.key, f.receiver), f.cid);
-    Cluster::log(RowKind::install, f.client, f.number, f.key, f.cid);
-    if (!setup_.undoes) return;
-    const std::uint32_t own = server_of(f.key);
-    const std::uint32_t server = f.receiver == storage(own) ? own : holder(f.key, 1);
-    Installed& last = installed_[server * clients() + f.client];
-    if (last.cid != f.cid) last = {f.cid, {}};
-    last.keys.push_back(f.key);
+// A signaled request; its answer goes back at once.
+void OneSidedCommits::at_memory(std::uint32_t message) {
+    Message& f = messages_[message];
+    if (!f.applied) apply(f);
+    send_message(answer(message, f.type + 1));
+}
+
+// Of a server that is out nobody reads what its memory holds.
+void OneSidedCommits::instead(std::uint32_t message) {
+    Message& f = messages_[message];
+    if (f.type == read) {
+        f.applied = false;
+        f.again = 0;
+        return send_message(direct(message, read, f.sender, storage(reader(f.key))));
+    }
+    if (f.type == cas) {
+        f.status = gone;
+        f.refused = false;
+    } else if (f.type == revoke) {
+        shut_out(f);
+    } else if (!f.applied) {
+        apply(f);
+    }
+    delivered(answer(message, f.type + 1));
 }
 
 // An answer has come; with the last one, the client goes on.
