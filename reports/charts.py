@@ -40,6 +40,7 @@ LEGEND = {
 # Kind of control event -> (name on the axis, colour, symbol); phases are bands instead.
 EVENT_KINDS = {
     "fault": ("faults", "#D55E00", "x"),
+    "recovery": ("recoveries", "#009E73", "diamond"),
     "balance": ("decisions", "#0072B2", "triangle-down"),
     "transfer": ("transfers", "#E69F00", "line-ns-open"),
     "done": ("cycles done", "#009E73", "circle"),
