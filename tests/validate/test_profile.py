@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numatwin import load_scenario, run_scenario
+from numatwin import run_scenario
 from numatwin.cli import main
 from numatwin.inputs import InputError
 from numatwin.sim.machine.assumptions import Variant
@@ -19,12 +19,11 @@ from numatwin.sim.run.assumptions import varied
 from numatwin.sim.run.doubts import doubts_of
 from numatwin.sim.run.numactl import numactl_settings
 from numatwin.sim.run.what_if import Predictor
-from numatwin.validate.profile import timed_rates
 from numatwin.validate.profile.callgrind import read_callgrind
 from numatwin.validate.profile.counts import CallGraph
 from numatwin.validate.profile.importers import read_profile, read_profiles
 from numatwin.validate.profile.loops import counted, structures
-from numatwin.validate.profile.what_if import SCENARIO
+from numatwin.validate.profile.one_query import on_one_thread, one_query
 from numatwin.workloads import Workload, WorkloadDescription, load_workload
 from numatwin.workloads.operators import CustomSpec
 
@@ -273,22 +272,13 @@ def test_a_scan_of_what_one_thread_has_loaded_gains_by_interleaving(
     for row in rows.values():
         low, high = row["interval_s"]
         assert low <= row["time_s"] <= high
-        found = run_scenario(
-            load_scenario(
-                written(tmp_path, workload),
-                plane="flow",
-                settings=numactl_settings(row["command"])
-                if row["command"].startswith("numactl")
-                else [f"system.threads={row['name'].split()[0]}"] * ("thread" in row["name"]),
-            )
+        settings = (
+            numactl_settings(row["command"])
+            if row["command"].startswith("numactl")
+            else [f"system.threads={row['name'].split()[0]}"] * ("thread" in row["name"])
         )
+        found = run_scenario(one_query(tmp_path, "xeon-4s-ivb", workload, None, settings))
         assert 1 / found.throughput["scan"] == pytest.approx(row["time_s"])
-
-
-def written(folder: Path, workload: Path) -> Path:
-    path = folder / "scenario.yaml"
-    path.write_text(SCENARIO.format(machine="xeon-4s-ivb", workload=workload, threads="cores"))
-    return path
 
 
 def test_on_one_node_there_are_threads_alone_to_try(
@@ -306,11 +296,8 @@ def test_on_one_node_there_are_threads_alone_to_try(
 def test_ranges_of_instructions_per_cycle_are_doubts(tmp_path: Path) -> None:
     """Between each loop's least rate, one a cycle, and the most, eight, lies the time of its
     instructions, but for an eighth."""
-    path = tmp_path / "scenario.yaml"
-    text = SCENARIO.format(machine="xeon-4s-ivb", workload=tmp_path / "made.yaml", threads=1)
-    path.write_text(text)
     profiled(tmp_path, calls=GROUPS.read_text())
-    scenario = load_scenario(path, plane="flow")
+    scenario = one_query(tmp_path, "xeon-4s-ivb", tmp_path / "made.yaml", 1)
     (doubt,) = [one for one in doubts_of(scenario) if one.name == "q: ipc of all loops"]
     assert len(doubt.at(0.0)) == 3
     rates = []
@@ -326,9 +313,22 @@ TIMED_ON = ("--timed-on", "xeon-4s-ivb")
 
 def time_s(folder: Path) -> float:
     """Predicted of the made workload on one thread."""
-    path = folder / "scenario.yaml"
-    path.write_text(timed_rates.SCENARIO.format(machine=TIMED_ON[1], workload=folder / "made.yaml"))
-    return 1 / run_scenario(load_scenario(path, plane="flow")).throughput["q"]
+    scenario = on_one_thread(folder, TIMED_ON[1], folder / "made.yaml")
+    return 1 / run_scenario(scenario).throughput["q"]
+
+
+def test_one_thread_is_on_one_of_four_nodes(tmp_path: Path) -> None:
+    """Of entries that no table's part keeps there."""
+    workload = tmp_path / "scan.yaml"
+    workload.write_text(SCAN.replace("table: t, ", "entries: 10_000_000, "))
+    alone, four = (
+        run_scenario(scenario).throughput["scan"]
+        for scenario in (
+            on_one_thread(tmp_path, TIMED_ON[1], workload),
+            one_query(tmp_path, TIMED_ON[1], workload, 1),
+        )
+    )
+    assert alone == pytest.approx(four / 4, rel=0.1)
 
 
 @pytest.mark.parametrize("ms", [2.5, 3.5, 5.0])

@@ -23,20 +23,12 @@ from ...inputs.shared_work import SharedWork, shared
 from ...sim.machine.assumptions import Place, Variant
 from ...sim.run.assumptions import varied
 from ...sim.run.doubts import Doubt, Floats, doubts_of, merged, stream_of_loops
-from ...sim.run.scenario import Scenario, load_scenario
+from ...sim.run.scenario import Scenario
 from ...sim.run.uncertainty import DRAWS, bounds
 from ...sim.run.what_if import Predictor
-from .this_host import described
+from .one_query import described, on_one_thread
 
 PARTS = np.linspace(0.0, 1.0, 9)
-SCENARIO = """\
-name: timed
-machine: {machine}
-workload: {workload}
-system: {{kind: tasks, threads: 1}}
-policies: {{stealing: none}}
-horizon: 10 s
-"""
 
 
 @dataclass(frozen=True)
@@ -58,10 +50,9 @@ def set_rates(document: dict[str, Any], timed: Timed) -> None:
         folder = Path(name)
         machine, own = described(timed.machine, folder), folder / "workload.yaml"
         own.write_text(yaml.safe_dump(document))
-        scenario = _loaded(folder, machine, own)
-        measured = scenario
+        scenario = measured = on_one_thread(folder, machine, own)
         if timed.workload is not None:
-            measured = _loaded(folder, machine, timed.workload.absolute())
+            measured = on_one_thread(folder, machine, timed.workload.absolute())
     with shared(SharedWork()):
         parts = _Times(measured).parts(timed.times_s)
     rate = _rate(scenario, doubts_of(scenario))
@@ -71,12 +62,6 @@ def set_rates(document: dict[str, Any], timed: Timed) -> None:
         for key in place[1:]:
             fact = fact[key]
         fact |= {"value": value, "range": [low[place], high[place]]}
-
-
-def _loaded(folder: Path, machine: str, workload: Path) -> Scenario:
-    path = folder / "timed.yaml"
-    path.write_text(SCENARIO.format(machine=machine, workload=workload))
-    return load_scenario(path, plane="flow")
 
 
 def _rate(scenario: Scenario, doubts: Sequence[Doubt]) -> Doubt:

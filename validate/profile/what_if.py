@@ -17,23 +17,15 @@ from ...sim.run.limit import limit_in_words
 from ...sim.run.numactl import numactl_settings
 from ...sim.run.record import Record
 from ...sim.run.runner import run_scenario
-from ...sim.run.scenario import load_scenario
 from ...sim.run.uncertainty import with_uncertainty
 from ...topologies import Machine
+from .one_query import one_query
 
 BIND = "bind to node "
 NOT_PREDICTED = {
     "huge pages": "walks of page tables are not part of the model of queries; try "
     "'echo always > /sys/kernel/mm/transparent_hugepage/enabled'",
 }
-SCENARIO = """\
-name: what-if
-machine: {machine}
-workload: {workload}
-system: {{kind: tasks, threads: {threads}, placement: first-touch, loaders: 1}}
-policies: {{stealing: none}}
-horizon: 10 s
-"""
 
 
 @dataclass(frozen=True)
@@ -118,17 +110,13 @@ def predictions(
     """All alternatives on the machine of that name or file; ``threads``: on each node, as many as
     it has cores by default. ``folder``: for a scenario file. Alternatives that the machine has no
     room for are left out. Raises InputError."""
-    path = folder / "what-if.yaml"
-    path.write_text(SCENARIO.format(
-        machine=machine, workload=workload, threads=threads or "cores"
-    ))  # fmt: skip
-    first = load_scenario(path, plane="flow").machine
+    first = one_query(folder, machine, workload, threads).machine
     most = threads or max(node.cores for node in first.nodes)
     found: list[Prediction] = []
     base: Record | None = None
     for alternative in alternatives(first, most):
         try:
-            scenario = load_scenario(path, plane="flow", settings=alternative.settings)
+            scenario = one_query(folder, machine, workload, threads, alternative.settings)
             record = with_uncertainty(run_scenario(scenario), scenario)
         except (InputError, DescriptionError):
             if base is None:
