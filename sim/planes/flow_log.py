@@ -77,7 +77,7 @@ class FlowLog:
         if len(rates.pair_Bps):
             self._pairs += rates.pair_Bps * length_s
 
-    def outcome(self, **told: Any) -> Outcome:
+    def outcome(self, **others: Any) -> Outcome:
         """All pieces together, with what else is known."""
         length, use = np.array(self._length), np.array(self._use)
         total_s = float(length.sum())
@@ -96,7 +96,7 @@ class FlowLog:
                 (np.array(self._start), length), each, self._machine_use, use, self._columns
             ),
             steps=len(length),
-            **told,
+            **others,
         )
 
 

@@ -114,10 +114,10 @@ class MachineUse:
         moved_bytes: tuple[Floats, Floats],
         active_cores: Floats,
         pair_bytes: Floats | None = None,
-        **told: Any,
+        **others: Any,
     ) -> Outcome:
         """Of a run of ``total_s`` in which so much was ``done``, with a row of mean use, what
-        memories (n,) and links (2L,) moved, and what nodes drew from each home (n, n); ``told``:
+        memories (n,) and links (2L,) moved, and what nodes drew from each home (n, n); ``others``:
         the other fields.
         """
         memory_Bps, link_Bps = (moved / total_s for moved in moved_bytes)
@@ -132,7 +132,7 @@ class MachineUse:
             bandwidth_Bps={"memory": float(memory_Bps.sum()), "links": links_Bps},
             resources=uses,
             energy_J=self.energy_J(active_cores, memory_Bps, link_Bps, total_s),
-            **told,
+            **others,
         )
 
     def energy_J(

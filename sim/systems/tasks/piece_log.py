@@ -105,7 +105,7 @@ class PieceLog:
         for piece in self._pieces:
             self._count(piece)
 
-    def outcome(self, model: Mapping[str, Any], **told: Any) -> Outcome:
+    def outcome(self, model: Mapping[str, Any], **others: Any) -> Outcome:
         """All pieces together, with what else is known."""
         self._sum_up()
         length, use = np.array([piece.length_s for piece in self._pieces]), np.array(self._use)
@@ -138,7 +138,7 @@ class PieceLog:
             },
             series=series_of((began, length), each, self.use, use, columns),
             steps=len(length),
-            **told,
+            **others,
         )
 
 
