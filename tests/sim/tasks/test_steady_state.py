@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.sim._kernel import QueueSetup, SettledQueues
-from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.machine.costs import CostModel, Scales
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.tasks.commands import MovePart
@@ -39,6 +39,7 @@ def solve(
     stealable: frozenset[str] = frozenset(),
     layout: Layout | None = None,
     costs: CostModel = COSTS,
+    near: Rates | None = None,
 ) -> Rates:
     where = layout or layout_of(program)
     state = State(
@@ -50,7 +51,7 @@ def solve(
         workers=tuple(program.scheduling.workers.tolist()),
         copies=where.copies,
     )
-    return SteadyState(program, costs).solve(state)
+    return SteadyState(program, costs).solve(state, near)
 
 
 def cpu_bound(task_class: str = "scan", **more: Any) -> Stage:
@@ -285,6 +286,22 @@ def test_laws_hold_for_any_program(program: Program, steals: bool) -> None:
         assert float(rates.queries @ cycle_s) == pytest.approx(program.mix_clients, rel=1e-4)
 
 
+@pytest.mark.parametrize("stealable", [frozenset(), frozenset({"scan"})])
+@pytest.mark.parametrize("clients", [1, 3, 40])
+def test_a_search_from_near_by_finds_the_same(clients: int, stealable: frozenset[str]) -> None:
+    """Of cores and of memory a tenth faster, from the rates as they are: within the tolerance."""
+    stages = [hand.scan(nodes=NODES, instructions_ns=10.0), cpu_bound(inputs=(0,))]
+    program = hand.program(
+        hand.query(*stages, clients=clients), tables=[hand.table(rows=100_000)], workers=FOUR
+    )
+    before = solve(program, stealable=stealable)
+    for scales in (Scales(), Scales(memory=1.1), Scales(latency=1.1)):
+        costs = CostModel(MACHINE, scales)
+        found = solve(program, stealable=stealable, costs=costs, near=before)
+        expected = solve(program, stealable=stealable, costs=costs)
+        assert found.queries == pytest.approx(expected.queries, rel=2e-4)
+
+
 def test_rates_are_found_once_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """The play searches once a state (here the first, and with classes that may be stolen); what
     more of each resource brings, once a resource.
@@ -301,7 +318,7 @@ def test_rates_are_found_once_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
     record = run_scenario(scenario)
     gains = len(next(iter(record.why.values())).gains)
     assert gains >= 5
-    assert len(found) <= 2 + gains
+    assert 2 < len(found) <= 2 + gains  # links that are not full need no search
 
 
 def test_queues_whose_columns_do_not_fit_are_refused() -> None:
