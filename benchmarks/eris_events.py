@@ -58,12 +58,12 @@ def costs_ns(sizes: Sequence[int], events_least: int) -> dict[int, tuple[list[fl
     found: dict[int, tuple[list[float], list[float]]] = {workers: ([], []) for workers in sizes}
     for _ in range(TURNS):
         for workers, model in models.items():
-            start_commands, before = commands(model), model.player.events
+            start_commands, before = commands(model), model.player.model.events
             start = time.process_time()
-            while model.player.events - before < events_least / TURNS:
+            while model.player.model.events - before < events_least / TURNS:
                 model.advance(model.time_s + STEP_S)
             spent_ns = (time.process_time() - start) * 1e9
-            found[workers][0].append(spent_ns / (model.player.events - before))
+            found[workers][0].append(spent_ns / (model.player.model.events - before))
             found[workers][1].append(spent_ns / (commands(model) - start_commands))
     for workers, model in models.items():
         model.player.check()
@@ -82,7 +82,7 @@ def tell_hash(name: str, model: ErisEvents) -> None:
     """Of all commands that each worker executed: the same on each machine."""
     executed = model.player.counted().executed.astype("<i8").tobytes()
     digest = hashlib.sha256(executed).hexdigest()[:16]
-    print(f"{name}: {model.player.events} events, executed {digest}", file=sys.stderr)
+    print(f"{name}: {model.player.model.events} events, executed {digest}", file=sys.stderr)
 
 
 def tell(name: str, value: float, unit: str, versus: str, ratio: float) -> None:

@@ -43,8 +43,8 @@ def trace_hash(scenario: Scenario, until_ps: int) -> str:
     """Of the trace that both planes give; refuses to time what differs."""
     compiled, plain = kernel(scenario), reference(scenario)
     compiled.model.tracing = True
-    compiled.run(until_ps)
-    plain.run(until_ps)
+    compiled.model.run(until_ps)
+    plain.model.run(until_ps)
     found = compiled.model.trace()
     expected = np.array(
         [
@@ -64,9 +64,9 @@ def best_rate(make: Maker, scenario: Scenario, until_ps: int, repeat: int) -> tu
     for _ in range(repeat):
         player = make(scenario)
         start = time.process_time()
-        player.run(until_ps)
+        player.model.run(until_ps)
         least_s = min(least_s, time.process_time() - start)
-        events = player.events
+        events = player.model.events
     return events, events / least_s
 
 

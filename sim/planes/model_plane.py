@@ -54,26 +54,6 @@ class Counted:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Player(Protocol):
-    """A model, and what it has counted."""
-
-    @property
-    def events(self) -> int:
-        """Events handled since time 0."""
-
-    def run(self, until_ps: int) -> bool:
-        """Goes on until that time; False where the model waits for the control plane before."""
-
-    def start_counting(self) -> None:
-        """Forgets what was counted."""
-
-    def counted(self) -> Counted:
-        """What was counted."""
-
-    def check(self) -> None:
-        """Raises RuntimeError where something was lost or doubled, or a server did too much."""
-
-
 class RunningModel(Protocol):
     """A model, compiled or in SimPy."""
 
@@ -89,26 +69,24 @@ class RunningModel(Protocol):
         """Goes on until that time; False where the model waits for the control plane before."""
 
 
+class Player(Protocol):
+    """A ``model``, and what it has counted."""
+
+    @property
+    def model(self) -> RunningModel:
+        """The model."""
+
+    def start_counting(self) -> None:
+        """Forgets what was counted."""
+
+    def counted(self) -> Counted:
+        """What was counted."""
+
+    def check(self) -> None:
+        """Raises RuntimeError where something was lost or doubled, or a server did too much."""
+
+
 ModelKind = TypeVar("ModelKind", bound=RunningModel)
-
-
-class OfModel(Generic[ModelKind]):
-    """What every player leaves to its model."""
-
-    def __init__(self, model: ModelKind) -> None:
-        self.model = model
-
-    @property
-    def now_ps(self) -> int:
-        """The time reached."""
-        return self.model.now_ps
-
-    @property
-    def events(self) -> int:
-        return self.model.events
-
-    def run(self, until_ps: int) -> bool:
-        return self.model.run(until_ps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +110,12 @@ class Sums:
 SumsKind = TypeVar("SumsKind", bound=Sums)
 
 
-class SumsPlayer(OfModel[ModelKind], ABC, Generic[ModelKind, SumsKind]):
+class SumsPlayer(ABC, Generic[ModelKind, SumsKind]):
     """Of a model that counts from time 0 on: what it counted is the difference of two sums:
     ``before`` counting began, and ``now``, when it was last asked."""
 
     def __init__(self, model: ModelKind, costs: CostModel) -> None:
-        super().__init__(model)
-        self.costs = costs
+        self.model, self.costs = model, costs
         self.start_counting()
 
     @abstractmethod
@@ -210,7 +187,7 @@ class ModelPlane(Generic[PlayerKind]):
         return self._time_s
 
     def advance(self, until_s: float) -> None:
-        while not self.player.run(round(until_s * PS_PER_S)):
+        while not self.player.model.run(round(until_s * PS_PER_S)):
             self.attend()
         self._time_s = until_s
 
@@ -307,7 +284,7 @@ class ModelPlane(Generic[PlayerKind]):
             model=self.facts(counted),
             warnings=tuple(warnings),
             series={},
-            steps=self.player.events,
+            steps=self.player.model.events,
             latencies_ns=dict(zip(self.operations, counted.latencies, strict=True)),
         )
         uses = found.resources

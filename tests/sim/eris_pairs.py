@@ -116,8 +116,8 @@ def difference(compiled: RoutedPlayer, plain: ReferencePlayer) -> str | None:
     for name in vars(one):
         if (found := plain_values(one, name)) != (expected := plain_values(other, name)):
             return f"{name}: the kernel has {found}, the reference {expected}"
-    if compiled.events != plain.events:
-        return f"the kernel had {compiled.events} events, the reference {plain.events}"
+    if compiled.model.events != plain.model.events:
+        return f"the kernel had {compiled.model.events} events, the reference {plain.model.events}"
     return None
 
 

@@ -343,8 +343,8 @@ def test_the_reference_has_the_same_trace_where_each_side_has_its_part(
     keys = "workload.objects.index.keys=512"
     case = Case("host-lookup", 300 * US, machine_file(tmp_path, SIDES), (keys, *sizes, *more))
     compiled, plain = players(case)
-    compiled.run(case.until_ps)
-    plain.run(case.until_ps)
+    compiled.model.run(case.until_ps)
+    plain.model.run(case.until_ps)
     assert difference(compiled, plain) is None
 
 

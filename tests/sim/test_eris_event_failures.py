@@ -91,7 +91,7 @@ from numatwin.sim.systems.eris.event_plane import ErisEvents
 from numatwin.sim.run.scenario import load_scenario
 plane = ErisEvents(load_scenario(sys.argv[1], plane="event", settings=["seed=3"]), 1)
 took = []
-while len(took) < 5 or plane.player.events <= 10_000:
+while len(took) < 5 or plane.player.model.events <= 10_000:
     def interrupt():
         global sent
         sent = time.process_time()
@@ -99,17 +99,17 @@ while len(took) < 5 or plane.player.events <= 10_000:
     timer = threading.Timer(0.06, interrupt)
     try:
         timer.start()
-        plane.player.run(10**15)
+        plane.player.model.run(10**15)
         raise SystemExit("not interrupted")
     except KeyboardInterrupt:
         took.append(time.process_time() - sent)
     timer.join()
-until_ps = plane.player.now_ps + 1000
-assert plane.player.run(until_ps)
+until_ps = plane.player.model.now_ps + 1000
+assert plane.player.model.run(until_ps)
 plane.player.check()
 alone = ErisEvents(load_scenario(sys.argv[1], plane="event", settings=["seed=3"]), 1)
-assert alone.player.run(until_ps)
-assert plane.player.events == alone.player.events
+assert alone.player.model.run(until_ps)
+assert plane.player.model.events == alone.player.model.events
 assert plane.player.counted().executed.tolist() == alone.player.counted().executed.tolist()
 print(sorted(took)[len(took) // 2])
 """

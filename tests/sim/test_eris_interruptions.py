@@ -92,8 +92,8 @@ def test_the_reference_is_interrupted_alike(seed: int) -> None:
             seed=seed,
         )
     )
-    compiled.run(100 * US)
-    plain.run(100 * US)
+    compiled.model.run(100 * US)
+    plain.model.run(100 * US)
     compiled.check()
     assert (found := difference(compiled, plain)) is None, found
     assert compiled.counted().facts["commands_per_flush"] > 0

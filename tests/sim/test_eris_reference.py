@@ -41,8 +41,8 @@ def check(case: Case) -> None:
     """Both planes do the same, whatever the times at which they stop, and lose no command."""
     compiled, plain = players(case)
     for until_ps in (case.until_ps // 3, case.until_ps):
-        assert compiled.run(until_ps)
-        plain.run(until_ps)
+        assert compiled.model.run(until_ps)
+        plain.model.run(until_ps)
         compiled.check()
         plain.check()
     assert (found := difference(compiled, plain)) is None, (
@@ -80,8 +80,8 @@ def test_many_workers_whose_commands_are_drawn_ahead() -> None:
 def test_a_crowd_meets_all_that_the_protocol_has() -> None:
     """Retries, full buffers and sleepers; or the comparison would say little."""
     compiled, plain = players(CROWDED)
-    compiled.run(CROWDED.until_ps)
-    plain.run(CROWDED.until_ps)
+    compiled.model.run(CROWDED.until_ps)
+    plain.model.run(CROWDED.until_ps)
     assert difference(compiled, plain) is None
     facts = compiled.counted().facts
     assert facts["retries_per_flush"] > 0.1
@@ -95,13 +95,13 @@ def test_counting_from_a_time_on_forgets_what_was_before() -> None:
     """And nothing else: both planes count the same from there, and both parts make the whole."""
     compiled, plain = players(CROWDED)
     whole, _ = players(CROWDED)
-    whole.run(CROWDED.until_ps)
+    whole.model.run(CROWDED.until_ps)
     for player in (compiled, plain):
-        player.run(CROWDED.until_ps // 3)
+        player.model.run(CROWDED.until_ps // 3)
     before = compiled.counted()
     for player in (compiled, plain):
         player.start_counting()
-        player.run(CROWDED.until_ps)
+        player.model.run(CROWDED.until_ps)
     assert difference(compiled, plain) is None
     after, both = compiled.counted(), whole.counted()
     assert after.since_ps == CROWDED.until_ps // 3
@@ -115,7 +115,7 @@ def test_seeds_and_replications_draw_differently() -> None:
     traces = []
     for seed in (1, 1, 2):
         compiled, _ = players(Case("eris-fig5", 50 * US, settings=CROWDED.settings, seed=seed))
-        compiled.run(50 * US)
+        compiled.model.run(50 * US)
         traces.append(kernel_trace(compiled))
     assert traces[0] == traces[1]
     assert traces[0] != traces[2]
@@ -168,7 +168,7 @@ def test_a_broken_protocol_is_seen(
     monkeypatch.setattr(reference_player, "ErisRoutingReference", broken)
     compiled, plain = players(CROWDED)
     for player in (compiled, plain):
-        player.run(40 * CROWDED.until_ps)
+        player.model.run(40 * CROWDED.until_ps)
     compiled.check()
     found = difference(compiled, plain)
     assert found is not None

@@ -407,9 +407,9 @@ def rates(scenario: str, sizes: tuple[int, ...]) -> dict[int, float]:
     found = {}
     for size in sizes:
         compiled = kernel_player(scenario, f"system.buffer_commands={size}")
-        compiled.run(2 * MS)
+        compiled.model.run(2 * MS)
         compiled.start_counting()
-        compiled.run(6 * MS)
+        compiled.model.run(6 * MS)
         compiled.check()
         found[size] = compiled.counted().done.sum() / 4e-3
     return found
@@ -441,7 +441,7 @@ def flush_over_its_parts(threads: int) -> float:
     settings = ["system.buffer_commands=4", f"system.threads={threads}"]
     scenario = load_scenario("eris-fig5-raw", settings=settings)
     player = RoutedPlayer(Eris(scenario), ErisCosts(scenario.machine), scenario, 1)
-    player.run(4 * MS)
+    player.model.run(4 * MS)
     counts = player.model.counts()
     of = machine_of(player.demands, scenario.workload.description.clients)
     ways, flushes = 2 + counts["retries"] / counts["flushes"], counts["flushes"]

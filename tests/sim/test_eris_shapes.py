@@ -102,7 +102,7 @@ def test_demands_and_table(routed: ErisEvents) -> None:
     ):
         with pytest.raises(ValueError, match=f"^{field}: expected"):
             player.model.route(total, guide, moves)
-    player.run(10**8)  # nothing of it was taken
+    player.model.run(10**8)  # nothing of it was taken
     player.check()
 
 

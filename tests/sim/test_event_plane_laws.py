@@ -47,8 +47,8 @@ def facts_of(plane: ErisEvents) -> dict[str, Any]:
     """All that was counted, to compare one run with another."""
     counted = plane.player.counted()
     return {
-        "now": plane.player.now_ps,
-        "events": plane.player.events,
+        "now": plane.player.model.now_ps,
+        "events": plane.player.model.events,
         "done": counted.done.tolist(),
         "executed": counted.executed.tolist(),
         "busy": counted.busy_ps.tolist(),

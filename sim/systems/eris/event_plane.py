@@ -67,7 +67,7 @@ class ErisEvents(ModelPlane[Player]):
 
     def _watch(self) -> None:
         """Reports to the monitor what workers did since the last report."""
-        time_s = self.player.now_ps / PS_PER_S
+        time_s = self.player.model.now_ps / PS_PER_S
         now, before = self.player.counted(), self._watched
         self._watched = now
         length_s, self._watched_at_s = time_s - self._watched_at_s, time_s

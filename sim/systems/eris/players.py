@@ -19,7 +19,7 @@ from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES
 from ...planes import model_plane
 from ...planes.experiment import Experiment
-from ...planes.model_plane import OfModel, memory_bytes, moved_bytes
+from ...planes.model_plane import memory_bytes, moved_bytes
 from .costs import ErisCosts
 from .engine import Eris
 from .event_model import (
@@ -69,10 +69,6 @@ class Player(model_plane.Player, Protocol):
     def demands(self) -> PartitionedDemands | SharedDemands:
         """What makes its demands."""
 
-    @property
-    def now_ps(self) -> int:
-        """The time reached."""
-
     def refresh(self) -> None:
         """The phase is another one now."""
 
@@ -80,7 +76,7 @@ class Player(model_plane.Player, Protocol):
         """What was counted."""
 
 
-class RoutedPlayer(OfModel[ErisRouting]):
+class RoutedPlayer:
     """Workers that own partitions; commands travel."""
 
     def __init__(
@@ -99,7 +95,7 @@ class RoutedPlayer(OfModel[ErisRouting]):
             scenario.workload.at(0.0),
         )
         machine.disturbances = costs.disturbances.compiled(worker_names(eris.workers), *draws)
-        super().__init__(ErisRouting(machine, len(self.order), self.keyed, keys, *draws))
+        self.model = ErisRouting(machine, len(self.order), self.keyed, keys, *draws)
         self._shares: list[Floats] = []
         self.refresh()
         self.model.start()
@@ -180,7 +176,7 @@ class RoutedPlayer(OfModel[ErisRouting]):
         self.model.check()
 
 
-class SharedPlayer(OfModel[ErisShared]):
+class SharedPlayer:
     """Workers that all use one structure."""
 
     def __init__(
@@ -195,7 +191,7 @@ class SharedPlayer(OfModel[ErisShared]):
             stream_key(scenario.seed, replication, f"worker {k} commands") for k in range(count)
         ]
         self._steps: list[str] = []
-        super().__init__(ErisShared(self._setup(0.0), keys, scenario.seed, replication))
+        self.model = ErisShared(self._setup(0.0), keys, scenario.seed, replication)
         self.model.start()
 
     def _setup(self, time_s: float) -> Any:

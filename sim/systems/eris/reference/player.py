@@ -10,7 +10,6 @@ from ....kernel.histogram import of_kernel
 from ....kernel.streams import stream_key
 from ....machine.disturbances.facts import PS_PER_S
 from ....machine.disturbances.reference.disturbances import disturbances_of
-from ....machine.reference.clock import run_until
 from ....planes.experiment import Experiment
 from ....planes.model_plane import memory_bytes
 from ..costs import ErisCosts
@@ -41,7 +40,6 @@ class ReferencePlayer:
         demands = eris.demands_of(costs)
         assert isinstance(demands, PartitionedDemands)
         self.demands: PartitionedDemands = demands
-        self.events = 0
         order, _ = by_key_first(eris.phase, eris.partitions)
         shares = []
         for operation in eris.phase.operations.values():
@@ -63,26 +61,17 @@ class ReferencePlayer:
             [Stream(*stream_key(*draws, name)) for name in names],
             disturbances_of(costs.disturbances, worker_names(eris.workers), *draws),
         )
-        self._until_ps = self._since_ps = 0
-
-    @property
-    def now_ps(self) -> int:
-        return self._until_ps
-
-    def run(self, until_ps: int) -> bool:
-        self.events += run_until(self.model.env, until_ps)
-        self._until_ps = until_ps
-        return True
+        self._since_ps = 0
 
     def refresh(self) -> None:
         """Nothing changes here."""
 
     def start_counting(self) -> None:
         self.model.start_counting()
-        self._since_ps = self._until_ps
+        self._since_ps = self.model.now_ps
 
     def counted(self) -> Counted:
-        model, costs, now = self.model, self.demands.costs, self._until_ps
+        model, costs, now = self.model, self.demands.costs, self.model.now_ps
         counts = model.counts
         asleep = [
             w.asleep + (now - w.asleep_since if w.wakes is not None else 0) for w in model.workers

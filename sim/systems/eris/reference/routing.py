@@ -19,6 +19,7 @@ import simpy
 
 from ...._kernel import ErisDemands, ErisMachine, Stream
 from ....machine.disturbances.reference.disturbances import Disturbances
+from ....machine.reference.clock import run_until
 from ....machine.reference.core import Core, CoreWork
 from ....machine.reference.interconnect import Crossing, Interconnect, MemoryPaths, Routes
 from ....machine.reference.memory_controller import LoadCurve, MemoryController
@@ -57,7 +58,7 @@ class ErisRoutingReference:
         streams: Sequence[Stream],
         disturbances: Disturbances | None = None,
     ) -> None:
-        self.env = simpy.Environment()
+        self.env, self.events, self.now_ps = simpy.Environment(), 0, 0
         names = [name for name in dir(machine) if not name.startswith("_")]
         self.m: Any = SimpleNamespace(**{name: getattr(machine, name) for name in names})
         names = [name for name in dir(demands) if not name.startswith("_")]
@@ -93,6 +94,12 @@ class ErisRoutingReference:
     def now(self) -> int:
         """The time reached, in whole picoseconds."""
         return int(self.env.now)
+
+    def run(self, until_ps: int) -> bool:
+        """Handles what comes before that time."""
+        self.events += run_until(self.env, until_ps)
+        self.now_ps = until_ps
+        return True
 
     def start_counting(self) -> None:
         """Forgets what was counted; what is under way goes on."""
