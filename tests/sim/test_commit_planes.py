@@ -94,15 +94,6 @@ def test_time_of_interrupts_is_no_traffic() -> None:
     assert {use.capacity_Bps for use in run("ipoeth").resources if use.kind == IN} == {125e6}
 
 
-def test_nothing_is_used_for_longer_than_it_is_there() -> None:
-    for name in FIG6:
-        record = run(name)
-        assert all(0 <= use.utilisation <= 1 for use in record.resources)
-        kinds = {use.kind for use in record.resources}
-        assert kinds == {OUT, IN, "threads", "clients"}
-        assert len(record.resources) == 8 + 8 + 4 + 1
-
-
 @pytest.mark.parametrize("make", [event_model, reference_model])
 def test_where_time_stops_changes_nothing(make: Any) -> None:
     once, often = (CommitPlane(make, scenario("rsi"), 1) for _ in range(2))
