@@ -13,7 +13,7 @@ import pytest
 from command_line import CommandLine, Refused
 
 from numatwin.cli import failures
-from numatwin.cli.machine import SERVERS_MAX
+from numatwin.cli.machine_build import SERVERS_MAX
 from numatwin.inputs import InputError
 from numatwin.topologies.schema_types import NODES_MAX
 

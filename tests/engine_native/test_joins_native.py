@@ -55,7 +55,7 @@ def by_duckdb(given: dict[str, Any]) -> Words:
             connection.register(name, pa.table({"key": table[:, 0], "payload": table[:, 1]}))
         found = connection.execute(JOIN if given["name"] in JOINS else AGGREGATION)
         rows = found.fetchnumpy()
-    return ordered(np.column_stack([column.astype(np.uint64) for column in rows.values()]))
+    return ordered(np.column_stack([np.asarray(column, np.uint64) for column in rows.values()]))
 
 
 def ordered(rows: Words) -> Words:
