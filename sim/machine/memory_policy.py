@@ -1,9 +1,10 @@
 """Where Linux puts memory: policies of a process or an object, and nodes that are full.
 
 Policies ``bind``, ``preferred``, ``interleave``, ``weighted`` and ``local`` are those of
-``set_mempolicy(2)`` and ``numactl(8)``. A page that finds no room goes to
-the next node of the zone list of the thread that touches it first: by SLIT distance, then nodes
-without processors, as in ``find_next_best_node`` of Linux's ``mm/page_alloc.c``.
+``set_mempolicy(2)`` and ``numactl(8)``. A page that finds no room goes to the next node of the zone
+list of the thread that touches it first (``build_zonelists`` and ``find_next_best_node`` of Linux's
+``mm/page_alloc.c``): by SLIT distance, to which a node with processors adds 1, and one of a lower
+number too; of equals, the one that was the first of its distance for fewer of the nodes before.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ...inputs import DescriptionError, Strict
 from ...inputs.names import Name
 from ...topologies import Machine
+from .os_scheduler import firmware_distances
 
 Floats = npt.NDArray[np.float64]
 WEIGHT_MAX = 255  # of Linux, which keeps a byte for each node
@@ -212,13 +214,17 @@ def memory_nodes(machine: Machine) -> list[int]:
 
 def zone_list(machine: Machine, position: int) -> list[int]:
     """Nodes with memory in the order in which Linux looks for a page for a thread of that node."""
-    far = machine.latency_ns if machine.slit is None else machine.slit
-    distance = np.nan_to_num(far[position], nan=np.inf)
-
-    def order(k: int) -> tuple[bool, float, bool, bool, int]:
-        return k != position, float(distance[k]), bool(machine.nodes[k].cores), k < position, k
-
-    return sorted(memory_nodes(machine), key=order)
+    able = np.array(memory_nodes(machine))
+    distance = firmware_distances(machine, range(len(machine.nodes)))
+    with_cores = np.array([bool(machine.nodes[k].cores) for k in able])
+    taken, found = np.zeros(len(able)), able
+    for node in range(position + 1):
+        far = distance[node, able]
+        order = np.lexsort((taken, far + with_cores + (able < node), able != node))
+        first = np.diff(far[order], prepend=distance[node, node]) != 0
+        taken[order[first]] += 1
+        found = able[order]
+    return [int(k) for k in found]
 
 
 class Room:

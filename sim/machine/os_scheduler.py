@@ -71,7 +71,7 @@ def scheduler_of(machine: Machine, nodes: Sequence[int]) -> OsSetup:
                 core.append(first + k)
                 cache.append(first_cache + k // sharers)
                 node.append(position)
-    return processors_of(core, cache, node, list(nodes), _distances(machine, nodes))
+    return processors_of(core, cache, node, list(nodes), firmware_distances(machine, nodes))
 
 
 def _cores_of_a_cache(node: Node) -> int:
@@ -81,8 +81,8 @@ def _cores_of_a_cache(node: Node) -> int:
     return max(min(sharers or node.cores, node.cores), 1)
 
 
-def _distances(machine: Machine, nodes: Sequence[int]) -> npt.NDArray[np.float64]:
-    """As the firmware tells them: 10 times the latency over the local one where it does not."""
+def firmware_distances(machine: Machine, nodes: Sequence[int]) -> npt.NDArray[np.float64]:
+    """Between these nodes: 10 times the latency over the local one where no SLIT tells."""
     among = np.array(nodes)[:, None], np.array(nodes)[None, :]
     if machine.slit is not None:
         found = np.asarray(machine.slit, dtype=np.float64)[among]

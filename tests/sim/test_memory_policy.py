@@ -223,8 +223,18 @@ def test_nothing_is_lost_or_too_much(policy: str, sizes: list[int], weight: int)
     assert (placed <= whole * (1 + 1e-9)).all()
 
 
-def test_zone_lists_go_by_slit_and_memory_alone_first() -> None:
+def test_zone_lists_go_by_slit_and_memory_alone_first(tmp_path: Path) -> None:
     assert zone_list(MACHINE, 1) == [1, 0]
+    # A Threadripper with memory on two of its four nodes: each is the next one of another.
+    slit = [[10 if a == b else 12 for b in range(4)] for a in range(4)]
+    file = tmp_path / "four.yaml"
+    file.write_text(
+        "name: four\nnode_types: {bare: {cores: 6, memory: {size: 0 B}}, full: {cores: 6, memory: "
+        "{size: 64 GiB}}}\nnodes: [{id: 0, type: bare}, {id: 1, type: full}, {id: 2, type: full}, "
+        f"{{id: 3, type: bare}}]\nslit: {slit}"
+    )
+    four = load_machine(str(file))
+    assert [zone_list(four, k) for k in range(4)] == [[1, 2], [1, 2], [2, 1], [2, 1]]
 
 
 def test_a_search_over_placements_finds_the_best(scan: str, tmp_path: Path) -> None:

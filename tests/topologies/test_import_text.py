@@ -337,6 +337,25 @@ def test_lscpu(tmp_path: Path, beside: str) -> None:
     assert "a second machine" in refused(tmp_path, LSCPU + LSCPU)
 
 
+def test_lscpu_of_clusters_and_of_two_kinds_of_cores(tmp_path: Path) -> None:
+    """Of ARM's servers without sockets; of a Core with two P-cores and four E-cores."""
+    clusters = LSCPU.replace("Socket(s):          2", "Socket(s): -\nCluster(s): 2")
+    clusters = clusters.replace("Core(s) per socket", "Core(s) per cluster")
+    groups = [node.group for node in imported(tmp_path, clusters).nodes]
+    assert groups == ["package0", "package1"]
+    text = LSCPU[: LSCPU.index("NUMA node0")] + "NUMA node0 CPU(s): 0-7\n"
+    text = text.replace("Core(s) per socket: 2", "Core(s) per socket: 6")
+    text = text.replace("Socket(s):          2", "Socket(s): 1").replace("2 inst", "1 inst")
+    made = imported(tmp_path, text)
+    assert (made.nodes[0].cores, len(made.nodes[0].cpus)) == (6, 8)
+    assert [(c.level, c.shared_by_cores) for c in made.nodes[0].caches] == [(3, 6)]
+    assert made.description.notes == (
+        "lscpu counts 6 cores of 8 CPUs: the last 4 CPUs are taken as cores of one hardware "
+        "thread, and private caches are left out.",
+        "The cores within a node differ in threads or clock: taken as equal.",
+    )
+
+
 def test_lscpu_beside_mlc(tmp_path: Path) -> None:
     made = imported(tmp_path, LSCPU + TWO_TABLES.format("80.5", "90000.1"))
     assert (made.nodes[0].cores, made.threads) == (2, 8)
@@ -392,6 +411,10 @@ def test_likwid_topology(tmp_path: Path) -> None:
     assert made.nodes[0].caches[0].size_bytes == 32 << 10
     assert made.slit is not None
     assert made.slit.tolist() == [[10, 21], [21, 10]]
+    far = imported(tmp_path, LIKWID.replace("Domain:\t\t\t1", "Domain:\t\t\t8"))
+    assert far.slit is not None
+    assert [node.id for node in far.nodes] == [0, 8]
+    assert far.slit.tolist() == [[10, 21], [21, 10]]
     assert "cut off" in refused(tmp_path, LIKWID[: LIKWID.index("NUMA")])
     assert ":13: no size: found 'big'" in refused(tmp_path, LIKWID.replace("32 kB", "big"))
 
@@ -404,6 +427,9 @@ LIBVIRT = """\
     <numa>
       <cell id='0' cpus='0-3' memory='1' unit='GiB'>
         <distances><sibling id='0' value='10'/><sibling id='1' value='21'/></distances>
+        <cache level='1' associativity='direct' policy='writeback'>
+          <size value='8' unit='MiB'/><line value='64'/>
+        </cache>
       </cell>
       <cell id='1' cpus='4-7' memory='2048' unit='MiB'/>
       <cell id='2' memory='1048576'/>
@@ -428,7 +454,8 @@ def test_libvirt_domain(tmp_path: Path) -> None:
     ]
     assert [node.memory_bytes for node in made.nodes] == [1 << 30, 2 << 30, 1 << 30]
     assert made.slit is not None
-    assert made.slit.tolist() == [[10, 21, 20], [20, 10, 20], [20, 20, 10]]
+    assert made.slit.tolist() == [[10, 21, 20], [21, 10, 20], [20, 20, 10]]
+    assert [node.side_cache_bytes for node in made.nodes] == [(8 << 20,), (), ()]
     assert (made.latency_ns[0, 0], made.latency_ns[0, 2]) == pytest.approx((90, 250))
     assert made.bandwidth_Bps[0, 0] == 204800 << 20
     assert ":6: no memory of a cell" in refused(tmp_path, LIBVIRT.replace("memory='1'", ""))

@@ -1,7 +1,8 @@
 """libvirt's domain XML: the cells of a guest, their distances, caches and HMAT attributes.
 
-Units are those of libvirt's documents: memory in KiB, latency in ns, bandwidth in KiB/s, if none is
-given; cells without distances are 10 from themselves and 20 from others.
+Units are those of libvirt's documents: memory and caches in KiB, latency in ns, bandwidth in KiB/s,
+if none is given. A distance that is told one way holds both ways; cells without any are 10 from
+themselves and 20 from others.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .source import Source
 from .xml_elements import Element, Wanted, read_elements
 
 _BYTES = {"b": 0, "bytes": 0, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30}
-_BYTES |= {"": 10, "t": 40, "tib": 40}
+_BYTES |= {"t": 40, "tib": 40}
 _TABLES = {
     ("latency", "access"): "latency",
     ("latency", "read"): "latency",
@@ -36,6 +37,9 @@ _WANTED = Wanted(
         "cell": ("id", "cpus", "memory", "unit"),
         "distances": (),
         "sibling": ("id", "value"),
+        "cache": ("level",),
+        "size": ("value", "unit"),
+        "line": ("value", "unit"),
         "interconnects": (),
         "latency": _HMAT,
         "bandwidth": _HMAT,
@@ -71,11 +75,19 @@ def read(source: Source) -> MachineDescription:
             own = parse_list(cell.attributes.get("cpus", ""))
         except ValueError as failure:
             raise source.error(str(failure), cell.line, token=cell.attributes["cpus"]) from None
-        unit = cell.attributes.get("unit", "").lower()
-        if unit not in _BYTES:
-            raise source.error("unknown unit", cell.line, token=unit, expected="such as 'KiB'")
-        memory = _number(source, cell, "memory", bound=1 << 50) << _BYTES[unit]
-        found.nodes.append(NodeFacts(node, own, memory, "DRAM" if own else "unknown"))
+        memory = _bytes(source, cell, "memory")
+        caches = sorted(cell.each("cache"), key=lambda cache: cache.attributes.get("level", ""))
+        side_caches = tuple(
+            (
+                _bytes(source, size, "value"),
+                next((_bytes(source, line, "value", "B") for line in cache.each("line")), None),
+            )
+            for cache in caches
+            for size in cache.each("size")
+        )
+        found.nodes.append(
+            NodeFacts(node, own, memory, "DRAM" if own else "unknown", side_caches=side_caches)
+        )
         siblings = (s for d in cell.each("distances") for s in d.each("sibling"))
         slit |= {(node, _number(source, s, "id")): _number(source, s, "value") for s in siblings}
     members: dict[int, set[int]] = {}
@@ -88,7 +100,9 @@ def read(source: Source) -> MachineDescription:
         for own in members.values()
     ]
     ids = [node.id for node in found.nodes]
-    found.slit = {(a, b): slit.get((a, b), 10 if a == b else 20) for a in ids for b in ids}
+    found.slit = {
+        (a, b): slit.get((a, b), slit.get((b, a), 10 if a == b else 20)) for a in ids for b in ids
+    }
     found.title = f"guest with {len(ids)} nodes"
     for values in numa.each("interconnects"):
         _read_hmat(source, [*values.each("latency"), *values.each("bandwidth")], found)
@@ -101,12 +115,10 @@ def _read_hmat(source: Source, elements: Iterable[Element], found: Inventory) ->
         if table is None or "cache" in element.attributes:
             continue  # of a cache in front of the memory
         pair = _number(source, element, "initiator"), _number(source, element, "target")
-        value = _number(source, element, "value", bound=1 << 40)
-        shift = _BYTES.get(element.attributes.get("unit", "").lower(), 10)
         known: Quantity | None = (
-            quantity(f"{value} ns", "time")
+            quantity(f"{_number(source, element, 'value', bound=1 << 40)} ns", "time")
             if element.tag == "latency"
-            else quantity(f"{value << shift} B/s", "bandwidth")
+            else quantity(f"{_bytes(source, element, 'value')} B/s", "bandwidth")
         )
         if known is not None:
             getattr(found, table)[pair] = known
@@ -115,6 +127,14 @@ def _read_hmat(source: Source, elements: Iterable[Element], found: Inventory) ->
 def _digits(attributes: dict[str, str], name: str) -> str:
     text = attributes.get(name, "1")
     return text if re.fullmatch(r"[1-9]\d{0,3}", text, re.ASCII) else "1"
+
+
+def _bytes(source: Source, element: Element, name: str, usual: str = "KiB") -> int:
+    """A size with its unit."""
+    unit = element.attributes.get("unit", usual)
+    if unit.lower() not in _BYTES:
+        raise source.error("unknown unit", element.line, token=unit, expected="such as 'KiB'")
+    return _number(source, element, name, bound=1 << 50) << _BYTES[unit.lower()]
 
 
 def _number(

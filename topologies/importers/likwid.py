@@ -11,7 +11,6 @@ from .inventory import (
     Core,
     Inventory,
     NodeFacts,
-    Pair,
     clock_of_model,
     machine_title,
 )
@@ -37,7 +36,7 @@ def read(source: Source) -> MachineDescription:
     model, level, size, domain = "", 0, 0, 0
     sizes: dict[int, int] = {}
     cpus: dict[int, frozenset[int]] = {}
-    slit: dict[Pair, int] = {}
+    distances: dict[int, list[int]] = {}
     for number, line in enumerate(source.lines, 1):
         words = line.split()
         if words[:2] == ["HWThread", "Thread"]:
@@ -68,7 +67,7 @@ def read(source: Source) -> MachineDescription:
             elif name == "Processors" and groups:
                 cpus[domain] = groups[0]
             elif name == "Distances":
-                slit |= {(domain, k): int(d) for k, d in enumerate(re.findall(r"\d{1,3}", text))}
+                distances[domain] = [int(d) for d in re.findall(r"\d{1,3}", text)]
     if not threads or not cpus:
         raise source.error("cut off: no hardware threads or NUMA domains", expected="all sections")
     identity = ProcessorIdentity(model_name=model) if model else None
@@ -80,7 +79,9 @@ def read(source: Source) -> MachineDescription:
         NodeFacts(node, own, sizes.get(node), memory_kind="DRAM" if own else "unknown")
         for node, own in sorted(cpus.items())
     ]
-    if all((a, b) in slit for a in cpus for b in cpus):
-        found.slit = slit
+    if all(len(distances.get(node, ())) == len(cpus) for node in cpus):  # in the domains' order
+        found.slit = {
+            (a, b): d for a in cpus for b, d in zip(sorted(cpus), distances[a], strict=True)
+        }
     found.title = machine_title([model], len({key[0] for key in threads}), len(cpus))
     return found.description()

@@ -24,12 +24,21 @@ def add_cores(found: Inventory, source: Source) -> bool:
         for line in source.lines
         if (match := FIELD.fullmatch(line.rstrip()))
     }
-    threads, sockets = _number(fields, "Thread(s) per core"), _number(fields, "Socket(s)")
+    threads, unit = _number(fields, "Thread(s) per core"), "Socket"
     if threads is None:
         return False
-    listed = [node.cpus for node in found.nodes if node.cpus]
-    cores = [core for own in listed for core in _siblings(sorted(own), threads)]
-    expected = (sockets or 0) * (_number(fields, "Core(s) per socket") or 0)
+    if "Cluster(s)" in fields and _number(fields, "Socket(s)") is None:
+        unit = "Cluster"  # of ARM's servers whose firmware tells no sockets
+    sockets = _number(fields, f"{unit}(s)")
+    listed = [sorted(node.cpus) for node in found.nodes if node.cpus]
+    expected = (sockets or 0) * (_number(fields, f"Core(s) per {unit.lower()}") or 0)
+    alone = _without_siblings(listed, threads, expected)
+    cores = [core for own in listed for core in _siblings(own, threads, alone)]
+    if alone:
+        found.notes.append(
+            f"lscpu counts {expected} cores of {sum(map(len, listed))} CPUs: the last {alone} CPUs "
+            "are taken as cores of one hardware thread, and private caches are left out."
+        )
     if sockets is None or not 0 < sockets <= len(cores):
         sockets = 1
     elif expected and expected != len(cores):
@@ -44,6 +53,8 @@ def add_cores(found: Inventory, source: Source) -> bool:
     for name, level in _LEVELS.items():
         if match := _CACHE.fullmatch(fields.get(name, "")):
             instances = int(match[3])
+            if alone and instances > sockets:
+                continue  # a sum over caches that differ
             size = int(float(match[1]) * (1 << _SHIFTS[match[2]])) // max(1, instances)
             found.caches += [
                 CacheFacts(level, size, None, frozenset().union(*part))
@@ -54,8 +65,21 @@ def add_cores(found: Inventory, source: Source) -> bool:
     return True
 
 
-def _siblings(cpus: Sequence[int], threads: int) -> list[frozenset[int]]:
-    """The threads of each core: neighbours in one run of numbers, else one of each run."""
+def _without_siblings(listed: Sequence[Sequence[int]], threads: int, cores: int) -> int:
+    """Of a node with two kinds of cores: how many CPUs, the last ones, are a core each."""
+    cpus = sum(map(len, listed))
+    if len(listed) != 1 or threads == 1 or not -(-cpus // threads) < cores <= cpus:
+        return 0
+    with_siblings, rest = divmod(cpus - cores, threads - 1)
+    return 0 if rest else cores - with_siblings
+
+
+def _siblings(cpus: Sequence[int], threads: int, alone: int) -> list[frozenset[int]]:
+    """The threads of each core: neighbours in one run of numbers, else one of each run; the last
+    ones ``alone``."""
+    if alone:
+        cut = len(cpus) - alone
+        return [*_siblings(cpus[:cut], threads, 0), *(frozenset({cpu}) for cpu in cpus[cut:])]
     count = -(-len(cpus) // threads)
     if cpus[-1] - cpus[0] + 1 == len(cpus):
         return [frozenset(cpus[k * threads : (k + 1) * threads]) for k in range(count)]

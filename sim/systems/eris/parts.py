@@ -18,6 +18,7 @@ from ....workloads.workload import PhaseState, ResolvedOperation
 from ...machine.caches import hit_rates, last_level_hits, shared_state
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Demand, Reads
+from ...machine.memory_policy import memory_nodes, zone_list
 from ...machine.threads import Workers
 from .costs import ErisCosts
 from .index import Hits, Regions, tree_of
@@ -71,14 +72,12 @@ class ErisDemands(ABC):
         n = len(costs.machine.nodes)
         self.reach = costs.tlb_pages(system.page_size.value)
         self.cores_on_nodes = np.maximum(np.bincount(workers.core_node, minlength=n), 1.0)
-        nodes = costs.machine.nodes
-        has_memory = np.array([not node.memory_bytes <= 0 for node in nodes])
-        distance = np.where(
-            has_memory[None, :] & ~np.isnan(costs.latency_s), costs.latency_s, np.inf
+        machine = costs.machine
+        self.has_memory = np.isin(np.arange(n), memory_nodes(machine))
+        # Where a node without memory keeps its data: where Linux would put it.
+        self.home = np.array(
+            [k if has else zone_list(machine, k)[0] for k, has in enumerate(self.has_memory)]
         )
-        # Where a node without memory keeps its data: the nearest one with.
-        self.home = np.where(has_memory, np.arange(len(nodes)), np.argmin(distance, axis=1))
-        self.has_memory = has_memory
         memory = system.memory
         if memory is not None and memory.policy != "local" and not self.shared:
             self.home = np.full(n, int(memory.shares(costs.machine).argmax()))
