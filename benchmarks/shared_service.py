@@ -2,33 +2,65 @@
 
 Every core does one task after the other, scans and materialisations of 30 µs to 300 µs: of its own
 node's memory, but for those that it has stolen, of any node's (``stolen_10``: one in ten; ``any``:
-all). Beside it the same in Python (``reference``, for a shorter time), and what a program could
-play at most that shares out all running tasks again, one by one, at each end (``one_by_one``: the
-kernel's ``solve_max_min`` alone). One JSON object a line on standard output; how many tasks ended
-on standard error.
+all). The loop is compiled when this runs (``shared_service.cpp``). Beside it the same in Python
+(``reference``, for a shorter time), and what a program could play at most that shares out all
+running tasks again, one by one, at each end (``one_by_one``: the kernel's ``solve_max_min`` alone).
+One JSON object a line on standard output; how many tasks ended on standard error.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import os
+import subprocess
 import sys
+import sysconfig
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pybind11
 import simpy
 
-from numatwin.sim._kernel import ServiceMachine, play_closed_tasks, solve_max_min
+from numatwin.sim._kernel import ServiceMachine, solve_max_min
 from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand
 from numatwin.sim.machine.reference.shared_service import NEVER, SharedService
 
+HERE = Path(__file__).parent
+SIM = HERE.parent / "sim"
+LOOP, MACHINE_PARTS = "shared_service_loop", ("shared_service", "service_machine", "memory_home")
 NS, US = 1e3, 1e6
 STOLEN = {"stolen_10": 0.1, "any": 1.0}
 ASKED = {60: 900_000.0, 576: 200_000.0}  # of stolen_10, tasks a second
 
 Tasks = tuple[list[PieceDemand], list[list[tuple[float, int]]]]
 """Demands; for each node, units and demand (a position) of the tasks that its cores do in turn."""
+
+
+def compiled(folder: Path) -> Any:
+    """The module with the loop in C++."""
+    parts = ["kernel/class_sharing.cpp"]
+    parts += [f"machine/kernel/{name}.cpp" for name in MACHINE_PARTS]
+    made = folder / f"{LOOP}.so"
+    flags = ["-std=c++20", "-O3", "-ffp-contract=off", "-fPIC", "-shared", "-fvisibility=hidden"]
+    folders = [SIM, Path(sysconfig.get_paths()["include"]), Path(pybind11.get_include())]
+    sources = [HERE / "shared_service.cpp", *(SIM / part for part in parts)]
+    command = [os.environ.get("CXX", "g++"), *flags, *(f"-I{path}" for path in folders)]
+    done = subprocess.run(
+        [*command, *map(str, sources), "-o", made], capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"shared_service.cpp does not compile:\n{done.stderr[:2000]}")
+    spec = importlib.util.spec_from_file_location(LOOP, made)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def machine(nodes: int, cores: int) -> ServiceMachine:
@@ -176,11 +208,14 @@ def main() -> None:
     parser.add_argument("--simulated-us", type=int, default=100_000)
     options = parser.parse_args()
     until_ps = int(options.simulated_us * US)
+    with tempfile.TemporaryDirectory() as name:
+        play = compiled(Path(name)).play_closed_tasks
     for cores, nodes in zip(options.cores, options.nodes, strict=True):
         for mix, stolen in STOLEN.items():
             place, work = machine(nodes, cores), tasks(nodes, stolen)
+            demands = [tuple(demand)[:3] for demand in work[0]]
             start = time.process_time()
-            done = play_closed_tasks(place, *work, until_ps)
+            done = play(place, demands, work[1], until_ps)
             rate = done / (time.process_time() - start)
             name = f"shared_service/tasks_{cores}_cores_{mix}"
             print(f"{name}: {done} tasks ended", file=sys.stderr)

@@ -1,5 +1,4 @@
-// Additions that wait for one another: a delay, and a clock made of cycles; and some that do not,
-// which take all of a core.
+// Additions that wait for one another: a delay, and a clock made of cycles; and some that do not.
 #pragma once
 
 #include <cstddef>
@@ -29,23 +28,12 @@ inline void add_in_a_row(std::size_t times) {
     }
 }
 
-/// `times` additions to eight registers in turn, rounded up to whole turns: as many at once as the
-/// core has adders for, so that whoever shares the core takes of them.
-inline void add_side_by_side(std::size_t times) {
-    std::uint64_t a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0, one = 1;
-    asm volatile("" : "+r"(one));
-    for (std::size_t turn = 0; turn < (times + 7) / 8; ++turn) {
-        add(a, one), add(b, one), add(c, one), add(d, one);
-        add(e, one), add(f, one), add(g, one), add(h, one);
-    }
-}
-
 /// Registers of `add_in_line`: few, so that none has to lie in memory.
 struct Sums {
     std::uint64_t a = 0, b = 0, c = 0, d = 0, one = 1;
 };
 
-/// The same to four registers and without a loop, whose own instructions would count with them.
+/// Additions to four registers, without a loop, whose own instructions would count with them.
 template <std::size_t kTimes>
 inline __attribute__((always_inline)) void add_in_line(Sums& sums) {
 #pragma GCC unroll 16

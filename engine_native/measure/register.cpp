@@ -16,11 +16,6 @@ namespace {
 
 namespace py = pybind11;
 
-/// A member's work, as Python hands it from its maker to run_team.
-struct Handed {
-    Work work;
-};
-
 using Table = py::array_t<double>;
 using Windows = std::tuple<Table, Table, py::array_t<bool>>;
 
@@ -42,10 +37,10 @@ Windows as_arrays(const std::vector<Window>& windows, std::size_t members) {
     return {amounts, elapsed_ns, disturbed};
 }
 
-Windows run(const std::vector<std::pair<int, const Handed*>>& members, std::size_t wanted,
+Windows run(const std::vector<std::pair<int, const Work*>>& members, std::size_t wanted,
             std::int64_t window_ns, std::int64_t limit_ns) {
     std::vector<Member> team;
-    for (const auto& [cpu, handed] : members) team.push_back({cpu, handed->work});
+    for (const auto& [cpu, work] : members) team.push_back({cpu, *work});
     std::vector<Window> windows;
     {
         const py::gil_scoped_release others_run;
@@ -56,44 +51,28 @@ Windows run(const std::vector<std::pair<int, const Handed*>>& members, std::size
 
 // What distributed operators are made of.
 void register_passes(py::module_& module) {
-    using U32 = std::uint32_t;
-    using U64 = std::uint64_t;
+    module.def("count_tuples", &count_tuples, py::arg("partitions"),
+               "Tuples counted by partition.");
     module.def(
-        "count_tuples", [](U32 partitions) { return Handed{count_tuples(partitions)}; },
-        py::arg("partitions"), "Tuples counted by partition.");
-    module.def(
-        "partition_tuples",
-        [](U32 partitions, U32 buffer) { return Handed{partition_tuples(partitions, buffer)}; },
-        py::arg("partitions"), py::arg("buffer_bytes"),
+        "partition_tuples", &partition_tuples, py::arg("partitions"), py::arg("buffer_bytes"),
         "Tuples appended to buffers of their partitions, and these written past the caches.");
+    module.def("gather_tuples", &gather_tuples, py::arg("message_bytes"),
+               "Tuples put into a message for their owner.");
+    module.def("take_tuples", &take_tuples, py::arg("message_bytes"),
+               "Tuples of messages copied behind what came before.");
     module.def(
-        "gather_tuples", [](U32 bytes) { return Handed{gather_tuples(bytes)}; },
-        py::arg("message_bytes"), "Tuples put into a message for their owner.");
-    module.def(
-        "take_tuples", [](U32 bytes) { return Handed{take_tuples(bytes)}; },
-        py::arg("message_bytes"), "Tuples of messages copied behind what came before.");
-    module.def(
-        "join_partitions",
-        [](U32 inner, bool probe) { return Handed{join_partitions(inner, probe)}; },
-        py::arg("inner"), py::arg("probe"),
+        "join_partitions", &join_partitions, py::arg("inner"), py::arg("probe"),
         "Inner tuples of partitions, each a hash table built, and looked up for as many others.");
+    module.def("add_groups", &add_groups, py::arg("groups"), py::arg("again"),
+               "Groups added to an empty table that grows; or tuples of the groups that it has.");
+    module.def("read_groups", &read_groups, py::arg("groups"), py::arg("result"),
+               "Groups of a table put into messages; or summed up.");
     module.def(
-        "add_groups", [](U64 groups, bool again) { return Handed{add_groups(groups, again)}; },
-        py::arg("groups"), py::arg("again"),
-        "Groups added to an empty table that grows; or tuples of the groups that it has.");
-    module.def(
-        "read_groups", [](U64 groups, bool result) { return Handed{read_groups(groups, result)}; },
-        py::arg("groups"), py::arg("result"), "Groups of a table put into messages; or summed up.");
-    module.def(
-        "cache_groups", [](U64 bytes, bool again) { return Handed{cache_groups(bytes, again)}; },
-        py::arg("table_bytes"), py::arg("again"),
+        "cache_groups", &cache_groups, py::arg("table_bytes"), py::arg("again"),
         "Groups added to a table until it is full, read and emptied; or tuples of its groups.");
-    module.def(
-        "add_to_filter", [](U64 bytes) { return Handed{add_to_filter(bytes)}; }, py::arg("bytes"),
-        "Keys added to a Bloom filter.");
-    module.def(
-        "probe_filter", [](U64 bytes, bool hit) { return Handed{probe_filter(bytes, hit)}; },
-        py::arg("bytes"), py::arg("hit"), "Keys looked up that a Bloom filter has, or has not.");
+    module.def("add_to_filter", &add_to_filter, py::arg("bytes"), "Keys added to a Bloom filter.");
+    module.def("probe_filter", &probe_filter, py::arg("bytes"), py::arg("hit"),
+               "Keys looked up that a Bloom filter has, or has not.");
 }
 
 void register_measure(py::module_& module) {
@@ -118,31 +97,21 @@ void register_measure(py::module_& module) {
              py::call_guard<py::gil_scoped_release>(),
              "Makes the first bytes a cycle of pointers in random order; returns its lines.");
 
-    py::class_<Handed>(
+    py::class_<Work>(
         module, "Work",
         "What a member of a team does; its amount is counted in the unit that its maker says.");
+    module.def("chase", &chase, py::arg("block"), py::arg("start_line"), py::arg("warm_loads"),
+               py::keep_alive<0, 1>(),
+               "Dependent loads along the block's cycle, the first of which do not count.");
     module.def(
-        "chase",
-        [](const Block& block, std::size_t start_line, std::size_t warm_loads) {
-            return Handed{chase(block, start_line, warm_loads)};
-        },
-        py::arg("block"), py::arg("start_line"), py::arg("warm_loads"), py::keep_alive<0, 1>(),
-        "Dependent loads along the block's cycle, the first of which do not count.");
-    module.def(
-        "random_reads",
-        [](const Block& block, std::size_t lines) { return Handed{random_reads(block, lines)}; },
-        py::arg("block"), py::arg("lines"), py::keep_alive<0, 1>(),
+        "random_reads", &random_reads, py::arg("block"), py::arg("lines"), py::keep_alive<0, 1>(),
         "Independent loads of random lines; ``lines``, a power of two, is how many there are.");
     module.def(
-        "spaced_reads",
-        [](const Block& block, std::size_t lines, std::size_t additions) {
-            return Handed{spaced_reads(block, lines, additions)};
-        },
-        py::arg("block"), py::arg("lines"), py::arg("additions"), py::keep_alive<0, 1>(),
+        "spaced_reads", &spaced_reads, py::arg("block"), py::arg("lines"), py::arg("additions"),
+        py::keep_alive<0, 1>(),
         "The same with 32 or 64 additions between two loads, which wait for nothing either.");
     module.attr("AROUND_ADDITIONS") = kAroundAdditions;
-    module.def(
-        "system_calls", [] { return Handed{system_calls()}; }, "System calls that do nothing.");
+    module.def("system_calls", &system_calls, "System calls that do nothing.");
 
     py::enum_<Traffic>(
         module, "Traffic",
@@ -156,56 +125,35 @@ void register_measure(py::module_& module) {
     module.def("has_non_temporal_stores", &has_non_temporal_stores,
                "Whether this processor has stores past the caches.");
     module.def(
-        "stream",
-        [](const Block& block, std::size_t offset, std::size_t size_bytes, Traffic traffic,
-           std::uint64_t delay) {
-            return Handed{stream(block, offset, size_bytes, traffic, delay)};
-        },
-        py::arg("block"), py::arg("offset"), py::arg("size_bytes"), py::arg("traffic"),
-        py::arg("delay"), py::keep_alive<0, 1>(),
+        "stream", &stream, py::arg("block"), py::arg("offset"), py::arg("size_bytes"),
+        py::arg("traffic"), py::arg("delay"), py::keep_alive<0, 1>(),
         "Bytes loaded and stored in a part of the block; ``delay`` additions after each 4 KiB.");
-    module.def(
-        "copies",
-        [](const Block& from, const Block& to, std::size_t size_bytes, bool spread) {
-            return Handed{copies(from, to, size_bytes, spread)};
-        },
-        py::arg("source"), py::arg("target"), py::arg("size_bytes"), py::arg("spread"),
-        py::keep_alive<0, 1>(), py::keep_alive<0, 2>(),
-        "memcpy, always the same, or from and to ever other places.");
+    module.def("copies", &copies, py::arg("source"), py::arg("target"), py::arg("size_bytes"),
+               py::arg("spread"), py::keep_alive<0, 1>(), py::keep_alive<0, 2>(),
+               "memcpy, always the same, or from and to ever other places.");
     module.def(
         "fetch_adds",
-        [](const Block& block, std::size_t line) {
-            return Handed{fetch_adds(counter_on(block, line))};
-        },
+        [](const Block& block, std::size_t line) { return fetch_adds(counter_on(block, line)); },
         py::arg("block"), py::arg("line"), py::keep_alive<0, 1>(),
         "fetch-add on a counter on that line.");
     module.def(
         "cas_increments",
         [](const Block& block, std::size_t line) {
-            return Handed{cas_increments(counter_on(block, line))};
+            return cas_increments(counter_on(block, line));
         },
         py::arg("block"), py::arg("line"), py::keep_alive<0, 1>(),
         "Increments of the counter on that line by compare-and-swap.");
     module.def(
         "ping_pong",
         [](const Block& block, std::size_t line, bool serve) {
-            return Handed{ping_pong(counter_on(block, line), serve)};
+            return ping_pong(counter_on(block, line), serve);
         },
         py::arg("block"), py::arg("line"), py::arg("serve"), py::keep_alive<0, 1>(),
         R"(One end of an exchange of messages over that line; who serves counts those of both ends.)");
-    module.def(
-        "additions", [] { return Handed{additions()}; },
-        "Additions that wait for one another, one a cycle.");
-    module.def(
-        "free_additions", [] { return Handed{free_additions()}; },
-        "Additions that do not: as many a cycle as the core has adders, less what others take.");
+    module.def("additions", &additions, "Additions that wait for one another, one a cycle.");
 
     module.def(
-        "routing",
-        [](std::size_t targets, std::size_t buffer_bytes) {
-            return Handed{routing(targets, buffer_bytes)};
-        },
-        py::arg("targets"), py::arg("buffer_bytes"),
+        "routing", &routing, py::arg("targets"), py::arg("buffer_bytes"),
         R"(Commands of 16 bytes routed to so many targets, in batches, through buffers of that size.)");
     py::class_<Index>(
         module, "MeasuredIndex",
@@ -216,17 +164,12 @@ MemoryError if it does not fit.)")
              py::call_guard<py::gil_scoped_release>())
         .def_property_readonly("keys", &Index::keys)
         .def_property_readonly("size_bytes", &Index::bytes)
-        .def(
-            "lookups", [](Index& index, std::size_t batch) { return Handed{index.lookups(batch)}; },
-            py::arg("batch"), py::keep_alive<0, 1>(), "Keys looked up, so many at a time.")
-        .def(
-            "upserts", [](Index& index, std::size_t batch) { return Handed{index.upserts(batch)}; },
-            py::arg("batch"), py::keep_alive<0, 1>(),
-            "Values of known keys replaced, so many keys at a time.")
-        .def(
-            "scans", [](Index& index, std::size_t pairs) { return Handed{index.scans(pairs)}; },
-            py::arg("pairs"), py::keep_alive<0, 1>(),
-            "Pairs read in order, so many from each key on.");
+        .def("lookups", &Index::lookups, py::arg("batch"), py::keep_alive<0, 1>(),
+             "Keys looked up, so many at a time.")
+        .def("upserts", &Index::upserts, py::arg("batch"), py::keep_alive<0, 1>(),
+             "Values of known keys replaced, so many keys at a time.")
+        .def("scans", &Index::scans, py::arg("pairs"), py::keep_alive<0, 1>(),
+             "Pairs read in order, so many from each key on.");
     py::enum_<Verb>(module, "Verb", "What is asked of the other end of a fabric.")
         .value("GET", Verb::kGet)
         .value("PUT", Verb::kPut)
@@ -237,25 +180,15 @@ MemoryError if it does not fit.)")
         module, "FabricPair",
         "Two ends of a fabric for two threads; RuntimeError where there is no such transport.")
         .def(py::init<const std::string&, bool>(), py::arg("transports"), py::arg("direct"))
-        .def(
-            "ask",
-            [](FabricPair& pair, Verb verb, std::size_t size_bytes) {
-                return Handed{pair.ask(verb, size_bytes)};
-            },
-            py::arg("verb"), py::arg("size_bytes"), py::keep_alive<0, 1>(),
-            "Requests, one after the other; of messages, those of both ways.")
-        .def(
-            "answer", [](FabricPair& pair) { return Handed{pair.answer()}; },
-            py::keep_alive<0, 1>(), "What the other end does meanwhile; amounts to nothing.")
-        .def(
-            "exchange",
-            [](FabricPair& pair, Verb verb, std::size_t size_bytes, std::size_t batch, bool leads) {
-                return Handed{pair.exchange(verb, size_bytes, batch, leads)};
-            },
-            py::arg("verb"), py::arg("size_bytes"), py::arg("batch"), py::arg("leads"),
-            py::keep_alive<0, 1>(),
-            "Messages or puts both ways at once, so many at a time; those of one way. One end "
-            "leads.");
+        .def("ask", &FabricPair::ask, py::arg("verb"), py::arg("size_bytes"),
+             py::keep_alive<0, 1>(),
+             "Requests, one after the other; of messages, those of both ways.")
+        .def("answer", &FabricPair::answer, py::keep_alive<0, 1>(),
+             "What the other end does meanwhile; amounts to nothing.")
+        .def("exchange", &FabricPair::exchange, py::arg("verb"), py::arg("size_bytes"),
+             py::arg("batch"), py::arg("leads"), py::keep_alive<0, 1>(),
+             "Messages or puts both ways at once, so many at a time; those of one way. One end "
+             "leads.");
     register_passes(module);
 
     module.def(

@@ -199,10 +199,4 @@ Work additions() {
     };
 }
 
-Work free_additions() {
-    return [count = std::size_t{1024}](std::int64_t end_ns) mutable {
-        return until(end_ns, count, kStepsMax, [](std::size_t times) { add_side_by_side(times); });
-    };
-}
-
 }  // namespace numatwin::native

@@ -73,8 +73,4 @@ Work ping_pong(Counter& counter, bool serve);
 /// additions.
 Work additions();
 
-/// Additions that do not wait for one another: as many a cycle as the core has adders, less what a
-/// thread beside this one on the core takes. Amount: additions.
-Work free_additions();
-
 }  // namespace numatwin::native

@@ -147,12 +147,7 @@ TEST_F(Outgoing, AppendAlwaysKeepsWhatFindsNoRoomInOrder) {
     build(1, 128, {64, 64});
     Words expected;
     for (std::uint64_t i = 0; i < 200; ++i) {
-        if (i % 3 == 0) {
-            outgoing->append_always(0, header_of(1, i % 2), Words{i});
-        } else {
-            const std::uint32_t target = 0;
-            outgoing->append_keys_always(header_of(1, i % 2), Words{i}, &target);
-        }
+        outgoing->append_always(0, header_of(1, i % 2), Words{i});
         expected.push_back(i);
     }
     EXPECT_GT(outgoing->waiting_bytes(0), 1000u);
@@ -327,12 +322,7 @@ TEST(OutgoingBuffers, RandomCommandsArriveAsInPlainLists) {
                         to[i] = static_cast<std::uint32_t>(random() % targets);
                     }
                     const CommandHeader header = some_header(1);
-                    std::size_t taken = count;
-                    if (always) {
-                        outgoing.append_keys_always(header, keys, to.data());
-                    } else {
-                        taken = outgoing.append_keys(header, keys, to.data());
-                    }
+                    const std::size_t taken = outgoing.append_keys(header, keys, to.data());
                     for (std::size_t i = 0; i < taken; ++i) {
                         sent[2 * to[i]].push_back({header.operation, header.callback, {keys[i]}});
                     }
@@ -346,12 +336,7 @@ TEST(OutgoingBuffers, RandomCommandsArriveAsInPlainLists) {
                         to[i] = static_cast<std::uint32_t>(random() % targets);
                     }
                     const CommandHeader header = some_header(2);
-                    std::size_t taken = count;
-                    if (always) {
-                        outgoing.append_pairs_always(header, pairs, to.data());
-                    } else {
-                        taken = outgoing.append_pairs(header, pairs, to.data());
-                    }
+                    const std::size_t taken = outgoing.append_pairs(header, pairs, to.data());
                     for (std::size_t i = 0; i < taken; ++i) {
                         sent[2 * to[i]].push_back(
                             {header.operation, header.callback, {pairs[i].key, pairs[i].value}});
@@ -439,12 +424,10 @@ TEST(Router, SendsEachKeyToItsOwner) {
         expected[table.owner(key)].push_back(key);
     }
     EXPECT_EQ(router.route_keys(table, header_of(1), keys), keys.size());
-    router.forward_keys(table, header_of(1), keys);
     for (const std::uint64_t key : keys) {
         pairs.push_back({key, ~key});
     }
     EXPECT_EQ(router.route_pairs(table, header_of(2), pairs), pairs.size());
-    router.forward_pairs(table, header_of(2), pairs);
     EXPECT_TRUE(outgoing.flush_all());
     for (std::size_t target = 0; target < 5; ++target) {
         for (const Command command : Commands(incoming[target]->swap())) {
@@ -458,11 +441,9 @@ TEST(Router, SendsEachKeyToItsOwner) {
                 }
             }
         }
-        Words four_times;
-        for (int i = 0; i < 4; ++i) {
-            four_times.insert(four_times.end(), expected[target].begin(), expected[target].end());
-        }
-        EXPECT_EQ(arrived[target], four_times) << target;
+        Words twice = expected[target];
+        twice.insert(twice.end(), expected[target].begin(), expected[target].end());
+        EXPECT_EQ(arrived[target], twice) << target;
     }
     EXPECT_TRUE(expected[4].empty());
 }

@@ -12,14 +12,6 @@
 
 namespace numatwin {
 
-// What a server tells about its work; exact. A job counts when it is admitted, though its service
-// may lie ahead.
-struct ServerWork {
-    std::uint64_t jobs = 0;
-    Wide busy_ps = 0;     // service times
-    Wide waiting_ps = 0;  // from arrival to the start of service
-};
-
 // Who arrives first is served first, and how long it takes is known on arrival. So the end of a
 // job is known on arrival too (Lindley's recursion):
 //
@@ -31,23 +23,16 @@ class FifoServer {
     // A job arrives; returns when it ends. Arrivals come in order of time.
     Time admit(Time now, Time service) {
         const Time start = std::max(now, free_at_);
-        ++work_.jobs;
-        work_.busy_ps += service;
-        work_.waiting_ps += start - now;
+        admitted_ += service;
         return free_at_ = start + service;
     }
 
-    // When all work admitted so far is done.
-    Time free_at() const { return free_at_; }
-    Time backlog(Time now) const { return std::max<Time>(free_at_ - now, 0); }
-
-    const ServerWork& work() const { return work_; }
     // Busy time up to now: what was admitted, less what still lies ahead.
-    Wide busy_ps(Time now) const { return work_.busy_ps - backlog(now); }
+    Wide busy_ps(Time now) const { return admitted_ - std::max<Time>(free_at_ - now, 0); }
 
   private:
     Time free_at_ = 0;
-    ServerWork work_;
+    Wide admitted_ = 0;  // service times
 };
 
 // k alike servers with one queue: a job goes to the one that is free first.
@@ -58,15 +43,11 @@ class FifoServers {
         for (std::size_t s = 0; s < servers; ++s) heap_[s] = static_cast<std::uint32_t>(s);
     }
 
-    std::size_t servers() const { return heap_.size(); }
-
     // A job arrives; returns when it ends. Arrivals come in order of time.
     Time admit(Time now, Time service) {
         const std::uint32_t server = heap_.front();
         const Time start = std::max(now, free_at_[server]);
-        ++work_.jobs;
-        work_.busy_ps += service;
-        work_.waiting_ps += start - now;
+        admitted_ += service;
         const Time end = start + service;
         free_at_[server] = end;
         sink();
@@ -75,18 +56,16 @@ class FifoServers {
 
     // What they have not done yet is dropped.
     void drop(Time now) {
-        work_.busy_ps = busy_ps(now);
+        admitted_ = busy_ps(now);
         for (Time& free : free_at_) free = std::min(free, now);
         for (std::size_t s = 0; s < heap_.size(); ++s) heap_[s] = static_cast<std::uint32_t>(s);
         std::ranges::sort(heap_, [this](auto a, auto b) { return before(a, b); });
     }
 
-    Time next_free() const { return free_at_[heap_.front()]; }
-    const ServerWork& work() const { return work_; }
     Wide busy_ps(Time now) const {
         Wide ahead = 0;
         for (const Time free : free_at_) ahead += std::max<Time>(free - now, 0);
-        return work_.busy_ps - ahead;
+        return admitted_ - ahead;
     }
 
   private:
@@ -109,7 +88,7 @@ class FifoServers {
 
     std::vector<Time> free_at_;
     std::vector<std::uint32_t> heap_;  // servers, the first to be free on top
-    ServerWork work_;
+    Wide admitted_ = 0;                // service times
 };
 
 }  // namespace numatwin

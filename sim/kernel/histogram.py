@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-
-from .._kernel import Histogram as KernelHistogram
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -37,15 +36,21 @@ class Histogram:
     @classmethod
     def of_kernel(cls, counts: Sequence[int] | Ints, total_ps: float) -> Histogram:
         """In ns, what the kernel's ``Histogram`` (statistics.hpp) counted in ps."""
-        edges = _bucket_edges_ns()[: len(counts) + 1]
-        return cls(edges, np.asarray(counts, dtype=np.int64), total_ps / 1e3)
+        held = np.asarray(counts if len(counts) else [0], dtype=np.int64)
+        return cls(_bucket_edges_ns()[: len(held) + 1], held, total_ps / 1e3)
 
     @classmethod
     def of_values(cls, values_ps: Sequence[int]) -> Histogram:
         """The same of values in ps."""
-        buckets = [bucket_of(value_ps) for value_ps in values_ps]
-        counts = np.bincount(np.array(buckets, dtype=np.int64), minlength=1)
-        return cls.of_kernel(counts, float(sum(values_ps)))
+        return cls.of_counts(Counter(values_ps))
+
+    @classmethod
+    def of_counts(cls, values_ps: Mapping[int, int]) -> Histogram:
+        """The same of values in ps, and how often each came."""
+        buckets = np.zeros(max(map(bucket_of, values_ps), default=0) + 1, dtype=np.int64)
+        for value_ps, count in values_ps.items():
+            buckets[bucket_of(value_ps)] += count
+        return cls.of_kernel(buckets, float(sum(v * count for v, count in values_ps.items())))
 
     def since(self, before: Histogram) -> Histogram:
         """The values that have come since then."""
@@ -120,13 +125,3 @@ def _bucket_edges_ns() -> Floats:
     edges = np.concatenate([first, *wider]) / 1e3
     edges.setflags(write=False)  # shared by all callers
     return edges
-
-
-def of_kernel(counted: KernelHistogram) -> Histogram:
-    """What the kernel counted in picoseconds, in nanoseconds."""
-    edges = _bucket_edges_ns()
-    first_ps, numbers = counted.buckets()
-    at = np.searchsorted(edges, np.asarray(first_ps) / 1e3)
-    counts = np.zeros(int(at[-1]) + 1 if len(at) else 1, dtype=np.int64)
-    counts[at] = numbers
-    return Histogram(edges[: len(counts) + 1], counts, counted.mean * counted.count / 1e3)

@@ -12,14 +12,6 @@ namespace py = pybind11;
 namespace numatwin {
 namespace {
 
-Durations empirical(const Indices& times_ps, const Doubles& weight) {
-    const auto times = view(times_ps, "times_ps");
-    const Column column(weight, times.size(), "weight");
-    std::vector<double> weights(times.size());
-    for (std::size_t k = 0; k < weights.size(); ++k) weights[k] = column[k];
-    return Durations::empirical(times, weights);
-}
-
 Indices draw_keys(const KeyDraws& draws, const Doubles& uniforms) {
     const auto uniform = view(uniforms, "uniforms");
     Indices keys(uniforms.size());
@@ -44,9 +36,6 @@ a larger word gives no shorter time. Raises ValueError for values out of range.)
                     "Rounded to the nearest picosecond.")
         .def_static("uniform", &Durations::uniform, py::arg("low_ps"), py::arg("high_ps"),
                     "All from low to high, both included.")
-        .def_static("empirical", &empirical, py::arg("times_ps"),
-                    py::arg("weight") = py::float_(1.0),
-                    "Recorded times [N], each in proportion to its weight, [N] or one for all.")
         .def_property_readonly("mean_ps", &Durations::mean_ps, "The mean, exact but for rounding.")
         .def("draw", &Durations::draw, py::arg("stream"),
              "A time in picoseconds, with the next word of the stream.");

@@ -20,9 +20,9 @@ from importlib import import_module
 from typing import Any, BinaryIO
 
 from ...inputs import InputError
-from .tar_header import BLOCK, TarHeader, read_header
 
 BUFFER_BYTES = 256 * 1024
+BLOCK = tarfile.BLOCKSIZE
 _LONG_HEADER_MAX = 64 * 1024
 
 _MAGIC = (
@@ -115,10 +115,14 @@ def read_exactly(stream: BinaryIO, size: int, name: str) -> bytes:
 def is_tar(head: bytes) -> bool:
     """Whether ``head``, the first bytes of a stream, begins with a tar header."""
     try:
-        read_header(head[:BLOCK])
-    except ValueError:
+        _read_header(head[:BLOCK])
+    except tarfile.HeaderError:
         return False
     return True
+
+
+def _read_header(block: bytes) -> tarfile.TarInfo:
+    return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
 
 
 def read_members(
@@ -164,7 +168,7 @@ class _Reader:
                 changes = {}
         return Members(self._files, self._links)
 
-    def _member(self, header: TarHeader, changes: dict[str, str]) -> None:
+    def _member(self, header: tarfile.TarInfo, changes: dict[str, str]) -> None:
         path = self._checked(changes.get("path", header.name))
         size = header.size
         if "size" in changes:
@@ -176,7 +180,7 @@ class _Reader:
             raise self._refused(f"a sparse member '{path}'")
         if header.type in (tarfile.SYMTYPE, tarfile.LNKTYPE):
             if self._wanted(path):
-                target = changes.get("linkpath", header.link)
+                target = changes.get("linkpath", header.linkname)
                 if header.type == tarfile.LNKTYPE:  # names its target from the top of the archive
                     target = "../" * path.count("/") + self._checked(target)
                 self._links[path] = target
@@ -189,22 +193,25 @@ class _Reader:
         if is_file or header.type not in tarfile.SUPPORTED_TYPES:
             self._skip(size)
 
-    def _header(self) -> TarHeader | None:
+    def _header(self) -> tarfile.TarInfo | None:
         """The next header, None at the archive's end mark."""
         block = self._read(BLOCK)
         if not block.strip(b"\0"):
             return None
         try:
-            return read_header(block)
-        except ValueError as failure:
-            raise self._refused(f"damaged: a header {failure}") from None
+            header = _read_header(block)
+        except tarfile.HeaderError:
+            raise self._refused("damaged: a header does not fit its checksum") from None
+        if header.size < 0:
+            raise self._refused("damaged: a member of negative size")
+        return header
 
-    def _text(self, header: TarHeader) -> str:
+    def _text(self, header: tarfile.TarInfo) -> str:
         if header.size > _LONG_HEADER_MAX:
             raise self._refused("an extended header is too long")
         return self._data(header.size).decode("utf-8", "surrogateescape")
 
-    def _records(self, header: TarHeader) -> dict[str, str]:
+    def _records(self, header: tarfile.TarInfo) -> dict[str, str]:
         """The records ``<length> <key>=<value>\\n`` of a POSIX extended header."""
         rest = self._text(header).encode("utf-8", "surrogateescape").rstrip(b"\0")
         records = {}

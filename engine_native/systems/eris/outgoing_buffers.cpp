@@ -79,7 +79,7 @@ OutgoingBuffers::~OutgoingBuffers() {
 
 template <class Entry>
 std::size_t OutgoingBuffers::append_entries(CommandHeader header, std::span<const Entry> entries,
-                                            const std::uint32_t* targets, Refusal refusal) {
+                                            const std::uint32_t* targets) {
     header.entry_words = sizeof(Entry) / 8;
     header.count = 0;
     if (!current_.merges_with(header)) {
@@ -92,7 +92,7 @@ std::size_t OutgoingBuffers::append_entries(CommandHeader header, std::span<cons
         Lane& lane = lanes[targets[i]];
         std::byte* at = lane.at;  // read once: for all the compiler knows, the copy may change it
         if (at == lane.limit) [[unlikely]] {
-            if (!open(targets[i], refusal)) {
+            if (!open(targets[i])) {
                 return false;
             }
             at = lane.at;
@@ -120,30 +120,21 @@ std::size_t OutgoingBuffers::append_entries(CommandHeader header, std::span<cons
 
 std::size_t OutgoingBuffers::append_keys(CommandHeader header, std::span<const std::uint64_t> keys,
                                          const std::uint32_t* targets) {
-    return append_entries(header, keys, targets, Refusal::allowed);
+    return append_entries(header, keys, targets);
 }
 
 std::size_t OutgoingBuffers::append_pairs(CommandHeader header, std::span<const Pair> pairs,
                                           const std::uint32_t* targets) {
-    return append_entries(header, pairs, targets, Refusal::allowed);
-}
-
-void OutgoingBuffers::append_keys_always(CommandHeader header, std::span<const std::uint64_t> keys,
-                                         const std::uint32_t* targets) {
-    append_entries(header, keys, targets, Refusal::never);
-}
-
-void OutgoingBuffers::append_pairs_always(CommandHeader header, std::span<const Pair> pairs,
-                                          const std::uint32_t* targets) {
-    append_entries(header, pairs, targets, Refusal::never);
+    return append_entries(header, pairs, targets);
 }
 
 // Room for one entry at least under current_: in the last command, or in a new one.
-bool OutgoingBuffers::open(std::uint32_t target, Refusal refusal) {
+bool OutgoingBuffers::open(std::uint32_t target) {
     const std::size_t entry_bytes = std::size_t{8} * current_.entry_words;
     close(target);
     if (!extends_last(target, current_, 1)) {
-        if (room(target) < sizeof(CommandHeader) + entry_bytes && !make_room(target, refusal)) {
+        if (room(target) < sizeof(CommandHeader) + entry_bytes &&
+            !make_room(target, Refusal::allowed)) {
             return false;
         }
         put_header(target, current_);

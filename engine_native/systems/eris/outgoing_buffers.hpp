@@ -68,11 +68,6 @@ class OutgoingBuffers {
                             const std::uint32_t* targets);
     std::size_t append_pairs(CommandHeader header, std::span<const Pair> pairs,
                              const std::uint32_t* targets);
-    /// The same, never refused. Throws std::bad_alloc.
-    void append_keys_always(CommandHeader header, std::span<const std::uint64_t> keys,
-                            const std::uint32_t* targets);
-    void append_pairs_always(CommandHeader header, std::span<const Pair> pairs,
-                             const std::uint32_t* targets);
     /// One command for all `targets`, stored once. False: no room, nothing was appended.
     bool append_multicast(const HolderBitmap& targets, CommandHeader header,
                           std::span<const std::uint64_t> words);
@@ -116,10 +111,10 @@ class OutgoingBuffers {
 
     template <class Entry>
     std::size_t append_entries(CommandHeader header, std::span<const Entry> entries,
-                               const std::uint32_t* targets, Refusal refusal);
+                               const std::uint32_t* targets);
     bool append(std::uint32_t target, CommandHeader header, std::span<const std::uint64_t> words,
                 Refusal refusal);
-    bool open(std::uint32_t target, Refusal refusal);
+    bool open(std::uint32_t target);
     void close(std::uint32_t target);
     void close_all();
     bool extends_last(std::uint32_t target, const CommandHeader& header, std::size_t entries) const;

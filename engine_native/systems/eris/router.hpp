@@ -29,21 +29,6 @@ class Router {
             return outgoing_.append_pairs(header, some, owners_);
         });
     }
-    /// The same, never refused: for what is forwarded. Throws std::bad_alloc.
-    void forward_keys(const PartitionTree& table, const CommandHeader& header,
-                      std::span<const std::uint64_t> keys) {
-        route(table, keys, [&](std::span<const std::uint64_t> some) {
-            outgoing_.append_keys_always(header, some, owners_);
-            return some.size();
-        });
-    }
-    void forward_pairs(const PartitionTree& table, const CommandHeader& header,
-                       std::span<const Pair> pairs) {
-        route(table, pairs, [&](std::span<const Pair> some) {
-            outgoing_.append_pairs_always(header, some, owners_);
-            return some.size();
-        });
-    }
 
   private:
     // So many at a time: their owners stay in the nearest cache between the two steps.

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ....sim._kernel import Histogram as KernelHistogram
-from ....sim.kernel.histogram import of_kernel
+from ....sim.kernel.histogram import Histogram
 from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Maker
@@ -128,8 +127,6 @@ class NativeJoins:
 
     def outcome(self) -> Outcome:
         counted, name = self._counted(), self.play.operation
-        histogram = KernelHistogram()
-        histogram.add_all(np.array([round(q.seconds * PS) for q in counted], dtype=np.int64))
         sent = sum(node.sent_bytes for query in counted for node in query.nodes)
         warnings = list(self.plan.notes)
         if not counted:
@@ -144,7 +141,7 @@ class NativeJoins:
             facts=self._facts(counted),
             warnings=warnings,
             steps=len(counted),
-            latencies=of_kernel(histogram),
+            latencies=Histogram.of_values([round(q.seconds * PS) for q in counted]),
         )
 
     @property

@@ -26,7 +26,6 @@ struct PhaseEnd {
 class alignas(64) Core {
   public:
     void add_thread() { threads_ += 1; }
-    void remove_thread() { threads_ -= 1; }
     double threads() const { return threads_; }
 
     // A thread of this core begins a phase: its instructions and misses overlap.
@@ -74,11 +73,6 @@ class ThreadTime {
     }
     // It will be over at `done`.
     void end(Time done) { over_ = done; }
-    // It is cut off.
-    void cut(Time now) {
-        held_up_ = held_up(now);
-        alone_ = over_ = now;
-    }
 
     // The part of its phase that is ahead, and of the slot time of its misses: these come evenly.
     double left(Time now) const {

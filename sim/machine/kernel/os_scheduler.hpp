@@ -66,7 +66,6 @@ class OsScheduler {
         const std::uint32_t cpu = thread_[thread].cpu;
         return cpu_[cpu].running == thread ? cpu : none;
     }
-    std::uint32_t cpu_of(std::uint32_t thread) const { return thread_[thread].cpu; }
     // Threads that may run elsewhere than when this was last asked, each once.
     std::vector<std::uint32_t> changed();
     // The first tick after now; never while all threads sleep.

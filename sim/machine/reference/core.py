@@ -64,11 +64,6 @@ class ThreadTime:
         self.before += self.over - self.alone
         self.begun, self.alone, self.held = now, alone, held
 
-    def cut(self, now: int) -> None:
-        """The phase under way is cut off."""
-        self.before = self.held_up(now)
-        self.alone = self.over = now
-
     def left(self, now: int) -> float:
         """The part of its phase that is ahead."""
         return (self.over - now) / (self.over - self.begun) if self.over > now else 0.0

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._kernel import ErisRouting, ErisShared
-from ...kernel.histogram import of_kernel
+from ...kernel.histogram import Histogram
 from ...kernel.streams import stream_key
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES
@@ -168,7 +168,7 @@ class RoutedPlayer:
             memory_bytes=memory_bytes(found),
             link_ps=found["link_done"],
             link_bytes=moved_bytes(link_bytes, found["link_done"], costs.link_Bps),
-            latencies=tuple(of_kernel(self.model.latency(int(k))) for k in back),
+            latencies=tuple(Histogram.of_kernel(*self.model.latency(int(k))) for k in back),
             facts=routing_facts(found),
         )
 
@@ -222,7 +222,7 @@ class SharedPlayer:
             link_bytes=moved_bytes(
                 found["link_bytes"], found["link_done"], self.demands.costs.link_Bps
             ),
-            latencies=tuple(of_kernel(self.model.latency(k)) for k in range(len(done))),
+            latencies=tuple(Histogram.of_kernel(*self.model.latency(k)) for k in range(len(done))),
             facts={},
         )
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._kernel import ExchangeModel, ExchangeSetup
-from ..._kernel import Histogram as KernelHistogram
-from ...kernel.histogram import of_kernel
+from ...kernel.histogram import Histogram
 from ...machine.costs import LINE_BYTES
 from ...planes.experiment import Experiment
 from ...planes.outcome import Outcome, ResourceUse, Why
@@ -81,8 +80,6 @@ class JoinPlane:
     def outcome(self) -> Outcome:
         counted, name = self._counted(), self.play.operation
         passed_s = max(self._time_s - self._since_s, 1e-12)
-        histogram = KernelHistogram()
-        histogram.add_all(counted["latencies_ps"])
         queries = len(counted["latencies_ps"])
         uses = tuple(self._uses(counted, passed_s))
         self._check(uses)
@@ -109,7 +106,7 @@ class JoinPlane:
             warnings=() if queries else ("no query was answered while it was counted",),
             series={},
             steps=self.model.events,
-            latencies_ns={name: of_kernel(histogram)},
+            latencies_ns={name: Histogram.of_values(counted["latencies_ps"].tolist())},
         )
 
     def _uses(self, counted: Counts, passed_s: float) -> Iterator[ResourceUse]:

@@ -48,7 +48,7 @@ class EventModel(KernelTaskModel):
     def latencies(self) -> tuple[Histogram, ...]:
         """(K,) of queries, in ns."""
         totals_ps: list[float] = self.counts()["latency_ps"].tolist()
-        buckets = (self.latency_buckets(query) or [0] for query in range(len(totals_ps)))
+        buckets = map(self.latency_buckets, range(len(totals_ps)))
         return tuple(map(Histogram.of_kernel, buckets, totals_ps))
 
 

@@ -1,19 +1,9 @@
-"""Network adapters, kernel and reference, by hand."""
+"""Network adapters, by hand; messages by both models stand in test_message_path.py."""
 
-from typing import Any
-
-import pytest
-
-from numatwin.sim import _kernel
-from numatwin.sim.machine.reference import adapter as reference
-
-BOTH = pytest.mark.parametrize(
-    "make", [_kernel.Adapter, reference.Adapter], ids=["kernel", "reference"]
-)
+from numatwin.sim.machine.reference.adapter import Adapter
 
 
-@BOTH
-def test_messages_cut_through(make: Any) -> None:
+def test_messages_cut_through() -> None:
     """Out 100, wire 1000, in 80: of a message at 0 the first bits are there at 1000, the last ones
     at 1100. A second one at 30 leaves from 100 to 200.
 
@@ -22,7 +12,7 @@ def test_messages_cut_through(make: Any) -> None:
     b        100 … 200    1100        1200       1200
     c        500 … 510    1500        1510       1500 + 80: the incoming side is the slow one
     """
-    sender, receiver = make(), make()
+    sender, receiver = Adapter(), Adapter()
     assert sender.send(0, 100, 1000) == (1000, 1100)
     assert sender.send(30, 100, 1000) == (1100, 1200)
     assert sender.send(500, 10, 1000) == (1500, 1510)
@@ -31,15 +21,13 @@ def test_messages_cut_through(make: Any) -> None:
     assert receiver.receive(1500, 80, 1510) == 1580
 
 
-@BOTH
-def test_messages_of_several_senders_wait_at_the_receiver(make: Any) -> None:
+def test_messages_of_several_senders_wait_at_the_receiver() -> None:
     """Three messages of which the first bits come at 1000, each of 80."""
-    receiver = make()
+    receiver = Adapter()
     assert [receiver.receive(1000, 80, 1080) for _ in range(3)] == [1080, 1160, 1240]
 
 
-@BOTH
-def test_both_sides_work_at_once(make: Any) -> None:
-    one = make()
+def test_both_sides_work_at_once() -> None:
+    one = Adapter()
     assert one.receive(0, 100, 0) == 100
     assert one.send(0, 50, 10) == (10, 60)

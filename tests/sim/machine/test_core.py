@@ -1,17 +1,10 @@
-"""Cores and their hardware threads, kernel and reference, by hand."""
-
-from typing import Any
+"""Cores and their hardware threads, by hand; whole traces of ERIS hold the kernel to them."""
 
 import pytest
 
-from numatwin.sim import _kernel
-from numatwin.sim.machine.reference import core as reference
-from numatwin.sim.machine.reference.core import CoreWork
-
-CORES = pytest.mark.parametrize("make", [_kernel.Core, reference.Core], ids=["kernel", "reference"])
+from numatwin.sim.machine.reference.core import Core, CoreWork
 
 
-@CORES
 @pytest.mark.parametrize(
     ("work", "takes"),
     [
@@ -21,14 +14,13 @@ CORES = pytest.mark.parametrize("make", [_kernel.Core, reference.Core], ids=["ke
         (CoreWork(separate=40), 40),
     ],
 )
-def test_a_thread_alone(make: Any, work: CoreWork, takes: int) -> None:
-    core = make(1)
+def test_a_thread_alone(work: CoreWork, takes: int) -> None:
+    core = Core(1)
     assert core.begin(1000, work) == (1000 + takes, 1000 + takes)
     assert core.held == work.held
 
 
-@CORES
-def test_threads_share_slots_and_take_turns(make: Any) -> None:
+def test_threads_share_slots_and_take_turns() -> None:
     """Two threads: misses of each take twice as long; instructions are served one after the other.
 
     time  thread  work                   alone                      instructions served
@@ -36,7 +28,7 @@ def test_threads_share_slots_and_take_turns(make: Any) -> None:
     0     b       100 instructions       100                        100 … 200
     150   a       20, misses 90          150 + 2 * 90 = 330         200 … 220
     """
-    core = make(2)
+    core = Core(2)
     assert core.begin(0, CoreWork(100)) == (100, 100)
     assert core.begin(0, CoreWork(100)) == (100, 200)
     assert core.begin(150, CoreWork(20, 90)) == (330, 330)

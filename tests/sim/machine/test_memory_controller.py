@@ -1,26 +1,16 @@
-"""Memory controllers, kernel and reference, by hand and against queueing theory."""
-
-from typing import Any
+"""Memory controllers, by hand and against queueing theory; whole traces of ERIS hold the kernel to
+them."""
 
 import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from numatwin.sim import _kernel
-from numatwin.sim.machine.reference import memory_controller as reference
-from numatwin.sim.machine.reference.memory_controller import LoadCurve
+from numatwin.sim.machine.reference.memory_controller import LoadCurve, MemoryController
 
 NS = 1000
 US = 1_000_000
 CURVE = LoadCurve((0.0, 0.5, 1.0), (1.0, 1.5, 4.0))
-BOTH = pytest.mark.parametrize(
-    "make", [_kernel.MemoryController, reference.MemoryController], ids=["kernel", "reference"]
-)
 
 
-@BOTH
-def test_pieces_wait_for_those_before_them(make: Any) -> None:
+def test_pieces_wait_for_those_before_them() -> None:
     """A read takes 4 ns, a write 6 ns.
 
     time   piece                 served
@@ -28,7 +18,7 @@ def test_pieces_wait_for_those_before_them(make: Any) -> None:
     10 ns  4 reads, 2 writes     40 … 40 + 16 + 12 = 68 ns
     100    1 write               100 … 106 ns
     """
-    controller = make(4 * NS, 6 * NS, 80 * NS)
+    controller = MemoryController(4 * NS, 6 * NS, 80 * NS)
     assert controller.serve(0, 10) == 40 * NS
     assert controller.serve(10 * NS, 6, 2) == 68 * NS
     assert [controller.done(now * NS) for now in (10, 50, 80)] == [10 * NS, 50 * NS, 68 * NS]
@@ -40,15 +30,13 @@ def test_pieces_wait_for_those_before_them(make: Any) -> None:
     assert controller.done(110 * NS) == 3 * NS
 
 
-@BOTH
-def test_a_controller_without_limit_counts_lines_only(make: Any) -> None:
-    controller = make(0, 0, 80 * NS)
+def test_a_controller_without_limit_counts_lines_only() -> None:
+    controller = MemoryController(0, 0, 80 * NS)
     assert controller.serve(5, 1e9) == 5
     assert (controller.lines, controller.arrived) == (1e9, 0)
 
 
-@BOTH
-def test_latency_follows_the_load_of_the_last_window(make: Any) -> None:
+def test_latency_follows_the_load_of_the_last_window() -> None:
     """Windows of 100 µs; the latency without load is 80 ns.
 
     window        work            load   ratio   wait
@@ -56,7 +44,7 @@ def test_latency_follows_the_load_of_the_last_window(make: Any) -> None:
     100 … 300 µs  150 µs          0.75   2.75    140 ns
     300 … 400 µs  200 µs          1      4       240 ns
     """
-    controller = make(4 * NS, 6 * NS, 80 * NS)
+    controller = MemoryController(4 * NS, 6 * NS, 80 * NS)
     controller.serve(0, 12_500)
     assert controller.wait_ps(99 * US, CURVE) == 0  # the first window is not over
     assert controller.wait_ps(100 * US, CURVE) == 40 * NS
@@ -67,15 +55,14 @@ def test_latency_follows_the_load_of_the_last_window(make: Any) -> None:
     assert controller.wait_ps(400 * US, CURVE) == 240 * NS
 
 
-@BOTH
-def test_mean_wait_is_that_of_one_server(make: Any) -> None:
+def test_mean_wait_is_that_of_one_server() -> None:
     """Poisson arrivals of one line each: M/D/1, mean time s + s rho / (2 (1 - rho))
     (Pollaczek-Khinchine), within the 99.9 % interval of 40 independent runs."""
     rho, service = 0.7, 4 * NS
     means = []
     for seed in range(40):
         random = np.random.Generator(np.random.Philox(seed))
-        controller = make(service, service, 0)
+        controller = MemoryController(service, service, 0)
         arrivals = np.cumsum(random.exponential(service / rho, 20_000)).astype(int)
         took = [controller.serve(now, 1) - now for now in arrivals.tolist()]
         means.append(np.mean(took[2_000:]))
@@ -83,25 +70,3 @@ def test_mean_wait_is_that_of_one_server(make: Any) -> None:
     half = 3.558 * np.std(means, ddof=1) / np.sqrt(len(means))  # Student's t, 39 degrees, 99.9 %
     assert half < 0.02 * expected
     assert abs(np.mean(means) - expected) <= half
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 80 * US), st.floats(0, 1e5), st.floats(0, 1), st.booleans()),
-        max_size=30,
-    )
-)
-def test_kernel_and_reference_agree(pieces: list[tuple[int, float, float, bool]]) -> None:
-    facts = (3.3, 5.7, 81e3)
-    one, other = _kernel.MemoryController(*facts), reference.MemoryController(*facts)
-    now = 0
-    for after, lines, part, asks in pieces:
-        now += after
-        assert one.serve(now, lines, part * lines) == other.serve(now, lines, part * lines)
-        if asks:
-            assert one.wait_ps(now, CURVE) == other.wait_ps(now, CURVE)
-        assert (one.lines, one.arrived, one.done(now)) == (
-            other.lines,
-            other.arrived,
-            other.done(now),
-        )

@@ -1,21 +1,15 @@
-"""How long lines of a node's memory wait, window by window: kernel and reference, by hand.
+"""How long lines of a node's memory wait, window by window, by hand; whole runs of the service hold
+the kernel to it (test_shared_service.py).
 
 A window is 100 µs. The controller reads a line in 1 ns and writes one in 2 ns, 100 ns after the
 request; full load is 100,000 lines read.
 """
 
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from numatwin.sim import _kernel
 from numatwin.sim._kernel import ServiceMachine
-from numatwin.sim.machine.reference import memory_home as reference
+from numatwin.sim.machine.reference.memory_home import MemoryHome
 from numatwin.sim.machine.reference.service_machine import MemoryUse
-
-pytestmark = pytest.mark.kernel
 
 NS = 1_000
 FULL = 100_000
@@ -29,13 +23,10 @@ MACHINE = ServiceMachine(
     core_threads=(1,),
 )
 FLAT = MACHINE.replaced(load_ratio=(1.0, 1.0))
-MAKERS: list[Any] = [_kernel.MemoryHome, reference.MemoryHome]
-BOTH = pytest.mark.parametrize("make", MAKERS, ids=["kernel", "reference"])
 READ = MemoryUse(0, 1.0)
 
 
-@BOTH
-def test_latency_settles_where_it_agrees_with_the_load(make: Any) -> None:
+def test_latency_settles_where_it_agrees_with_the_load() -> None:
     """At load x, a line takes 1 + 2 x of its time without load. As many lines are under way all the
     time: those of load 1/2 if they did not wait, so x (1 + 2 x) = 1/2.
 
@@ -43,7 +34,7 @@ def test_latency_settles_where_it_agrees_with_the_load(make: Any) -> None:
     1        50,000       0.5     0.5 * 1           1.618, that of load 0.309
     2        30,902       0.309   0.309 * 1.618     the same
     """
-    home = make(MACHINE, 0)
+    home = MemoryHome(MACHINE, 0)
     home.use(READ, FULL / 2, True)
     assert home.settle_waits()
     golden = (1 + 5**0.5) / 2
@@ -54,10 +45,9 @@ def test_latency_settles_where_it_agrees_with_the_load(make: Any) -> None:
     assert home.controller_wait_ps == 0
 
 
-@BOTH
-def test_writes_are_work_at_their_own_time(make: Any) -> None:
+def test_writes_are_work_at_their_own_time() -> None:
     """25,000 lines written take as long as 50,000 read."""
-    reading, writing = make(MACHINE, 0), make(MACHINE, 0)
+    reading, writing = MemoryHome(MACHINE, 0), MemoryHome(MACHINE, 0)
     reading.use(READ, FULL / 2, True)
     writing.use(MemoryUse(0, 0.0, 1.0), FULL / 4, True)
     assert reading.settle_waits()
@@ -65,15 +55,14 @@ def test_writes_are_work_at_their_own_time(make: Any) -> None:
     assert reading.controller_wait_ps == writing.controller_wait_ps > 0
 
 
-@BOTH
-def test_a_queue_for_entries(make: Any) -> None:
+def test_a_queue_for_entries() -> None:
     """10 entries have 1 ms in a window. Without links a line holds one for 10 ns: so long they
     suffice for all that the controller can read.
 
     Each of 5,000 lines holds an entry for 490 ns more, while it waits for a link: 2.5 ms in all. So
     lines wait for an entry until as much as is missing has passed: (2.5 - 1) ms / 5,000 = 300 ns.
     """
-    home = make(FLAT.replaced(entries=(10.0,)), 0)
+    home = MemoryHome(FLAT.replaced(entries=(10.0,)), 0)
     home.use(READ, 5_000, False)
     home.wait_for_link(5_000, 490 * NS)
     assert home.settle_waits()
@@ -86,20 +75,18 @@ def test_a_queue_for_entries(make: Any) -> None:
     assert home.entry_wait_ps == 0
 
 
-@BOTH
-def test_without_a_limit_of_entries_nobody_waits_for_one(make: Any) -> None:
-    home = make(FLAT, 0)
+def test_without_a_limit_of_entries_nobody_waits_for_one() -> None:
+    home = MemoryHome(FLAT, 0)
     home.use(READ, 5_000, False)
     home.wait_for_link(5_000, 490 * NS)
     assert not home.settle_waits()
     assert home.entry_wait_ps == 0
 
 
-@BOTH
-def test_updates_of_the_directory_leave_the_rest_to_pieces(make: Any) -> None:
+def test_updates_of_the_directory_leave_the_rest_to_pieces() -> None:
     """Of 30,000 near and 10,000 far lines 2 * 3 * 1 / 4 = 15,000 are updated, in 30 µs of 40 + 30:
     pieces have 4/7."""
-    home = make(FLAT.replaced(directory_in_memory=True), 0)
+    home = MemoryHome(FLAT.replaced(directory_in_memory=True), 0)
     home.use(READ, 30_000, True)
     home.use(READ, 10_000, False)
     assert home.settle_directory()
@@ -110,39 +97,10 @@ def test_updates_of_the_directory_leave_the_rest_to_pieces(make: Any) -> None:
     assert not home.settle_directory()
 
 
-@BOTH
-def test_updates_take_no_more_than_the_window(make: Any) -> None:
-    home = make(FLAT.replaced(directory_in_memory=True), 0)
+def test_updates_take_no_more_than_the_window() -> None:
+    home = MemoryHome(FLAT.replaced(directory_in_memory=True), 0)
     home.use(READ, 45_000, True)
     home.use(READ, 45_000, False)  # as many updates: 90 µs of writes
     assert home.settle_directory()
     assert home.room == 1 / 2
     assert home.updating == 10_000 * NS
-
-
-windows = st.lists(
-    st.tuples(
-        st.floats(0, 2 * FULL), st.floats(0, 2), st.booleans(), st.floats(0, 1e4), st.floats(0, 1e6)
-    ),
-    max_size=6,
-)
-
-
-@given(st.lists(windows, max_size=8), st.sampled_from([0.0, 10.0, 300.0]))
-def test_both_are_equal_to_the_bit(program: list[Any], entries: float) -> None:
-    machine = MACHINE.replaced(entries=(entries,), directory_in_memory=True)
-    kernel, twin = (make(machine, 0) for make in MAKERS)
-    for window in program:
-        for units, written, near, lines, wait_ps in window:
-            for home in (kernel, twin):
-                home.use(MemoryUse(0, 1.0, written), units, near)
-                home.wait_for_link(lines, wait_ps)
-        assert kernel.settle_directory() == twin.settle_directory()
-        assert kernel.settle_waits() == twin.settle_waits()
-        for name in ("controller_wait_ps", "entry_wait_ps", "room", "updating"):
-            assert getattr(kernel, name) == getattr(twin, name)
-
-
-def test_a_node_that_the_machine_does_not_have() -> None:
-    with pytest.raises(ValueError, match="node: expected one of the machine's"):
-        _kernel.MemoryHome(MACHINE, 1)

@@ -148,8 +148,11 @@ Philox keys of each worker's commands, then of what each forwards.)")
              "What was counted since start_counting, by name; arrays are copies.")
         .def(
             "latency",
-            [](Model& self, std::size_t operation) { return self->latency.at(operation); },
-            py::arg("operation"), "Latencies of an operation, in ps.")
+            [](Model& self, std::size_t operation) {
+                const Histogram& of = self->latency.at(operation);
+                return std::pair(of.buckets(), of.total());
+            },
+            py::arg("operation"), "Of an operation: latencies by bucket, and their sum; in ps.")
         .def_property(
             "tracing", [](Model& self) { return self->tracing; },
             [](Model& self, bool on) { self->tracing = on; }, "Whether the trace is kept.")

@@ -56,8 +56,11 @@ void register_eris_shared(py::module_& module) {
              "What was counted since start_counting, by name; arrays are copies.")
         .def(
             "latency",
-            [](Model& self, std::size_t operation) { return self->latency.at(operation); },
-            py::arg("operation"), "Latencies of an operation, in ps.");
+            [](Model& self, std::size_t operation) {
+                const Histogram& of = self->latency.at(operation);
+                return std::pair(of.buckets(), of.total());
+            },
+            py::arg("operation"), "Of an operation: latencies by bucket, and their sum; in ps.");
     def_running<ErisShared>(model);
 }
 

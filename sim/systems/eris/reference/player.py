@@ -6,7 +6,7 @@ import numpy as np
 
 from .....inputs import InputError
 from ...._kernel import Stream
-from ....kernel.histogram import of_kernel
+from ....kernel.histogram import Histogram
 from ....kernel.streams import stream_key
 from ....machine.disturbances.facts import PS_PER_S
 from ....machine.disturbances.reference.disturbances import disturbances_of
@@ -101,7 +101,7 @@ class ReferencePlayer:
             ),
             link_ps=link_ps,
             link_bytes=link_ps / PS_PER_S * costs.link_Bps,
-            latencies=tuple(of_kernel(one) for one in counts.latency),
+            latencies=tuple(map(Histogram.of_counts, counts.latency_ps)),
             facts=routing_facts(found),
         )
 
