@@ -19,12 +19,12 @@ import numpy.typing as npt
 from ...topologies.copy_engines import CopyEngine
 from ...topologies.machine import Machine
 from .._kernel import ServiceMachine
+from ..kernel.picoseconds import PS_PER_S
 from .costs import LINE_BYTES, CostModel
 from .reference.service_machine import MemoryUse
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-PS_PER_S = 1e12
 NONE = -1
 
 

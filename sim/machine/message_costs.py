@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from ...topologies.nics import MessageCurve
 from .._kernel import MessageCost
-
-PS = 1e12
+from ..kernel.picoseconds import PS_PER_S
 
 
 def message_cost(
@@ -26,19 +25,19 @@ def message_cost(
     them, and none of receive_ps; a message alone takes as long as without.
     """
     cycles, occupancy_s = curve.cycles(size), curve.occupancy_s(size)
-    send_ps, receive_ps = (round(cycles / clock * PS) if clock else 0 for clock in clocks_Hz)
+    send_ps, receive_ps = (round(cycles / clock * PS_PER_S) if clock else 0 for clock in clocks_Hz)
     latency_s = curve.latency_s(size)
     if request is not None:
         latency_s = curve.read_latency_s(size) - curve.latency_s(request)
-    occupancy_ps = in_ps = round(occupancy_s * PS)
+    occupancy_ps = in_ps = round(occupancy_s * PS_PER_S)
     interrupt_ps, receiver_Hz = 0, clocks_Hz[1]
     if receiver_Hz and (queues := curve.transport.receive_queues) is not None:
-        interrupt_ps = round(curve.interrupt_cycles(size) / receiver_Hz * PS)
+        interrupt_ps = round(curve.interrupt_cycles(size) / receiver_Hz * PS_PER_S)
         in_ps = max(occupancy_ps, interrupt_ps // queues)
     return MessageCost(
         send_ps=send_ps,
         receive_ps=receive_ps - interrupt_ps,
         out_ps=occupancy_ps,
-        wire_ps=max(round(latency_s * PS) + interrupt_ps - in_ps, 0),
+        wire_ps=max(round(latency_s * PS_PER_S) + interrupt_ps - in_ps, 0),
         in_ps=in_ps,
     )

@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .._kernel import ServiceMachine
+from ..kernel.picoseconds import PS_PER_S
 from .costs import LINE_BYTES, CostModel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-PS_PER_S = 1e12
 
 
 def service_machine(

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ...inputs import InputError
 from ..kernel.histogram import Histogram
+from ..kernel.picoseconds import PS_PER_S
 from ..machine.costs import LINE_BYTES, CostModel
-from ..machine.disturbances.facts import PS_PER_S
 from ..machine.threads import Workers
 from .experiment import Experiment
 from .machine_use import MachineUse

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from numatwin.sim._kernel import SharedService
+from numatwin.sim.kernel.picoseconds import PS_PER_S
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.machine.demands import Demand, Reads, Step
 from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand
 from numatwin.sim.machine.reference.shared_service import SharedService as ReferenceService
-from numatwin.sim.machine.service_machine import PS_PER_S, service_machine
+from numatwin.sim.machine.service_machine import service_machine
 from numatwin.sim.planes.rate_solver import RateSolver
 from numatwin.sim.systems.tasks.service_times import Kinds, ServiceTimes
 from numatwin.topologies.catalogue import load_machine, machine_names

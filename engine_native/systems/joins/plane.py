@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....sim.kernel.histogram import Histogram
+from ....sim.kernel.picoseconds import PS_PER_S
 from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Maker
@@ -25,7 +26,6 @@ from ...transports import THREADS
 from .cluster import PHASES, NodeFigures, run_operator
 from .setup import join_plan
 
-PS = 1e12
 FIRST_ROUNDS = 3  # that tell how many more fill the time
 ROUNDS_MAX = 2_000  # of one run of the engine
 
@@ -141,7 +141,7 @@ class NativeJoins:
             facts=self._facts(counted),
             warnings=warnings,
             steps=len(counted),
-            latencies=Histogram.of_values([round(q.seconds * PS) for q in counted]),
+            latencies=Histogram.of_values([round(q.seconds * PS_PER_S) for q in counted]),
         )
 
     @property

@@ -11,9 +11,9 @@ import numpy as np
 from ....inputs import InputError
 from ....topologies.schema import DISTURBANCE_MAX_S, DISTURBANCE_MIN_S, MachineDescription
 from ... import _kernel
+from ...kernel.picoseconds import PS_PER_S
 from ...kernel.streams import stream_key
 
-PS_PER_S = 1e12
 # Each is drawn by itself, and the longest of all draws is 37 times the mean.
 DISTURBANCE_MIN_PS = float(round(PS_PER_S * DISTURBANCE_MIN_S))
 DISTURBANCE_MAX_PS = PS_PER_S * DISTURBANCE_MAX_S

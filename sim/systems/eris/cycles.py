@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._kernel import ErisTransfer
+from ...kernel.picoseconds import PS_PER_S
 from .commands import BalancingObservation, Rebalance
 from .engine import Eris
 from .partitions import ColumnPartitions, IndexPartitions
@@ -22,7 +23,6 @@ from .players import RoutedPlayer
 
 Floats = npt.NDArray[np.float64]
 
-PS = 1e12
 
 # Keys or entries of one message, and how often, in a cycle, ownership and demands are renewed.
 CHUNK_BYTES, RENEWALS = 256 * 1024, 12
@@ -102,7 +102,9 @@ class Cycles:
         if transfers is not before and len(transfers.volume):
             linked = ~transfers.under_way
             if isinstance(part, IndexPartitions):
-                per_link = player.demands.link_instructions(name) / player.demands.worker_rate * PS
+                per_link = (
+                    player.demands.link_instructions(name) / player.demands.worker_rate * PS_PER_S
+                )
                 for end in (transfers.source[linked], transfers.target[linked]):
                     np.add.at(link_ps, end, per_link[end])
             ranges = _ranges(part, np.zeros(len(transfers.volume)), transfers.moved)
@@ -130,14 +132,14 @@ class Cycles:
                 target=target,
                 volume=float(t.volume[at]),
                 chunk=float(chunk),
-                source_ps=demand.source_s[k] * PS,
-                target_ps=demand.target_s[k] * PS,
+                source_ps=demand.source_s[k] * PS_PER_S,
+                target_ps=demand.target_s[k] * PS_PER_S,
                 source_lines=demand.source_lines[k],
                 lines=demand.lines[k],
                 written_lines=demand.written_lines[k],
                 source_slots=costs.streaming_misses[node[source]],
                 target_slots=costs.streaming_misses[node[target]],
-                across_ps=costs.idle_s[ends] * PS,
+                across_ps=costs.idle_s[ends] * PS_PER_S,
             )
             started.append(one)
         player.model.begin(started)

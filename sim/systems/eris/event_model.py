@@ -12,8 +12,8 @@ from ....workloads.schema import Clients
 from ....workloads.workload import PhaseState
 from ..._kernel import ErisDemands as KernelDemands
 from ..._kernel import ErisMachine, SparseRows
+from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import LINE_BYTES
-from ...machine.disturbances.facts import PS_PER_S
 from ...machine.hand_over_traffic import hand_over_traffic
 from ...machine.threads import Workers
 from .partitioned import CommandDemands, PartitionedDemands

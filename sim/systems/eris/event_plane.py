@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...machine.disturbances.facts import PS_PER_S
+from ...kernel.picoseconds import PS_PER_S
 from ...machine.threads import Workers
 from ...planes import model_plane
 from ...planes.experiment import Experiment

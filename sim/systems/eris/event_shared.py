@@ -8,9 +8,9 @@ import numpy.typing as npt
 from ....workloads.schema import Clients
 from ....workloads.workload import PhaseState
 from ..._kernel import SharedSetup, SharedStep, SparseRows
+from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import LINE_BYTES, LINK_LOAD_MAX
 from ...machine.demands import Demand, Reads
-from ...machine.disturbances.facts import PS_PER_S
 from .event_model import SCAN_CHUNK_LINES, sparse, times_of
 from .shared import SharedDemands
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..._kernel import ErisRouting, ErisShared
 from ...kernel.histogram import Histogram
+from ...kernel.picoseconds import PS_PER_S
 from ...kernel.streams import stream_key
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES
@@ -141,7 +142,7 @@ class RoutedPlayer:
     @property
     def time_s(self) -> float:
         """The time reached."""
-        return self.model.now_ps / 1e12
+        return self.model.now_ps / PS_PER_S
 
     def start_counting(self) -> None:
         self.model.start_counting()
@@ -200,7 +201,7 @@ class SharedPlayer:
         return shared_setup(self.demands, demand, self.eris.phase, self.clients)
 
     def refresh(self) -> None:
-        self.model.update(self._setup(self.model.now_ps / 1e12))
+        self.model.update(self._setup(self.model.now_ps / PS_PER_S))
 
     def start_counting(self) -> None:
         self.model.start_counting()

@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._kernel import ExchangeOperator, ExchangeStep, MessageCost
+from ...kernel.picoseconds import PS_PER_S
 from ...planes.experiment import Experiment
 from ...planes.outcome import Gain, Outcome, Why
 from ...planes.plane import Command
 from .choice import ChooseOperator, OperatorObservation
 from .fan_out import LINE_BYTES
 from .operators import Pieces, StepPlan
-from .setup import PS, Play, play_of
+from .setup import Play, play_of
 from .uses import Busy, binding, network_Bps, plan_facts, stragglers, uses_of
 
 Floats = npt.NDArray[np.float64]
@@ -91,11 +92,13 @@ class FlowModel:
     ) -> tuple[Floats, Floats]:
         counts = 1 if pieces.counts is None else pieces.counts
         lines = np.bincount(pieces.home, pieces.lines * counts, self.n)
-        line_s: Floats = np.array(step.instructions_ps) / PS * self.slow
+        line_s: Floats = np.array(step.instructions_ps) / PS_PER_S * self.slow
         # No worker is done before its largest piece.
         largest = np.zeros(self.n)
         np.maximum.at(largest, pieces.home, pieces.lines)
-        wait_s = np.array(self.setup.machine.latency_ps).reshape(self.n, self.n).diagonal() / PS
+        wait_s = (
+            np.array(self.setup.machine.latency_ps).reshape(self.n, self.n).diagonal() / PS_PER_S
+        )
         misses_s = step.read * wait_s / np.array(self.setup.slots)
         line_s = np.maximum(line_s, misses_s)
         fetched_s: Floats = np.zeros(self.n)
@@ -104,8 +107,8 @@ class FlowModel:
             fetched_s += lines * ((1.0 - 1.0 / self.n) * LINE_BYTES / self._chunk_Bps())
             lines = lines.sum() * share / share.sum()
             largest = np.full(self.n, largest.max(initial=0.0) * (line_s > 0))
-        line_time_s = np.array(self.setup.machine.read_ps) / PS / self.memory
-        write_s = np.array(self.setup.machine.write_ps) / PS / self.memory
+        line_time_s = np.array(self.setup.machine.read_ps) / PS_PER_S / self.memory
+        write_s = np.array(self.setup.machine.write_ps) / PS_PER_S / self.memory
         memory_s = lines * (step.read * line_time_s + step.written * write_s)
         scan_s = lines * line_s
         wall_s = np.maximum(np.maximum(scan_s / self.lanes, memory_s), largest * line_s)
@@ -116,7 +119,7 @@ class FlowModel:
         if not step.rows:
             return np.maximum(wall_s, fetched_s), np.zeros(self.n)
         send_s, receive_s, out_s, in_s, copied = self._messages(exchange_operator, step, costs)
-        copy_s = copied * np.array(self.setup.copy_ps) / PS * self.slow
+        copy_s = copied * np.array(self.setup.copy_ps) / PS_PER_S * self.slow
         copied_s = copied * write_s
         busy.workers += send_s + receive_s + copy_s
         busy.memory += copied_s
@@ -132,7 +135,7 @@ class FlowModel:
 
     def _chunk_Bps(self) -> float:
         cost = self.setup.fetch[3]
-        return self.play.system.chunk.value / (cost.out_ps / PS) * self.network
+        return self.play.system.chunk.value / (cost.out_ps / PS_PER_S) * self.network
 
     def _messages(
         self, exchange_operator: ExchangeOperator, step: ExchangeStep, costs: list[MessageCost]
@@ -150,7 +153,7 @@ class FlowModel:
         part = np.ceil(left / step.rows_of_buffer * (len(costs) - 1)).astype(np.int64)
 
         def seconds(field: str) -> Floats:
-            each = np.array([getattr(cost, field) for cost in costs]) / PS
+            each = np.array([getattr(cost, field) for cost in costs]) / PS_PER_S
             last = np.where(left > 1e-9, each[part], 0.0)
             return np.asarray(np.where(remote, full * each[-1] + last, 0.0) * self.workers[:, None])
 
@@ -196,7 +199,7 @@ class JoinFlow:
 
     def each_s(self, operator: int) -> float:
         """Of a query, with the time to think."""
-        return self.flow.query_s(operator) + self.play.setup.think_ps / PS
+        return self.flow.query_s(operator) + self.play.setup.think_ps / PS_PER_S
 
     def advance(self, until_s: float) -> None:
         if until_s <= self._time_s:

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._kernel import MessageCost
+from ...kernel.picoseconds import PS_PER_S
 from .cardinalities import merged, of_homes
 from .facts import ENGINE, GROUP_BYTES, TUPLE_BYTES, JoinFacts
 from .fan_out import LINE_BYTES, FanOut
@@ -35,7 +36,6 @@ from .tables import Table
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-PS = 1e12
 FULL = 0.75  # of a table of groups, when it is full
 TUPLES_OF_LINE = LINE_BYTES / TUPLE_BYTES
 
@@ -55,14 +55,16 @@ class HostCosts:
             size = system.buffer.value * part / parts
             if operator not in ONE_SIDED:
                 half_ps = round(
-                    0.5 * PS * self.passes.exchange_s(system.used_host_transport, "message", size)
+                    0.5
+                    * PS_PER_S
+                    * self.passes.exchange_s(system.used_host_transport, "message", size)
                 )
                 found.append(MessageCost(send_ps=half_ps, receive_ps=half_ps))
             elif system.used_host_transport == "shm":
                 found.append(MessageCost())
             else:
                 whole_s = self.passes.exchange_s(system.used_host_transport, "put", size)
-                found.append(MessageCost(send_ps=round(PS * whole_s)))
+                found.append(MessageCost(send_ps=round(PS_PER_S * whole_s)))
         return found
 
 
@@ -198,7 +200,7 @@ class HostPlanner(Planner):
             read=0.0,
             gated=True,
             checked=True,
-            line_s=max(whole_s / max(float(lines.sum()), 1.0), 1.0 / PS),
+            line_s=max(whole_s / max(float(lines.sum()), 1.0), 1.0 / PS_PER_S),
         )
 
     def _home(self, fan: FanOut) -> Ints:

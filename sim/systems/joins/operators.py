@@ -24,7 +24,6 @@ from .tables import Table, Tables, tables_of
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-PS = 1e12
 FILTER_BLOCK_BYTES = 64.0  # of a Bloom filter: what is sent of it is counted in lines
 # Of an aggregation: the part of a core's own cache that its table of groups fills.
 TABLE_PART = 0.5

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._kernel import ExchangeModel, ExchangeSetup
 from ...kernel.histogram import Histogram
+from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import LINE_BYTES
 from ...planes.experiment import Experiment
 from ...planes.outcome import Outcome, ResourceUse, Why
@@ -17,7 +18,7 @@ from ...planes.plane import Command
 from .choice import ChooseOperator, OperatorObservation
 from .flow import FlowModel
 from .models import Counts, Model, ReferenceModel
-from .setup import PS, play_of
+from .setup import play_of
 from .uses import Busy, binding, network_Bps, plan_facts, stragglers, uses_of
 
 ModelMaker = Callable[[ExchangeSetup, int, int], Model]
@@ -42,7 +43,7 @@ class JoinPlane:
         return self._time_s
 
     def advance(self, until_s: float) -> None:
-        self.model.run(round(until_s * PS))
+        self.model.run(round(until_s * PS_PER_S))
         self._time_s = until_s
 
     def observe(self, family: str) -> OperatorObservation:
@@ -67,7 +68,7 @@ class JoinPlane:
 
     def totals(self) -> Mapping[str, float]:
         counted, name = self._counted(), self.play.operation
-        latencies_s = float(counted["latencies_ps"].sum()) / PS
+        latencies_s = float(counted["latencies_ps"].sum()) / PS_PER_S
         found = {
             f"throughput/{name}": float(len(counted["latencies_ps"])),
             f"under_way/{name}": latencies_s,
@@ -117,7 +118,7 @@ class JoinPlane:
             counted["out_ps"],
             counted["in_ps"],
         )
-        return uses_of(self.play, self.experiment.machine, busy_ps, passed_s * PS)
+        return uses_of(self.play, self.experiment.machine, busy_ps, passed_s * PS_PER_S)
 
     def _facts(self, counted: Counts, queries: int) -> dict[str, Any]:
         """What the model saw: partitions, messages, rows, and where pieces of work were done."""
@@ -128,7 +129,7 @@ class JoinPlane:
             "messages_per_query": float(counted["messages"].sum()) / each,
             "rows_sent_per_query": float(counted["rows_sent"].sum()) / each,
             "pieces": dict(zip(map(str, self.play.ids), counted["pieces"].tolist(), strict=True)),
-            "waited_s": float(counted["waited_ps"].sum()) / PS,
+            "waited_s": float(counted["waited_ps"].sum()) / PS_PER_S,
         }
 
     def _check(self, uses: Sequence[ResourceUse]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ....topologies import Machine
 from ..._kernel import ExchangeOperator, ExchangeSetup, ExchangeStep, MessageCost, ServiceMachine
+from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import CostModel
 from ...machine.message_costs import message_cost
 from ...machine.service_machine import service_machine
@@ -19,7 +20,6 @@ from .host import HostPlanner
 from .operators import OperatorPlan, Planner, StepPlan
 from .spec import JoinSystem, Operator
 
-PS = 1e12
 # Of a buffer, equal parts that are full or empty: costs of messages are worked out for each number.
 PARTS = 64
 # Extended headers of verbs (InfiniBand Architecture Specification, volume 1, section 9.2).
@@ -92,7 +92,7 @@ def _setup(
     index_of = {position: k for k, position in enumerate(positions)}
     latency_ps = np.reshape(whole.latency_ps, (len(machine.nodes), len(machine.nodes)))
     factor = {slow.node: slow.factor for slow in system.stragglers}
-    line_ps = LINE_BYTES / system.copy_bandwidth.value * PS
+    line_ps = LINE_BYTES / system.copy_bandwidth.value * PS_PER_S
     slots = [
         max(costs.misses[position] / machine.nodes[position].cores, 1.0) for position in positions
     ]
@@ -141,7 +141,7 @@ def _host_setup(
             core_threads=[1] * n,
         ),
         slots=[1.0] * n,
-        copy_ps=[planner.copied_line_s() * PS] * n,
+        copy_ps=[planner.copied_line_s() * PS_PER_S] * n,
         worker_core=list(range(n)),
         slow=[1] * n,
         operators=_operators(
@@ -156,7 +156,7 @@ def _host_setup(
 
 
 def _think_ps(experiment: Experiment) -> int:
-    return round(experiment.workload.description.clients.think_time.value * PS)
+    return round(experiment.workload.description.clients.think_time.value * PS_PER_S)
 
 
 def _operators(
@@ -189,7 +189,7 @@ def _step(step: StepPlan, system: JoinSystem, line_ps: float, n: int, flows: boo
         piece_home=[] if pieces is None else pieces.home,
         piece_lines=[] if pieces is None else pieces.lines,
         piece_rows=[] if pieces is None or pieces.rows is None else pieces.rows,
-        instructions_ps=[line_ps if step.line_s is None else step.line_s * PS] * n,
+        instructions_ps=[line_ps if step.line_s is None else step.line_s * PS_PER_S] * n,
         read=step.read,
         written=step.written,
         rows=[] if step.rows is None else step.rows.tolist(),

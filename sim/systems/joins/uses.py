@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ....topologies import Machine
+from ...kernel.picoseconds import PS_PER_S
 from ...planes.outcome import ControlEvent, ResourceUse
 from .fan_out import LINE_BYTES
-from .setup import PS, Play
+from .setup import Play
 from .spec import JoinSystem
 
 Floats = npt.NDArray[np.float64]
@@ -49,7 +50,7 @@ def uses_of(play: Play, machine: Machine, busy: Busy, passed: float = 1.0) -> It
         part = float(busy.workers[k]) / workers[k] / passed
         yield ResourceUse(f"workers of node {node}", "threads", part, node=node)
         if setup.machine.read_ps[k]:
-            peak_Bps = LINE_BYTES * PS / setup.machine.read_ps[k]
+            peak_Bps = LINE_BYTES * PS_PER_S / setup.machine.read_ps[k]
             name, part = f"memory of node {node}", float(busy.memory[k]) / passed
             yield ResourceUse(name, "memory", part, part * peak_Bps, peak_Bps, node)
 

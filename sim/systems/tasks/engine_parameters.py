@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._kernel import BackgroundSetup, EngineSetup, ServiceMachine
-from ...machine.copy_engines import PS_PER_S, EnginesInService, line_s, with_copy_engines
+from ...kernel.picoseconds import PS_PER_S
+from ...machine.copy_engines import EnginesInService, line_s, with_copy_engines
 from ...machine.costs import LINE_BYTES, CostModel
 from .copied_kinds import background_lines
 from .paths import PATHS

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._kernel import TaskSetup
+from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import LINE_BYTES, CostModel
 from ...planes.experiment import Experiment
 from ...planes.model_plane import Counted, ModelPlane
@@ -25,7 +26,7 @@ from .commands import (
 )
 from .control_state import ControlState
 from .models import EventModel, Model, ReferenceModel
-from .parameters import PS_PER_S, task_setup
+from .parameters import task_setup
 from .parts_in_play import PartsInPlay
 from .piece_log import interconnect_ratio
 from .player import TasksPlayer

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ....topologies import Machine
 from ..._kernel import LoopSetup, OsSetup, StageSetup, TaskSetup
+from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import CostModel
 from ...machine.os_scheduler import scheduler_of
 from ...machine.service_machine import service_machine
@@ -23,7 +24,6 @@ from .program import EntryCost, LoopCost, Part, Place, Program, Scheduling, Stag
 
 Floats = npt.NDArray[np.float64]
 
-PS_PER_S = 1e12
 NEVER_PS = 2**63 - 1
 INTERLEAVED = -1  # instead of a node; less the number of the spread
 NOTHING = -1  # instead of a table, a part, a client

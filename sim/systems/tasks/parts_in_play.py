@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ...kernel.picoseconds import PS_PER_S
 from .commands import SAMPLE_S, PlacerCommand
 from .layout import Copy, Layout, PartState
 from .models import LocalUse, Model
-from .parameters import INTERLEAVED, PS_PER_S, home_of
+from .parameters import INTERLEAVED, home_of
 
 Floats = npt.NDArray[np.float64]
 

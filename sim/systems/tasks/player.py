@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...kernel.histogram import Histogram
+from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import CostModel
 from ...planes.model_plane import Sums, SumsPlayer
 from .models import Counts, Model
-from .parameters import PS_PER_S
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -7,10 +7,11 @@ import pytest
 
 from numatwin.inputs import parse_yaml
 from numatwin.sim._kernel import SharedService
+from numatwin.sim.kernel.picoseconds import PS_PER_S
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand
 from numatwin.sim.machine.reference.shared_service import SharedService as ReferenceService
-from numatwin.sim.machine.service_machine import PS_PER_S, service_machine
+from numatwin.sim.machine.service_machine import service_machine
 from numatwin.sim.machine.transfer_limits import assumed_of_links
 from numatwin.topologies import build_machine
 from numatwin.topologies.schema import MachineDescription

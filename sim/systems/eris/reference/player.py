@@ -7,8 +7,8 @@ import numpy as np
 from .....inputs import InputError
 from ...._kernel import Stream
 from ....kernel.histogram import Histogram
+from ....kernel.picoseconds import PS_PER_S
 from ....kernel.streams import stream_key
-from ....machine.disturbances.facts import PS_PER_S
 from ....machine.disturbances.reference.disturbances import disturbances_of
 from ....planes.experiment import Experiment
 from ....planes.model_plane import memory_bytes
