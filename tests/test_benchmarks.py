@@ -166,6 +166,7 @@ def runs() -> Iterator[Any]:
         ),
         r"(?s:\S+ \d{3,} .*)",
         twice=True,
+        marks=needs_compiler,
     )
     yield tiny(
         "emulator_traffic",
