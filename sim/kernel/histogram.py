@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -42,15 +41,10 @@ class Histogram:
     @classmethod
     def of_values(cls, values_ps: Sequence[int]) -> Histogram:
         """The same of values in ps."""
-        return cls.of_counts(Counter(values_ps))
-
-    @classmethod
-    def of_counts(cls, values_ps: Mapping[int, int]) -> Histogram:
-        """The same of values in ps, and how often each came."""
-        buckets = np.zeros(max(map(bucket_of, values_ps), default=0) + 1, dtype=np.int64)
-        for value_ps, count in values_ps.items():
-            buckets[bucket_of(value_ps)] += count
-        return cls.of_kernel(buckets, float(sum(v * count for v, count in values_ps.items())))
+        buckets = Buckets()
+        for value_ps in values_ps:
+            buckets.add(value_ps)
+        return buckets.histogram()
 
     def since(self, before: Histogram) -> Histogram:
         """The values that have come since then."""
@@ -116,6 +110,24 @@ def bucket_of(value_ps: int) -> int:
     """The kernel's bucket that a value is counted in."""
     shift = max(value_ps.bit_length() - _PARTS.bit_length(), 0)
     return shift * _PARTS + (value_ps >> shift)
+
+
+class Buckets:
+    """Values in ps, counted one after another as the kernel's ``Histogram`` counts them."""
+
+    def __init__(self) -> None:
+        self.counts, self.total_ps = [0], 0
+
+    def add(self, value_ps: int, count: int = 1) -> None:
+        """So many of that value."""
+        bucket = bucket_of(value_ps)
+        self.counts += [0] * (bucket + 1 - len(self.counts))
+        self.counts[bucket] += count
+        self.total_ps += value_ps * count
+
+    def histogram(self) -> Histogram:
+        """In ns."""
+        return Histogram.of_kernel(self.counts, float(self.total_ps))
 
 
 @cache

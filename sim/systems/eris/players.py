@@ -5,7 +5,7 @@ A player has what a model needs beside the machine: present demands, and where c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -169,7 +169,7 @@ class RoutedPlayer:
             memory_bytes=memory_bytes(found),
             link_ps=found["link_done"],
             link_bytes=moved_bytes(link_bytes, found["link_done"], costs.link_Bps),
-            latencies=tuple(Histogram.of_kernel(*self.model.latency(int(k))) for k in back),
+            latencies=tuple(_histogram(*self.model.latency(int(k))) for k in back),
             facts=routing_facts(found),
         )
 
@@ -223,7 +223,7 @@ class SharedPlayer:
             link_bytes=moved_bytes(
                 found["link_bytes"], found["link_done"], self.demands.costs.link_Bps
             ),
-            latencies=tuple(Histogram.of_kernel(*self.model.latency(k)) for k in range(len(done))),
+            latencies=tuple(_histogram(*self.model.latency(k)) for k in range(len(done))),
             facts={},
         )
 
@@ -261,3 +261,8 @@ def per_core(eris: Eris, per_worker: npt.NDArray[Any]) -> Floats:
     """(C,) sums over the workers of each core."""
     workers = eris.workers
     return group_sums(workers.core, per_worker.astype(np.float64), workers.cores)
+
+
+def _histogram(counts: Sequence[int], total_ps: float) -> Histogram:
+    """Without the empty buckets behind, which stay from before counting began."""
+    return Histogram.of_kernel(np.trim_zeros(np.asarray(counts, dtype=np.int64), "b"), total_ps)

@@ -6,7 +6,6 @@ import numpy as np
 
 from .....inputs import InputError
 from ...._kernel import Stream
-from ....kernel.histogram import Histogram
 from ....kernel.picoseconds import PS_PER_S
 from ....kernel.streams import stream_key
 from ....machine.disturbances.reference.disturbances import disturbances_of
@@ -101,7 +100,7 @@ class ReferencePlayer:
             ),
             link_ps=link_ps,
             link_bytes=link_ps / PS_PER_S * costs.link_Bps,
-            latencies=tuple(map(Histogram.of_counts, counts.latency_ps)),
+            latencies=tuple(one.histogram() for one in counts.latency),
             facts=routing_facts(found),
         )
 

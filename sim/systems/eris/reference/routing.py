@@ -258,7 +258,7 @@ class ErisRoutingReference:
             for k in range(SPREAD if part else 0):
                 share = left // (SPREAD - k)
                 point = least + (most - least) * (2 * k + 1) // (2 * SPREAD)
-                self.counts.latency_ps[operation][point] += share
+                self.counts.latency[operation].add(point, share)
                 left -= share
             count -= part
             of_batch += part

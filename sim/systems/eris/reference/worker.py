@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 import simpy
 
 from ...._kernel import Stream
+from ....kernel.histogram import Buckets
 from ....machine.reference.core import ThreadTime
 
 STEPS = ("issue", "flush", "receive", "walk")
@@ -46,7 +46,7 @@ class Counts:
 
     def __init__(self, operations: int, workers: int) -> None:
         self.executed = np.zeros((operations, workers), dtype=np.int64)
-        self.latency_ps: list[Counter[int]] = [Counter() for _ in range(operations)]
+        self.latency = [Buckets() for _ in range(operations)]
         self.steps_ps = {step: [0] * workers for step in STEPS}
 
 
