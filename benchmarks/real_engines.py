@@ -28,6 +28,7 @@ from statistics import median
 from typing import Any
 
 from numatwin import load_scenario, run_scenario
+from numatwin.inputs import InputError
 from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.validate.measure.noise import OTHERS_MAX, taken, ticks
 from numatwin.validate.profile import Timed, read_profiles, workload_text
@@ -40,7 +41,7 @@ FIGURES = HERE / "real_engines" / "figures.json"
 PAGE = HERE.parent / "docs" / "real-engines.md"
 MARK = "<!-- figures -->"
 QUERIES = ("q6", "q1", "g6", "join", "sort", "topk")
-ROUNDS, ROUNDS_MAX, RUNS = 3, 9, 5
+ROUNDS, RUNS = 3, 5
 AIM = 0.25
 SCENARIO = """\
 name: engine
@@ -83,8 +84,9 @@ def predicted(folder: Path, machine: str, workload: str, threads: int) -> list[f
 class Measured:
     """Rounds of a query on so many threads, and what part of all processors' time others took."""
 
-    def __init__(self, threads: int) -> None:
-        self.threads, self.rounds = threads, list[tuple[float, list[dict[str, float]]]]()
+    def __init__(self, threads: int, most: int) -> None:
+        self.threads, self.most = threads, most
+        self.rounds = list[tuple[float, list[dict[str, float]]]]()
 
     def run(self, data: Path, query: str) -> None:
         before = ticks()
@@ -95,7 +97,7 @@ class Measured:
 
     @property
     def done(self) -> bool:
-        return len(self.quiet) >= ROUNDS or len(self.rounds) >= ROUNDS_MAX
+        return len(self.quiet) >= ROUNDS or len(self.rounds) >= self.most
 
     @property
     def quiet(self) -> list[tuple[float, list[dict[str, float]]]]:
@@ -114,9 +116,9 @@ class Measured:
         }
 
 
-def measured(data: Path, query: str) -> list[dict[str, Any]]:
-    """On one and two threads, in turns."""
-    found = [Measured(1), Measured(2)]
+def measured(data: Path, query: str, most: int) -> list[dict[str, Any]]:
+    """On one and two threads, in turns, in so many rounds at most."""
+    found = [Measured(1, most), Measured(2, most)]
     while not all(one.done for one in found):
         for one in found:
             one.run(data, query)
@@ -136,13 +138,13 @@ def made(folder: Path, rows: int) -> Path:
 
 
 def measurements(
-    folder: Path, sizes: Sequence[int], queries: Sequence[str]
+    folder: Path, sizes: Sequence[int], queries: Sequence[str], most: int
 ) -> Iterator[dict[str, Any]]:
     """A row for each query, size and number of threads."""
     for rows in sizes:
         data = made(folder, rows)
         for query in queries:
-            for row in measured(data, query):
+            for row in measured(data, query, most):
                 yield {"query": query, "rows": rows, **row}
 
 
@@ -158,18 +160,25 @@ def predict(folder: Path, rows: Sequence[dict[str, Any]], machine: str) -> None:
             counted = folder / f"{query}-{size}.yaml"
             counted.write_text(workload_text(found, query))
             timed = Timed((times[query],), machine, folder / f"{query}-{smallest}.yaml")
-            text = workload_text(found, query, timed=timed)
-            counted.with_suffix(".timed.yaml").write_text(text)
+            try:
+                text = workload_text(found, query, timed=timed)
+            except InputError as why:  # no rate explains it
+                print(f"{query}, {size} rows: {why}", file=sys.stderr)
+            else:
+                counted.with_suffix(".timed.yaml").write_text(text)
     for row in rows:
         name = f"{row['query']}-{row['rows']}"
         row["counted_s"] = predicted(folder, machine, f"{name}.yaml", row["threads"])
-        row["timed_s"] = predicted(folder, machine, f"{name}.timed.yaml", row["threads"])
+        row["timed_s"] = None
+        if (folder / f"{name}.timed.yaml").exists():
+            row["timed_s"] = predicted(folder, machine, f"{name}.timed.yaml", row["threads"])
+        value = (row["timed_s"] or row["counted_s"])[0]
         line = {
             "name": f"real_engines/{row['query']}/{row['rows']}_rows/{row['threads']}_threads",
-            "value": row["timed_s"][0],
+            "value": value,
             "unit": "s",
             "versus": row["measured_s"],
-            "ratio": row["timed_s"][0] / row["measured_s"],
+            "ratio": value / row["measured_s"],
             "disturbed": not quiet(row),
         }
         print(json.dumps(line), flush=True)
@@ -197,11 +206,13 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     ]
     for row in rows:
         cells = [row["query"], f"{row['rows']:,}", row["threads"], f"{1e3 * row['measured_s']:.3g}"]
-        for key in ("counted_s", "timed_s"):
+        for key in filter(row.get, ("counted_s", "timed_s")):
             value, low, high = (1e3 * each for each in row[key])
             ratio = value / 1e3 / row["measured_s"]
             cells += [f"{value:.3g}", f"{low:.3g} to {high:.3g}", f"{ratio:.2f}"]
-        if given(row, smallest):
+        if row["timed_s"] is None:
+            cells += ["", "", ""]
+        elif given(row, smallest):
             cells[-1] = "given"
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
@@ -221,7 +232,7 @@ def render() -> None:
     found = json.loads(FIGURES.read_text())
     rows = list(filter(quiet, found["rows"]))
     smallest = min(row["rows"] for row in rows)
-    judged = [row for row in rows if not given(row, smallest)]
+    judged = [row for row in rows if row["timed_s"] and not given(row, smallest)]
     sums = [
         f"- {words}, {threads} thread{'s' * (threads > 1)}: {summary(of, key)}"
         for words, key, of_all in (
@@ -258,6 +269,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, nargs="+", default=[120_000, 1_200_000])
     parser.add_argument("--queries", nargs="+", choices=QUERIES, default=QUERIES)
+    parser.add_argument("--rounds", type=int, default=9, help="at most, until three are quiet")
     parser.add_argument("--machine")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--predict", action="store_true", help="what was measured, once more")
@@ -275,7 +287,7 @@ def main() -> None:
         if words.predict:
             rows = json.loads(FIGURES.read_text())["rows"]
         else:
-            rows = list(measurements(folder, words.rows, words.queries))
+            rows = list(measurements(folder, words.rows, words.queries, words.rounds))
         predict(folder, rows, machine)
     if words.write:
         write(rows, Path(words.machine).name if words.machine else "measured at the same time")
