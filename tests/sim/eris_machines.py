@@ -9,6 +9,7 @@ import numpy as np
 from eris_pairs import Row, told
 
 from numatwin.sim._kernel import ErisDemands, ErisMachine, ErisRouting
+from numatwin.sim.kernel.histogram import Histogram
 from numatwin.sim.kernel.streams import stream_key
 from numatwin.sim.systems.eris.event_model import table_of
 
@@ -86,3 +87,25 @@ def rows(model: ErisRouting, kind: str = "", worker: int | None = None) -> list[
         for row in told(model.trace().tolist())
         if (not kind or row[1] == kind) and worker in (None, row[2])
     ]
+
+
+class Latencies:
+    """Of an operation, in ps: how many, their exact mean, and ends and quantiles as the kernel
+    counts them, to a part in 128.
+    """
+
+    def __init__(self, model: Any, operation: int = 0) -> None:
+        counts, total_ps = model.latency(operation)
+        self._histogram = Histogram.of_kernel(counts, total_ps)
+        self.count, self.mean = self._histogram.count, 1e3 * self._histogram.mean
+
+    @property
+    def least(self) -> float:
+        return self.quantile(1e-12)
+
+    @property
+    def greatest(self) -> float:
+        return self.quantile(1.0)
+
+    def quantile(self, part: float) -> float:
+        return 1e3 * self._histogram.quantile(part)

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 import pytest
-from eris_machines import WALK, machine, routing
+from eris_machines import WALK, Latencies, machine, routing
 from scipy import stats
 
 from numatwin.sim._kernel import ErisRouting
@@ -98,5 +98,5 @@ def test_open_arrivals_are_m_d_1(load: float) -> None:
         model.start_counting()
         model.run(model.now_ps + 40_000 * WALK)
         model.check()
-        means.append(model.latency(0).mean)
+        means.append(Latencies(model).mean)
     holds(means, WALK * (1 + load / (2 * (1 - load))))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from eris_machines import machine, routing, rows
+from eris_machines import Latencies, machine, routing, rows
 
 from numatwin.sim._kernel import ErisMachine, ErisRouting
 
@@ -43,7 +43,7 @@ def test_the_command_of_a_scan_is_a_flush_to_each_node() -> None:
     """One scan at a time, of a column on both nodes: its maker tells the other one."""
     model = routing(linked(), [], [[2_000, 2_000]])
     flushes, lines = moved(model)
-    assert abs(flushes - model.latency(0).count) <= 1  # one is under way
+    assert abs(flushes - Latencies(model).count) <= 1  # one is under way
     assert lines / flushes == pytest.approx(A_COMMAND + PASSED, rel=1.5 / flushes)
 
 

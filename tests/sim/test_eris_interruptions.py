@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from eris_machines import COPY, FLUSH, ISSUE, NEAR, RECEIVE, SWAP, WALK, machine, routing
+from eris_machines import COPY, FLUSH, ISSUE, NEAR, RECEIVE, SWAP, WALK, Latencies, machine, routing
 from eris_pairs import US, difference, disturbed, players
 
 from numatwin.inputs import InputError
@@ -62,7 +62,7 @@ def test_what_is_taken_while_there_is_nothing_to_do_costs_nothing() -> None:
     of = disturbances(50 * NS, 100 * NS)
     model = routing(machine([0], arrival_ps=US, round_commands=1_000, disturbances=of), [[1.0]])
     model.run(1_000 * US)
-    latency = model.latency(0)
+    latency = Latencies(model)
     assert 900 < latency.count < 1_100
     assert ROUND + 8 * NS < latency.mean < ROUND + 14 * NS
 
@@ -76,8 +76,8 @@ def test_the_tail_of_latencies_comes_from_them() -> None:
     for one in (Disturbances(), disturbances(length, every, cores=2)):
         model = routing(machine([0, 0], **of, disturbances=one), [[0.5, 0.5]])
         model.run(until)
-        p50.append(model.latency(0).quantile(0.5))
-        p99.append(model.latency(0).quantile(0.99))
+        p50.append(Latencies(model).quantile(0.5))
+        p99.append(Latencies(model).quantile(0.99))
     assert p50[1] == pytest.approx(p50[0], rel=0.15)
     assert p99[0] < 2 * p50[0]
     assert p99[1] > 2 * p99[0]
