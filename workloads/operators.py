@@ -50,6 +50,25 @@ Names = Annotated[
 ]
 
 
+# A copy engine by the name that its makers gave it.
+ENGINE_NAMES = {"gru": "copy-engine", "gru-noncoherent": "copy-engine-noncoherent"}
+
+
+def _access_path(raw: Any) -> Any:
+    return ENGINE_NAMES.get(raw, raw) if isinstance(raw, str) else raw
+
+
+AccessPath = Annotated[
+    Literal["cpu", "copy-engine", "copy-engine-noncoherent"],
+    BeforeValidator(
+        _access_path,
+        json_schema_input_type=Literal[
+            "cpu", "copy-engine", "copy-engine-noncoherent", "gru", "gru-noncoherent"
+        ],
+    ),
+]
+
+
 class OperatorSpec(Strict):
     """What all operators have in common.
 
@@ -109,7 +128,7 @@ class ScanSpec(OperatorSpec):
     columns: NoOrSomeColumns = ()
     selectivity: Selectivity = 1.0
     result: Literal["smaller", "positions"] = "smaller"
-    path: Literal["cpu", "copy-engine", "copy-engine-noncoherent"] | None = None
+    path: AccessPath | None = None
 
     @model_validator(mode="after")
     def _filters_columns(self) -> ScanSpec:

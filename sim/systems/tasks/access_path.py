@@ -26,6 +26,12 @@ from .paths import PATHS
 from .program import Path
 
 PERIOD = Quantity(1e-3, 1e-3, 1e-3)
+# A copy engine by the name that its makers gave it.
+NAMES: Mapping[str, Path] = {
+    **{path: path for path in PATHS},
+    "gru": "copy-engine",
+    "gru-noncoherent": "copy-engine-noncoherent",
+}
 BY_MODEL = ("regression", "tree")
 
 
@@ -101,9 +107,8 @@ def _make(name: str, options: Mapping[str, Any]) -> Policy[Any, Any] | None:
     file = options.get("model")
     if file is not None and name not in BY_MODEL:
         raise ValueError(f"model: access path '{name}' uses no model")
-    for path in PATHS:
-        if name == path:
-            return _Chooser(_Fixed(path))
+    if name in NAMES:
+        return _Chooser(_Fixed(NAMES[name]))
     if name == "none":
         return _Chooser(_Fixed("cpu"))
     if name == "oracle":
@@ -132,7 +137,7 @@ ACCESS_PATH = Family(
     titles={
         "none": "each scan as it says, by CPU where it does not",
         "cpu": "by CPU",
-        "copy-engine": "by the copy engine, such as a GRU",
+        "copy-engine": "by the copy engine (also called gru)",
         "copy-engine-noncoherent": "by it without coherence, where data cannot change",
         "oracle": "simulates both, and takes the faster one",
         "regression": "the faster one by a regression for each path",
