@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..inputs import Quantity
     from ..topologies.schema import MachineDescription
 
+MEMORY = "256 GiB"
 SERVERS_MAX = 1_024  # NODES_MAX of the machine files' schema, which help does not wait for
 
 Cores = Annotated[
@@ -50,7 +51,10 @@ class Parts:
         typer.Option(metavar="MODEL", help="Its processor, such as 'EPYC 7763'."),
     ]
     sockets: Annotated[int, _number("Processors of a server.")] = 1
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of a server.")] = "256 GiB"
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Memory of a server; 256 GiB where it is not given."),
+    ] = None
     cores: Cores = None
 
 
@@ -119,6 +123,8 @@ def build(
     for note in description.notes:
         if note.startswith("Not known"):
             print(note)
+    if parts.memory is None:
+        print(f"Not given, so assumed: {MEMORY} of memory a server (--memory).")
     print("Its values are the catalogue's, most of them ranges: measure where you can.")
     print(f"'numatwin machine show {out}' shows it")
 
@@ -126,19 +132,38 @@ def build(
 def _described(name: str, parts: Parts, nodes: Nodes, network: Network) -> MachineDescription:
     from ..topologies.facts.clusters import Cluster, Server, build_cluster, build_server
 
-    memory, sockets, cores = _size(parts.memory), parts.sockets, parts.cores
+    memory = _size(parts.memory or MEMORY)
     if network.adapter is not None:
         if nodes != Nodes():
             raise typer.BadParameter(
                 "a cluster's server is one node: no --nodes-per-socket, --modules or --expander"
             )
-        joined = parts.processor, network.adapter, memory, sockets, network.ports, cores
-        return build_cluster(Cluster(name, network.servers or 2, *joined))
+        return build_cluster(
+            Cluster(
+                name,
+                network.servers or 2,
+                parts.processor,
+                network.adapter,
+                memory,
+                sockets=parts.sockets,
+                ports=network.ports,
+                cores=parts.cores,
+            )
+        )
     if network != Network():
         raise typer.BadParameter("expected --adapter: what joins the servers")
-    expander = None if nodes.expander is None else _size(nodes.expander)
-    made = memory, sockets, nodes.nodes_per_socket, cores, expander, nodes.modules
-    return build_server(Server(name, parts.processor, *made))
+    return build_server(
+        Server(
+            name,
+            parts.processor,
+            memory,
+            sockets=parts.sockets,
+            nodes_per_socket=nodes.nodes_per_socket,
+            cores=parts.cores,
+            expander=None if nodes.expander is None else _size(nodes.expander),
+            modules=nodes.modules,
+        )
+    )
 
 
 def _size(text: str) -> Quantity:

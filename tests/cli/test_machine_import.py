@@ -167,6 +167,7 @@ def test_a_server_is_built(numatwin: CommandLine, refused: Refused) -> None:
     command = ("machine", "build", "--processor", "EPYC 9554", "--out", "server.yaml")
     done = numatwin(*command, "--sockets", "2", "--nodes-per-socket", "4", "--expander", "1 TiB")
     assert done.out.startswith("server.yaml: 2 × EPYC 9554, 4 nodes a socket, a CXL memory exp")
+    assert "so assumed: 256 GiB of memory" in done.out
     shown = numatwin("machine", "show", "server.yaml", "--json").json()
     assert [node["id"] for node in shown["nodes"]] == [*range(9)]
     assert "expected --adapter" in refused(*command, "--servers", "2")

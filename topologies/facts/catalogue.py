@@ -180,8 +180,8 @@ def with_modules(entry: Entry, modules: str) -> Entry:
         raise InputError(
             "no such memory modules of a socket",
             token=modules,
-            expected=f"{memory.type} or other memory, and how many of {memory.channels} channels "
-            f"have some, such as {memory.channels // 2 or 1}x{memory.type}",
+            expected=f"a type, such as {memory.type}, or {memory.channels // 2 or 1}x{memory.type} "
+            f"where only so many of {memory.channels} channels have modules",
         )
     fitted = memory.model_copy(update={"channels": channels, "type": kind, "slowest": None})
     return replace(
