@@ -1,4 +1,4 @@
-"""What ``numatwin crossvalidate --traffic --out DIR`` found, as tables in docs/model.md.
+"""What ``numatwin crossvalidate --traffic --out DIR`` found, as tables of a page.
 
     python benchmarks/counted_traffic.py DIR/rows.json [...] --write
 
@@ -18,7 +18,7 @@ from typing import Any
 from numatwin.validate.crossvalidate.traffic import MEDIAN_MAX, WORST_MAX
 
 ROWS = Path(__file__).parent / "counted_traffic" / "rows.json"
-PAGE = Path(__file__).parents[1] / "docs" / "model.md"
+PAGE = Path(__file__).parents[1] / "docs" / "model" / "counted-traffic.md"
 BEGIN, END = "<!-- benchmarks/counted_traffic.py --write -->\n", "<!-- end -->\n"
 FIGURES = ("memory", "busiest controller", "links", "busiest link")
 PLANES = ("flow", "event")

@@ -9,7 +9,7 @@ the median error of throughputs smaller by 2 points, or that of p99 latencies by
 
 ``errors.json`` keeps the errors, those also of disturbances that did not pay and are no longer
 there (``retired``: predicted by the last version that had them, ``by``). ``--write`` writes the
-errors of this version there, and the table of all into docs/model.md. One JSON object a line goes
+errors of this version there, and the table of all into its page. One JSON object a line goes
 to standard output: a median error without a disturbance, against the one with all.
 """
 
@@ -30,7 +30,7 @@ from numatwin.sim.run.scenario import load_scenario, scenario_from_settings
 
 HERE = Path(__file__).parent / "disturbances"
 MACHINE, CASES, ERRORS = HERE / "machine.yaml", HERE / "cases.json", HERE / "errors.json"
-PAGE = HERE.parents[1] / "docs" / "model.md"
+PAGE = HERE.parents[1] / "docs" / "model" / "one-host.md"
 BEGIN, END = "<!-- benchmarks/disturbances.py --write -->\n", "<!-- end -->\n"
 ALL = "nothing"
 GAIN_MIN = {"throughput": 2.0, "p99": 5.0}

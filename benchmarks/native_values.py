@@ -6,7 +6,7 @@ with 8 B over that with the size; its interval (95%, Student's t on logarithms) 
 Predictions are of the flow plane for ``--machine``, a file that ``numatwin machine measure`` wrote
 on this host. The native engine stores values above 8 B out of line; the prediction for values that
 lie in their entries stands beside it. One JSON object a line; ``--table``: Markdown, for
-docs/model.md.
+docs/model/one-host.md.
 """
 
 from __future__ import annotations

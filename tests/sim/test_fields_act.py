@@ -387,7 +387,7 @@ DESCRIPTIVE = {
     "MachineDescription.warnings": "What measuring found doubtful",
     "Measurement": "What facts were measured by",
     "Memory.kind": "Listed, and what the catalogue of facts goes by on import",
-    "MemorySideCache": "Listed and drawn: no model has memory-side caches, see docs/model.md",
+    "MemorySideCache": "Listed and drawn: no model has memory-side caches",
     "Misfit": "Intervals and a note, beside the prediction",
     "NodeGroup.cpus": "Which CPUs of a host a node is: for measuring and real runs",
     "NodeGroup.group_size": "Drawn together; snoop domains by group have a case of their own",

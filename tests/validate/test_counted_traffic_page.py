@@ -1,4 +1,4 @@
-"""The tables of counted against predicted traffic in docs/model.md."""
+"""The tables of counted against predicted traffic in docs/model/counted-traffic.md."""
 
 import json
 from pathlib import Path

@@ -20,7 +20,7 @@ from .samples import Floats, Samples
 
 METHOD = "looks at the clock, on two CPUs at once, that came late by {}"
 # By length, in ns. Shorter than the first is a cache miss, longer than the last another program's
-# turn on the CPU, which pays for no model of it (docs/model.md).
+# turn on the CPU, which pays for no model of it (docs/model/one-host.md).
 KINDS = {"short": (1_000, 5_000), "middle": (5_000, 30_000), "long": (30_000, 100_000)}
 SYSTEM_CALL = "getppid, over and over on one CPU"
 CPUS = 2

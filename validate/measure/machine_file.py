@@ -195,7 +195,7 @@ class _Writer:
         """What a written line costs the memory of nodes ``ids`` beyond a line that is read.
 
         Of B, B ÷ (1 + t/2) comes through where each line that is read is written back (see
-        docs/model.md): the mean over nodes. Other mixes are predicted from it.
+        docs/model/calibration.md): the mean over nodes. Other mixes are predicted from it.
         """
         found = []
         for i in sorted(ids):
