@@ -285,7 +285,7 @@ class LoadedPoint(Strict):
 
 
 DISTURBANCE_MIN_S, DISTURBANCE_MAX_S = 1e-9, 100_000.0
-# Longer ones are another program's turns, which no plane models (docs/model/one-host.md, Disturbances).
+# Longer ones are turns of other programs, which no plane models (docs/model/one-host.md).
 INTERRUPTION_MAX_S = 100e-6
 
 
