@@ -47,6 +47,13 @@ ROWS = [
 ]
 
 
+def test_a_reason_is_told_once() -> None:
+    reason = f"A reason that rows have in common{' and that is long' * 5}."
+    text = page([row("far", note=f"{reason} More."), row("also", note=f"Less. {reason}"), *ADVANCE])
+    assert text.count(reason) == 1
+    assert "- `also`: Less. See `far`." in text
+
+
 def test_well_badly_and_why() -> None:
     text = page(ROWS)
     assert "Of 3 results in numbers 1 are predicted within 10%, 1 more within 25%, 1" in text
