@@ -90,7 +90,22 @@ def arrow(row: Mapping[str, Any]) -> str:
 
 
 def compare_records(*records: Record | Iterable[Record]) -> Comparison:
-    """Two records or more, or a list of them, side by side; raises InputError for fewer."""
+    """Put records side by side.
+
+    Parameters
+    ----------
+    *records : Record, or one list of them
+        Two or more; ratios are to the first.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two.
+    """
     from ..inputs import InputError
     from ..sim.run.record import Record
 

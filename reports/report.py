@@ -26,10 +26,24 @@ WIDE_PX = 700  # a machine that is wider than this has a row of its own
 
 
 def write_report(records: Sequence[Record], path: str | Path) -> Path:
-    """Writes the report on ``records`` to ``path``, whole or not at all; returns the path.
+    """Write the report on records as one HTML file, whole or not at all.
 
-    Records of one scenario are put side by side. Raises InputError without records, or where the
-    file cannot be written.
+    Parameters
+    ----------
+    records : sequence of Record
+        At least one; records of one scenario are put side by side.
+    path : str or Path
+        The file to write.
+
+    Returns
+    -------
+    Path
+        That of the file.
+
+    Raises
+    ------
+    InputError
+        If there are no records, or the file cannot be written.
     """
     return write_text_atomically(path, report_html(records))
 

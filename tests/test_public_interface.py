@@ -1,6 +1,7 @@
 """``import numatwin``: what it offers, and that it is there at once."""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -107,3 +108,16 @@ def test_every_public_method_is_explained_where_it_is_declared() -> None:
                 else:
                     silent[method.name] = f"{path}:{method.lineno}: {node.name}.{method.name}"
     assert not [place for name, place in silent.items() if name not in explained]
+
+
+def test_each_function_tells_its_parameters_result_and_errors() -> None:
+    for name in numatwin.__all__:
+        offered = getattr(numatwin, name)
+        if not inspect.isfunction(offered):
+            continue
+        text = inspect.getdoc(offered) or ""
+        _, told, after = re.split(r"^Parameters\n-+\n|^Returns\n-+\n", text, flags=re.M)
+        heads = [line.partition(" : ")[0] for line in told.splitlines() if line[:1].strip()]
+        names = [one.lstrip("*") for head in heads for one in head.split(", ")]
+        assert names == [*inspect.signature(offered).parameters], name
+        assert re.search(r"^Raises\n-+\nInputError\n    If ", after, re.M), name

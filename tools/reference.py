@@ -10,6 +10,7 @@ import ast
 import dataclasses
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -308,7 +309,13 @@ def _signature(name: str, offered: Any) -> str:
 
 
 def _text(offered: Any) -> str:
-    return (inspect.getdoc(offered) or "").replace("``", "`")
+    """A docstring as Markdown: numpydoc's sections as lists."""
+    text = (inspect.getdoc(offered) or "").replace("``", "`")
+    head, *sections = re.split(r"^(Parameters|Returns|Raises)\n-+\n", text, flags=re.M)
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        items = re.sub(r"^(\S.*)$", r"- `\1`", body.strip(), flags=re.M)
+        head += f"**{title}**\n\n{items}\n\n"
+    return head.rstrip()
 
 
 def _short(name: str) -> str:

@@ -21,7 +21,22 @@ def machine_names() -> list[str]:
 
 
 def load_machine(name_or_path: str | Path) -> Machine:
-    """The bundled machine of that name, or the one in that file; raises InputError."""
+    """Load the bundled machine of that name, or the one in that file.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A name that ``numatwin machine list`` prints, or the path of a machine file.
+
+    Returns
+    -------
+    Machine
+
+    Raises
+    ------
+    InputError
+        If there is none, or its description is wrong; says where.
+    """
     path = name_or_path if isinstance(name_or_path, Path) else CATALOGUE.path(name_or_path)
     try:
         state = path.stat()

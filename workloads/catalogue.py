@@ -20,7 +20,22 @@ def workload_names() -> list[str]:
 
 
 def load_workload(name_or_path: str | Path) -> Workload:
-    """The bundled workload of that name, or the one in that file; raises InputError."""
+    """Load the bundled workload of that name, or the one in that file.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A name that ``numatwin workload list`` prints, or the path of a workload file.
+
+    Returns
+    -------
+    Workload
+
+    Raises
+    ------
+    InputError
+        If there is none, or its description is wrong; says where.
+    """
     text = str(name_or_path)
     path = CATALOGUE.path(text)
     if CATALOGUE.is_bundled(text):

@@ -340,7 +340,22 @@ def part_at(data: Any, path: Sequence[str]) -> Any:
 
 
 def load_record(path: str | Path) -> Record:
-    """The Record in a folder (or its ``record.json``); raises InputError."""
+    """Load the Record in a folder.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder that a run wrote, or the ``record.json`` in it.
+
+    Returns
+    -------
+    Record
+
+    Raises
+    ------
+    InputError
+        If there is no record, or it is damaged.
+    """
     head, head_path = read_head(path)
     fields = _checked(head, head_path)
     return Record(**fields, series=read_series(head, head_path))

@@ -58,18 +58,35 @@ def run_scenario(
     effects: bool = False,
     machine_scale: float | None = None,
 ) -> Record:
-    """The Record of ``scenario``, or of the one of that name or in that file.
+    """Run a scenario on its plane.
 
-    ``progress`` is called with the part of the work done, and before, on a plane that loads data,
-    ``loading`` the part that is loaded. ``effects``: whether its assumptions come with what each
-    decides of the answer, which takes two more predictions each (milliseconds in the flow plane).
-    ``machine_scale``: on plane ``emulator``, the part of the machine's processors, memory and
-    caches that its guest has; by default as much as fits.
+    Parameters
+    ----------
+    scenario : Scenario, str or Path
+        A loaded scenario, or the name or path of one.
+    workers : int, optional
+        Processes that replications of a random plane run on, one a processor by default; the
+        Record does not depend on it.
+    progress, loading : callable, optional
+        Called with the part of the work that is done, from 0 to 1; ``loading`` before that, on a
+        plane that loads data.
+    effects : bool
+        Whether each assumption comes with what it decides of the answer: two more predictions
+        each, of milliseconds on the flow plane.
+    machine_scale : float, optional
+        On plane ``emulator``: the part of the machine's processors, memory and caches that its
+        guest has; as much as fits by default.
 
-    A plane that draws at random runs as often as ``scenario.statistics`` says, on ``workers``
-    processes at most (by default one a processor), which is no matter for the Record. Raises
-    InputError where the scenario cannot be run, or a user's policy fails; RunInterrupted, which
-    has a Record, where Ctrl-C comes after the first of several replications.
+    Returns
+    -------
+    Record
+
+    Raises
+    ------
+    InputError
+        If the scenario cannot be run, or a policy of the user's fails.
+    RunInterrupted
+        On Ctrl-C after the first of several replications; ``record`` has those that finished.
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)

@@ -132,13 +132,37 @@ def load_scenario(
     scale: float | None = None,
     settings: Sequence[str] = (),
 ) -> Scenario:
-    """The bundled scenario of that name, or the one in that file; raises InputError.
+    """Load the bundled scenario of that name, or the one in that file.
 
-    The options stand in for what the file says. ``machine``, ``workload``: names or paths;
-    ``policy``: one or several, each the name of a policy, or ``my_policy.py:MyClass``, after
-    ``family=`` where the system has several families; paths are relative to the current folder.
-    ``settings``: ``path=value`` each, for any field of the scenario, of its
-    machine (``machine.…``) and its workload (``workload.…``); the later one wins.
+    The options take the place of what the file says.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A name that ``numatwin scenario list`` prints, or the path of a scenario file.
+    machine, workload : str, optional
+        Name or path; relative to the current folder.
+    policy : str or sequence of str, optional
+        Names of policies, or ``my_policy.py:MyClass``; after ``family=`` where the system has
+        several families.
+    plane : str, optional
+        One of ``flow``, ``event``, ``reference``, ``native``, ``emulator``.
+    seed, replications : int, optional
+        Seed of all random streams; runs with independent draws, at least.
+    scale : float, optional
+        Part of the workload's size, more than 0.
+    settings : sequence of str
+        ``path=value`` each, for any field of the scenario, its machine (``machine.…``) and its
+        workload (``workload.…``); the later one wins.
+
+    Returns
+    -------
+    Scenario
+
+    Raises
+    ------
+    InputError
+        If a description or an option is wrong; says where.
     """
     return scenario_of_document(
         load_document(name_or_path),

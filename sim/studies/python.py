@@ -25,11 +25,26 @@ def study(
     scheduler: str | None = None,
     limit: int | None = None,
 ) -> pa.Table:
-    """Runs what is left of the study in ``file``, and returns its rows, a row a run, as a table of
-    pyarrow (``.to_pandas()`` makes a data frame of it).
+    """Run what is left of a study.
 
-    ``out``: the folder that keeps the rows; without it they are kept nowhere. ``jobs``,
-    ``scheduler``, ``limit``: as ``numatwin study run`` has them. Raises InputError.
+    Parameters
+    ----------
+    file : str or Path
+        The study's file.
+    out : str or Path, optional
+        The folder that keeps the rows; without it they are kept nowhere.
+    jobs, scheduler, limit : optional
+        As ``numatwin study run`` has them: processes, a dask scheduler, runs at most.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row a run; ``.to_pandas()`` makes a data frame of it.
+
+    Raises
+    ------
+    InputError
+        If the study's file or an option is wrong.
     """
     described = load_study(file)
     with tempfile.TemporaryDirectory(prefix="numatwin-study-") as nowhere:
@@ -41,12 +56,26 @@ def study(
 def run_scenarios(
     scenarios: Iterable[str | Path | Scenario], *, workers: int | None = None, **options: Any
 ) -> pa.Table:
-    """Runs each of ``scenarios`` (names, files, or loaded ones) and returns a row each as a table
-    of pyarrow (``.to_pandas()`` makes a data frame of it): what ``Record.to_frame`` has, null where
-    a run has no such figure.
+    """Run several scenarios; for designs of many runs see `study`.
 
-    ``options`` are those of ``load_scenario``, for all that are not loaded yet; ``workers``: see
-    ``run_scenario``. Raises InputError. For designs of many runs see ``study``.
+    Parameters
+    ----------
+    scenarios : iterable of str, Path or Scenario
+        Names, files, or loaded scenarios.
+    workers : int, optional
+        As in `run_scenario`.
+    **options
+        Those of `load_scenario`, for all that are not loaded yet.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row a scenario with what ``Record.to_frame`` has, null where a run has no such figure.
+
+    Raises
+    ------
+    InputError
+        If a scenario cannot be loaded or run.
     """
     import pyarrow as pa
 

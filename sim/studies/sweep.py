@@ -67,12 +67,30 @@ def sweep(
     jobs: int | None = None,
     **options: Any,
 ) -> pa.Table:
-    """Runs a scenario (a name or file) for a grid of values; a row a run, as a table of pyarrow.
+    """Run a scenario for a grid of values.
 
-    ``settings``: as ``numatwin sweep --set`` takes them, ``path=v1,v2`` or ``path=from:to:n[log]``;
-    ``metrics``: further figures to keep; ``jobs``: processes; ``options``: of ``load_scenario``, in
-    which ``machine``, ``workload`` and ``policy`` may list several. A run that fails is a row with
-    its ``error``. Raises InputError where all do.
+    Parameters
+    ----------
+    scenario : str
+        Name or path of a scenario.
+    settings : sequence of str
+        ``path=v1,v2`` or ``path=from:to:n[log]`` each, as ``numatwin sweep --set`` takes them.
+    metrics : sequence of str
+        Further figures to keep.
+    jobs : int, optional
+        Processes; one a processor by default.
+    **options
+        Those of `load_scenario`; ``machine``, ``workload`` and ``policy`` may list several.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row a run; one that failed has its ``error``.
+
+    Raises
+    ------
+    InputError
+        If a setting is wrong, or all runs fail.
     """
     made = planned_sweep(scenario, options, settings, metrics)
     rows, stopped = made.run(jobs)
