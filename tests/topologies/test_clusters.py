@@ -186,6 +186,8 @@ def test_a_server_of_what_its_owner_knows() -> None:
     node = build_machine(build_server(known)).nodes[0]
     assert node.memory_bandwidth_Bps == pytest.approx(0.85 * 8 * 21.33e9, rel=1e-3)
     assert (node.die_Bps, node.die_cores) == (40e9, 8)  # two complexes of four cores
+    dense = build_machine(build_server(replace(known, processor="EPYC 9754", modules=None)))
+    assert (dense.nodes[0].die_Bps, dense.nodes[0].die_cores) == (50.4e9, 16)
     half = replace(known, processor="EPYC 9654", nodes_per_socket=2, modules="6xDDR5-4400")
     node = build_machine(build_server(half)).nodes[0]
     assert node.memory_bandwidth_Bps == pytest.approx(0.87 * 6 * 35.2e9 / 2, rel=1e-3)
