@@ -77,7 +77,8 @@ def use_scale_bar() -> dict[str, Any]:
 
 
 def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> Figure:
-    """A row per operation, one per object's imbalance, and for a single run one of its events."""
+    """A row per operation, one per object's imbalance, and one of events: of several runs, of what
+    failed in them and when that was over."""
     columns = [f"throughput/{name}" for name in operations if _any_has(runs, f"throughput/{name}")]
     columns += [
         name
@@ -85,7 +86,7 @@ def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> Figu
         if name.startswith("imbalance/") and _varies(runs, name)
     ]
     record = runs[0].record
-    kinds = _event_kinds(record) if len(runs) == 1 else []
+    kinds = _event_kinds(runs)
     heights = [250 if name.startswith("throughput/") else 110 for name in columns]
     if kinds:
         heights.append(16 + 22 * len(kinds))
@@ -101,7 +102,7 @@ def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> Figu
         ticks = {"tickformat": "~s" if part == "throughput" else "~g", "nticks": 6}
         figure.update_yaxes(rangemode="tozero", **ticks, row=row)
     if kinds:
-        _add_events(figure, record, kinds, len(heights))
+        _add_events(figure, runs, kinds, len(heights))
     # The bands of the last drawn run would hide those of the others: all runs of one scenario share
     # them, so the first run's are shown.
     _add_phases(figure, record)
@@ -196,22 +197,29 @@ def _add_steps(figure: Figure, run: Run, column: str, row: int | None, named: bo
     )
 
 
-def _event_kinds(record: Record) -> list[str]:
-    found = {event.kind for event in record.control_events} - {"phase"}
+def _event_kinds(runs: Sequence[Run]) -> list[str]:
+    found = {event.kind for run in runs for event in run.record.control_events} - {"phase"}
+    if len(runs) > 1:
+        found &= {"fault", "recovery"}
     return [kind for kind in EVENT_KINDS if kind in found] + sorted(found - set(EVENT_KINDS))
 
 
-def _add_events(figure: Figure, record: Record, kinds: Sequence[str], row: int) -> None:
+def _add_events(figure: Figure, runs: Sequence[Run], kinds: Sequence[str], row: int) -> None:
     """A line of marks for each kind of event, to be read by pointing at them."""
     for height, kind in enumerate(kinds):
         _, colour, symbol = EVENT_KINDS.get(kind, (kind, SOFT, "diamond"))
-        events = [event for event in record.control_events if event.kind == kind][:EVENTS_MAX]
+        named = [
+            (event, f"{run.label}: {event.text}" if len(runs) > 1 else event.text)
+            for run in runs
+            for event in run.record.control_events
+            if event.kind == kind
+        ][:EVENTS_MAX]
         figure.add_scatter(
-            x=[event.time_s for event in events],
-            y=[height] * len(events),
+            x=[event.time_s for event, _ in named],
+            y=[height] * len(named),
             mode="markers",
             marker={"symbol": symbol, "size": 10, "color": colour, "line": {"width": 1.5}},
-            customdata=[label(event.text, 160) for event in events],
+            customdata=[label(text, 160) for _, text in named],
             hovertemplate="%{x:.4~r} s: %{customdata}<extra></extra>",
             showlegend=False,
             row=row,

@@ -57,6 +57,22 @@ def test_a_fault_of_an_unknown_kind_has_its_line() -> None:
     assert "flood &lt;b&gt;" in figure.layout.yaxis3.ticktext
 
 
+def test_faults_of_several_runs_are_marked_with_their_runs() -> None:
+    """Not decisions and transfers, of which each run has its own."""
+    record = dataclasses.replace(
+        phased_record(),
+        control_events=(
+            ControlEvent(5.0, "fault", "node 4 stops"),
+            ControlEvent(6.0, "balance", "a decision"),
+        ),
+    )
+    other = dataclasses.replace(record, policy="other")
+    figure = throughput_over_time(runs_of([record, other]), ["lookup"]).plotly()
+    (marks,) = (trace for trace in figure.data if trace.mode == "markers")
+    assert [text.endswith("node 4 stops") for text in marks.customdata] == [True, True]
+    assert len({*marks.customdata}) == 2
+
+
 def test_use_as_lines_and_as_heat_map() -> None:
     record = phased_record()
     heat = use_over_time(record)
