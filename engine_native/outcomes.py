@@ -1,12 +1,39 @@
-"""The outcome of a run on this host whose processes send each other messages."""
+"""What runs on this host have in common: what holds them back, and outcomes by messages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from ..inputs import InputError
 from ..sim.kernel.histogram import Histogram
 from ..sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
+
+SLICE_S = 0.05  # how often a waiting plane looks whether a worker failed
+TAKEN = 0.05  # a host that takes so much of the workers' time is busy with something else
+FULL = 0.9  # a worker that is busy for so long has no time left
+
+
+def no_memory(failure: MemoryError) -> InputError:
+    """What to do about it."""
+    message = str(failure)
+    if not message.startswith("no memory"):  # "std::bad_alloc"
+        message = "no memory left for the engine"
+    return InputError(message, expected="a smaller --scale")
+
+
+def limit_of_workers(busy: npt.NDArray[np.float64], paced: bool) -> str:
+    """What holds a run back whose workers are busy for such parts of their time; ``paced``: by
+    clients that think, or ask at a rate of their own."""
+    full = int((busy >= FULL).sum())
+    if not full:
+        return "what the clients ask for" if paced else "workers that wait for each other"
+    if full == len(busy):
+        return "time of the workers"
+    return f"time of {full} of {len(busy)} workers"
 
 
 def network_outcome(

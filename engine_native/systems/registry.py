@@ -13,6 +13,7 @@ REAL_PLANES = {
             "eris": LazyImport(f"{__package__}.eris.plane", "native_eris"),
             "commits": LazyImport(f"{__package__}.commits.plane", "native_commits"),
             "joins": LazyImport(f"{__package__}.joins.plane", "native_joins"),
+            "tasks": LazyImport(f"{__package__}.tasks.plane", "native_tasks"),
         },
         LazyImport(_ENGINE, "run_native"),
     ),

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from numatwin.cli import main
 from numatwin.engine_native.host_mapping import map_workers, workers_that_fit
+from numatwin.engine_native.outcomes import limit_of_workers
 from numatwin.engine_native.systems.eris import setup as eris_setup
-from numatwin.engine_native.systems.eris.plane import limit_of_workers
 from numatwin.engine_native.systems.eris.steered import whole_sizes
 from numatwin.engine_native.typed import HostFacts
 from numatwin.inputs import InputError

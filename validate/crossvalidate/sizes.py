@@ -8,7 +8,7 @@ from fractions import Fraction
 from ...inputs import InputError
 from ...inputs.quantities import parse_quantity
 from ...topologies import Machine
-from ...workloads.schema import DataObject
+from ...workloads.schema import TABLE_BY_COLUMN, DataObject
 from ..systems.registry import validations
 
 # No object takes more of a host's memory, whatever a suite says.
@@ -54,20 +54,24 @@ def _unit_bytes(unit: str, machine: Machine, memory_bytes: float) -> float:
 
 def entries_of(stored: DataObject, size: float) -> tuple[str, int]:
     """The field that says how large an object is, and its value for ``size`` bytes."""
-    field = {"index": "keys", "column": "entries", "table": "records"}[stored.kind]
-    return field, max(round(size / _entry_bytes(stored)), 1)
+    field = {"index": "keys", "column": "entries", "table": "records", TABLE_BY_COLUMN: "rows"}
+    return field[_kind(stored)], max(round(size / _entry_bytes(stored)), 1)
 
 
 def bytes_of(stored: DataObject) -> float:
     """What the data of an object take."""
-    count = stored.keys or stored.entries or stored.records or 0
+    count = stored.keys or stored.entries or stored.records or stored.rows or 0
     return count * _entry_bytes(stored)
+
+
+def _kind(stored: DataObject) -> str:
+    return stored.kind if stored.columns is None else TABLE_BY_COLUMN
 
 
 def _entry_bytes(stored: DataObject) -> float:
     for validation in validations():
-        if stored.kind in validation.entry_bytes:
-            return float(validation.entry_bytes[stored.kind](stored))
+        if _kind(stored) in validation.entry_bytes:
+            return float(validation.entry_bytes[_kind(stored)](stored))
     size = stored.entry_size if stored.kind == "column" else stored.record_size
     assert size is not None, "tables must have it"
     return size.value

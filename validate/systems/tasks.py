@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from ...sim.run.record import Record
 from ...sim.systems.tasks.threshold import search_threshold
+from ...workloads.schema import TABLE_BY_COLUMN
 from ..results import Condition, Prediction, Runs, read_source
-from .descriptor import Validation
+from .descriptor import Late, Microbenchmark, Validation
 
 Floats = npt.NDArray[np.float64]
 
@@ -216,4 +217,7 @@ VALIDATION = Validation(
     ),
     blindness=SOURCE.blindness,
     conditions=CONDITIONS,
+    measured={"queries": Microbenchmark(Late(".task_loops", "measure"), 1.0)},
+    described=Late(".task_loops", "described"),
+    entry_bytes={TABLE_BY_COLUMN: Late("numatwin.sim.systems.tasks.tables", "bytes_per_row")},
 )

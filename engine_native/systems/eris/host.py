@@ -14,11 +14,11 @@ from ....sim.systems.eris.spec import ErisSystem
 from ... import _engine
 from ..._engine import Engine
 from ...host_mapping import HostMapping, map_workers, workers_that_fit
+from ...outcomes import SLICE_S, no_memory
 from ...typed import HostFacts
 from .setup import check_room, engine_setup, phase_setup
 
 LOOK_S = 0.1  # interval of progress reports while loading
-SLICE_S = 0.05  # how often a waiting plane looks whether a worker failed
 SETTLE_S = 60.0  # how long nothing may move while partitions are made even again
 
 
@@ -116,11 +116,3 @@ class ErisHost:
             self.engine.check()
         except MemoryError as failure:
             raise no_memory(failure) from None
-
-
-def no_memory(failure: MemoryError) -> InputError:
-    """What to do about it."""
-    message = str(failure)
-    if not message.startswith("no memory"):  # "std::bad_alloc"
-        message = "no memory left for the engine"
-    return InputError(message, expected="a smaller --scale")

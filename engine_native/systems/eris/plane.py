@@ -24,15 +24,14 @@ from ..._engine import STEPS
 from ...host_mapping import amount
 from ...host_room import threads_waited_ns, transparent_huge_bytes
 from ...memory_traffic import MemoryTraffic, NoCounters
+from ...outcomes import SLICE_S, TAKEN, limit_of_workers, no_memory
 from ...typed import ObjectMemory
-from .host import SLICE_S, ErisHost, no_memory
+from .host import ErisHost
 from .steered import SteeredEris
 
 Floats = npt.NDArray[np.float64]
 
 PAGE_BYTES, HUGE_PART_LOW = 4096, 0.5
-TAKEN = 0.05  # a host that takes so much of the workers' time is busy with something else
-FULL = 0.9  # a worker that is busy for so long has no time left
 
 
 class MeasuredHost(ErisHost):
@@ -235,17 +234,6 @@ class NativeEris(SteeredEris):
             yield f"huge pages: this host gave them to {part:.0%} of the memory"
         if self._host.host["binding_refused"] and len(self._host.host["nodes"]) > 1:
             yield f"memory is not bound to nodes: {self._host.host['binding_refused']}"
-
-
-def limit_of_workers(busy: Floats, paced: bool) -> str:
-    """What holds a run back whose workers are busy for such parts of their time; ``paced``: by
-    clients that think, or ask at a rate of their own."""
-    full = int((busy >= FULL).sum())
-    if not full:
-        return "what the clients ask for" if paced else "workers that wait for each other"
-    if full == len(busy):
-        return "time of the workers"
-    return f"time of {full} of {len(busy)} workers"
 
 
 def _part(part: float, whole: float) -> float | None:

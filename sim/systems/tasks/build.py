@@ -13,6 +13,8 @@ from ....workloads.workload import PhaseState
 from ...machine.costs import CostModel, Scales
 from ...planes.experiment import Experiment
 from .entry_costs import EntryCosts
+from .facts import ENGINE, TasksFacts
+from .instructions import instructions_of
 from .operators import QueryStages
 from .paths import background_of
 from .program import MemoryUse, Program, Query, Scheduling
@@ -36,10 +38,15 @@ def program_with(scenario: Experiment, costs: CostModel) -> Program:
     at_start = workload.at(0.0).operations
 
     entry_costs, made = EntryCosts(costs, workers), []
+    facts = machine.description.facts_of(ENGINE, TasksFacts)
+    per_s = 1.0 / costs.core_s(1.0)[int(np.argmax(workers))]
+    counts = instructions_of(system.instructions, facts, float(per_s))
     for name, operation in workload.operations.items():
         asking = operation.clients or shares.get(name, 0.0) * (clients.count or 1)
         traces = at_start[name].traces
-        of_query = QueryStages(name, asking, stored, tables, table_at, entry_costs, system, traces)
+        of_query = QueryStages(
+            name, asking, stored, tables, table_at, entry_costs, system, counts, traces
+        )
         for node in workload.graphs[name]:
             of_query.add(node)
         made.append((name, operation, of_query))

@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ....inputs import Strict
+from .facts import TasksFacts
 
 Instructions = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
 
@@ -46,3 +47,18 @@ class OperatorInstructions(Strict):
     """Per entry that looks for its key: hashed, its bucket addressed, compared."""
     match: Instructions = 6.0
     """Per result entry of a join: both positions stored."""
+
+
+def instructions_of(
+    stated: OperatorInstructions, facts: TasksFacts | None, per_s: float
+) -> OperatorInstructions:
+    """Those that ``stated`` names; of the others, as many as take the times in the machine's
+    ``facts``, at ``per_s`` a second, or the usual ones."""
+    if facts is None or facts.loops is None:
+        return stated
+    measured = {
+        name: getattr(facts.loops, name).value * per_s
+        for name in type(facts.loops).model_fields
+        if name not in stated.model_fields_set
+    }
+    return stated.model_copy(update=measured)

@@ -36,6 +36,7 @@ from .entry_demands import (
     lines_per_entry,
     table_bytes,
 )
+from .instructions import OperatorInstructions
 from .program import Entries, EntryCost, Path, Place, Stage, Table
 from .spec import TasksSystem
 from .tables import column_bits, part_dictionary_bytes
@@ -50,7 +51,7 @@ class QueryStages:
 
     ``tables``: of ``objects``, as they are placed, ``table_at``: their positions; ``weight``: how
     often the query is asked, of all. ``workers``: of all nodes, the number of tasks of a stage
-    without a hint on an idle machine.
+    without a hint on an idle machine. ``counts``: instructions of its loops on this machine.
     """
 
     def __init__(
@@ -62,11 +63,12 @@ class QueryStages:
         table_at: Mapping[str, int],
         costs: EntryCosts,
         system: TasksSystem,
+        counts: OperatorInstructions,
         traces: Mapping[str, TaskTrace],
     ) -> None:
         self.query, self.weight = query, weight
         self.objects, self.tables, self.costs = objects, tables, costs
-        self.counts, self.concurrency = system.instructions, system.concurrency
+        self.counts, self.concurrency = counts, system.concurrency
         self.traces, self.chunk_bytes = traces, system.chunk.value
         self.table_at, self.workers = table_at, costs.workers_in_all
         self.stages: list[Stage] = []

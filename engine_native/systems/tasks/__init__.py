@@ -1,0 +1,1 @@
+"""Queries of a column store as tasks, for real: tables, scheduler and operators of this host."""

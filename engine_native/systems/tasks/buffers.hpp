@@ -1,0 +1,54 @@
+// Memory for what tasks make: used again, so that its pages stay on the node that touched them
+// first.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace numatwin::native::tasks {
+
+struct Buffer {
+    std::unique_ptr<std::byte[]> memory;
+    std::size_t bytes = 0;
+
+    template <class Word>
+    Word* as() const {
+        return reinterpret_cast<Word*>(memory.get());
+    }
+};
+
+/// Those of a node's workers.
+class Buffers {
+  public:
+    /// Of at least so many bytes, whatever is in them. Throws std::bad_alloc.
+    Buffer take(std::size_t bytes) {
+        {
+            const std::scoped_lock lock(mutex_);
+            for (std::size_t k = free_.size(); k-- > 0;) {
+                // Twice as large as wanted would be missing elsewhere.
+                if (free_[k].bytes < bytes || free_[k].bytes / 2 > bytes) continue;
+                std::swap(free_[k], free_.back());
+                Buffer found = std::move(free_.back());
+                free_.pop_back();
+                return found;
+            }
+        }
+        bytes = bytes < 64 ? 64 : bytes;
+        return {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
+    }
+    void give(Buffer buffer) {
+        if (!buffer.memory) return;
+        const std::scoped_lock lock(mutex_);
+        if (free_.size() < kept_max) free_.push_back(std::move(buffer));
+    }
+
+  private:
+    static constexpr std::size_t kept_max = 256;
+    std::mutex mutex_;
+    std::vector<Buffer> free_;
+};
+
+}  // namespace numatwin::native::tasks

@@ -1,0 +1,418 @@
+#include "systems/tasks/engine.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "memory/clock.hpp"
+#include "memory/host.hpp"
+
+namespace numatwin::native::tasks {
+namespace {
+
+constexpr std::uint64_t word_rows = 64;  // tasks begin with a word of a bitmap
+constexpr double average_weight = 1.0 / 8;
+
+}  // namespace
+
+TaskEngine::TaskEngine(EngineSpec spec)
+    : spec_(std::move(spec)),
+      tables_(spec_.tables.begin(), spec_.tables.end()),
+      scheduler_(spec_.distance, spec_.classes, spec_.look_ns),
+      made_(std::make_unique<std::atomic<std::uint64_t>[]>(spec_.classes)),
+      class_Bps_(std::make_unique<std::atomic<double>[]>(spec_.classes)),
+      latencies_(spec_.queries.size()),
+      latency_sums_(spec_.queries.size()),
+      expected_(spec_.queries.size()),
+      turns_(spec_.classes) {
+    for (std::size_t k = 0; k < spec_.classes; ++k) class_Bps_[k].store(-1.0);
+    for (std::size_t n = 0; n < nodes(); ++n) buffers_.push_back(std::make_unique<Buffers>());
+    for (std::size_t w = 0; w < spec_.cpu.size(); ++w)
+        tallies_.push_back(std::make_unique<std::atomic<std::uint64_t>[]>(tally_words()));
+    for (const TableSpec& table : spec_.tables) scanned_.emplace_back(table.parts.size());
+    for (std::uint32_t q = 0; q < spec_.queries.size(); ++q) {
+        client_query_.insert(client_query_.end(), spec_.queries[q].clients, q);
+        shares_.push_back(spec_.queries[q].share);
+    }
+    queue_nodes_ = spec_.worker_node;
+    std::ranges::sort(queue_nodes_);
+    queue_nodes_.erase(std::unique(queue_nodes_.begin(), queue_nodes_.end()), queue_nodes_.end());
+    draw_tables();
+    for (const QuerySpec& query : spec_.queries)
+        for (const StageSpec& stage : query.stages)
+            if (stage.kind == Kind::dictionaries)
+                for (const std::uint32_t column : stage.columns)
+                    tables_[static_cast<std::size_t>(stage.table)].make_all_values(column);
+    try {
+        for (std::size_t w = 0; w < spec_.cpu.size(); ++w)
+            workers_.emplace_back([this, w] { work(w); });
+    } catch (...) {
+        scheduler_.end();
+        throw;
+    }
+}
+
+TaskEngine::~TaskEngine() {
+    {
+        const std::scoped_lock lock(control_);
+        asking_ = false;
+    }
+    scheduler_.end();
+}
+
+void TaskEngine::draw_tables() {
+    std::vector<std::pair<std::size_t, std::size_t>> parts;
+    for (std::size_t t = 0; t < tables_.size(); ++t)
+        for (std::size_t p = 0; p < tables_[t].parts(); ++p) parts.emplace_back(t, p);
+    std::atomic<std::size_t> next{0};
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t w = 0; w < std::min(spec_.cpu.size(), parts.size()); ++w) {
+            threads.emplace_back([&] {
+                try {
+                    for (std::size_t k; (k = next.fetch_add(1)) < parts.size();)
+                        tables_[parts[k].first].make(parts[k].second, spec_.seed + parts[k].first);
+                } catch (...) {
+                    next.store(parts.size());
+                    failed(std::current_exception());
+                }
+            });
+        }
+    }
+    check();
+}
+
+void TaskEngine::begin(const StreamKeys& keys) {
+    std::vector<Task*> ready;
+    scheduler_.pause(false);
+    {
+        const std::scoped_lock lock(control_);
+        streams_ = streams_of(keys);
+        asking_ = true;
+        const auto clients = static_cast<int>(client_query_.size() + spec_.mix_clients);
+        for (int client = 0; client < clients; ++client) submit(client, drawn_query(client), ready);
+    }
+    scheduler_.put(ready);
+}
+
+void TaskEngine::stop() {
+    std::unique_lock lock(control_);
+    asking_ = false;
+    answered_.wait(lock, [this] { return runs_.empty() || failure_; });
+    scheduler_.pause(true);
+}
+
+void TaskEngine::set_shares(std::vector<double> shares) {
+    const std::scoped_lock lock(control_);
+    shares_ = std::move(shares);
+}
+
+/// The first clients have a query each, the others draw from the mix.
+std::uint32_t TaskEngine::drawn_query(int client) {
+    const auto at = static_cast<std::size_t>(client);
+    if (at < client_query_.size()) return client_query_[at];
+    const double total = std::accumulate(shares_.begin(), shares_.end(), 0.0);
+    double drawn = streams_.at(at - client_query_.size()).uniform() * total;
+    std::uint32_t last = 0;
+    for (std::uint32_t q = 0; q < shares_.size(); ++q) {
+        if (shares_[q] <= 0) continue;
+        last = q;
+        if ((drawn -= shares_[q]) < 0) break;
+    }
+    return last;
+}
+
+void TaskEngine::submit(int client, std::uint32_t query, std::vector<Task*>& ready) {
+    const std::vector<StageSpec>& specs = spec_.queries[query].stages;
+    auto& run = *runs_.emplace_back(std::make_unique<QueryRun>());
+    run.query = query;
+    run.client = client;
+    run.stages = std::vector<StageRun>(specs.size());
+    for (std::size_t k = 0; k < specs.size(); ++k) {
+        StageRun& stage = run.stages[k];
+        stage.spec = &specs[k];
+        stage.stages = &run.stages;
+        stage.query = &run;
+        if (specs[k].table >= 0) stage.table = &tables_[static_cast<std::size_t>(specs[k].table)];
+    }
+    run.began_ns = steady_ns();
+    start_stages(run, ready);
+}
+
+void TaskEngine::start_stages(QueryRun& run, std::vector<Task*>& ready) {
+    // Inputs come earlier.
+    for (StageRun& stage : run.stages) {
+        const bool able = std::ranges::all_of(
+            stage.spec->inputs, [&](std::uint32_t input) { return run.stages[input].done; });
+        if (stage.began || !able) continue;
+        stage.began = true;
+        stage.done = !start(run, stage, ready);
+    }
+}
+
+/// False where it is left out.
+bool TaskEngine::start(QueryRun& run, StageRun& stage, std::vector<Task*>& ready) {
+    const StageSpec& spec = *stage.spec;
+    if (stage.table != nullptr && stage.table->parts() < spec.parts_min) return false;
+    const std::uint32_t stated = spec.concurrency > 0 ? spec.concurrency : spec_.concurrency;
+    const auto workers = static_cast<std::uint32_t>(spec_.cpu.size());
+    const std::uint32_t running = std::min(running_.load(), workers);
+    const std::uint32_t hint = stated > 0 ? stated : std::max(workers - running, 1U);
+    if (spec.kind == Kind::merge) {
+        divide_merge(stage, hint);
+    } else {
+        divide_parts(stage, hint);
+    }
+    stage.left.store(stage.tasks.size());
+    made_[spec.task_class].fetch_add(stage.tasks.size());
+    for (std::size_t k = 0; k < stage.tasks.size(); ++k) {
+        Task& task = stage.tasks[k];
+        task.number = static_cast<std::uint32_t>(k);
+        task.stage = &stage;
+        if (spec.kind == Kind::merge) {
+            const std::vector<Task>& before = run.stages[spec.inputs.front()].tasks;
+            task.queue = before[k % before.size()].ran_on;
+        } else {
+            task.queue = queue_for(stage, task.home);
+        }
+        ready.push_back(&task);
+    }
+    return true;
+}
+
+void TaskEngine::divide_parts(StageRun& stage, std::uint64_t hint) {
+    const StageSpec& spec = *stage.spec;
+    const TaskTable& table = *stage.table;
+    const double rows = static_cast<double>(std::max<std::uint64_t>(table.rows(), 1));
+    std::vector<std::uint64_t> each;
+    for (std::size_t p = 0; p < table.parts(); ++p) {
+        const std::uint64_t own = table.part(p).rows();
+        std::uint64_t most = spec.kind == Kind::dictionaries ? 1 : own / word_rows;
+        if (spec.selection >= 0) {
+            const StageRun& scans = (*stage.stages)[static_cast<std::size_t>(spec.selection)];
+            most = std::min(most, scans.entries(p));
+        }
+        const auto wanted =
+            static_cast<std::uint64_t>(static_cast<double>(hint * own) / rows * (1 + 1e-12));
+        each.push_back(std::max<std::uint64_t>(std::min(wanted, most), 1));
+    }
+    stage.tasks = std::vector<Task>(std::accumulate(each.begin(), each.end(), std::uint64_t{0}));
+    std::size_t at = 0;
+    for (std::size_t p = 0; p < table.parts(); ++p) {
+        const std::uint64_t own = table.part(p).rows(), words = own / word_rows;
+        for (std::uint64_t k = 0; k < each[p]; ++k) {
+            Task& task = stage.tasks[at + k];
+            task.part = static_cast<std::uint32_t>(p);
+            task.home = table.part(p).node();
+            task.first = words * k / each[p] * word_rows;
+            task.last = k + 1 == each[p] ? own : words * (k + 1) / each[p] * word_rows;
+        }
+        stage.by_part.emplace_back(stage.tasks.data() + at, each[p]);
+        at += each[p];
+    }
+}
+
+void TaskEngine::divide_merge(StageRun& stage, std::uint64_t hint) {
+    std::uint64_t groups = 0;
+    for (const Task& task : (*stage.stages)[stage.spec->inputs.front()].tasks)
+        groups += task.groups->groups();
+    stage.tasks =
+        std::vector<Task>(std::clamp<std::uint64_t>(hint, 1, std::max<std::uint64_t>(groups, 1)));
+}
+
+std::uint32_t TaskEngine::queue_for(const StageRun& stage, int home) {
+    if (home >= 0) return spec_.queue_of[static_cast<std::size_t>(home)];
+    return queue_nodes_[turns_[stage.spec->task_class]++ % queue_nodes_.size()];
+}
+
+void TaskEngine::work(std::size_t worker) {
+    try {
+        pin_thread(spec_.cpu[worker]);
+        move_stack(spec_.worker_host_node[worker]);
+        while (Task* task = scheduler_.next(spec_.worker_node[worker])) run(worker, *task);
+    } catch (...) {
+        failed(std::current_exception());
+    }
+}
+
+void TaskEngine::run(std::size_t worker, Task& task) {
+    const std::uint32_t node = spec_.worker_node[worker];
+    running_.fetch_add(1);
+    const std::int64_t began_ns = steady_ns();
+    run_task(task, *buffers_[node], node);
+    count(worker, task, steady_ns() - began_ns);
+    running_.fetch_sub(1);
+    StageRun& stage = *task.stage;
+    // acq_rel: who ends the last task sees what all of them have made.
+    if (stage.left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    std::vector<Task*> ready;
+    {
+        const std::scoped_lock lock(control_);
+        QueryRun& query = *stage.query;
+        stage.done = true;
+        start_stages(query, ready);
+        if (std::ranges::all_of(query.stages, &StageRun::done)) finish(query, ready);
+    }
+    scheduler_.put(ready);
+}
+
+void TaskEngine::count(std::size_t worker, const Task& task, std::int64_t ns) {
+    const std::size_t classes = spec_.classes, node = spec_.worker_node[worker];
+    const std::uint32_t task_class = task.stage->spec->task_class;
+    const auto add = [&, words = tallies_[worker].get()](std::size_t at, std::uint64_t more) {
+        // relaxed: numbers of this worker alone, that others read now and then.
+        words[at].store(words[at].load(std::memory_order_relaxed) + more,
+                        std::memory_order_relaxed);
+    };
+    add(task_class, 1);
+    add(classes + task_class, task.queue != node);
+    add(2 * classes + task_class, static_cast<std::uint64_t>(ns));
+    const std::size_t steals = 3 * classes, traffic = steals + nodes();
+    add(steals + task.queue, task.queue != node);
+    add(traffic + node, task.own_bytes);
+    // What lies on all nodes is read from each alike.
+    for (std::size_t n = 0; n < nodes(); ++n) {
+        const bool here = task.home == static_cast<int>(n);
+        add(traffic + n, task.home < 0 ? task.part_bytes / nodes() : here * task.part_bytes);
+    }
+    const double Bps = static_cast<double>(task.part_bytes + task.own_bytes) * 1e9 /
+                       static_cast<double>(std::max<std::int64_t>(ns, 1));
+    // Of two tasks that end at once one may not count: it is an average.
+    std::atomic<double>& average = class_Bps_[task_class];
+    const double before = average.load();
+    average.store(before < 0 ? Bps : before + average_weight * (Bps - before));
+}
+
+void TaskEngine::finish(QueryRun& run, std::vector<Task*>& ready) {
+    const std::int64_t took_ns = steady_ns() - run.began_ns;
+    verify(run);
+    latencies_[run.query].push_back(took_ns);
+    latency_sums_[run.query] += static_cast<std::uint64_t>(took_ns);
+    const auto at =
+        std::ranges::find_if(runs_, [&run](const auto& each) { return each.get() == &run; });
+    const std::unique_ptr<QueryRun> ended = std::move(*at);
+    std::swap(*at, runs_.back());
+    runs_.pop_back();
+    if (ended->client < 0) {
+        kept_ = std::make_unique<QueryRun>();
+        kept_->query = ended->query;
+        kept_->stages.swap(ended->stages);
+        for (StageRun& stage : kept_->stages) stage.stages = &kept_->stages;
+    } else {
+        give_back(*ended);
+        if (asking_) submit(ended->client, drawn_query(ended->client), ready);
+    }
+    answered_.notify_all();
+}
+
+/// Each task ran once, each row was scanned once, and the answer is that of before.
+void TaskEngine::verify(const QueryRun& run) {
+    std::vector<std::uint64_t> found;
+    for (const StageRun& stage : run.stages) {
+        std::uint64_t rows = 0, entries = 0;
+        for (const Task& task : stage.tasks) {
+            if (task.runs != 1) throw std::runtime_error("a task was lost or ran twice");
+            rows += task.last - task.first;
+            if (stage.spec->kind == Kind::scan)
+                scanned_[static_cast<std::size_t>(stage.spec->table)][task.part] +=
+                    task.last - task.first;
+            if (task.groups)  // as many rows as their groups have
+                task.groups->for_each([&](const std::uint64_t* words) { entries += words[0]; });
+            else
+                entries += task.entries;
+        }
+        if (stage.spec->kind == Kind::scan && rows != stage.table->rows())
+            throw std::runtime_error("rows were scanned twice or not at all");
+        found.push_back(entries);
+    }
+    std::vector<std::uint64_t>& expected = expected_[run.query];
+    if (expected.empty()) expected = found;
+    if (expected != found) throw std::runtime_error("a query had another answer than before");
+}
+
+void TaskEngine::give_back(QueryRun& run) {
+    for (StageRun& stage : run.stages)
+        for (Task& task : stage.tasks) buffers_[task.ran_on]->give(std::move(task.made));
+}
+
+Answer TaskEngine::answer(std::uint32_t query) {
+    std::vector<Task*> ready;
+    scheduler_.pause(false);
+    {
+        const std::scoped_lock lock(control_);
+        kept_.reset();
+        submit(-1, query, ready);
+    }
+    scheduler_.put(ready);
+    std::unique_lock lock(control_);
+    answered_.wait(lock, [this] { return kept_ || failure_; });
+    scheduler_.pause(true);
+    if (failure_) std::rethrow_exception(failure_);
+    Answer found;
+    const StageRun& last = kept_->stages.back();
+    const bool values = last.spec->kind == Kind::materialise;
+    found.columns.resize(values                           ? last.spec->columns.size()
+                         : last.spec->kind == Kind::merge ? 2 + last.spec->sums.size()
+                                                          : 0);
+    for (const Task& task : last.tasks) {
+        found.entries += task.entries;
+        std::byte* at = task.made.memory.get();
+        for (std::size_t c = 0; values && c < found.columns.size(); ++c) {
+            const Dictionary& own =
+                last.table->part(task.part).column(last.spec->columns[c]).dictionary;
+            const Dictionary made(at, task.entries, own.value_bytes());
+            for (std::uint64_t k = 0; k < task.entries; ++k) found.columns[c].push_back(made.at(k));
+            at += task.entries * own.value_bytes();
+        }
+        if (!task.groups) continue;
+        task.groups->for_each([&](const std::uint64_t* words) {
+            for (std::size_t c = 0; c < found.columns.size(); ++c)
+                found.columns[c].push_back(words[c]);
+        });
+    }
+    give_back(*kept_);
+    kept_.reset();
+    return found;
+}
+
+void TaskEngine::failed(std::exception_ptr failure) {
+    {
+        const std::scoped_lock lock(control_);
+        if (!failure_) failure_ = std::move(failure);
+    }
+    answered_.notify_all();
+    scheduler_.end();
+}
+
+void TaskEngine::check() const {
+    const std::scoped_lock lock(control_);
+    if (failure_) std::rethrow_exception(failure_);
+}
+
+std::vector<std::int64_t> TaskEngine::latencies(std::uint32_t query, std::size_t from) const {
+    const std::scoped_lock lock(control_);
+    const auto& all = latencies_[query];
+    return {all.begin() + static_cast<std::ptrdiff_t>(std::min(from, all.size())), all.end()};
+}
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> TaskEngine::answered() const {
+    const std::scoped_lock lock(control_);
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+    for (std::size_t q = 0; q < latencies_.size(); ++q)
+        found.emplace_back(latencies_[q].size(), latency_sums_[q]);
+    return found;
+}
+
+std::uint64_t TaskEngine::rows_scanned(std::size_t table, std::size_t part) const {
+    const std::scoped_lock lock(control_);
+    return scanned_[table][part];
+}
+
+std::vector<std::uint64_t> TaskEngine::tally(std::size_t worker) const {
+    std::vector<std::uint64_t> found;
+    for (std::size_t k = 0; k < tally_words(); ++k)
+        found.push_back(tallies_[worker][k].load(std::memory_order_relaxed));
+    return found;
+}
+
+}  // namespace numatwin::native::tasks

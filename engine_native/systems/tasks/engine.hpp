@@ -1,0 +1,146 @@
+// Queries as tasks over parts: workers that are pinned, clients that wait for their answers.
+//
+// A query starts the stages without inputs; a stage starts when all tasks of its inputs have ended.
+// A part's rows are divided evenly over its tasks, whole words of a bitmap each. Who ends the last
+// task of a stage starts what follows, under one lock; the last task of a query submits the
+// client's next one.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kernel/philox.hpp"
+#include "systems/tasks/operators.hpp"
+#include "systems/tasks/scheduler.hpp"
+
+namespace numatwin::native::tasks {
+
+struct QuerySpec {
+    FIELDS_OF(QuerySpec);
+    FIELD(std::vector<StageSpec>, stages, "each after its inputs");
+    FIELD(std::uint32_t, clients, "that ask for nothing else");
+    FIELD(double, share, "of the mix");
+    END_OF_FIELDS;
+};
+
+struct EngineSpec {
+    FIELDS_OF(EngineSpec);
+    FIELD(std::vector<TableSpec>, tables, "by position");
+    FIELD(std::vector<QuerySpec>, queries, "by position");
+    FIELD(std::vector<std::uint32_t>, worker_node, "by worker, a position");
+    FIELD(std::vector<int>, cpu, "by worker");
+    FIELD(std::vector<int>, worker_host_node, "by worker, of this host");
+    FIELD(std::vector<std::uint32_t>, queue_of, "by node, where its tasks are queued");
+    FIELD(std::vector<std::vector<std::uint32_t>>, distance, "between nodes, by rank");
+    FIELD(std::uint32_t, classes, "of tasks", 1);
+    FIELD(std::uint32_t, concurrency, "tasks of a stage; 0: as many as workers are free");
+    FIELD(std::uint32_t, mix_clients, "that draw each query from the mix");
+    FIELD(std::int64_t, look_ns, "how long workers poll before they sleep; negative: always", -1);
+    FIELD(std::uint64_t, seed, "of the tables");
+    END_OF_FIELDS;
+};
+
+/// How many rows were found; values by column; or groups: rows, key, sums.
+struct Answer {
+    std::uint64_t entries = 0;
+    std::vector<std::vector<std::uint64_t>> columns;
+};
+
+/// A query that is being answered. `client`: negative, for who asks from outside.
+struct QueryRun {
+    std::uint32_t query = 0;
+    int client = -1;
+    std::int64_t began_ns = 0;
+    std::vector<StageRun> stages;
+};
+
+class TaskEngine {
+  public:
+    /// Starts the workers, which draw the tables. Throws OutOfMemory, std::invalid_argument.
+    explicit TaskEngine(EngineSpec spec);
+    ~TaskEngine();
+    TaskEngine(const TaskEngine&) = delete;
+    TaskEngine& operator=(const TaskEngine&) = delete;
+
+    /// All clients ask; `keys`: of the streams of the clients of the mix.
+    void begin(const StreamKeys& keys);
+    /// Clients ask no more; waits until all have their answers.
+    void stop();
+    void set_shares(std::vector<double> shares);
+    void allow(std::vector<bool> classes) { scheduler_.allow(std::move(classes)); }
+    /// One query from outside, while no client asks; raises what has gone wrong.
+    Answer answer(std::uint32_t query);
+    /// Rethrows what has gone wrong in a worker.
+    void check() const;
+
+    const EngineSpec& spec() const { return spec_; }
+    const TaskTable& table(std::size_t k) const { return tables_[k]; }
+    const Scheduler& scheduler() const { return scheduler_; }
+    std::size_t nodes() const { return spec_.queue_of.size(); }
+    std::uint64_t made(std::size_t task_class) const { return made_[task_class].load(); }
+    /// Bytes per second of a task, exponential average; below 0 before the first has ended.
+    double class_Bps(std::size_t task_class) const { return class_Bps_[task_class].load(); }
+    /// A worker's sums: of each class tasks done, of these stolen, and ns; of each node tasks
+    /// stolen from there, and bytes asked of its memory.
+    std::vector<std::uint64_t> tally(std::size_t worker) const;
+    /// Times of the answers to a query from one on, in ns.
+    std::vector<std::int64_t> latencies(std::uint32_t query, std::size_t from) const;
+    /// By query, answers and the sum of their times.
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> answered() const;
+    std::uint64_t rows_scanned(std::size_t table, std::size_t part) const;
+
+  private:
+    void draw_tables();
+    void make_client(int client);
+    void work(std::size_t worker);
+    void run(std::size_t worker, Task& task);
+    void count(std::size_t worker, const Task& task, std::int64_t ns);
+    void failed(std::exception_ptr failure);
+    std::size_t tally_words() const { return 3 * spec_.classes + 2 * nodes(); }
+
+    // Under control_.
+    void submit(int client, std::uint32_t query, std::vector<Task*>& ready);
+    void start_stages(QueryRun& run, std::vector<Task*>& ready);
+    bool start(QueryRun& run, StageRun& stage, std::vector<Task*>& ready);
+    void divide_parts(StageRun& stage, std::uint64_t hint);
+    void divide_merge(StageRun& stage, std::uint64_t hint);
+    std::uint32_t queue_for(const StageRun& stage, int home);
+    void finish(QueryRun& run, std::vector<Task*>& ready);
+    void verify(const QueryRun& run);
+    void give_back(QueryRun& run);
+    std::uint32_t drawn_query(int client);
+
+    EngineSpec spec_;
+    std::vector<TaskTable> tables_;
+    Scheduler scheduler_;
+    std::vector<std::unique_ptr<Buffers>> buffers_;
+    std::vector<std::unique_ptr<std::atomic<std::uint64_t>[]>> tallies_;
+    std::unique_ptr<std::atomic<std::uint64_t>[]> made_;
+    std::unique_ptr<std::atomic<double>[]> class_Bps_;
+    std::atomic<std::uint32_t> running_{0};
+
+    mutable std::mutex control_;
+    std::condition_variable answered_;
+    std::vector<std::unique_ptr<QueryRun>> runs_;
+    std::unique_ptr<QueryRun> kept_;  // of who asks from outside
+    std::vector<std::vector<std::int64_t>> latencies_;
+    std::vector<std::uint64_t> latency_sums_;
+    std::vector<std::vector<std::uint64_t>> scanned_, expected_;
+    std::vector<std::uint32_t> turns_;  // by class
+    std::vector<std::uint32_t> client_query_, queue_nodes_;
+    std::vector<double> shares_;
+    std::vector<Stream> streams_;
+    bool asking_ = false;
+    std::exception_ptr failure_;
+    std::vector<std::jthread> workers_;
+};
+
+}  // namespace numatwin::native::tasks

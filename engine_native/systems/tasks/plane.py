@@ -1,0 +1,258 @@
+"""The native plane of tasks: real workers on this host, under the same policies of stealing.
+
+One engine serves all replications of a run: its tables stay; in each, clients begin anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....inputs import InputError
+from ....sim.kernel.histogram import Histogram
+from ....sim.kernel.streams import stream_key
+from ....sim.planes.experiment import Experiment
+from ....sim.planes.outcome import Outcome, ResourceUse, Why
+from ....sim.planes.plane import Command, Maker, StartPhase
+from ....sim.run.runner import Progress
+from ....sim.systems.tasks.build import mix_shares
+from ....sim.systems.tasks.commands import AllowStealing, StealingObservation
+from ....sim.systems.tasks.facts import ENGINE, TasksFacts
+from ....sim.systems.tasks.history import CLIENT_MIX
+from ....sim.systems.tasks.piece_log import interconnect_ratio
+from ..._engine import TaskEngine
+from ...host_room import threads_waited_ns
+from ...outcomes import SLICE_S, TAKEN, limit_of_workers, no_memory
+from .setup import tasks_plan
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Sums since the engine was made. (n, classes) ``done``, ``stolen``, ``busy_s``, by node of the
+    worker; (n, n) ``steals`` and ``traffic`` in bytes, by this and home; (K, 2) ``answered``: how
+    often, and ns."""
+
+    done: Floats
+    stolen: Floats
+    busy_s: Floats
+    steals: Floats
+    traffic: Floats
+    answered: Floats
+
+    def since(self, before: Counts) -> Counts:
+        """What was counted since."""
+        return Counts(*(getattr(self, k) - getattr(before, k) for k in self.__match_args__))
+
+
+class TasksHost:
+    """The engine of a scenario, its tables drawn and its workers waiting."""
+
+    def __init__(self, scenario: Experiment) -> None:
+        self.plan, self.running = tasks_plan(scenario), False
+        try:
+            self.engine = TaskEngine(self.plan.spec)
+        except MemoryError as failure:
+            raise no_memory(failure) from None
+        except (OSError, ValueError) as failure:
+            raise InputError(f"the native engine refuses: {failure}") from None
+
+    def begin(self, scenario: Experiment, replication: int) -> None:
+        """Clients of this replication ask; those of the one before have their answers."""
+        self.stop()
+        queries, mixed = self.plan.program.queries, self.plan.program.mix_clients
+        first = sum(query.clients for query in queries)
+        names = [CLIENT_MIX.format(first + client) for client in range(mixed)]
+        self.engine.set_shares([query.share for query in queries])
+        self.engine.allow([False] * len(self.plan.program.classes))
+        self.engine.begin([stream_key(scenario.seed, replication, name) for name in names])
+        self.running = True
+
+    def stop(self) -> None:
+        """Waits for the last answers."""
+        if self.running:
+            self.running = False
+            self.engine.stop()
+            self.check()
+
+    def check(self) -> None:
+        """Raises InputError where the host has no memory left for what queries make."""
+        try:
+            self.engine.check()
+        except MemoryError as failure:
+            raise no_memory(failure) from None
+
+    def counts(self) -> Counts:
+        """Until now."""
+        classes, nodes = len(self.plan.program.classes), len(self.plan.spec.queue_of)
+        tallies = np.zeros((nodes, 3 * classes + 2 * nodes))
+        for worker, node in enumerate(self.plan.worker_nodes):
+            tallies[node] += self.engine.tally(worker)
+        ends = np.cumsum([classes, classes, classes, nodes])
+        done, stolen, busy_ns, steals, traffic = np.split(tallies, ends, axis=1)
+        answered = np.array(self.engine.answered(), dtype=np.float64)
+        return Counts(done, stolen, busy_ns * 1e-9, steals, traffic, answered)
+
+
+class NativeTasks:
+    """Runs one replication in real time; see ``RandomPlane`` for what its methods promise."""
+
+    REAL_TIME = True
+
+    def __init__(self, host: TasksHost, scenario: Experiment, replication: int) -> None:
+        self.scenario, self._host, self._replication = scenario, host, replication
+        self._engine, self._program = host.engine, host.plan.program
+        self._names = [query.name for query in self._program.queries]
+        self._began_s: float | None = None
+        self._time_s = 0.0
+        self.start_counting()
+
+    @property
+    def time_s(self) -> float:
+        """The time reached."""
+        return self._time_s
+
+    def advance(self, until_s: float) -> None:
+        """Raises InputError where a worker failed."""
+        if self._began_s is None:
+            self._host.begin(self.scenario, self._replication)
+            self._began_s = time.monotonic()
+            self.start_counting()
+        while (left_s := self._began_s + until_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, SLICE_S))
+            self._host.check()
+        self._time_s = until_s
+
+    def observe(self, family: str) -> StealingObservation:
+        """What tasks ask of memory, caches aside."""
+        classes = self._program.classes
+        each = [self._engine.class_Bps(k) for k in range(len(classes))]
+        waiting, idle = np.array(self._engine.waiting(), dtype=np.int64).T
+        facts = self.scenario.machine.description.facts_of(ENGINE, TasksFacts) or TasksFacts()
+        return StealingObservation(
+            time_s=self._time_s,
+            memory_Bps={
+                name: Bps if Bps >= 0 else np.nan for name, Bps in zip(classes, each, strict=True)
+            },
+            waiting=waiting,
+            idle=idle,
+            threshold_Bps=facts.threshold_Bps,
+        )
+
+    def apply(self, commands: Sequence[Command]) -> None:
+        """Phases of the mix, and which classes may be stolen."""
+        for command in commands:
+            if isinstance(command, StartPhase):
+                shares = mix_shares(command.phase, self.scenario.workload.operations)
+                self._engine.set_shares([shares.get(name, 0.0) for name in self._names])
+            else:
+                assert isinstance(command, AllowStealing)
+                self._engine.allow([name in command.classes for name in self._program.classes])
+
+    # -- counting ---------------------------------------------------------------------------------
+
+    def start_counting(self) -> None:
+        self._since, self._since_s = self._host.counts(), time.monotonic()
+        self._waited_before_ns = threads_waited_ns()
+
+    def totals(self) -> Mapping[str, float]:
+        more, found = self._host.counts().since(self._since), {}
+        for name, (done, ns) in zip(self._names, more.answered.tolist(), strict=True):
+            found[f"throughput/{name}"] = done
+            found[f"under_way/{name}"] = ns * 1e-9
+        stolen = more.stolen.sum(axis=0).tolist()
+        found |= {f"stolen/{k}": n for k, n in zip(self._program.classes, stolen, strict=True)}
+        return found | {f"utilisation/{name}": busy_s for name, _, busy_s in self._busy(more)}
+
+    def _busy(self, more: Counts) -> Iterator[tuple[str, int, float]]:
+        """Of each node with workers: name, id, and for how long they were busy on average."""
+        nodes, workers = np.unique(self._host.plan.worker_nodes, return_counts=True)
+        for node, count in zip(nodes.tolist(), workers.tolist(), strict=True):
+            number = self.scenario.machine.nodes[node].id
+            yield f"cores of node {number}", number, float(more.busy_s[node].sum()) / count
+
+    def outcome(self) -> Outcome:
+        self._host.check()
+        more, counted_s = self._host.counts().since(self._since), time.monotonic() - self._since_s
+        waited_s = (threads_waited_ns() - self._waited_before_ns) * 1e-9
+        waited = min(waited_s / (counted_s * len(self._host.plan.worker_nodes)), 1.0)
+        done = dict(zip(self._names, more.answered[:, 0].tolist(), strict=True))
+        uses = tuple(
+            ResourceUse(name, "cores", min(busy_s / counted_s, 1.0), node=node)
+            for name, node, busy_s in self._busy(more)
+        )
+        latencies = {}
+        for k, name in enumerate(self._names):
+            begin = int(self._since.answered[k, 0])
+            taken = self._engine.latencies(k, begin)[: int(done[name])]
+            latencies[name] = Histogram.of_values([ns * 1_000 for ns in taken])
+        why = {}
+        if answers := sum(done.values()):
+            each_ns = (more.busy_s.sum(axis=0) * 1e9 / answers).tolist()
+            limit = limit_of_workers(np.array([use.utilisation for use in uses]), paced=False)
+            of_class = dict(zip(self._program.classes, each_ns, strict=True))
+            why = dict.fromkeys(self._names, Why(limit, (), of_class))
+        return Outcome(
+            throughput={name: count / counted_s for name, count in done.items()},
+            operations=done,
+            bandwidth_Bps={"memory": None, "links": None},
+            resources=uses,
+            latency_ns={},
+            why=why,
+            energy_J=None,
+            events=(),
+            model=self._facts(more, counted_s, waited),
+            warnings=tuple(self._warnings(waited, answers)),
+            series={},
+            steps=int(more.done.sum()),
+            latencies_ns=latencies,
+        )
+
+    def _facts(self, more: Counts, counted_s: float, waited: float) -> dict[str, Any]:
+        """What the event plane tells, by the same names, and what this host did with it."""
+        classes, traffic, mapping = self._program.classes, more.traffic, self._host.plan.mapping
+        return {
+            "tasks": dict(zip(classes, more.done.sum(axis=0).tolist(), strict=True)),
+            "stolen": dict(zip(classes, more.stolen.sum(axis=0).tolist(), strict=True)),
+            "traffic_Bps": (traffic / counted_s).tolist(),
+            "interconnect_ratio": interconnect_ratio(traffic),
+            "native": {
+                "workers": len(mapping.cpu),
+                "host_nodes": len(set(mapping.host_node)),
+                "scale": self.scenario.scale,
+                "steals": more.steals.tolist(),  # by node of the thief, and home
+                "waited_for_processors": waited,
+            },
+        }
+
+    def _warnings(self, waited: float, answers: float) -> Iterator[str]:
+        yield from self._host.plan.notes
+        if waited > TAKEN:
+            yield "this host was busy with other work: workers waited for their processors"
+        if not answers:
+            yield "no query was answered while it was counted"
+
+
+@contextmanager
+def native_tasks(loading: Progress | None = None) -> Iterator[Maker]:
+    """Makes the planes of a run. ``loading`` is never called: tables are drawn at once."""
+    host: list[TasksHost] = []
+
+    def make(experiment: Experiment, replication: int) -> NativeTasks:
+        if not host:
+            host.append(TasksHost(experiment))
+        return NativeTasks(host[0], experiment, replication)
+
+    try:
+        yield make
+        for one in host:
+            one.stop()
+    finally:
+        host.clear()  # ends the workers

@@ -1,0 +1,60 @@
+// Queues of tasks, one a node, and how workers wait for them.
+//
+// A worker takes the oldest task of its node; else, of the nearest node that has any of a class
+// that may be stolen, the oldest one; among equally distant nodes, the one from which its node
+// stole least recently comes first. Else it polls, and after `look` it sleeps. Who puts a task
+// where more wait than workers poll wakes one: of its node, else of the nearest that may steal it.
+// All queues are under one lock, held for a few stores; workers that poll look at a counter alone.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "systems/tasks/operators.hpp"
+
+namespace numatwin::native::tasks {
+
+class Scheduler {
+  public:
+    /// `distance` [n][n]: by rank. `look_ns`: negative for ever.
+    Scheduler(std::vector<std::vector<std::uint32_t>> distance, std::size_t classes,
+              std::int64_t look_ns);
+    void put(const std::vector<Task*>& tasks);
+    /// The next task of a worker of that node; nullptr at the end.
+    Task* next(std::uint32_t node);
+    /// Classes that may be stolen from now on.
+    void allow(std::vector<bool> classes);
+    /// Between runs workers sleep at once.
+    void pause(bool paused);
+    void end();
+    /// By node: tasks that wait, workers that do.
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> waiting() const;
+
+  private:
+    struct Node {
+        std::deque<Task*> queue;
+        std::vector<std::uint32_t> victims;  // nearest first
+        std::uint64_t polling = 0, sleeping = 0;
+        std::condition_variable woken;
+    };
+
+    // Under the lock.
+    Task* take(std::uint32_t node);
+    void wake_for(const Task& task);
+    void changed();
+
+    std::vector<std::vector<std::uint32_t>> distance_;
+    std::int64_t look_ns_;
+    mutable std::mutex mutex_;
+    std::deque<Node> nodes_;
+    std::vector<bool> open_;
+    bool ended_ = false;
+    std::atomic<bool> paused_{true};
+    std::atomic<std::uint64_t> changes_{0};  // grows with whatever workers may look for
+};
+
+}  // namespace numatwin::native::tasks

@@ -1,0 +1,299 @@
+"""From a scenario of tasks to what the engine runs, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from ....inputs import InputError
+from ....sim.planes.experiment import Experiment
+from ....sim.systems.tasks.build import program_of
+from ....sim.systems.tasks.program import Program, Stage, Table
+from ....sim.systems.tasks.spec import TasksSystem
+from ....sim.systems.tasks.tables import column_bits, counts_by_row
+from ....workloads.operators import AggregateSpec, MaterialiseSpec, ScanSpec
+from ....workloads.query_graphs import ColumnOf, OperatorNode
+from ....workloads.schema import DataObject
+from ..._engine import (
+    TaskColumn,
+    TaskEngineSpec,
+    TaskKind,
+    TaskPart,
+    TaskQuery,
+    TaskStage,
+    TaskTable,
+    host_facts,
+)
+from ...host_mapping import HostMapping, amount, map_workers
+from ...typed import HostFacts
+
+ROOM = 0.8  # of what the host can spare, tables may take so much
+VALUE_BYTES = (4, 8)
+IDS_MAX = 2**32
+SELECTED_NEAR = 0.05  # relative; what a filter really lets through, against what it should
+POLICIES = ("placer", "cores", "access-path")  # whose commands the engine cannot carry out
+
+
+@dataclass(frozen=True)
+class TasksPlan:
+    """What will run, and in which ways it is not what the scenario says."""
+
+    spec: TaskEngineSpec
+    program: Program
+    mapping: HostMapping
+    worker_nodes: tuple[int, ...]
+    notes: tuple[str, ...]
+
+
+def tasks_plan(scenario: Experiment) -> TasksPlan:
+    """What of ``scenario`` runs on this host. Raises InputError, also where it does not fit."""
+    system, machine = scenario.system, scenario.machine
+    assert isinstance(system, TasksSystem)
+    _check_parts(scenario, system)
+    program, host = program_of(scenario), host_facts()
+    workers = np.repeat(np.arange(len(machine.nodes)), program.scheduling.workers).tolist()
+    _check_workers(workers, host)
+    stored = system.stored(scenario.workload)
+    columns = {name: _columns(name, table) for name, table in stored.items()}
+    _check_room(scenario, columns, stored, host)
+    mapping = map_workers(machine, workers, host)
+    queries, latency = _Queries(program, stored), np.nan_to_num(machine.latency_ns, nan=np.inf)
+    spec = TaskEngineSpec(
+        tables=[_table(table, columns[table.name], mapping) for table in program.tables],
+        queries=[
+            TaskQuery(
+                stages=list(queries.stages(query.name, scenario.workload.graphs[query.name])),
+                clients=query.clients,
+                share=query.share,
+            )
+            for query in program.queries
+        ],
+        worker_node=workers,
+        cpu=list(mapping.cpu),
+        worker_host_node=[mapping.host_node[node] for node in workers],
+        queue_of=_queues(latency, set(workers)),
+        distance=[np.unique(row, return_inverse=True)[1].tolist() for row in latency],
+        classes=len(program.classes),
+        concurrency=program.scheduling.concurrency or 0,
+        mix_clients=program.mix_clients,
+        look_ns=round(program.scheduling.look_s * 1e9) if system.look is not None else -1,
+        seed=scenario.seed,
+    )
+    return TasksPlan(spec, program, mapping, tuple(workers), (*mapping.warnings, *queries.notes))
+
+
+def _refuse(what: str, expected: str) -> NoReturn:
+    raise InputError(f"not on the native plane: {what}", expected=expected)
+
+
+def _check_parts(scenario: Experiment, system: TasksSystem) -> None:
+    clients = scenario.workload.description.clients
+    if clients.kind == "open":
+        _refuse("open clients", "closed ones")
+    if clients.think_time.value > 0:
+        _refuse("clients that think", "workload.clients.think_time: 0 s")
+    if system.queue != "node":
+        _refuse(f"system.queue {system.queue}", "node")
+    if system.affinity != "core":
+        _refuse(f"system.affinity {system.affinity}", "core")
+    if system.background:
+        _refuse("system.background", "none")
+    if system.memory is not None:
+        _refuse("system.memory", "none: system.placement says where parts lie")
+    for family in POLICIES:
+        if (name := scenario.policy_names.get(family, "none")) != "none":
+            _refuse(f"{family} policy '{name}'", f"--policy {family}=none")
+
+
+def _check_workers(workers: list[int], host: HostFacts) -> None:
+    cpus = sum(len(node["cpus"]) for node in host["nodes"] if node["may_allocate"])
+    if len(workers) > cpus:
+        raise InputError(
+            f"{amount(len(workers), 'worker')}, and this host has {amount(cpus, 'processor')}",
+            expected="a CPU for each: fewer system.threads or system.nodes, or --machine with this "
+            "host's file",
+        )
+
+
+def _columns(name: str, table: DataObject) -> dict[str, TaskColumn]:
+    """By name, in their order."""
+    assert table.columns is not None
+    assert table.rows is not None
+    if table.rows > IDS_MAX:
+        _refuse(f"table '{name}' of {table.rows:,} rows", f"at most {IDS_MAX:,}")
+    found = {}
+    for column, described in table.columns.items():
+        what, size = f"column '{name}.{column}'", described.value_size.value
+        if not described.encoded:
+            _refuse(f"{what}, which is not encoded", "encoded: true")
+        if size not in VALUE_BYTES:
+            _refuse(f"{what} with values of {size:g} B", "4 B or 8 B")
+        if described.distinct > IDS_MAX:
+            _refuse(f"{what} of {described.distinct:,} values", f"at most {IDS_MAX:,}")
+        found[column] = TaskColumn(
+            bits=column_bits(described),
+            distinct=described.distinct,
+            value_bytes=int(size),
+            by_row=counts_by_row(described, table.rows),
+        )
+    return found
+
+
+def _check_room(
+    scenario: Experiment,
+    columns: Mapping[str, Mapping[str, TaskColumn]],
+    stored: Mapping[str, DataObject],
+    host: HostFacts,
+) -> None:
+    needed = 0.0
+    for name, table in stored.items():
+        for column in columns[name].values():
+            copies = 1 if column.by_row else table.parts
+            needed += (table.rows or 0) * column.bits / 8
+            needed += copies * column.distinct * column.value_bytes
+    spare = host["available_bytes"] * ROOM
+    if needed > spare:
+        raise InputError(
+            f"the tables need {needed / 1e9:.3g} GB, and this host can spare {spare / 1e9:.3g} GB",
+            expected=f"--scale {scenario.scale * spare / needed:.1g}, or less",
+        )
+
+
+def _table(table: Table, columns: Mapping[str, TaskColumn], mapping: HostMapping) -> TaskTable:
+    parts = [
+        TaskPart(rows=part.rows, node=-1)
+        if part.node is None
+        else TaskPart(rows=part.rows, node=part.node, host_node=mapping.host_node[part.node])
+        for part in table.parts
+    ]
+    return TaskTable(columns=list(columns.values()), parts=parts)
+
+
+def _queues(latency: npt.NDArray[np.float64], able: set[int]) -> list[int]:
+    """(n,) the nearest node with workers, itself where it has some; of equals the next one."""
+    n = len(latency)
+    turns = [[(node + k) % n for k in range(n) if (node + k) % n in able] for node in range(n)]
+    return [
+        node if node in able else min(near, key=lambda k, node=node: latency[node, k])  # type: ignore[misc]
+        for node, near in enumerate(turns)
+    ]
+
+
+class _Queries:
+    """Stages of queries as the engine has them, from the operators and the program's stages."""
+
+    def __init__(self, program: Program, stored: Mapping[str, DataObject]) -> None:
+        self.program, self.stored = program, stored
+        self.notes: list[str] = []
+        self._table_at = {table.name: k for k, table in enumerate(program.tables)}
+        self._class_at = {name: k for k, name in enumerate(program.classes)}
+
+    def stages(self, query: str, graph: tuple[OperatorNode, ...]) -> Iterator[TaskStage]:
+        """Of a query; Raises InputError for operators that the engine has not."""
+        (found,) = (each for each in self.program.queries if each.name == query)
+        at = {stage.name: k for k, stage in enumerate(found.stages)}
+        scans: dict[str, OperatorNode] = {}
+        if not found.stages:
+            _refuse(f"query '{query}', which does nothing", "an operator that reads columns")
+        last = list(graph)[-1]
+        for node in graph:
+            spec, what = node.spec, f"operator '{node.name}' of query '{query}'"
+            if spec.after or getattr(spec, "pipelined", False):
+                _refuse(f"{what} with after or pipelined", "neither")
+            if isinstance(spec, ScanSpec):
+                if spec.path not in (None, "cpu"):
+                    _refuse(f"{what} by a copy engine", "path: cpu")
+                scans[node.name] = node
+                if spec.columns:
+                    yield self._scan(what, spec, node, found.stages[at[node.name]])
+            elif isinstance(spec, (MaterialiseSpec, AggregateSpec)):
+                if spec.input not in scans:
+                    _refuse(f"{what} after '{spec.input}'", "the input of a scan")
+                if node is not last:
+                    _refuse(f"{what}, which others follow", "it as the last one")
+                selection = at.get(spec.input, -1)
+                if isinstance(spec, MaterialiseSpec):
+                    stage = self._made(found.stages[at[node.name]], TaskKind.MATERIALISE)
+                    stage.selection = selection
+                    stage.columns = self._positions(node.reads["columns"])
+                    yield stage
+                else:
+                    yield from self._aggregate(what, spec, node, found.stages, selection)
+            else:
+                _refuse(f"{what}, a {spec.kind}", "scan, materialise or aggregate")
+
+    def _made(self, stage: Stage, kind: TaskKind) -> TaskStage:
+        return TaskStage(
+            kind=kind,
+            task_class=self._class_at[stage.task_class],
+            table=-1 if stage.table is None else stage.table,
+            inputs=list(stage.inputs),
+            concurrency=stage.concurrency or 0,
+            parts_min=stage.parts_min,
+        )
+
+    def _scan(self, what: str, spec: ScanSpec, node: OperatorNode, stage: Stage) -> TaskStage:
+        """Each of several columns lets the same share through: their values are independent."""
+        made = self._made(stage, TaskKind.SCAN)
+        read, each = node.reads["columns"], spec.selectivity ** (1 / len(spec.columns))
+        made.columns = self._positions(read)
+        distinct = [self._distinct(column) for column in read]
+        made.smallest = [round(each * values) for values in distinct]
+        # As sim/systems/tasks/operators.py: what takes less.
+        made.positions = spec.result == "positions" or 4 * spec.selectivity < 1 / 8
+        passed = math.prod(k / n for k, n in zip(made.smallest, distinct, strict=True))
+        if abs(passed - spec.selectivity) > SELECTED_NEAR * spec.selectivity:
+            self.notes.append(
+                f"{what} lets {passed:.3g} of the rows through, not {spec.selectivity:g}: its "
+                "columns have too few values"
+            )
+        return made
+
+    def _aggregate(
+        self,
+        what: str,
+        spec: AggregateSpec,
+        node: OperatorNode,
+        stages: tuple[Stage, ...],
+        selection: int,
+    ) -> Iterator[TaskStage]:
+        if spec.groups is not None:
+            _refuse(f"{what} with 'groups'", "as many as the values of its columns make")
+        radix = [self._distinct(column) for column in node.reads["group_by"]]
+        if math.prod(radix) >= 2**63:
+            _refuse(f"{what} by {math.prod(radix):.1e} groups", "fewer than 2^63")
+        # One table for each task, as large as its rows can fill.
+        own = min(math.prod(radix), 2**32)
+        agreed = -1
+        for k, stage in enumerate(stages):
+            if stage.name == f"{node.name}/dictionaries":
+                agreed, made = k, self._made(stage, TaskKind.DICTIONARIES)
+            elif stage.name == node.name:
+                made = self._made(stage, TaskKind.AGGREGATE)
+                made.selection, made.agreed = selection, agreed
+                made.inputs = sorted({*stage.inputs, *([agreed] if agreed >= 0 else [])})
+            elif stage.name == f"{node.name}/merge":
+                made = self._made(stage, TaskKind.MERGE)
+            else:
+                continue
+            made.columns = self._positions(node.reads["group_by"])
+            made.sums = self._positions(node.reads["sums"])
+            made.radix, made.groups = radix, own
+            yield made
+
+    def _positions(self, columns: tuple[ColumnOf, ...]) -> list[int]:
+        """In their table."""
+        return [list(self._columns(column)).index(column.column) for column in columns]
+
+    def _columns(self, column: ColumnOf) -> Mapping[str, Any]:
+        found = self.stored[column.table].columns
+        assert found is not None
+        return found
+
+    def _distinct(self, column: ColumnOf) -> int:
+        return int(self._columns(column)[column.column].distinct)

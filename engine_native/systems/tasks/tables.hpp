@@ -1,0 +1,111 @@
+// Tables by column: of each part its index vectors and dictionaries, on a node of this host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernel/described.hpp"
+#include "memory/mapping.hpp"
+#include "storage/packed_ids.hpp"
+
+namespace numatwin::native::tasks {
+
+struct ColumnSpec {
+    FIELDS_OF(ColumnSpec);
+    FIELD(std::uint32_t, bits, "of an id", 1);
+    FIELD(std::uint64_t, distinct, "values of the whole column", 1);
+    FIELD(std::uint32_t, value_bytes, "4 or 8", 8);
+    FIELD(bool, by_row, "parts have values of their own: each one in so many, not all", false);
+    END_OF_FIELDS;
+};
+
+struct PartSpec {
+    FIELDS_OF(PartSpec);
+    FIELD(std::uint64_t, rows, "of the part");
+    FIELD(int, node, "a position; negative: page by page over all nodes");
+    FIELD(int, host_node, "where that is on this host", -1);
+    END_OF_FIELDS;
+};
+
+struct TableSpec {
+    FIELDS_OF(TableSpec);
+    FIELD(std::vector<ColumnSpec>, columns, "by position");
+    FIELD(std::vector<PartSpec>, parts, "in the order of rows");
+    END_OF_FIELDS;
+};
+
+/// A sorted dictionary.
+class Dictionary {
+  public:
+    Dictionary() = default;
+    Dictionary(std::byte* bytes, std::uint64_t values, std::uint32_t value_bytes)
+        : bytes_(bytes), values_(values), value_bytes_(value_bytes) {}
+    std::uint64_t values() const { return values_; }
+    std::uint32_t value_bytes() const { return value_bytes_; }
+    template <class Value>
+    const Value* as() const {
+        return reinterpret_cast<const Value*>(bytes_);
+    }
+    std::uint64_t at(std::uint64_t id) const {
+        return value_bytes_ == 4 ? as<std::uint32_t>()[id] : as<std::uint64_t>()[id];
+    }
+    /// Those after `first` in steps, from 1 on: the values first + 1, first + 1 + step, ...
+    void fill(std::uint64_t first, std::uint64_t step);
+
+  private:
+    std::byte* bytes_ = nullptr;
+    std::uint64_t values_ = 0;
+    std::uint32_t value_bytes_ = 8;
+};
+
+struct PartColumn {
+    PackedIds ids;
+    Dictionary dictionary;
+};
+
+/// Rows and dictionaries of a part, drawn as it is made: with equal probability any of its values.
+class Part {
+  public:
+    /// `number` of the table's parts, whose first row is row `first` of the table. Throws
+    /// OutOfMemory.
+    Part(const TableSpec& table, std::size_t number, std::uint64_t first, std::uint64_t seed);
+    std::uint64_t rows() const { return spec_.rows; }
+    int node() const { return spec_.node; }
+    const PartColumn& column(std::size_t k) const { return columns_[k]; }
+    /// The ids whose values are among the `smallest` ones of the whole column: a range from 0.
+    ValueRange smallest(std::size_t column, std::uint64_t smallest) const;
+
+  private:
+    PartSpec spec_;
+    std::vector<ColumnSpec> specs_;
+    std::size_t number_, parts_;
+    std::unique_ptr<Mapping> memory_;
+    std::vector<PartColumn> columns_;
+};
+
+class TaskTable {
+  public:
+    explicit TaskTable(const TableSpec& spec) : spec_(spec), parts_(spec.parts.size()) {}
+    const TableSpec& spec() const { return spec_; }
+    std::size_t parts() const { return parts_.size(); }
+    const Part& part(std::size_t k) const { return *parts_[k]; }
+    std::uint64_t rows() const;
+    /// Makes a part; different ones may be made at the same time.
+    void make(std::size_t part, std::uint64_t seed);
+    /// All values of a column in order, in what all parts share: for one to be made to agree.
+    const std::vector<std::uint64_t>& all_values(std::size_t column) const {
+        return all_values_[column];
+    }
+    /// Before the first query that groups by that column.
+    void make_all_values(std::size_t column);
+
+  private:
+    TableSpec spec_;
+    std::vector<std::unique_ptr<Part>> parts_;
+    std::vector<std::vector<std::uint64_t>> all_values_;
+};
+
+}  // namespace numatwin::native::tasks

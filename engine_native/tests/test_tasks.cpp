@@ -1,0 +1,190 @@
+// Tasks over parts of tables: ids packed into bits, and workers that steal, sleep and are woken
+// while each row is read once.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "memory/host.hpp"
+#include "systems/tasks/engine.hpp"
+
+namespace numatwin::native::tasks {
+namespace {
+
+TEST(PackedIds, MatchAsOneByOne) {
+    std::mt19937_64 random(7);
+    for (unsigned bits = 1; bits <= PackedIds::bits_max; ++bits) {
+        constexpr std::uint64_t ids = 1'000;
+        std::vector<std::byte> memory(PackedIds::bytes(ids, bits));
+        PackedIds packed(memory.data(), bits);
+        const std::uint64_t largest = (std::uint64_t{1} << bits) - 1;
+        std::vector<std::uint64_t> plain;
+        for (std::uint64_t k = 0; k < ids; ++k) {
+            // Both ends of what there is, too.
+            plain.push_back(k % 7 == 0 ? largest : k % 5 == 0 ? 0 : random() & largest);
+            packed.put(k, plain.back());
+        }
+        for (const std::uint64_t first : {0, 8, 136}) {
+            const std::uint64_t low = random() & largest, high = random() & largest;
+            for (const ValueRange range : {ValueRange{low, high}, ValueRange{0, largest / 2},
+                                           ValueRange{largest, largest}, ValueRange{}}) {
+                std::vector<std::uint64_t> words(16, ~std::uint64_t{0});
+                packed.match(first, ids - first, range, words.data());
+                for (std::uint64_t k = first; k < (ids + 63) / 64 * 64 - 64; ++k) {
+                    const bool inside = k < ids && range.low <= plain[k] && plain[k] <= range.high;
+                    ASSERT_EQ(words[(k - first) / 64] >> (k - first) % 64 & 1, inside)
+                        << bits << " bits, id " << k << " from " << first;
+                }
+                const std::uint64_t left = (ids - first) % 64;
+                if (left != 0) {
+                    EXPECT_EQ(words[(ids - first) / 64] >> left, 0U);
+                }
+            }
+        }
+    }
+}
+
+TEST(GroupSums, RangesOfHashesMergeToAllGroups) {
+    Buffers buffers;
+    std::mt19937_64 random(3);
+    std::map<std::uint64_t, std::uint64_t> plain;
+    std::vector<GroupSums> local;
+    for (int k = 0; k < 3; ++k) {
+        GroupSums& table = local.emplace_back(buffers, 1, 1);
+        for (int row = 0; row < 5'000; ++row) {
+            const std::uint64_t key = random() % 700 * (k + 1), value = random() % 9;
+            std::uint64_t* words = table.group(key);
+            ++words[0];
+            words[2] += value;
+            plain[key] += value;
+        }
+    }
+    std::map<std::uint64_t, std::uint64_t> merged;
+    constexpr std::uint64_t each = UINT64_MAX / 3;
+    for (std::uint64_t m = 0; m < 3; ++m) {
+        GroupSums part(buffers, 1, 1);
+        for (const GroupSums& table : local)
+            part.merge(table, m * each + (m > 0), m == 2 ? UINT64_MAX : (m + 1) * each);
+        part.for_each([&](const std::uint64_t* words) {
+            EXPECT_TRUE(merged.emplace(words[1], words[2]).second) << "a group in two ranges";
+        });
+    }
+    EXPECT_EQ(merged, plain);
+}
+
+// A table in so many parts, all on node 0 of two; a worker on each node at least.
+EngineSpec setup(std::uint32_t parts, std::uint32_t workers, std::int64_t look_ns) {
+    EngineSpec spec;
+    TableSpec table;
+    ColumnSpec few, many;
+    few.bits = 5;
+    few.distinct = 20;
+    many.bits = 12;
+    many.distinct = 3'000;
+    many.by_row = true;
+    table.columns = {few, many};
+    for (std::uint32_t k = 0; k < parts; ++k) {
+        PartSpec part;
+        part.rows = 700 + 64 * k;
+        table.parts.push_back(part);
+    }
+    spec.tables = {table};
+    StageSpec scan, agreed, sums, merge;
+    scan.table = agreed.table = sums.table = 0;
+    scan.columns = {1};
+    scan.smallest = {1'500};
+    agreed.kind = Kind::dictionaries;
+    agreed.parts_min = 2;
+    sums.kind = Kind::aggregate;
+    sums.task_class = agreed.task_class = merge.task_class = 1;
+    sums.inputs = {0, 1};
+    sums.selection = 0;
+    sums.agreed = 1;
+    agreed.columns = sums.columns = merge.columns = {0};
+    sums.radix = {20};
+    sums.sums = merge.sums = {1};
+    merge.kind = Kind::merge;
+    merge.inputs = {2};
+    QuerySpec query;
+    query.stages = {scan, agreed, sums, merge};
+    query.clients = 3;
+    spec.queries = {query};
+    spec.classes = 2;
+    spec.queue_of = {0, 1};
+    spec.distance = {{0, 1}, {1, 0}};
+    spec.look_ns = look_ns;
+    const std::vector<int> cpus = host_facts().cpus();
+    for (std::uint32_t w = 0; w < workers; ++w) {
+        spec.worker_node.push_back(w % 2);
+        spec.cpu.push_back(cpus[w % cpus.size()]);
+        spec.worker_host_node.push_back(-1);
+    }
+    return spec;
+}
+
+void play(std::int64_t look_ns) {
+    constexpr std::uint32_t parts = 5;
+    TaskEngine engine(setup(parts, 4, look_ns));
+    const Answer before = engine.answer(0);
+    EXPECT_EQ(before.columns.size(), 3U);
+    for (int run = 0; run < 3; ++run) {
+        engine.begin({});
+        for (int k = 0; k < 20; ++k) {
+            engine.allow({k % 2 == 0, k % 3 == 0});
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        engine.stop();
+        engine.check();
+    }
+    const Answer after = engine.answer(0);
+    EXPECT_EQ(before.entries, after.entries);
+    std::map<std::uint64_t, std::uint64_t> groups, again;
+    for (std::size_t k = 0; k < before.columns[1].size(); ++k) {
+        groups[before.columns[1][k]] = before.columns[2][k];
+        again[after.columns[1][k]] = after.columns[2][k];
+    }
+    EXPECT_EQ(groups, again);
+    const std::uint64_t answered = engine.answered()[0].first;
+    EXPECT_GT(answered, 3U);
+    for (std::uint32_t part = 0; part < parts; ++part)
+        EXPECT_EQ(engine.rows_scanned(0, part), answered * (700 + 64 * part));
+    std::uint64_t made = 0, done = 0, stolen = 0;
+    for (std::size_t k = 0; k < 2; ++k) {
+        made += engine.made(k);
+        for (std::size_t worker = 0; worker < 4; ++worker) {
+            done += engine.tally(worker)[k];
+            stolen += engine.tally(worker)[2 + k];
+        }
+    }
+    EXPECT_EQ(made, done);
+    EXPECT_GT(stolen, 0U);
+}
+
+TEST(TaskEngine, EachRowIsReadOnceWhileWorkersPollAndSteal) {
+    play(-1);
+}
+
+TEST(TaskEngine, EachRowIsReadOnceWhileWorkersSleepAndAreWoken) {
+    play(0);
+}
+
+TEST(TaskEngine, NothingIsStolenThatMayNotBe) {
+    TaskEngine engine(setup(4, 2, 0));
+    engine.allow({false, false});
+    for (int k = 0; k < 5; ++k) engine.answer(0);
+    // Merges run where their inputs ran.
+    EXPECT_EQ(engine.tally(1)[0] + engine.tally(1)[1], 0U);
+}
+
+TEST(TaskEngine, EndsWhileClientsAsk) {
+    TaskEngine engine(setup(3, 3, 1'000));
+    engine.begin({});
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+}
+
+}  // namespace
+}  // namespace numatwin::native::tasks

@@ -1,0 +1,230 @@
+"""The native plane of tasks: answers against NumPy's, scenarios run for real, what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numatwin import InputError, load_scenario, run_scenario
+
+_engine = pytest.importorskip("numatwin.engine_native._engine", reason="built without libnuma")
+from numatwin.engine_native.systems.tasks.setup import tasks_plan  # noqa: E402
+from numatwin.sim.run.scenario import Scenario  # noqa: E402
+from numatwin.sim.systems.tasks.build import program_of  # noqa: E402
+from numatwin.sim.systems.tasks.facts import ENGINE, TasksFacts  # noqa: E402
+from numatwin.validate.measure.bench import QUICK, Bench  # noqa: E402
+from numatwin.validate.measure.layout import host_layout  # noqa: E402
+from numatwin.validate.systems import task_loops  # noqa: E402
+
+CPUS = len(os.sched_getaffinity(0))
+SMALL = ("system.threads=1", "workload.objects.sales.rows=70_000", "native_horizon=60 ms")
+
+
+def scenario(*more: str) -> Scenario:
+    return load_scenario("host-queries", plane="native", settings=(*SMALL, *more))
+
+
+@given(
+    rows=st.integers(600, 20_000),
+    distinct=st.tuples(*[st.integers(1, 600)] * 3),
+    encoded_bytes=st.tuples(*[st.sampled_from(["4 B", "8 B"])] * 3),
+    parts=st.integers(1, 5),
+    hint=st.integers(1, 7),
+    selectivity=st.floats(0.0, 1.0),
+    result=st.sampled_from(["smaller", "positions"]),
+    filtered=st.sampled_from([["a"], ["a", "b"]]),
+    grouped=st.sampled_from([[], ["b"], ["b", "c"]]),
+    seed=st.integers(0, 1_000),
+)
+def test_answers_are_those_of_numpy(
+    rows: int,
+    distinct: tuple[int, int, int],
+    encoded_bytes: tuple[str, str, str],
+    parts: int,
+    hint: int,
+    selectivity: float,
+    result: str,
+    filtered: list[str],
+    grouped: list[str],
+    seed: int,
+) -> None:
+    columns = {
+        name: {"distinct": count, "value_size": size}
+        for name, count, size in zip("abc", distinct, encoded_bytes, strict=True)
+    }
+    scan = {
+        "kind": "scan",
+        "table": "t",
+        "columns": filtered,
+        "selectivity": selectivity,
+        "result": result,
+    }
+    operators = [
+        {"f": scan},
+        {"f": scan, "m": {"kind": "materialise", "input": "f", "columns": ["c", "a"]}},
+        {
+            "f": scan,
+            "g": {"kind": "aggregate", "input": "f", "group_by": grouped, "sums": ["a", "c"]},
+        },
+        {
+            "f": {"kind": "scan", "table": "t"},
+            "g": {"kind": "aggregate", "input": "f", "group_by": grouped},
+        },
+    ]
+    objects = {"t": {"kind": "table", "rows": rows, "parts": parts, "columns": columns}}
+    operations = {f"q{k}": {"kind": "query", "operators": one} for k, one in enumerate(operators)}
+    wanted = load_scenario(
+        "host-queries",
+        plane="native",
+        settings=(
+            "system.threads=1",
+            f"workload.objects={json.dumps(objects)}",
+            f"workload.operations={json.dumps(operations)}",
+            f"system.concurrency={hint}",
+            f"seed={seed}",
+        ),
+    )
+    plan = tasks_plan(wanted)
+    engine = _engine.TaskEngine(plan.spec)
+    values = {name: engine.values(0, k).astype(np.int64) for k, name in enumerate("abc")}
+    for name, count in zip("abc", distinct, strict=True):
+        assert values[name].min() >= 1
+        assert values[name].max() <= count
+    mask = np.ones(rows, dtype=bool)
+    for name, count in zip("abc", distinct, strict=True):
+        if name in filtered:
+            mask &= values[name] <= round(selectivity ** (1 / len(filtered)) * count)
+    found, _ = engine.answer(0)
+    assert found == mask.sum()
+    found, made = engine.answer(1)
+    assert found == mask.sum()
+    assert [one.tolist() for one in made] == [
+        values["c"][mask].tolist(),
+        values["a"][mask].tolist(),
+    ]
+    for query, chosen in (2, mask), (3, np.ones(rows, dtype=bool)):
+        key = np.zeros(rows, dtype=np.int64)
+        for name in grouped:
+            # Ids: positions of values among all of the column's.
+            key = key * distinct["abc".index(name)] + values[name] - 1
+        expected = {
+            group: [count]
+            + ([int(values[name][chosen & (key == group)].sum()) for name in "ac"] * (query == 2))
+            for group, count in Counter(key[chosen].tolist()).items()
+        }
+        found, (count, groups, *sums) = engine.answer(query)
+        assert found == len(expected)
+        got = zip(groups.tolist(), count.tolist(), *(one.tolist() for one in sums), strict=True)
+        assert {group: list(rest) for group, *rest in got} == expected
+    for part, of_table in enumerate(plan.spec.tables[0].parts):
+        assert engine.rows_scanned(0, part) == 3 * of_table.rows
+
+
+@pytest.mark.skipif(CPUS < 2, reason="needs two processors")
+def test_a_scenario_is_run_and_its_tasks_are_stolen(tmp_path: Path) -> None:
+    words = "run host-queries --machine xeon-4s-ivb --on native --json --policy stealing=always"
+    # Policies are first asked after 100 ms.
+    more = ("native_horizon=400 ms", "system.nodes=2", "system.placement=0", "system.concurrency=8")
+    settings = (*SMALL, *more)
+    done = subprocess.run(
+        [sys.executable, "-m", "numatwin", *words.split(), *(f"--set={one}" for one in settings)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    for query in "select", "sums":
+        assert record["throughput"][query] > 0
+        assert record["latency_ns"][query]["mean"] > 0
+    model = record["model"]
+    steals = np.array(model["native"]["steals"])
+    assert steals[1, 0] > 0
+    assert set(model["tasks"]) == {"scan", "materialise", "aggregate", "merge"}
+    assert steals.sum() == sum(model["stolen"].values())
+
+
+def test_replications_are_runs_of_their_own() -> None:
+    record = run_scenario(scenario("statistics.replications=3", "statistics.warm_up=5 ms"))
+    assert record.replications == 3
+    assert record.throughput["sums"] > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (("system.queue=worker",), "not on the native plane: system.queue worker"),
+        (("system.affinity=none",), "not on the native plane: system.affinity none"),
+        (("workload.clients.think_time=1 ms",), "not on the native plane: clients that think"),
+        (
+            ("workload.objects.sales.columns.day.encoded=false",),
+            "not on the native plane: column 'sales.day', which is not encoded",
+        ),
+        (
+            ("workload.objects.sales.columns.day.value_size=12 B",),
+            "not on the native plane: column 'sales.day' with values of 12 B",
+        ),
+        (
+            ("workload.operations.sums.operators.sums.groups=7",),
+            "not on the native plane: operator 'sums' of query 'sums' with 'groups'",
+        ),
+        (("machine=xeon-4s-ivb", "system.threads=cores"), "60 workers, and this host has"),
+    ],
+)
+def test_what_the_engine_has_not_is_refused(settings: tuple[str, ...], expected: str) -> None:
+    with pytest.raises(InputError) as failure:
+        run_scenario(scenario(*settings))
+    assert expected in str(failure.value)
+
+
+def test_tables_larger_than_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = _engine.host_facts() | {"available_bytes": 100_000}
+    monkeypatch.setattr(
+        "numatwin.engine_native.systems.tasks.setup.host_facts", lambda: facts, raising=True
+    )
+    with pytest.raises(InputError, match=r"the tables need .* GB, .*expected --scale 0\.\d+"):
+        run_scenario(scenario())
+
+
+def test_measured_loops_stand_in_for_instructions() -> None:
+    bench = Bench(host_layout(), dataclasses.replace(QUICK, wanted=3, window_ns=20_000))
+    for share in task_loops.measure(bench):
+        assert 0 < share <= 1
+    described = task_loops.described(host_layout().description, bench.measurements, "today")
+    facts = described.facts_of(ENGINE, TasksFacts)
+    assert facts is not None
+    assert facts.loops is not None
+    assert 0 < facts.loops.scan_row.value < facts.loops.group.value < 1e-6
+    # Without one of them there are no facts.
+    few = [one for one in bench.measurements if one.parameters.step != "merge"]
+    assert (
+        task_loops.described(host_layout().description, few, "today").facts_of(ENGINE, TasksFacts)
+        is None
+    )
+
+
+def test_a_slower_loop_makes_its_stage_slower_and_stated_instructions_win() -> None:
+    def scan_s(row: str, *settings: str) -> float:
+        times = dict.fromkeys(
+            ("scan_row", "scan_match", "value_id", "dictionary_value", "group", "sum"), "1 ns"
+        ) | {"merge_group": "1 ns", "merge_dictionary": "1 ns", "scan_row": row}
+        made = scenario(f"machine.engines={json.dumps({'tasks': {'loops': times}})}", *settings)
+        (stage, *_) = program_of(made).queries[0].stages
+        return float(stage.cost.instructions_s[0])
+
+    # A hundredth of the rows is found, at 1 ns each.
+    assert scan_s("3 ns") == pytest.approx(3.01e-9)
+    assert scan_s("5 ns") == pytest.approx(5.01e-9)
+    stated = "system.instructions.scan_row=7"
+    assert scan_s("3 ns", stated) == scan_s("5 ns", stated)

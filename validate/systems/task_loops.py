@@ -1,0 +1,125 @@
+"""What the loops of a column store's operators take on this host, measured in a core's caches; and
+as facts of a machine file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...inputs import Quantity
+from ...sim.systems.tasks.facts import ENGINE, LoopTimes, TasksFacts
+from ...topologies.measurements import Measurement
+from ...topologies.schema import MachineDescription
+from ..measure.bench import Bench
+from ..measure.samples import Samples
+
+METHODS = {
+    "scan": "ids of 12 bits compared with a range, a bit for each written; half of them are in it",
+    "positions": "the same, positions of those in it written",
+    "materialise": "ids taken from an index vector, their values of 4 bytes looked up and written",
+    "group": "rows counted by the ids of a column with 16 values",
+    "group-two": "the same by two columns",
+    "group-sum": "rows counted by a column, and the values of another one summed",
+    "merge": "groups added to an empty table",
+    "dictionaries": "values of a dictionary looked for in a sorted list of all",
+}
+ROWS, GROUPS, FOUND = 16_384, 4_096, 0.5
+WARM_UP = 3
+
+
+def measure(bench: Bench) -> Iterator[float]:
+    """Queries of one task, of the engine itself, one after the other on one core."""
+    from ...engine_native import _engine as engine
+
+    running = engine.TaskEngine(_engine_spec(engine, bench.layout.starts[0].cores[0]))
+    for k, (step, method) in enumerate(METHODS.items()):
+        taken_ns = []
+        for _ in range(WARM_UP + bench.effort.wanted):
+            before = running.tally(0)[2 * (len(METHODS) + 1) + k]
+            running.answer(k)
+            taken_ns.append(running.tally(0)[2 * (len(METHODS) + 1) + k] - before)
+        entries = GROUPS if step in ("merge", "dictionaries") else ROWS
+        samples = Samples(np.array(taken_ns[WARM_UP:], dtype=np.float64) / entries)
+        bench.add("query-step", samples, "time", method, step=step)
+        yield (k + 1) / len(METHODS)
+
+
+def _engine_spec(engine: Any, cpu: int) -> Any:
+    """A table in the second-level cache; a query for each step, whose tasks are of its class."""
+    columns = [engine.TaskColumn(bits=b, distinct=1 << b, value_bytes=4) for b in (12, 8, 4)]
+    kinds, other = engine.TaskKind, len(METHODS)
+
+    def stage(kind: Any, task_class: int, *grouped: int, **more: Any) -> Any:
+        radix = [columns[column].distinct for column in grouped]
+        return engine.TaskStage(
+            kind=kind, task_class=task_class, columns=list(grouped), radix=radix, **more
+        )
+
+    def grouping(k: int, merge: int, *grouped: int, sums: tuple[int, ...] = ()) -> list[Any]:
+        groups, summed = int(columns[grouped[0]].distinct), list(sums)
+        own = stage(kinds.AGGREGATE, k, *grouped, table=0, sums=summed, groups=groups)
+        return [
+            own,
+            stage(kinds.MERGE, merge, *grouped, inputs=[0], sums=summed, groups=groups),
+        ]
+
+    half = {"table": 0, "smallest": [GROUPS // 2]}
+    queries = [
+        [stage(kinds.SCAN, 0, 0, **half)],
+        [stage(kinds.SCAN, 1, 0, positions=True, **half)],
+        [stage(kinds.MATERIALISE, 2, 1, table=0)],
+        grouping(3, other, 2),
+        grouping(4, other, 2, 2),
+        grouping(5, other, 2, sums=(1,)),
+        grouping(other, 6, 0),
+        [stage(kinds.DICTIONARIES, 7, 0, table=0)],
+    ]
+    return engine.TaskEngineSpec(
+        tables=[engine.TaskTable(columns=columns, parts=[engine.TaskPart(rows=ROWS)])],
+        queries=[engine.TaskQuery(stages=stages) for stages in queries],
+        worker_node=[0],
+        cpu=[cpu],
+        worker_host_node=[-1],
+        queue_of=[0],
+        distance=[[0]],
+        classes=other + 1,
+    )
+
+
+def described(
+    description: MachineDescription, measurements: Iterable[Measurement], day: str
+) -> MachineDescription:
+    """``description`` with the times of these loops; as it is where some lack."""
+    found = {
+        str(one.parameters.step): one.value.value
+        for one in measurements
+        if one.name == "query-step"
+    }
+    if set(found) != set(METHODS):
+        return description
+    facts = description.facts_of(ENGINE, TasksFacts) or TasksFacts()
+    times = LoopTimes.model_validate(_times(found, f"measured {day}: loops over ids in a cache"))
+    return description.with_facts(ENGINE, facts.model_copy(update={"loops": times}))
+
+
+def _times(measured: Mapping[str, float], source: str) -> dict[str, Any]:
+    """Steps of the loops, as differences between what was measured; none is below 0."""
+    scan, group, value = measured["scan"], measured["group"], measured["materialise"]
+    ids = min(max(measured["group-two"] - group, 0.0), value, group)
+    found = {
+        "scan_row": scan,
+        "scan_match": (measured["positions"] - scan) / FOUND,
+        "value_id": ids,
+        "dictionary_value": value - ids,
+        "group": group - ids,
+        "sum": measured["group-sum"] - group - value,
+        "merge_group": measured["merge"],
+        "merge_dictionary": measured["dictionaries"],
+    }
+    return {
+        name: Quantity(max(time, 0.0), max(time, 0.0), max(time, 0.0), source)
+        for name, time in found.items()
+    }
