@@ -119,7 +119,5 @@ def _times(measured: Mapping[str, float], source: str) -> dict[str, Any]:
         "merge_group": measured["merge"],
         "merge_dictionary": measured["dictionaries"],
     }
-    return {
-        name: Quantity(max(time, 0.0), max(time, 0.0), max(time, 0.0), source)
-        for name, time in found.items()
-    }
+    rounded = {name: float(f"{max(time, 0.0):.4g}") for name, time in found.items()}
+    return {name: Quantity(time, time, time, source) for name, time in rounded.items()}
