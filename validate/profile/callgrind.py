@@ -104,7 +104,7 @@ class _Reader:
         elif key == "version" and value.strip() != "1":
             raise self._wrong(value.strip(), "version 1 of callgrind's format")
         elif key.partition("=")[0] not in (
-            *("version", "creator", "cmd", "pid", "part", "thread", "desc", "summary"),
+            *("version", "creator", "cmd", "pid", "part", "thread", "desc", "summary", "event"),
             *("jump", "jcnd", "jfi", "jfn"),
         ):
             raise self._wrong(line, "a line of callgrind's format")

@@ -14,11 +14,13 @@ from ...inputs.regular import check_regular
 from .callgrind import is_callgrind, read_callgrind
 from .counts import CallGraph, Totals
 from .duckdb_plan import is_duckdb, read_duckdb
+from .perf_levels import Levels, is_perf_levels, read_perf_levels, with_misses
+from .perf_script import is_perf_script, read_perf_script, with_instructions
 from .perf_stat import is_perf_stat, read_perf_stat
 from .plans import Plan
 from .postgres_plan import is_postgres, read_postgres
 
-Profile = CallGraph | Totals | Plan
+Profile = CallGraph | Totals | Levels | Plan
 HEAD = 4_096
 SIZE_MAX = 2**30
 
@@ -35,6 +37,8 @@ class Importer:
 TEXTS = (
     Importer("an output file of callgrind", is_callgrind, read_callgrind),
     Importer("the output of perf stat -x", is_perf_stat, read_perf_stat),
+    Importer("the output of perf script", is_perf_script, read_perf_script),
+    Importer("perf mem report or perf c2c report", is_perf_levels, read_perf_levels),
 )
 DOCUMENTS = (
     Importer("DuckDB's profile as JSON", is_duckdb, read_duckdb),
@@ -62,13 +66,19 @@ def read_profiles(paths: Sequence[Path], prefetched: Sequence[Path] = ()) -> Fou
         found.append(replace(graph, prefetched=True))
     plans = [each for each in found if isinstance(each, Plan)]
     totals = [each for each in found if isinstance(each, Totals)]
-    for several in (plans, totals):
+    levels = [each for each in found if isinstance(each, Levels)]
+    for several in (plans, totals, levels):
         if len(several) > 1:
             raise InputError(
                 "a second file of the same kind", several[1].source, expected="one query at a time"
             )
-    graphs = tuple(each for each in found if isinstance(each, CallGraph))
-    return Found(plans[0] if plans else None, graphs, totals[0] if totals else None)
+    total = totals[0] if totals else None
+    if levels and total is None:
+        raise InputError("levels of loads alone", levels[0].source, expected="perf stat -x, too")
+    if levels and total is not None:
+        total = with_misses(total, levels[0])
+    graphs = (with_instructions(each, total) for each in found if isinstance(each, CallGraph))
+    return Found(plans[0] if plans else None, tuple(graphs), total)
 
 
 def read_profile(path: Path) -> Profile:

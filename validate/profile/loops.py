@@ -41,7 +41,8 @@ class Counted:
 
     ``misses`` (K, F): of caches of ``sizes`` (K,) bytes, rising. ``in_order`` (F,): of one of them,
     those that a prefetcher foresees; None: not known. ``written`` (F,): lines written that miss the
-    same one, or the largest. ``mispredicted`` (F,): None: not counted.
+    same one, or the largest. ``mispredicted`` (F,): None: not counted. ``cycles`` (F,): with all
+    misses; 0: not counted.
     """
 
     graph: CallGraph
@@ -51,6 +52,7 @@ class Counted:
     written: Floats
     in_order: Floats | None
     mispredicted: Floats | None
+    cycles: Floats
 
 
 def counted(graphs: Sequence[CallGraph]) -> Counted:
@@ -81,9 +83,10 @@ def counted(graphs: Sequence[CallGraph]) -> Counted:
     in_order = None
     if by_size and known >= size > 0:
         in_order = np.maximum(by_size[size] - unforeseen[known], 0.0)
+    elif "lines" in first.events:  # of memory, by a processor's own counter
+        in_order = first.of("lines")
     sizes = np.array(sorted(by_size))
     misses = np.array([by_size[size] for size in sizes]).reshape(len(sizes), len(first.names))
-    branches = {"Bcm", "Bim"} <= set(first.events)
     return Counted(
         first,
         first.of("Ir"),
@@ -91,7 +94,8 @@ def counted(graphs: Sequence[CallGraph]) -> Counted:
         np.minimum.accumulate(misses, axis=0) if len(sizes) else misses,
         written.get(size, np.zeros(len(first.names))),
         in_order,
-        first.of("Bcm", "Bim") if branches else None,
+        first.of("Bcm", "Bim") if "Bcm" in first.events else None,
+        first.of("cycles"),
     )
 
 
@@ -151,10 +155,14 @@ def _loop(
     name = names[group[0]] if len(group) == 1 else f"{len(group)} other functions"
     instructions = each(counted.instructions)
     wrong = None if counted.mispredicted is None else each(counted.mispredicted)
+    low, cycles = 0.0, each(counted.cycles)
+    if cycles:  # without its misses it executes no fewer per cycle
+        low = instructions / cycles
+    middle, least, most = rates(instructions, wrong)
     return Loop(
         name,
         instructions,
-        rates(instructions, wrong),
+        (max(middle, low), max(least, low), max(most, low)),
         (in_order - written) * LINE_BYTES,
         written * LINE_BYTES,
         structures(counted.sizes, np.maximum(misses - in_order, 0.0)),

@@ -38,7 +38,8 @@ def _run(command: Sequence[str], options: Sequence[str], *, region: bool) -> Cal
     with tempfile.TemporaryDirectory(prefix="numatwin-") as folder:
         out = Path(folder) / "callgrind.out"
         valgrind = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={out}"]
-        valgrind += [f"--log-file={folder}/log", "--cache-sim=yes", "--branch-sim=yes", *options]
+        valgrind += [f"--log-file={folder}/log", "--cache-sim=yes", "--branch-sim=yes"]
+        valgrind += ["--collect-systime=yes", *options]
         valgrind += ["--instr-atstart=no"] if region else []
         done = subprocess.run([*valgrind, *command], check=False, stdout=subprocess.DEVNULL)
         if done.returncode or not out.exists():

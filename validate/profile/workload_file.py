@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
@@ -21,6 +22,7 @@ from .plans import Plan
 from .timed_rates import Timed, set_rates
 
 WIDTH = 96
+CLOCK = re.compile(r"(?:clock_gettime|gettimeofday)\b|gettimeofday_syscall")
 UNKNOWN = {
     "ipc": "instructions per cycle: counts do not tell what waits for what; the range is all that "
     "processors do",
@@ -37,6 +39,7 @@ UNKNOWN = {
     "row_bytes": "bytes of a row of a table of which no row was passed on: taken to be one",
     "order": "no run with '--simulate-hwpref=yes': misses of scans are taken to be in order, all "
     "others at random",
+    "in_order": "which misses are at random: they are taken to be lines in order",
     "misses": "no cache was simulated ('--cache-sim=yes'): bytes in order are those of the plan, "
     "random accesses are unknown and left out",
     "split": "operators of one kind share what their functions did by the rows that they worked on",
@@ -89,6 +92,7 @@ class _Writer:
         if self.counted is None:
             return {"all": self._whole()}
         self._note_misses(self.counted)
+        self._note_calls(self.counted.graph)
         if self.counted.mispredicted is None:
             self.note("branches")
         if self.found.plan is None:
@@ -100,11 +104,17 @@ class _Writer:
     def _note_misses(self, counts: Counted) -> None:
         self.note("at_once")
         if not len(counts.sizes):
-            self.note("misses")
+            self.note("misses" if counts.in_order is None else "in_order")
             return
         self.note("random")
         if counts.in_order is None:
             self.note("order")
+
+    def _note_calls(self, graph: CallGraph) -> None:
+        """Reading the clock is none, but under callgrind."""
+        clock = np.array([bool(CLOCK.search(name)) for name in graph.names])
+        if calls := float(graph.of("sysCount")[~clock].sum() / self.queries):
+            self.notes.append(f"time in the kernel: {calls:.3g} system calls a query, left out")
 
     def _whole(self) -> dict[str, Any]:
         """Of totals alone: one task; a miss of the last cache is a line of memory."""
@@ -115,7 +125,7 @@ class _Writer:
         if lines is None:
             self.note("lines")
         else:
-            self.notes.append("which misses are at random: they are taken to be lines in order")
+            self.note("in_order")
         if "branch-misses" not in counts:
             self.note("branches")
         self.notes.append("operators and rows: all is one task")
@@ -217,7 +227,8 @@ class _Writer:
                 groups = pipeline.table.row_groups or ceil(rows / engine.row_group)
                 fields["row_group"] = ceil(rows / groups)
         loops = loops_of(counts, share[0], float(rows), streams=share[1] > share[0] / 2)
-        if not len(counts.sizes) and pipeline.table is not None and loops:
+        known = len(counts.sizes) or counts.in_order is not None
+        if not known and pipeline.table is not None and loops:
             loops[0] = replace(loops[0], read_bytes=pipeline.table.row_bytes)
         shared = any(operator.kind in engine.shared for operator, _ in pipeline.parts)
         return self._operator(loops, fields, "all" if shared else "task")

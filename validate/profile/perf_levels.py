@@ -1,0 +1,78 @@
+"""Where sampled loads found their data: ``perf mem report -F mem,sample`` and ``perf c2c report``.
+
+Of loads whose level is known, those beyond the last-level cache each fetch a line. Loads that hit a
+line fill buffer wait for a line that another one has asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...inputs import InputError
+from .counts import Totals
+
+# Of perf c2c's statistics, all loads that are at some level; those of one may be parts of another.
+C2C = re.compile(r"\s*Load (Fill Buffer Hit|L1D hit|L2D hit|LLC hit|LLC Misses|.* HITM)\s*: +(\d+)")
+C2C_HEAD = "Trace Event Information"
+MEM_HEAD = re.compile(r"#?.*\bMemory access\b")
+LEVEL = re.compile(r"((?:L\d|LFB|RAM|Local|Remote|Uncached|I/O|N/A)\b.*?)(?:\s{2,}|$)")
+SAMPLES = re.compile(r"(?:^|\s)(\d+)(?=\s|$)")
+BEYOND = re.compile(r"LLC Misses|(?:(?:Local|Remote) )?(?:RAM|Cache)|L3 miss|I/O")
+SLOW = re.compile(r"mem-loads[\w-]*,ldlat=(\d+)")
+FAST_CYCLES = 4  # a hit in the first cache takes no fewer
+LOADS = ("L1-dcache-loads", "mem_inst_retired.all_loads", "mem-loads", "all_loads")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """``beyond``: part of the loads that found no line in the caches of their own node."""
+
+    source: str
+    beyond: float
+
+
+def is_perf_levels(head: str) -> bool:
+    """Whether a file that begins so is one."""
+    return C2C_HEAD in head or any(MEM_HEAD.match(line) for line in head.splitlines())
+
+
+def read_perf_levels(path: Path, text: str) -> Levels:
+    """The part of the loads that went to memory; raises InputError."""
+    slow = SLOW.search(text)
+    if slow is not None and int(slow[1]) > FAST_CYCLES:
+        expected = f"perf mem record --ldlat {FAST_CYCLES}"
+        raise InputError("slow loads alone were sampled", str(path), None, None, slow[0], expected)
+    found = list(_c2c(text) if C2C_HEAD in text else _mem(text))
+    loads = sum(count for _, count in found)
+    if not loads:
+        expected = "perf mem report -F mem,sample, or perf c2c report --stats, as text"
+        raise InputError("no sampled loads whose level is known", str(path), expected=expected)
+    return Levels(str(path), sum(n for level, n in found if BEYOND.match(level)) / loads)
+
+
+def _c2c(text: str) -> Iterator[tuple[str, int]]:
+    for line in text.splitlines():
+        # Remote hits in modified lines are among the misses.
+        if (found := C2C.match(line)) and found[1] != "Remote HITM":
+            yield found[1], int(found[2])
+
+
+def _mem(text: str) -> Iterator[tuple[str, int]]:
+    for line in text.splitlines():
+        level, samples = LEVEL.search(line), None
+        if level is not None:
+            samples = SAMPLES.search(line[: level.start()]) or SAMPLES.search(line[level.end() :])
+        if level is not None and samples is not None and level[1] != "N/A":
+            yield level[1], int(samples[1])
+
+
+def with_misses(totals: Totals, levels: Levels) -> Totals:
+    """Totals with the lines that loads fetched. Raises InputError where no loads were counted."""
+    loads = next((totals.counts[name] for name in LOADS if name in totals.counts), None)
+    if loads is None:
+        expected = f"perf stat -x, -e {LOADS[0]}"
+        raise InputError("loads were not counted", totals.source, expected=expected)
+    return replace(totals, counts={**totals.counts, "cache-misses": loads * levels.beyond})
