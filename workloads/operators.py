@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ..inputs import DescriptionError, Quantity, Strict
 from ..inputs.facts import Fact
 from ..inputs.names import Name
-from ..inputs.quantities import DurationOrZero, Size, SizeOrZero
+from ..inputs.quantities import Duration, DurationOrZero, Size, SizeOrZero
 from .key_specs import Count
 
 COLUMNS_MAX = 100
@@ -239,6 +239,15 @@ class LoopSpec(Strict):
         return tuple(found)
 
 
+class LockSpec(Strict):
+    """A section under the lock ``name``, which one thread holds at a time: ``times`` per entry, for
+    ``held`` each. Operators of all queries that give the same name share the lock."""
+
+    name: Name
+    held: Duration
+    times: Amount = 1.0
+
+
 class CustomSpec(LoopSpec, OperatorSpec):
     """An operator of a user's own, by what it demands for each entry.
 
@@ -249,7 +258,8 @@ class CustomSpec(LoopSpec, OperatorSpec):
     ``memory``: where what it reads in order, and a structure of all, lies: with the ``part`` of its
     table, with the thread that reads (``local``), or on all nodes in turn (``interleaved``).
     ``row_group``: entries that a task takes at least. ``task``: time of each of its tasks beyond
-    its entries, besides what the system says of all tasks.
+    its entries, besides what the system says of all tasks. ``lock``: what its entries do one at a
+    time, besides what its loops do.
     """
 
     kind: Literal["custom"]
@@ -262,6 +272,7 @@ class CustomSpec(LoopSpec, OperatorSpec):
     memory: Literal["part", "local", "interleaved"] | None = None
     row_group: Count | None = None
     task: DurationOrZero | None = None
+    lock: LockSpec | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -18,10 +18,11 @@ namespace {
 // The named tuples of machine/reference/service_machine.py, field by field.
 using MemoryTuple = std::tuple<std::uint32_t, double, double, double>;
 using LoopTuple = std::tuple<double, std::vector<MemoryTuple>>;
-using DemandTuple = std::tuple<double, double, std::vector<MemoryTuple>, std::vector<LoopTuple>>;
+using DemandTuple = std::tuple<double, double, std::vector<MemoryTuple>, std::vector<LoopTuple>,
+                               std::int64_t, double>;
 
 std::uint32_t demand_of(SharedService& service, const DemandTuple& fields) {
-    const auto& [instructions_ps, separate_ps, lines, loop_fields] = fields;
+    const auto& [instructions_ps, separate_ps, lines, loop_fields, lock, held_ps] = fields;
     const auto uses = [](const std::vector<MemoryTuple>& of) {
         std::vector<MemoryUse> memory;
         for (const auto& [home, read, written, slots] : of)
@@ -31,7 +32,7 @@ std::uint32_t demand_of(SharedService& service, const DemandTuple& fields) {
     std::vector<Loop> loops;
     for (const auto& [loop_ps, loop_lines] : loop_fields)
         loops.push_back({loop_ps, uses(loop_lines)});
-    return service.demand({instructions_ps, separate_ps, uses(lines), loops});
+    return service.demand({instructions_ps, separate_ps, uses(lines), loops, lock, held_ps});
 }
 
 void register_shared_service(py::module_& module) {

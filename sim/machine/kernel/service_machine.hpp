@@ -60,6 +60,8 @@ struct PieceDemand {
     double instructions_ps, separate_ps;  // separate: overlaps with nothing
     std::span<const MemoryUse> memory;
     std::span<const Loop> loops = {};
+    std::int64_t lock = -1;  // of the limits, as 2L + lock; -1: none
+    double held_ps = 0;      // that it is held, a part of separate_ps
 
     // All of it as numbers. Throws std::invalid_argument, with the field's name, where the machine
     // has no such node, or values are wrong.

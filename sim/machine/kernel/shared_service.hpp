@@ -11,6 +11,7 @@
 //
 //     controllers   lines * time of a line, of each node whose memory they use
 //     links         wire time of lines and requests, on the way between their cores and these nodes
+//     locks         time that each is held
 //
 // Who is bound by one of these gets as many lines a second as all others whom it bounds: shares are
 // counted in lines (read and written), so that it does not matter what a unit is.
@@ -116,6 +117,8 @@ class SharedService {
         double lines;  // per unit; 1 if it uses no memory: work is counted in these
         std::vector<MemoryUse> memory;
         std::vector<Loop> loops;
+        std::int64_t lock;
+        double held_ps;
     };
     struct Piece {
         std::uint64_t job = 0, order = 0;

@@ -2,8 +2,8 @@
 
 While a piece runs, a unit of it takes at least ``separate + max(instructions, misses)``, where
 misses are lines read * latency / slots (of each loop, where it has several: ``separate +`` the sum
-of ``max``); and all pieces together take no more than all the time of
-controllers and links. Shares are counted in lines. Threads of a core share it as in ``core_parts``.
+of ``max``); and all pieces together take no more than all the time of controllers, links and locks.
+Shares are counted in lines. Threads of a core share it as in ``core_parts``.
 Latencies follow loads, and lines wait for entries of home agents, by windows of 100 µs
 (``memory_home``).
 
@@ -288,6 +288,8 @@ class SharedService:
                 for resource, each in parts:
                     if each > 0:
                         needs[resource] = needs.get(resource, 0.0) + each / self.lines_of[demand]
+            if d.lock >= 0 and d.held_ps > 0:
+                needs[self.n + len(m.data_ps) + d.lock] = d.held_ps / self.lines_of[demand]
             self.sharing.add_class(needs.items())
         return self.class_of[key]
 

@@ -13,7 +13,7 @@ from ...machine.costs import LINE_BYTES, CostModel, Scales
 from ...planes.experiment import Experiment
 from ...planes.outcome import Gain, Outcome, Why
 from ...planes.plane import Command, StartPhase
-from ...planes.why import GAIN_MIN, what_ifs
+from ...planes.why import GAIN_MIN, MORE, what_ifs
 from .build import program_with
 from .commands import (
     SAMPLE_S,
@@ -26,6 +26,7 @@ from .commands import (
 from .control_state import ControlState
 from .looking import looking_threads
 from .piece_log import PieceLog
+from .program import Program
 from .steady_state import Rates, State, SteadyState
 from .watched import Watched
 
@@ -334,6 +335,7 @@ class TasksFlow:
             return {}
         scaled = what_ifs(self.machine, self.costs).items()
         gains = [Gain(name, self._gain(scales)) for name, scales in scaled]
+        gains += [Gain(f"lock {name}", self._gain_of_lock(name)) for name in self.program.locks]
         gains.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
         binding = gains[0].resource if gains[0].gain_per_10pct >= 0.01 else "what clients ask for"
         return dict.fromkeys(self.queries, Why(binding, tuple(gains)))
@@ -350,6 +352,14 @@ class TasksFlow:
         # What an entry demands is the same with other memory and links.
         if (scales.cores, scales.misses, scales.cache) != (1.0, 1.0, 1.0):
             program = program_with(self.experiment, costs)
+        return self._gain_with(program, costs)
+
+    def _gain_of_lock(self, name: str) -> float:
+        """Of all queries where sections under a lock are that much shorter."""
+        return self._gain_with(self.program.with_lock_times(name, 1.0 / MORE), self.costs)
+
+    def _gain_with(self, program: Program, costs: CostModel) -> float:
+        rates = self.rates()
         found = SteadyState(program, costs).solve(self._state(), rates)
         gain = float(found.queries.sum() / rates.queries.sum()) - 1.0
         return gain if abs(gain) >= GAIN_MIN else 0.0

@@ -18,6 +18,7 @@ from ....workloads.operators import (
     AnyOperator,
     CustomSpec,
     JoinSpec,
+    LockSpec,
     LoopSpec,
     MaterialiseSpec,
     RecordedSpec,
@@ -95,7 +96,7 @@ class QueryStages:
     def costed(self) -> tuple[Stage, ...]:
         """All stages with what their entries cost, once those of all queries have been added."""
         return tuple(
-            replace(stage, cost=self.costs.of_loops(*demands))
+            replace(stage, cost=_with_lock(self.costs.of_loops(*demands), stage.held_s))
             for stage, demands in zip(self.stages, self._demands, strict=True)
         )
 
@@ -375,6 +376,7 @@ class QueryStages:
     ) -> int:
         """Adds a stage; its position. ``entries`` come from the rows of a table, if of any."""
         spec = node.spec
+        lock: LockSpec | None = getattr(spec, "lock", None)
         name = node.name if step is None else f"{node.name}/{step}"
         return self._append(
             Stage(
@@ -391,6 +393,8 @@ class QueryStages:
                 chunk_entries=chunk_entries,
                 path=path,
                 task_s=float(getattr(spec, "task", None) or 0.0),
+                lock=None if lock is None else lock.name,
+                held_s=0.0 if lock is None else lock.held.value * lock.times,
             )
         )
 
@@ -408,6 +412,10 @@ class QueryStages:
     def _append(self, stage: Stage) -> int:
         self.stages.append(stage)
         return len(self.stages) - 1
+
+
+def _with_lock(cost: EntryCost, held_s: float) -> EntryCost:
+    return replace(cost, separate_s=cost.separate_s + held_s) if held_s else cost
 
 
 def _demands(loop: LoopSpec, place: Place) -> Demands:

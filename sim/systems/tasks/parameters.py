@@ -50,6 +50,7 @@ def task_setup(program: Program, costs: CostModel) -> TaskSetup:
     engines = engines_in_play(machine, program, costs)
     if not pinned:  # they use none
         engines = replace(engines, engines=(), of_node=(), paths=())
+    locks = engines.machine.limits  # come behind the limits of transfers
     one_queue, arrivals_per_s = scheduling.queue == "machine", program.arrivals_per_s
     first, shares = [0], [0.0]
     for query in program.queries:
@@ -58,7 +59,7 @@ def task_setup(program: Program, costs: CostModel) -> TaskSetup:
     mixed = [q for q, query in enumerate(program.queries) if not query.clients]
     own = [q for q, query in enumerate(program.queries) for _ in range(query.clients)]
     return TaskSetup(
-        machine=engines.machine,
+        machine=engines.machine.replaced(limits=locks + len(program.locks)),
         worker_core=workers.core if pinned else pool * 0,
         worker_node=pool * 0 + pool[0] if one_queue else pool,
         os=OsSetup() if pinned else moved_threads(costs.machine, scheduling),
@@ -69,7 +70,7 @@ def task_setup(program: Program, costs: CostModel) -> TaskSetup:
         near=np.array(near_nodes(costs), dtype=np.int64),
         spreads=spreads_of(program, costs.machine).ravel(),
         classes=len(program.classes),
-        stages=_stages(program),
+        stages=_stages(program, locks),
         query_first=first,
         cumulative=shares[1:],
         last_of_mix=max(mixed, default=NOTHING),
@@ -155,7 +156,8 @@ def near_nodes(costs: CostModel) -> tuple[tuple[int, ...], ...]:
     return tuple(found)
 
 
-def _stages(program: Program) -> list[StageSetup]:
+def _stages(program: Program, first_lock: int) -> list[StageSetup]:
+    locks = {name: first_lock + k for k, name in enumerate(program.locks)}
     numbers = {name: k for k, name in enumerate(program.classes)}
     found: list[StageSetup] = []
     for query in program.queries:
@@ -200,6 +202,8 @@ def _stages(program: Program) -> list[StageSetup]:
                     lines=sum(use.read + use.written for use in cost.memory),
                     loops=[_loop(loop) for loop in cost.loops],
                     task_ps=stage.task_s * PS_PER_S,
+                    lock=NOTHING if stage.lock is None else locks[stage.lock],
+                    held_ps=stage.held_s * PS_PER_S,
                     chunk_entries=stage.chunk_entries,
                     warm_lines=_by_node(cost.warm_lines, cost, 1.0),
                     warm_ps=_by_node(cost.warm_s, cost, PS_PER_S),

@@ -7,7 +7,7 @@ are in use) is not here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal
 
@@ -96,7 +96,8 @@ class Stage:
     parts. ``concurrency``: tasks at most, as the system says where it is None. ``chunk_entries``:
     that a copy engine copies at a time, 0 where it cannot copy for it; ``path``: whether it does;
     None: as a policy says, by CPU without one. ``task_s``: of a task of this stage, beyond its
-    entries and what every task takes.
+    entries and what every task takes. ``lock``: that an entry holds for ``held_s``, in which it
+    does nothing else; ``cost.separate_s`` has this time, too.
     """
 
     name: str
@@ -111,6 +112,8 @@ class Stage:
     chunk_entries: float = 0.0
     path: Path | None = None
     task_s: float = 0.0
+    lock: str | None = None
+    held_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -210,3 +213,22 @@ class Program:
     def classes(self) -> tuple[str, ...]:
         """Names of all classes of tasks, each once, in order of queries and stages."""
         return tuple(dict.fromkeys(s.task_class for q in self.queries for s in q.stages))
+
+    @property
+    def locks(self) -> tuple[str, ...]:
+        """Names of all locks, likewise."""
+        stages = (s for q in self.queries for s in q.stages)
+        return tuple(dict.fromkeys(s.lock for s in stages if s.lock is not None))
+
+    def with_lock_times(self, name: str, times: float) -> Program:
+        """The program whose sections under a lock take ``times`` as long."""
+
+        def changed(stage: Stage) -> Stage:
+            if stage.lock != name:
+                return stage
+            less_s = stage.held_s * (1.0 - times)
+            cost = replace(stage.cost, separate_s=stage.cost.separate_s - less_s)
+            return replace(stage, cost=cost, held_s=stage.held_s * times)
+
+        queries = (replace(q, stages=tuple(map(changed, q.stages))) for q in self.queries)
+        return replace(self, queries=tuple(queries))

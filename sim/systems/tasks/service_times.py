@@ -34,6 +34,7 @@ class Kinds:
     (F, n), lines of each home, and times (F,); ``slots`` (F,): lines under way at a time.
     ``on_core`` (F,): whether they share cores with others; copies do not. ``copied``: what copy
     engines do for them; None where nothing. ``loops``: of each kind, where any has several.
+    ``held_s`` (F, locks): time of an entry that it holds each lock; None: there are no locks.
     """
 
     node: Ints
@@ -45,6 +46,7 @@ class Kinds:
     on_core: npt.NDArray[np.bool_]
     copied: CopiedKinds | None = None
     loops: tuple[tuple[KindLoop, ...], ...] = ()
+    held_s: Floats | None = None
 
     @property
     def lines(self) -> tuple[Floats, Floats]:
@@ -127,10 +129,12 @@ class Sharing:
 
 class ServiceTimes:
     """Of tasks on one machine, with the costs of its parts; ``in_use`` (n,): cores of its nodes
-    with workers, by default all.
+    with workers, by default all; so many ``locks`` are shared besides.
     """
 
-    def __init__(self, costs: CostModel, in_use: Floats | Ints | None = None) -> None:
+    def __init__(
+        self, costs: CostModel, in_use: Floats | Ints | None = None, locks: int = 0
+    ) -> None:
         self.costs, self.n = costs, len(costs.machine.nodes)
         die_s = costs.die_s(costs.cores if in_use is None else in_use)
         self.links, limits = len(costs.link_Bps), costs.limits.count(die_s)
@@ -143,7 +147,7 @@ class ServiceTimes:
         ratio = np.interp(LOADS, *costs.loaded_latency)
         self._local_too = costs.lines_make_messages
         self.engines = engines_of(costs)
-        self.capacity = np.concatenate([lines, costs.link_Bps, np.ones(limits)])
+        self.capacity = np.concatenate([lines, costs.link_Bps, np.ones(limits + locks)])
         self._of_machine: dict[str, Any] = {
             "idle_s": idle_s,
             "curve_under_way": LOADS * ratio,
@@ -240,10 +244,12 @@ class ServiceTimes:
         return np.concatenate([memory, links, self._limits(kinds)], axis=1)
 
     def _limits(self, kinds: Kinds) -> Floats:
-        """(F, limits) times of limits of transfers of an entry."""
+        """(F, limits) times of limits of transfers of an entry, and of locks behind them."""
         found = np.zeros((len(kinds.node), len(self.capacity) - self.n - self.links))
         for node, home, column, each_s in zip(*self._columns, strict=True):
             found[:, column] += np.where(kinds.node == node, kinds.read[:, home] * each_s, 0.0)
+        if kinds.held_s is not None:
+            found[:, -kinds.held_s.shape[1] :] = kinds.held_s
         return found
 
     def _way(self, node: int, home: int) -> tuple[Floats, Floats]:

@@ -139,7 +139,7 @@ class SteadyState:
         self.program, self.costs = program, costs
         self.n = len(costs.machine.nodes)
         used = cores_of(costs.machine, program.scheduling).core_node
-        self.times = ServiceTimes(costs, np.bincount(used, minlength=self.n))
+        self.times = ServiceTimes(costs, np.bincount(used, minlength=self.n), len(program.locks))
         self.nearest = near_nodes(costs)
         by = spreads_of(program, costs.machine)
         self.spreads = np.divide(1.0, by, out=np.zeros_like(by), where=by > 0)
@@ -278,9 +278,22 @@ class _Search:
             np.arange(whole) < count,
             copied if (copied.engine >= 0).any() else None,
             loops_of_kinds(self.batches, pairs, self.of.where, whole - count),
+            self._held(whole),
         )
         self.copied = copied
         self.lines = np.add(*self.kinds.lines).sum(axis=1)
+
+    def _held(self, kinds: int) -> Floats | None:
+        """(F, locks) time that an entry of each kind holds each lock; None without locks."""
+        locks = self.program.locks
+        if not locks:
+            return None
+        found = np.zeros((kinds, len(locks)))
+        for f, b in enumerate(self.kind_batch.tolist()):
+            stage = self.batches[b].stage
+            if stage.lock is not None:
+                found[f, locks.index(stage.lock)] = stage.held_s
+        return found
 
     def _entry_demands(self, paths: Sequence[int]) -> tuple[Floats, ...]:
         """Of an entry of each kind: lines read and written (F, n), times of instructions and

@@ -57,6 +57,7 @@ def programs(draw: st.DrawFn) -> Program:
         [stage("scan", SCAN, concurrency=4), after, stage("scan", SCAN, 1, inputs=(1,))],
         [stage("spread", SPREAD, None, entries=Entries(constant=5_000.0)), after],
         [stage("loops", LOOPS, 1, task_s=3e-6)],
+        [stage("locked", SPREAD, 1, lock="l", held_s=1e-9)],
     ]
     chosen = draw(st.lists(st.sampled_from(shapes), min_size=1, max_size=3))
     queries = [

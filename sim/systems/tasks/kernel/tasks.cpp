@@ -63,6 +63,7 @@ const TaskSetup& checked(const TaskSetup& setup) {
                    stage.slots.size() == n && stage.warm_lines.size() == n &&
                    stage.warm_ps.size() == n,
                "costs");
+        expect(stage.lock >= -1 && stage.lock < setup.machine.limits, "lock");
         expect(stage.read.size() == stage.place.size() &&
                    stage.written.size() == stage.place.size() && below(stage.place, 0, 3),
                "memory");

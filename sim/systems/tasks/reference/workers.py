@@ -273,6 +273,8 @@ class Workers:
             separate_ps=stage.separate_ps[node] + (self.p.task_ps + stage.task_ps) / task.entries,
             memory=_memory(lines, stage.slots[node]),
             loops=tuple(self._loop(loop, task, node) for loop in stage.loops),
+            lock=stage.lock,
+            held_ps=stage.held_ps,
         )
 
     def _loop(self, loop: LoopSetup, task: Task, node: int) -> Loop:
