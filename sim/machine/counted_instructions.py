@@ -17,6 +17,10 @@ IPC_MIDDLE = (IPC_LEAST * IPC_MOST) ** 0.5
 MISPREDICTION_CYCLES = 15.0
 MISPREDICTION_CYCLES_LEAST, MISPREDICTION_CYCLES_MOST = 11.0, 20.0
 
+# Cycles of an instruction fetch that misses the first cache: 12 or more (AMD, Software Optimization
+# Guide for Family 19h), 14 (Intel, Optimization Reference Manual, second cache of Golden Cove).
+FETCH_MISS_CYCLES = 14.0
+
 # A system call that does nothing, where a machine file does not state it. Estimate, not verified:
 # 40 ns on a core without mitigations of side channels, some hundreds with all of them; the
 # geometric mean of both ends.

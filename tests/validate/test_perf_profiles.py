@@ -7,7 +7,7 @@ import pytest
 from numatwin.cli import main
 from numatwin.validate.profile.counts import CallGraph
 from numatwin.validate.profile.importers import read_profile, read_profiles
-from numatwin.validate.profile.loops import counted
+from numatwin.validate.profile.loops import counted, rates
 from numatwin.workloads import load_workload
 
 # Two samples of `perf script` (Linux 6.1) of one program, in the kernel and not, with calls.
@@ -127,3 +127,10 @@ def test_one_clear_line(
     error = capsys.readouterr().err
     assert expected in error
     assert error.count("\n") == 1
+
+
+def test_instruction_fetches_that_miss_take_their_time() -> None:
+    """1,000 instructions, 10 fetches of 14 cycles: none, half of them, or all."""
+    middle, least, most = rates(1000.0, None, 10.0)
+    assert 1000.0 / middle == pytest.approx(1000.0 / 8.0**0.5 + 70.0)
+    assert (1000.0 / least, most) == (pytest.approx(1140.0), 8.0)

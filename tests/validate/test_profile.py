@@ -336,7 +336,8 @@ def test_loops_execute_as_the_time_tells(tmp_path: Path, ms: float) -> None:
     """What is predicted is what was timed; what is uncertain of the machine leaves a range."""
     made = profiled(tmp_path, "--time", f"{ms}ms", *TIMED_ON, calls=GROUPS.read_text())
     assert time_s(tmp_path) == pytest.approx(ms * 1e-3, rel=0.01)
-    for loop in operators(made)["all"].all_loops:
+    loops = operators(made)["all"].all_loops
+    for loop in (loop for loop in loops if loop.instructions > 100):  # in others, one miss is all
         assert loop.ipc is not None
         assert loop.ipc.range is not None
         low, high = (float(end) for end in loop.ipc.range)

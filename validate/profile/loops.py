@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ...sim.machine.caches import hit_rates
 from ...sim.machine.counted_instructions import (
+    FETCH_MISS_CYCLES,
     IPC_LEAST,
     IPC_MIDDLE,
     IPC_MOST,
@@ -42,7 +43,7 @@ class Counted:
     ``misses`` (K, F): of caches of ``sizes`` (K,) bytes, rising. ``in_order`` (F,): of one of them,
     those that a prefetcher foresees; None: not known. ``written`` (F,): lines written that miss the
     same one, or the largest. ``mispredicted`` (F,): None: not counted. ``cycles`` (F,): with all
-    misses; 0: not counted.
+    misses; 0: not counted. ``fetches`` (F,): of instructions, that miss the first cache.
     """
 
     graph: CallGraph
@@ -53,6 +54,7 @@ class Counted:
     in_order: Floats | None
     mispredicted: Floats | None
     cycles: Floats
+    fetches: Floats
 
 
 def counted(graphs: Sequence[CallGraph]) -> Counted:
@@ -96,6 +98,7 @@ def counted(graphs: Sequence[CallGraph]) -> Counted:
         in_order,
         first.of("Bcm", "Bim") if "Bcm" in first.events else None,
         first.of("cycles"),
+        first.of("I1mr"),
     )
 
 
@@ -158,7 +161,7 @@ def _loop(
     low, cycles = 0.0, each(counted.cycles)
     if cycles:  # without its misses it executes no fewer per cycle
         low = instructions / cycles
-    middle, least, most = rates(instructions, wrong)
+    middle, least, most = rates(instructions, wrong, each(counted.fetches))
     return Loop(
         name,
         instructions,
@@ -169,12 +172,15 @@ def _loop(
     )
 
 
-def rates(instructions: float, mispredicted: float | None) -> tuple[float, float, float]:
-    """Instructions per cycle without misses: a middle, the least, the most. Real processors predict
-    better than the simulated predictor: between none and all of its mispredictions happen."""
-    wrong = mispredicted or 0.0
-    cycles = instructions / IPC_MIDDLE + wrong / 2 * MISPREDICTION_CYCLES
-    most = instructions / IPC_LEAST + wrong * MISPREDICTION_CYCLES_MOST
+def rates(
+    instructions: float, mispredicted: float | None, fetches: float = 0.0
+) -> tuple[float, float, float]:
+    """Instructions per cycle without misses of data: a middle, the least, the most. Real processors
+    predict better than the simulated predictor, and fetch ahead: between none and all of its
+    mispredictions, and of the ``fetches`` that miss, take their time."""
+    wrong, fetching = mispredicted or 0.0, fetches * FETCH_MISS_CYCLES
+    cycles = instructions / IPC_MIDDLE + wrong / 2 * MISPREDICTION_CYCLES + fetching / 2
+    most = instructions / IPC_LEAST + wrong * MISPREDICTION_CYCLES_MOST + fetching
     if not cycles > 0:
         return IPC_MIDDLE, IPC_LEAST, IPC_MOST
     return instructions / cycles, instructions / most, IPC_MOST

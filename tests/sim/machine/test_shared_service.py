@@ -34,6 +34,7 @@ MACHINE = ServiceMachine(
     entering=(-1, 0, 1, -1),
     predecessor=(-1, 0, 1, -1),
     vertices=2,
+    limits=1,
 )
 
 
@@ -295,7 +296,9 @@ DEMANDS = st.builds(
     st.sampled_from((0.0, 100.0)),
     USES,
     st.lists(st.builds(Loop, st.sampled_from((0.0, 200.0)), USES), max_size=2).map(tuple),
-)
+    lock=st.sampled_from((-1, 0)),
+    held_ps=st.just(0.0),
+).map(lambda demand: demand._replace(held_ps=demand.separate_ps))
 PIECES = st.tuples(DEMANDS, st.floats(0, 3e5))
 
 
