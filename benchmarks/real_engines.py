@@ -11,6 +11,11 @@ predicted on ``--machine``, by default this host as ``machine measure --quick`` 
 counts alone, and with the processor time of one thread on the smallest tables, which is then given.
 ``--write``: the figures, and the table of docs/real-engines.md; ``--predict``: what was measured
 stays, and is predicted again.
+
+``--servers``: PostgreSQL and Redis instead (``real_engines/servers.py``), each operation counted by
+callgrind in the server's process. What is compared is the server's own processor time in user code,
+which callgrind counts; its time in the kernel stands beside it. ``--counts``: a folder of counts,
+which are made where they are not there yet.
 """
 
 from __future__ import annotations
@@ -40,6 +45,10 @@ SCRIPT = HERE / "real_engines" / "duckdb_query.py"
 FIGURES = HERE / "real_engines" / "figures.json"
 PAGE = HERE.parent / "docs" / "real-engines.md"
 MARK = "<!-- figures -->"
+SERVERS = HERE / "real_engines" / "servers.py"
+SERVER_FIGURES = HERE / "real_engines" / "servers.json"
+SERVER_MARK = "<!-- servers -->"
+ENGINES = ("postgresql", "redis")
 QUERIES = ("q6", "q1", "g6", "join", "sort", "topk")
 ROUNDS, RUNS = 3, 5
 AIM = 0.25
@@ -53,9 +62,9 @@ horizon: 10 s
 """
 
 
-def run(*words: str) -> list[dict[str, float]]:
+def run(*words: str, script: Path = SCRIPT) -> list[dict[str, Any]]:
     """The times that the query's script prints."""
-    command = [sys.executable, str(SCRIPT), *words]
+    command = [sys.executable, str(script), *words]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -68,12 +77,14 @@ def profiled(folder: Path, data: Path, query: str) -> Found:
     return Found(read_profiles([plan]).plan, run_counted(command, region=True), None)
 
 
-def predicted(folder: Path, machine: str, workload: str, threads: int) -> list[float]:
-    """Seconds of the query alone, and the ends of its 90% interval."""
+def predicted(
+    folder: Path, machine: str, workload: str, threads: int, clients: int = 1
+) -> list[float]:
+    """Seconds between two queries, and the ends of their 90% interval."""
     path = folder / "engine.yaml"
     fields = {"machine": machine, "workload": folder / workload, "threads": threads}
     path.write_text(SCENARIO.format(**fields))
-    scenario = load_scenario(path, plane="flow")
+    scenario = load_scenario(path, plane="flow", settings=[f"workload.clients.count={clients}"])
     record = with_uncertainty(run_scenario(scenario), scenario)
     assert record.uncertainty is not None
     (rate,) = record.throughput.values()
@@ -265,6 +276,85 @@ def summary(rows: Sequence[dict[str, Any]], key: str) -> str:
     )
 
 
+def servers(folder: Path, machine: str, counts: Path, rounds: int) -> list[dict[str, Any]]:
+    """A row for each operation and number of clients: a server's median times, and predicted."""
+    rows: list[dict[str, Any]] = []
+    for engine in ENGINES:
+        made = counts / f"{engine}.json"
+        if not made.exists():
+            made.write_text(json.dumps(run(engine, "--count", str(counts), script=SERVERS)))
+        counted = {each["operation"]: each["counted"] for each in json.loads(made.read_text())}
+        for operation, queries in counted.items():
+            files = [counts / f"{operation}.{k}.callgrind.out" for k in range(4)]
+            text = workload_text(read_profiles(files[:3], files[3:]), "operation", queries)
+            (folder / f"{operation}.yaml").write_text(text)
+        before = ticks()
+        all_rounds = [run(engine, script=SERVERS) for _ in range(rounds)]
+        after = ticks()
+        all_s = (after.wall - before.wall) * (os.cpu_count() or 1)
+        for same in zip(*all_rounds, strict=True):
+            row = {key: same[0][key] for key in ("engine", "operation", "clients")}
+            of = row["operation"].rpartition(" ")[2]  # a parallel one was counted on one process
+            if of not in counted:
+                continue
+            for key in ("user_s", "system_s", "per_s"):
+                row[key] = median(each[key] for each in same)
+            threads = min(row["clients"], 2) if engine == "postgresql" else 1
+            each_s = predicted(folder, machine, f"{of}.yaml", threads, threads)
+            row |= {"measured_s": row["user_s"], "taken": sum(taken(before, after)) / all_s}
+            rows.append({**row, "counted_s": [threads * value for value in each_s]})
+            line = {
+                "name": f"real_engines/{engine}/{row['operation']}/{row['clients']}_clients",
+                "value": rows[-1]["counted_s"][0],
+                "unit": "s",
+                "versus": row["user_s"],
+                "ratio": rows[-1]["counted_s"][0] / row["user_s"],
+            }
+            print(json.dumps(line), flush=True)
+    return rows
+
+
+def render_servers() -> None:
+    """The page's table of servers, of the figures as they were written."""
+    found = json.loads(SERVER_FIGURES.read_text())
+    lines = [
+        "| engine | operation | clients | user code, measured | predicted | 90% interval | ratio "
+        "| in the kernel, measured |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in found["rows"]:
+        value, low, high = (1e6 * each for each in row["counted_s"])
+        cells = [row["engine"], row["operation"], row["clients"], f"{1e6 * row['user_s']:.3g}"]
+        cells += [f"{value:.3g}", f"{low:.3g} to {high:.3g}", f"{value / 1e6 / row['user_s']:.2f}"]
+        lines.append("| " + " | ".join(map(str, [*cells, f"{1e6 * row['system_s']:.3g}"])) + " |")
+    sums = []
+    for engine in dict.fromkeys(row["engine"] for row in found["rows"]):
+        of = [row for row in found["rows"] if row["engine"] == engine]
+        others = max(row["taken"] for row in of)
+        sums.append(
+            f"- {engine} {found[engine]}: {summary(of, 'counted_s')};\n"
+            f"  others took {others:.0%} of the processors meanwhile"
+        )
+    before, _, after = PAGE.read_text().split(SERVER_MARK)
+    text = "Processor time of the server for an operation, in µs:\n\n" + "\n".join(sums)
+    table_ = "\n".join(lines)
+    PAGE.write_text(f"{before}{SERVER_MARK}\n{text}\n\n{table_}\n{SERVER_MARK}{after}")
+
+
+def version(*words: str) -> str:
+    """The first number with a point that a program says of itself."""
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    return next(word for word in said.replace("=", " ").split() if word[0].isdigit())
+
+
+def write_servers(rows: Sequence[dict[str, Any]], machine: str) -> None:
+    """The figures, and the page's table of them."""
+    about = {"machine": machine, "redis": version("redis-server", "--version")}
+    about["postgresql"] = version("psql", "--version")
+    SERVER_FIGURES.write_text(json.dumps({**about, "rows": list(rows)}, indent=1) + "\n")
+    render_servers()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, nargs="+", default=[120_000, 1_200_000])
@@ -274,23 +364,32 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--predict", action="store_true", help="what was measured, once more")
     parser.add_argument("--render", action="store_true", help="the page of what was written")
+    parser.add_argument("--servers", action="store_true", help="PostgreSQL and Redis instead")
+    parser.add_argument("--counts", type=Path, help="of servers; made where they are not there")
     words = parser.parse_args()
     if words.render:
-        return render()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        return render_servers() if words.servers else render()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         machine = words.machine
         if machine is None:
             machine = str(folder / "host.yaml")
             command = ["-m", "numatwin", "machine", "measure", "--quick", "--out", machine]
             subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
+        name = Path(words.machine).name if words.machine else "measured at the same time"
+        if words.servers:
+            rows = servers(folder, machine, words.counts or folder, words.rounds)
+            if words.write:
+                write_servers(rows, name)
+            return None
         if words.predict:
             rows = json.loads(FIGURES.read_text())["rows"]
         else:
             rows = list(measurements(folder, words.rows, words.queries, words.rounds))
         predict(folder, rows, machine)
     if words.write:
-        write(rows, Path(words.machine).name if words.machine else "measured at the same time")
+        write(rows, name)
+    return None
 
 
 if __name__ == "__main__":
