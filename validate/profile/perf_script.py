@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ...inputs import InputError
-from .counts import CallGraph, Totals
+from .counts import CallGraph, Floats, Totals
 
 EVENTS = {
     **{"instructions": "Ir", "branch-misses": "Bcm", "cycles": "cycles", "cpu-cycles": "cycles"},
@@ -102,7 +102,8 @@ def with_instructions(graph: CallGraph, totals: Totals | None) -> CallGraph:
         expected = "what 'perf stat -x,' printed of the same run, too"
         raise InputError("samples of time, not of instructions", graph.source, expected=expected)
     time = graph.of(next(event for event in SHARED if event in graph.events))
-    share, found = time / time.sum(), {}
+    share = time / time.sum()
+    found: dict[str, Floats] = {}
     for name, event in EVENTS.items():
         if name in totals.counts and event not in (*found, "time"):
             found[event] = share * totals.counts[name]
