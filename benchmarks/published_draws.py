@@ -4,18 +4,22 @@ Facts of machines, assumptions and what a source does not tell (``Condition``) a
 for all results of a source the same, and every result is predicted with each draw. A published
 figure is in none of them.
 
-``--write`` stores them (``validate/published_draws.json``); ``numatwin published`` weighs them by
-the other results of a source. One JSON object a line: seconds for a source; of what is stored, how
-many results lie within 25% and in their 90% intervals, before evidence and given the others.
+``--write`` stores those that are missing (``validate/published_draws.json``), each as soon as it is
+predicted, so that a run that was stopped goes on where it was; ``--again`` forgets them first. Of
+results in words, as many draws are predicted as take ``--seconds``. ``numatwin published`` weighs
+them by the other results of a source. One JSON object a line: seconds for a result; of what is
+stored, how many results lie within 25% and in their 90% intervals, before evidence and given the
+others.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -43,11 +47,12 @@ from numatwin.validate.published_given import (
     stored,
     words_given,
 )
-from numatwin.validate.results import Condition, Runs
+from numatwin.validate.results import Condition, Published, Runs
 from numatwin.validate.systems.registry import validations
 
 # As many as take some minutes of each.
 COUNTS = {"eris": 128, "nam": 32, "gru": 32, "hana": 32}
+WORDS_S = 60.0  # of CPU time, for the draws of a result in words
 
 
 class DrawnRuns(RunsWithDraws):
@@ -107,67 +112,93 @@ class DrawnRuns(RunsWithDraws):
         return run_scenario(loaded)
 
 
+Found = Drawn | tuple[str, Floats]
+ORDER = list(PUBLISHED)
+
+
 def sources() -> list[str]:
-    """Those with results in numbers."""
-    numbers = (id_ for id_, result in PUBLISHED.items() if isinstance(result.value, float))
-    return list(dict.fromkeys(map(source_of, numbers)))
+    """Those with published results."""
+    known = (id_ for id_, result in PUBLISHED.items() if result.value is not None)
+    return list(dict.fromkeys(map(source_of, known)))
 
 
-def predicted(source: str, count: int) -> Iterator[Drawn | tuple[str, Floats]]:
-    """All results in numbers of a source, with so many draws, none of what is predicted as 0; and
-    of those in words whether they come out (1, 0).
+def predicted(chosen: Sequence[str], known: Container[str], words_s: float) -> Iterator[Found]:
+    """All results of these sources that are not ``known``: in numbers with all draws of the source,
+    none of what is predicted as 0; of those in words whether they come out (1, 0), with as many
+    draws as take ``words_s`` seconds of CPU time.
     """
-    runs: dict[str, DrawnRuns] = {}
+    runs: dict[tuple[str, str], DrawnRuns] = {}
     last = Class(OTHER, FLOW, "scan", OTHER)
     conditions = [one for validation in validations() for one in validation.conditions]
     for id_, result in PUBLISHED.items():
-        if source_of(id_) != source or result.value is None:
+        source, plane = source_of(id_), result.planes[0]
+        if source not in chosen or result.value is None or id_ in known:
             continue
-        plane = runs.setdefault(result.planes[0], DrawnRuns(result.planes[0], conditions, count))
-        number = isinstance(result.value, float)
-        found = plane.blind(id_, result, last) if number else None
-        if number and found is None:
-            continue
-        draws = np.full(count, np.nan)
-        for plane.draw in range(count):
-            with suppress(InputError, DescriptionError, ZeroDivisionError):
-                made = result.predict(plane)
-                draws[plane.draw] = made.value if number else made.holds
-        if found is None:
-            yield id_, draws
+        count = COUNTS.get(source, 64)
+        made = runs.setdefault((source, plane), DrawnRuns(plane, conditions, count))
+        if isinstance(result.value, float):
+            if found := made.blind(id_, result, last):
+                blind, last = found  # what no run predicts is of the same system as the runs before
+                yield Drawn(id_, last, blind, _drawn(made, result, math.inf))
         else:
-            blind, last = found  # what no run predicts is of the same system as the runs before
-            yield Drawn(id_, last, blind, draws)
+            yield id_, _drawn(made, result, words_s)
+
+
+def _drawn(runs: DrawnRuns, result: Published, limit_s: float) -> Floats:
+    """What is predicted with each draw; NaN where that cannot be, or was not tried."""
+    draws, begin_s = np.full(runs.count, np.nan), time.process_time()
+    for draw in range(runs.count):
+        if time.process_time() - begin_s > limit_s:
+            break
+        runs.draw = draw
+        with suppress(InputError, DescriptionError, ZeroDivisionError):
+            made = result.predict(runs)
+            draws[draw] = made.value if made.holds is None else made.holds
+    return draws
+
+
+def write(chosen: Sequence[str], again: bool, words_s: float) -> None:
+    """Predict and store what is missing, and what was stored of these sources where ``again``."""
+    known = json.loads(STORED.read_text()) if STORED.exists() else {"rows": []}
+    rows, words = known["rows"], known.get("words", {})
+    if again:
+        rows = [row for row in rows if source_of(row["id"]) not in chosen]
+        words = {id_: one for id_, one in words.items() if source_of(id_) not in chosen}
+    begin_s = time.perf_counter()
+    for one in predicted(chosen, {row["id"] for row in rows} | set(words), words_s):
+        id_ = one.id if isinstance(one, Drawn) else one[0]
+        if isinstance(one, Drawn):
+            plain = {"id": id_, "of": asdict(one.of), "blind": one.blind}
+            rows.append(plain | {"draws": _plain(one.draws)})
+        else:
+            words[id_] = _plain(one[1])
+        rows.sort(key=lambda row: ORDER.index(row["id"]))
+        _store(rows, {key: words[key] for key in sorted(words, key=ORDER.index)})
+        end_s = time.perf_counter()
+        line = {"name": f"published_draws/{id_}", "value": round(end_s - begin_s, 1), "unit": "s"}
+        print(json.dumps(line), flush=True)
+        begin_s = end_s
+    for kept in (stored, given_others, words_given):
+        kept.cache_clear()
+
+
+def _store(rows: Sequence[Mapping[str, Any]], words: Mapping[str, Any]) -> None:
+    text = ",\n".join(json.dumps(row) for row in rows)
+    told = ",\n".join(f"{json.dumps(id_)}: {json.dumps(one)}" for id_, one in words.items())
+    by = "python benchmarks/published_draws.py --write"
+    whole = f'{{"by": "{by}", "rows": [\n{text}\n], "words": {{\n{told}\n}}}}\n'
+    write_text_atomically(STORED, whole)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="predict all again")
+    parser.add_argument("--write", action="store_true", help="predict what is not stored")
+    parser.add_argument("--again", action="store_true", help="predict what is stored, too")
     parser.add_argument("--only", choices=sources(), help="of this source")
+    parser.add_argument("--seconds", type=float, default=WORDS_S, help="for a result in words")
     options = parser.parse_args()
-    if options.write:
-        chosen = [options.only] if options.only else sources()
-        known = json.loads(STORED.read_text()) if STORED.exists() else {"rows": []}
-        rows = [row for row in known["rows"] if source_of(row["id"]) not in chosen]
-        words = {k: v for k, v in known.get("words", {}).items() if source_of(k) not in chosen}
-        for source in chosen:
-            begin_s = time.perf_counter()
-            for one in predicted(source, COUNTS.get(source, 64)):
-                if isinstance(one, Drawn):
-                    plain = {"id": one.id, "of": asdict(one.of), "blind": one.blind}
-                    rows.append(plain | {"draws": _plain(one.draws)})
-                else:
-                    words[one[0]] = _plain(one[1])
-            took_s = time.perf_counter() - begin_s
-            name = f"published_draws/{source}"
-            print(json.dumps({"name": name, "value": round(took_s, 1), "unit": "s"}), flush=True)
-        text = ",\n".join(json.dumps(row) for row in rows)
-        told = ",\n".join(f"{json.dumps(id_)}: {json.dumps(one)}" for id_, one in words.items())
-        by = "python benchmarks/published_draws.py --write"
-        whole = f'{{"by": "{by}", "rows": [\n{text}\n], "words": {{\n{told}\n}}}}\n'
-        write_text_atomically(STORED, whole)
-        for kept in (stored, given_others, words_given):
-            kept.cache_clear()
+    if options.write or options.again:
+        write([options.only] if options.only else sources(), options.again, options.seconds)
     for name, share in shares().items():
         line = {"name": f"published_draws/{name}", "value": round(share, 3), "unit": "1"}
         line |= {"versus": "docs/published.md", "ratio": None}

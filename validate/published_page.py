@@ -9,7 +9,7 @@ from typing import Any
 
 from ..inputs.atomic import write_text_atomically
 from .published import PUBLISHED
-from .published_given import NEAR, given_others, words_given
+from .published_given import NEAR, Given, given_others, words_given
 from .published_pictures import Bar, Curve, bars_svg, curves_svg
 from .systems.registry import validations
 
@@ -198,10 +198,24 @@ def _three_columns(numbers: Sequence[Row]) -> Iterator[str]:
             f"{100 * (one.value / row['published'] - 1.0):+.0f}%",
             f"{least} to {most}{out}",
         )
+    yield from _missing(rows)
     yield "\n| left open by a source | it may be |\n| --- | --- |"
     for validation in validations():
         for condition in validation.conditions:
             yield _cells(condition.name, "; ".join(condition.choices))
+
+
+def _missing(rows: Sequence[tuple[Row, Given]]) -> Iterator[str]:
+    """What stays outside its interval given the others: the farthest first, and why."""
+    ends = [(row, row["published"], *one.interval) for row, one in rows]
+    outside = [(max(low / value, value / high), row) for row, value, low, high in ends]
+    outside = sorted((one for one in outside if one[0] > 1.0), key=lambda one: -one[0])
+    if outside:
+        yield "\nMissing physics, in order of evidence: what no draw explains, given the others.\n"
+        yield "| result | outside its interval by | what is known of it |\n| --- | --: | --- |"
+    for factor, row in outside:
+        known = row["note"].partition(". ")[0].rstrip(".")
+        yield _cells(f"`{row['id']}`", f"×{factor:.2f}", known or "nothing")
 
 
 def _in_advance(rows: Sequence[Row]) -> Iterator[str]:

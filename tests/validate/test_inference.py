@@ -29,6 +29,7 @@ from numatwin.validate.posterior import (
 )
 
 LOOKUPS = Class("eris", "flow", "lookup", "throughput")
+FIT = Path(__file__).parents[3] / "shared" / "cases" / "fit"
 LINES = "machine.engines.eris.lines_in_flight"
 
 
@@ -110,6 +111,22 @@ def test_what_nothing_explains_is_told(tmp_path: Path, few_draws: None) -> None:
     scenario = scenario_in(tmp_path, f"{LINES}: {{from: 1.0, to: 10.0}}")
     found = infer([scenario], runs_in(tmp_path, f"{HEAD}lookup,1000000,90 G/s,5%\n"))
     assert any("nothing named here explains lookup, 1,000,000 keys" in t for t in warnings(found))
+
+
+@pytest.mark.skipif(not FIT.exists(), reason="no folder ../shared/cases/fit")
+def test_an_engine_that_is_unlike_the_model_is_told(tmp_path: Path, few_draws: None) -> None:
+    """Its lookups take twice as long and more, whatever is unknown: no engine costs are named."""
+    path = tmp_path / "unlike.yaml"
+    unknown = "unknown:\n  system.page_size: [4 KiB, 2 MiB]\n"
+    path.write_text(
+        f"extends: eris-mixed-amd\nname: unlike\nmachine: intel-4s-qpi\n{unknown}"
+        "system: {placement: interleaved}\n"
+    )
+    head, *rows = (FIT / "nolock.csv").read_text().splitlines()
+    chosen = [row for row in rows if row.startswith(("lookup,1,10000,", "lookup,40,10000,"))]
+    found = infer([str(path)], runs_in(tmp_path, "\n".join([head, *chosen]) + "\n"))
+    told = [text for text in warnings(found) if "nothing named here explains" in text]
+    assert any("lookup, 1 thread, 10,000 keys" in text for text in told)
 
 
 def test_figures_of_a_source_are_no_evidence_for_its_others(tmp_path: Path) -> None:
