@@ -275,9 +275,8 @@ std::uint32_t TaskModel::demand_of(const Task& task, std::size_t node) {
         const StageSetup& stage = setup_.stages[task.stage];
         const double task_ps = setup_.task_ps + stage.task_ps;
         const double separate_ps = stage.separate_ps[node] + task_ps / task.entries;
-        found->second =
-            service_.demand({stage.instructions_ps[node], separate_ps, kind.memory, kind.loops,
-                             stage.lock, stage.held_ps});
+        found->second = service_.demand({stage.instructions_ps[node], separate_ps, kind.memory,
+                                         kind.loops, stage.lock, stage.held_ps});
     }
     return kind.demand = found->second;
 }
