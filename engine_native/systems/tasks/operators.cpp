@@ -220,11 +220,6 @@ std::uint64_t StageRun::entries(std::size_t part) const {
                            [](std::uint64_t sum, const Task& task) { return sum + task.entries; });
 }
 
-std::uint64_t StageRun::entries() const {
-    return std::accumulate(tasks.begin(), tasks.end(), std::uint64_t{0},
-                           [](std::uint64_t sum, const Task& task) { return sum + task.entries; });
-}
-
 void run_task(Task& task, Buffers& buffers, std::uint32_t node) {
     task.ran_on = node;
     ++task.runs;

@@ -68,7 +68,6 @@ struct StageRun {
     bool began = false, done = false;
 
     std::uint64_t entries(std::size_t part) const;
-    std::uint64_t entries() const;
 };
 
 /// Does the task; what it makes comes from `buffers`, those of node `node`.
