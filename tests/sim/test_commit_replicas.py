@@ -18,6 +18,7 @@ from numatwin.sim.systems.commits.history import (
     KINDS,
     OUTCOME,
     READ,
+    REJOINED,
     snapshot_isolation_violations,
 )
 from numatwin.sim.systems.commits.model import KernelCommitModel
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.kernel
 TRANSPORT = Transport(timeout_ps=10 * US, retries=3, reconnect_ps=20 * US)
 GONE = Stop(machine=2, at_ps=1_000 * US)  # for good
 BACK = replace(GONE, returns_ps=1_100 * US)
+LATE = replace(GONE, returns_ps=1_500 * US)
 
 
 def replicated(architecture: str, **more: Any) -> Any:
@@ -46,11 +48,14 @@ def replicated(architecture: str, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("architecture", ["rsi", "two-sided"])
-@pytest.mark.parametrize("stop", [GONE, BACK, replace(BACK, empty=True)])
+@pytest.mark.parametrize(
+    "stop", [GONE, BACK, replace(BACK, empty=True), LATE, replace(LATE, empty=True)]
+)
 def test_the_planes_do_the_same(architecture: str, stop: Stop) -> None:
     parameters = replicated(architecture, stops=(stop,))
     rows = same_trace(parameters, 1, 2_000 * US)
-    assert rows[KINDS[FAILED_OVER]] == int(stop.returns_ps is None or stop.empty), rows
+    assert rows[KINDS[FAILED_OVER]] == int(stop.returns_ps != BACK.returns_ps or stop.empty), rows
+    assert rows[KINDS[REJOINED]] == int(stop not in (GONE, BACK)), rows
     same_trace(replace(parameters, replicas=0, failover_ps=None), 1, 2_000 * US)
 
 
@@ -67,6 +72,22 @@ def test_replicas_answer_for_a_server_that_is_gone(architecture: str) -> None:
     before, after = commits(replicated(architecture))
     assert after > before
     assert commits(replicated(architecture, replicas=0, failover_ps=None))[1] == 0
+
+
+@pytest.mark.parametrize("architecture", ["rsi", "two-sided"])
+@pytest.mark.parametrize(("empty", "copied"), [(True, 40), (False, 0)])
+def test_a_server_that_comes_back_is_the_replica_again(
+    architecture: str, empty: bool, copied: int
+) -> None:
+    """It stops at 1,000 us, when nobody is in a transaction, and is back at 1,500 us; of 60 records
+    it has 40, its own and its neighbour's, which take 1 us each where they are lost."""
+    stop = replace(LATE, empty=empty)
+    parameters = replicated(architecture, stops=(stop,), rest_ps=500 * US, copy_ps=US)
+    assert same_trace(parameters, 1, 2_000 * US)[KINDS[REJOINED]] == 1
+    for model in (KernelCommitModel(parameters, 1, checked=True), reference(parameters, 1)):
+        model.run(2_000 * US)
+        assert [*model.rejoins] == [((1_500 + copied) * US, 2)]
+        assert model.degraded_ps == (500 + copied) * US
 
 
 class WritesOne(OneSidedModel):

@@ -106,6 +106,9 @@ class MessagePath {
                     return delivered(event.subject);
                 return lost(event.subject);
             case sent_again:
+            case late_reached:
+            case late_arrived:
+            case late_received:
             case path_changes:
                 return happened_to_path(event);
             case run_over:
@@ -142,6 +145,9 @@ class MessagePath {
         received,
         worked,
         sent_again,
+        late_reached,
+        late_arrived,
+        late_received,
         path_changes,
         run_over,
         tick,
@@ -149,17 +155,20 @@ class MessagePath {
         first_own
     };
 
-    static constexpr std::array event_names{"posted", "reached",    "arrived",      "received",
-                                            "worked", "sent again", "path changes", "run over",
-                                            "tick",   "wake over"};
+    static constexpr std::array event_names{
+        "posted",     "reached",      "arrived",      "received",      "worked",
+        "sent again", "late reached", "late arrived", "late received", "path changes",
+        "run over",   "tick",         "wake over"};
 
     // What the model does: with a message of another place's that was received, before all else;
     // with a message that was received (and it then reuses the message or frees it); with one that
-    // is lost on a place that has stopped (likewise); with its own events.
+    // is lost on a place that has stopped (likewise); with its own events. What was sent again
+    // before it came is of no use.
     virtual void note(const Message& received) = 0;
     virtual void delivered(std::uint32_t message) = 0;
     virtual void lost(std::uint32_t message) = 0;
     virtual void happened(const Event& event) = 0;
+    virtual void came_late(std::uint32_t message) { free_message(message); }
 
     std::uint32_t new_message(std::uint32_t type, std::uint32_t sender, std::uint32_t receiver) {
         if (free_messages_.empty()) {
@@ -269,8 +278,23 @@ class MessagePath {
     // Out of the way of runs without faults.
     [[gnu::noinline, gnu::cold]] void happened_to_path(const Event& event) {
         if (event.kind == path_changes) return paths_.change(event.subject, event.data != 0);
-        if (lives_on(messages_[event.subject].sender, event.subject)) return carry(event.subject);
-        lost(event.subject);
+        Message& m = messages_[event.subject];
+        if (event.kind == sent_again)
+            return lives_on(m.sender, event.subject) ? carry(event.subject) : lost(event.subject);
+        if (event.kind == late_reached) {
+            Adapter& adapter = adapters_[places_[m.receiver].machine];
+            return clock.schedule(adapter.receive(clock.now(), cost(m).in_ps, m.last_bits),
+                                  late_arrived, event.subject);
+        }
+        if (event.kind == late_arrived && !has_stopped(m.receiver)) {
+            m.life = life_[m.receiver];
+            if (const Time ps = cost(m).receive_ps; ps > 0)
+                return work(m.receiver, ps, late_received, event.subject, m.sender, cost(m).parts);
+        }
+        if (has_stopped(m.receiver) || life_[m.receiver] != m.life)
+            return free_message(event.subject);
+        note(m);
+        came_late(event.subject);
     }
     [[gnu::noinline, gnu::cold]] void carry_on_faulty_path(std::uint32_t message) {
         Message& m = messages_[message];
@@ -283,8 +307,17 @@ class MessagePath {
         m.life = live(m.sender);
         if (paths_.loses(from, to))
             return clock.schedule(passage.first_bits + wait_ps(m.tries), sent_again, message);
+        const Time late = paths_.late_ps(from, to);
+        m.last_bits += late;
+        if (late > transport_.wait_ps(m.tries)) {
+            const std::uint32_t first = new_message(m.type, m.sender, m.receiver);
+            messages_[first] = messages_[message];
+            clock.schedule(passage.first_bits + late, late_reached, first);
+            return clock.schedule(passage.first_bits + wait_ps(messages_[message].tries),
+                                  sent_again, message);
+        }
         m.tries = 0;
-        clock.schedule(passage.first_bits, reached, message);
+        clock.schedule(passage.first_bits + late, reached, message);
     }
 
     void take(std::uint32_t message) {

@@ -1,8 +1,11 @@
-// Paths between machines that are down, lossy or slow for a time, and transports that send again.
+// Paths between machines that are down, lossy, slow or late for a time, and transports that send
+// again.
 //
 //     path:     well -> faulty (from_ps) -> well (until_ps); each message that is handed over in
 //               between may be lost, or takes `factor` times as long
 //     message:  handed over -> lost -> handed over again after wait_ps(0), wait_ps(1), ...
+//               handed over -> late, by more than wait_ps(0) -> handed over again meanwhile, on
+//               another connection; what comes late is received and dropped
 //
 // A link is a path between two machines, a port one between a machine and all others, a partition
 // one between two groups. Transports are reliable: each message comes in the end, once. The same in
@@ -27,6 +30,8 @@ struct PathFault {
     FIELD(Sides, side, "of each machine: 1 or 2, between which paths fail, or 0");
     FIELD(double, loss, "part of the messages that are lost; 1: the path is down");
     FIELD(std::int64_t, factor, "how many times as long a message takes", 1);
+    FIELD(double, late, "part of the messages that are late");
+    FIELD(Time, late_ps, "by how much");
     END_OF_FIELDS;
 };
 
@@ -77,6 +82,15 @@ class PathFaults {
         for (const std::uint32_t f : active_)
             if (concerns(faults_[f], from, to)) product *= faults_[f].factor;
         return product;
+    }
+    // By how much a message is late; draws where some are.
+    Time late_ps(std::uint32_t from, std::uint32_t to) {
+        Time late = 0;
+        for (const std::uint32_t f : active_)
+            if (concerns(faults_[f], from, to) && faults_[f].late > 0 &&
+                losses_.uniform() < faults_[f].late)
+                late = std::max(late, faults_[f].late_ps);
+        return late;
     }
 
   private:

@@ -191,7 +191,8 @@ class MessagePath:
         self.note(kind, sender, receiver)
 
     def pass_over(self, kind: str, sender: Place, receiver: Place, cost: MessageCost) -> Process:
-        """The sender's adapter sends, again where the path loses; when the last bits can be there.
+        """The sender's adapter sends, again where the path loses or is too late; when the last bits
+        can be there.
 
         Its first bits are there as this returns.
         """
@@ -206,15 +207,39 @@ class MessagePath:
             first_bits, last_bits = sender.adapter.send(
                 self.env.now, factor * cost.out_ps, factor * cost.wire_ps
             )
-            if not self.paths.loses(*machines):
-                yield self.env.timeout(first_bits - self.env.now)
-                return last_bits
             wait_ps = self.paths.wait_ps(tries)
+            if not self.paths.loses(*machines):
+                late_ps = self.paths.late_ps(*machines)
+                reached = self.env.timeout(first_bits + late_ps - self.env.now)
+                if late_ps <= wait_ps:
+                    yield reached
+                    return last_bits + late_ps
+                late = self.comes_late(reached, kind, sender, receiver, cost, last_bits + late_ps)
+                self.env.process(late)
             yield self.env.timeout(first_bits + wait_ps - self.env.now)
             if sender.life != life:
                 raise LostError
             tries += 1
             self.sent[kind] += 1
+
+    def comes_late(
+        self,
+        reached: simpy.Event,
+        kind: str,
+        sender: Place,
+        receiver: Place,
+        cost: MessageCost,
+        last_bits: int,
+    ) -> Process:
+        """What was sent again before it came is received, and dropped."""
+        yield reached
+        received = receiver.adapter.receive(self.env.now, cost.in_ps, last_bits)
+        yield self.env.timeout(received - self.env.now)
+        life = receiver.life
+        if not receiver.stopped and cost.receive_ps:
+            yield self.work(receiver, cost.receive_ps, sender, cost.parts)
+        if not receiver.stopped and receiver.life == life:
+            self.note(kind, sender, receiver)
 
     def message(
         self, kind: str, sender: Place, receiver: Place, items: int = 0, work_ps: int = 0

@@ -41,5 +41,15 @@ class PathFaults:
                 lost = self.losses.uniform() < fault.loss or lost
         return lost
 
+    def late_ps(self, sender: int, receiver: int) -> int:
+        """By how much the message is late; draws where some are."""
+        late_ps = 0
+        for fault in self._between(sender, receiver):
+            if fault.late > 0:
+                assert self.losses is not None
+                if self.losses.uniform() < fault.late:
+                    late_ps = max(late_ps, fault.late_ps)
+        return late_ps
+
     def _between(self, sender: int, receiver: int) -> Sequence[PathFault]:
         return [f for f in self.active if f.side[sender] + f.side[receiver] == 3]

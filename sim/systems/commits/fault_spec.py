@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import Field
 
 from ....inputs import DescriptionError, Strict
-from ....inputs.quantities import Duration, DurationOrZero, Rate
+from ....inputs.quantities import Duration, DurationOrZero, Rate, format_quantity
 from ..fields import Count, Whole
 from .parameters import RSI_STEPS, TWO_PHASE_STEPS
 
@@ -96,11 +96,26 @@ class ServerStop(LastingFault):
 
 class PathFaultSpec(LastingFault):
     """Paths lose a part ``loss`` of their messages, all by default; or messages take ``slow`` times
-    as long. To the end of the run, or for ``lasts``.
+    as long; or a part ``late`` of them comes later, by ``delay``. To the end of the run, or for
+    ``lasts``. Over sockets, who waits for longer than the transport's timeout sends again, on
+    another connection; then the receiver gets both, and drops the late one.
     """
 
     loss: Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)] | None = None
     slow: Annotated[Count, Field(ge=2, le=1_000_000)] | None = None
+    late: Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)] | None = None
+    delay: Duration | None = None
+
+    def check(self, known: Sequence[int], architecture: str) -> None:
+        super().check(known, architecture)
+        if (self.late is None) != (self.delay is None):
+            given, other = ("late", "delay") if self.delay is None else ("delay", "late")
+            raise DescriptionError((given,), f"messages that are late: expected '{other}', too")
+
+    @property
+    def is_down(self) -> bool:
+        """Whether nothing passes."""
+        return self.loss == 1 or (self.loss is None and self.slow is None and self.late is None)
 
     def sides(self, nodes: tuple[int, ...]) -> tuple[set[int], set[int]]:
         """Nodes between which paths fail, of those in use: these, and all others."""
@@ -108,10 +123,13 @@ class PathFaultSpec(LastingFault):
 
     @property
     def effect(self) -> str:
-        if self.loss == 1 or (self.loss is None and self.slow is None):
+        if self.is_down:
             return "is down"
         parts = [f"loses {self.loss:.4g} of its messages"] if self.loss else []
         parts += [f"takes {self.slow} times as long"] if self.slow else []
+        if self.late and self.delay:
+            delay = format_quantity(self.delay.value, "time")
+            parts.append(f"delays {self.late:.4g} of its messages by {delay}")
         return ", ".join(parts)
 
 
@@ -162,6 +180,43 @@ class PartitionFault(PathFaultSpec):
         return f"the network around nodes {', '.join(map(str, self.group))}"
 
 
+class ClockFaultSpec(LastingFault):
+    """The clock of a node is ``ahead``, and gains ``drift`` a second meanwhile (below 0: loses),
+    0.0002 where that is 200 ppm. RSI's remedies go by clocks: leases by those of
+    clients, a claim that holds up by the timestamp server's.
+    """
+
+    NODES = "node"
+
+    kind: Literal["clock"]
+    node: Whole
+    ahead: Duration | None = None
+    drift: Annotated[float, Field(strict=True, ge=-1, le=1, allow_inf_nan=False)] = 0.0
+
+    def check(self, known: Sequence[int], architecture: str) -> None:
+        super().check(known, architecture)
+        if architecture != "rsi":
+            why = "2PC goes by no clock: its timestamps are counted"
+            raise DescriptionError(("kind",), f"{why}; expected architecture rsi")
+        if not self.drift_ppm and self.ahead is None:
+            raise DescriptionError(("kind",), "a clock that is right: expected ahead or drift")
+
+    @property
+    def drift_ppm(self) -> int:
+        """In parts per million."""
+        return round(self.drift * 1e6)
+
+    @property
+    def subject(self) -> str:
+        return f"the clock of node {self.node}"
+
+    @property
+    def effect(self) -> str:
+        parts = [f"is {format_quantity(self.ahead.value, 'time')} ahead"] if self.ahead else []
+        parts += [f"drifts by {self.drift_ppm} ppm"] if self.drift_ppm else []
+        return ", ".join(parts)
+
+
 class ClientFault(FaultSpec):
     """Client number ``client`` stops for good; with a ``step``, as it next comes to that one:
     ``snapshot``, ``read``; ``lock``, ``write``, ``bit`` of RSI; ``commit`` of 2PC.
@@ -190,7 +245,7 @@ class ClientFault(FaultSpec):
 
 
 Fault: TypeAlias = Annotated[
-    ServerStop | LinkFault | PortFault | PartitionFault | ClientFault,
+    ServerStop | LinkFault | PortFault | PartitionFault | ClockFaultSpec | ClientFault,
     Field(discriminator="kind"),
 ]
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..._kernel import PathFault, Transport
+from ..._kernel import ClockFault, PathFault, Transport
 from ...kernel.streams import stream
 from ...planes.outcome import ControlEvent
 from .checked_values import PS, TIME_MAX_PS, ps
-from .fault_spec import SOCKETS, VERBS, ClientFault, FaultSpec, PathFaultSpec, ServerStop
-from .parameters import CommitParameters, Death, Stop
+from .fault_spec import (
+    SOCKETS,
+    VERBS,
+    ClientFault,
+    ClockFaultSpec,
+    FaultSpec,
+    PathFaultSpec,
+    ServerStop,
+)
+from .parameters import RELIABLE_ONCE, CommitParameters, Death, Stop
 
 if TYPE_CHECKING:
     from ...planes.experiment import Experiment
@@ -28,7 +36,8 @@ def with_faults(
         return parameters
     machine = experiment.machine
     ids = [machine.nodes[position].id for position in system.roles(machine).positions]
-    deaths, stops, paths = list(parameters.deaths), list[Stop](), list[PathFault]()
+    deaths, stops = list(parameters.deaths), list[Stop]()
+    paths, clocks = list[PathFault](), list[ClockFault]()
     for fault in system.faults:
         for at_ps, until_ps in times_of(fault, experiment, replication):
             if isinstance(fault, ClientFault):
@@ -38,13 +47,17 @@ def with_faults(
                 stops.append(Stop(ids.index(fault.server), at_ps, until_ps, empty))
             elif isinstance(fault, PathFaultSpec):
                 paths.append(_path_fault(fault, ids, at_ps, until_ps))
+            elif isinstance(fault, ClockFaultSpec):
+                clocks.append(_clock_fault(fault, ids, at_ps, until_ps))
     return replace(
         parameters,
         deaths=tuple(deaths),
         stops=tuple(sorted(stops, key=lambda stop: stop.at_ps)),
         path_faults=tuple(paths),
+        clock_faults=tuple(clocks),
         transport=transport_of(system),
-        undoes=bool(stops or paths) and parameters.lease_ps is not None,
+        copy_ps=copy_ps(parameters) if parameters.replicas else 0,
+        undoes=bool(stops or paths or clocks) and parameters.lease_ps is not None,
     )
 
 
@@ -75,19 +88,39 @@ def _path_fault(
     fault: PathFaultSpec, ids: list[int], at_ps: int, until_ps: int | None
 ) -> PathFault:
     first, second = fault.sides(tuple(ids))
-    down = fault.loss is None and fault.slow is None
     return PathFault(
         from_ps=at_ps,
         until_ps=until_ps or TIME_MAX_PS,
         side=[1 if node in first else 2 if node in second else 0 for node in ids],
-        loss=1.0 if down else fault.loss or 0.0,
+        loss=1.0 if fault.is_down else fault.loss or 0.0,
         factor=fault.slow or 1,
+        late=fault.late or 0.0,
+        late_ps=0 if fault.delay is None else ps(fault.delay.value),
     )
+
+
+def _clock_fault(
+    fault: ClockFaultSpec, ids: list[int], at_ps: int, until_ps: int | None
+) -> ClockFault:
+    return ClockFault(
+        machine=ids.index(fault.node),
+        from_ps=at_ps,
+        until_ps=until_ps or TIME_MAX_PS,
+        ahead_ps=0 if fault.ahead is None else ps(fault.ahead.value),
+        drift_ppm=fault.drift_ppm,
+    )
+
+
+def copy_ps(p: CommitParameters) -> int:
+    """Of a record to another server, one after another: as fast as the slower of the adapters."""
+    entries = p.costs["write" if p.one_sided else "install"]
+    cost = entries[min(1, len(entries) - 1)]
+    return max(cost.out_ps, cost.in_ps)
 
 
 def transport_of(system: CommitSystem) -> Transport:
     """What the scenario says, else the defaults of its transport."""
-    other = VERBS if system.architecture in ("rsi", "two-sided") else SOCKETS
+    other = VERBS if system.architecture in RELIABLE_ONCE else SOCKETS
     given = system.retransmission or other
     reconnect, longest = given.reconnect or other.reconnect, given.longest or other.longest
     return Transport(
@@ -118,6 +151,18 @@ def fault_events(
                     text += ", without its records"
             if until_ps is not None and until_ps / PS < until_s:
                 yield ControlEvent(until_ps / PS, "recovery", text, {})
+
+
+def rejoin_events(
+    experiment: Experiment, rejoins: Iterable[tuple[float, int]], until_s: float
+) -> Iterator[ControlEvent]:
+    """Which machines' servers have their records again, and when, in words."""
+    machine = experiment.machine
+    ids = [machine.nodes[at].id for at in experiment.system.roles(machine).positions]
+    for at_ps, place in rejoins:
+        if at_ps / PS < until_s:
+            text = f"node {ids[place]} has its records again, and answers"
+            yield ControlEvent(at_ps / PS, "recovery", text, {})
 
 
 def fails_over_ps(experiment: Experiment, server: int, stop: Stop) -> int | None:

@@ -8,12 +8,21 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from ....inputs import DescriptionError
-from ....inputs.quantities import Duration
+from ....inputs.quantities import Duration, format_quantity
 from ....topologies import Machine
 from ..descriptor import SystemSpec
 from ..fields import Whole
-from .fault_spec import ClientFault, Fault, Retransmission, ServerStop
+from .fault_spec import (
+    VERBS,
+    ClientFault,
+    ClockFaultSpec,
+    Fault,
+    PathFaultSpec,
+    Retransmission,
+    ServerStop,
+)
 from .free_nodes import Roles
+from .parameters import RELIABLE_ONCE
 
 
 class FaultySystem(SystemSpec):
@@ -67,7 +76,27 @@ class FaultySystem(SystemSpec):
                 raise DescriptionError(place, f"client {fault.client} dies twice")
             dying.append(fault.client)
         self._check_lease(system)
+        self._check_times(system)
         return self
+
+    def _check_times(self, system: Any) -> None:
+        """Whether what is late may come twice, and whether anybody goes by a clock."""
+        once = system.architecture in RELIABLE_ONCE
+        timeout = (self.retransmission or VERBS).timeout.value
+        for index, fault in enumerate(self.faults):
+            delay = fault.delay if isinstance(fault, PathFaultSpec) else None
+            if once and delay is not None and delay.value > timeout:
+                raise DescriptionError(
+                    ("faults", index, "delay"),
+                    "reliable RDMA delivers each message once, as adapters drop a second copy: "
+                    f"expected at most the transport's timeout, {format_quantity(timeout, 'time')}",
+                )
+            goes = system.lease is not None or system.skip_after is not None
+            if isinstance(fault, ClockFaultSpec) and system.architecture == "rsi" and not goes:
+                raise DescriptionError(
+                    ("faults", index, "kind"),
+                    "nobody goes by a clock: expected lease or skip_after",
+                )
 
     def _check_overlaps(self) -> None:
         """A server does not stop while it is stopped."""

@@ -20,7 +20,7 @@ from ...planes.plane import Command
 from .availability import Look, availability
 from .build import commit_parameters
 from .checked_values import PS
-from .faults import fault_events, lost_records
+from .faults import fault_events, lost_records, rejoin_events
 from .flow_faults import FlowFaults
 from .servers import (
     IN,
@@ -67,7 +67,10 @@ class CommitFlow:
         self.experiment, self.system = experiment, system
         self.parameters, self.message_costs = commit_parameters(experiment)
         self.model = TryModel(self.parameters)
-        self._faults = FlowFaults(self.parameters) if self.parameters.faulty else None
+        self._faults: FlowFaults | None = None
+        if self.parameters.faulty:
+            healthy = self.model.solve(Snapshots(float(len(self.parameters.client_machine))))
+            self._faults = FlowFaults(self.parameters, healthy.commits_per_s)
         self.operation, _ = system.transaction(experiment.workload)
         self.log = FlowLog(self)
         self._time_s, self._horizon_s = 0.0, experiment.horizon_s
@@ -192,7 +195,9 @@ class CommitFlow:
 
     def _events(self) -> list[ControlEvent]:
         drawn = fault_events(self.experiment, 1, self._time_s)
-        return [*faults(self.system, self._time_s), *drawn]
+        rejoins = self._faults.rejoins() if self._faults is not None else []
+        again = rejoin_events(self.experiment, rejoins, self._time_s)
+        return [*faults(self.system, self._time_s), *drawn, *again]
 
     def availability(self) -> dict[str, Any]:
         """What faults cost, or nothing without."""
@@ -203,7 +208,12 @@ class CommitFlow:
             commits += piece.length_s * piece.tries.commits_per_s if piece.tries else 0.0
             looks.append(Look(piece.time_s + piece.length_s, commits))
         drawn = list(fault_events(self.experiment, 1, self._time_s))
-        return {"availability": availability(looks, drawn)} if drawn else {}
+        if not drawn:
+            return {}
+        found = availability(looks, drawn)
+        if self._faults is not None and self.parameters.replicas:
+            found["degraded_s"] = self._faults.degraded_s(self._time_s)
+        return {"availability": found}
 
     def _why(self, with_gains: bool) -> Why:
         assert self._last is not None
@@ -251,6 +261,11 @@ class CommitFlow:
             found.append(
                 "processes share processors in an order that the flow plane does not simulate: the "
                 "event plane does"
+            )
+        if p.clock_faults:
+            found.append(
+                "clocks that are off are not modelled here: whom they have fenced the event plane "
+                "(--on event) says"
             )
         found += lost_records(self.experiment, p, self._time_s)
         return [*found, *uncertain_facts(self.experiment.machine, self.system)]

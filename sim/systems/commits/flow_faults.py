@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
@@ -9,7 +10,7 @@ from itertools import product
 from ..._kernel import PathFault
 from ...machine.reference.path_faults import PathFaults
 from .checked_values import PS
-from .parameters import CommitParameters
+from .parameters import CommitParameters, Stop
 
 
 @dataclass(frozen=True)
@@ -30,18 +31,23 @@ class FlowFaults:
     again. Clients that are cut off hold all others up under RSI, but where both remedies are on.
     """
 
-    def __init__(self, parameters: CommitParameters) -> None:
+    def __init__(self, parameters: CommitParameters, commits_per_s: float) -> None:
         self.p = p = parameters
+        self._commits_per_s = commits_per_s
         self._servers = sorted({node.machine for node in p.nodes})
-        self._out_ps = [
+        out_ps = [
             stop.fails_over_ps(p.failover_ps or 0)
             if p.replicas and p.storage_on(stop.machine)
             else None
             for stop in p.stops
         ]
+        self._away = [
+            (stop, out, self._rejoins_ps(stop, out))
+            for stop, out in zip(p.stops, out_ps, strict=True)
+        ]
         self._stops = [
-            (stop.at_ps, self._resumes_ps(stop.at_ps, out_ps or stop.returns_ps))
-            for stop, out_ps in zip(p.stops, self._out_ps, strict=True)
+            (stop.at_ps, self._resumes_ps(stop.at_ps, out or stop.returns_ps))
+            for stop, out, _ in self._away
         ]
         ends = [(f.from_ps, f.until_ps) for f in p.path_faults]
         down = [self._down(f) for f in p.path_faults]
@@ -52,6 +58,7 @@ class FlowFaults:
         times = {t for span in self._stops for t in span} | {
             t for f, until in self._paths for t in (f.from_ps, until)
         }
+        times |= {back for _, _, back in self._away}
         self.changes_s = sorted(t / PS for t in times if t is not None)
 
     def at(self, time_s: float) -> Standing:
@@ -88,13 +95,39 @@ class FlowFaults:
         than one."""
         out = {
             stop.machine
-            for stop, out_ps in zip(self.p.stops, self._out_ps, strict=True)
-            if out_ps is not None and out_ps <= now_ps
+            for stop, out_ps, back_ps in self._away
+            if out_ps is not None and out_ps <= now_ps and (back_ps is None or now_ps < back_ps)
         }
         if not out:
             return self.p
         storage = tuple(n for n in self.p.storage if self.p.nodes[n].machine not in out)
         return replace(self.p, storage=storage, replicas=min(self.p.replicas, len(storage) - 1))
+
+    def _rejoins_ps(self, stop: Stop, out_ps: int | None) -> int | None:
+        """When a server that was out has what it missed: all, or what was written meanwhile."""
+        if out_ps is None or stop.returns_ps is None:
+            return None
+        back_ps, servers = max(out_ps, stop.returns_ps), len(self.p.storage)
+        held = self.p.records * (1 + self.p.replicas) / servers
+        away_s = (back_ps - stop.at_ps) / PS
+        writes = self._commits_per_s * self.p.updates * away_s * (1 + self.p.replicas) / servers
+        missed = held if stop.empty else held * -math.expm1(-writes / held)
+        return back_ps + round(missed * self.p.copy_ps)
+
+    def rejoins(self) -> list[tuple[int, int]]:
+        """When, and on which machine."""
+        return [(back_ps, stop.machine) for stop, _, back_ps in self._away if back_ps is not None]
+
+    def degraded_s(self, until_s: float) -> float:
+        """For how long a storage server was stopped or out; one at a time."""
+        ends = [
+            (stop.at_ps, back_ps if out_ps is not None else stop.returns_ps)
+            for stop, out_ps, back_ps in self._away
+            if self.p.storage_on(stop.machine)
+        ]
+        return sum(
+            max(0.0, min(until_s, until_s if b is None else b / PS) - a / PS) for a, b in ends
+        )
 
     @staticmethod
     def _down(fault: PathFault) -> bool:
@@ -115,6 +148,7 @@ class FlowFaults:
             assert self.p.transport is not None
             if 0 < fault.loss < 1:
                 delay += share * fault.loss / (1 - fault.loss) * self.p.transport.timeout_ps
+            delay += share * fault.late * min(fault.late_ps, self.p.transport.timeout_ps)
             factor += share * (fault.factor - 1)
         if not delay and factor == 1.0:
             return left

@@ -32,10 +32,12 @@ KINDS = (
     "stopped",  # client: the place of a node (clients first)
     "returned",  # likewise
     "undone",  # a: record, b: CID: a fenced client's version, which it did not commit
-    "failed-over",  # client: the place of a node: it is out for good, its replicas answer
+    "failed-over",  # client: the place of a node: it is out, its replicas answer
+    "rejoined",  # client: the place of a node that was out: it has its records again
 )
 BEGIN, READ, WRITE, INSTALL, COMMIT, ROLLED_BACK, OUTCOME, ABORT = range(8)
 DIED, FENCED, SKIPPED, BROKEN, MESSAGE, STOPPED, RETURNED, UNDONE, FAILED_OVER = range(8, 17)
+REJOINED = 17
 
 CAUSES = (
     "snapshot",  # no version is left that is old enough

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..._kernel import MessageCost, PathFault, ProcessorSetup, RecordWork, Transport
+from ..._kernel import ClockFault, MessageCost, PathFault, ProcessorSetup, RecordWork, Transport
 from ...machine.processors import SHARES_NONE
 from .checked_values import TIME_MAX_PS, at_least, check_index, check_time, expect, indices, one_of
 from .messages import ONE_SIDED_MESSAGES, REMEDY_MESSAGES, TWO_PHASE_MESSAGES
@@ -25,6 +25,7 @@ RSI_STEPS, TWO_PHASE_STEPS = STEPS[:5], ("snapshot", "read", "commit")
 
 Architecture = Literal["ipoeth", "ipoib", "two-sided", "rsi"]
 ARCHITECTURES: tuple[Architecture, ...] = ("ipoeth", "ipoib", "two-sided", "rsi")
+RELIABLE_ONCE = ("two-sided", "rsi")  # RDMA: its adapters number packets, and drop a second copy
 
 
 @dataclass(frozen=True)
@@ -165,9 +166,13 @@ class CommitParameters:
     replicas: int = 0
     """Copies of a record on the server after its own, locked and written with it: none, or one."""
     failover_ps: int | None = None
-    """After a stop of so long a storage server is out for good, and replicas answer for it."""
+    """After a stop of so long a storage server is out, and replicas answer for it."""
+    copy_ps: int = 0
+    """Of each record that it missed, once it is back; then it answers again."""
     path_faults: tuple[PathFault, ...] = ()
-    """Paths between machines that are down, lossy or slow."""
+    """Paths between machines that are down, lossy, slow or late."""
+    clock_faults: tuple[ClockFault, ...] = ()
+    """Clocks of machines that are off: leases and waits of RSI's remedies go by them."""
     transport: Transport | None = None
     """When it sends again what was lost, and asks a server again that was stopped."""
     undoes: bool = False
@@ -208,8 +213,8 @@ class CommitParameters:
 
     @property
     def faulty(self) -> bool:
-        """Whether servers stop or paths fail."""
-        return bool(self.stops or self.path_faults)
+        """Whether servers stop, paths fail or clocks are off."""
+        return bool(self.stops or self.path_faults or self.clock_faults)
 
     @property
     def message_types(self) -> tuple[str, ...]:
@@ -421,6 +426,16 @@ def _check_stops(p: CommitParameters) -> None:
         expect(0 <= fault.loss <= 1, "loss of a path", f"{fault.loss:g}", "from 0 to 1")
         expect(1 <= fault.factor <= FACTOR_MAX, "factor of a path", str(fault.factor), "above 0")
         expect(fault.from_ps < fault.until_ps, "until_ps of a path", str(fault.until_ps), "later")
+        expect(0 <= fault.late < 1, "late of a path", f"{fault.late:g}", "from 0 to below 1")
+        once = p.transport is not None and fault.late_ps <= p.transport.timeout_ps
+        fine = not fault.late or once or p.architecture not in RELIABLE_ONCE
+        expect(fine, "late_ps of a path", str(fault.late_ps), "at most the transport's timeout")
+    for clock in p.clock_faults:
+        check_index("machine whose clock is off", clock.machine, p.machines)
+        expect(p.one_sided, "clock_faults", "one", "architecture rsi: 2PC goes by no clock")
+        expect(clock.from_ps < clock.until_ps, "until_ps of a clock", str(clock.until_ps), "later")
+        off = max(abs(clock.ahead_ps) // TIME_MAX_PS, abs(clock.drift_ppm) // 10**6)
+        expect(off <= 1, "clock_faults", str(clock), "a drift of at most 1")
     if p.undoes:
         expect(p.lease_ps is not None, "undoes", "true", "a lease, whose end has owners fenced")
         expect(p.versions > 1, "versions", "1", "at least 2, where fencing undoes the newest")

@@ -18,7 +18,7 @@ from ...planes.plane import Command
 from .availability import Look, availability, looks_at
 from .build import commit_parameters
 from .checked_values import PS, ps
-from .faults import fault_events, lost_records
+from .faults import fault_events, lost_records, rejoin_events
 from .history import CAUSES, STOPPED_BY_FAULT
 from .model import KernelCommitModel
 from .parameters import CommitParameters
@@ -138,6 +138,7 @@ class CommitPlane:
     def _events(self) -> Iterator[ControlEvent]:
         yield from faults(self.system, self._time_s)
         yield from (event for event in self._failing if event.time_s < self._time_s)
+        yield from rejoin_events(self.scenario, self.model.rejoins, self._time_s)
 
     def _uses(self, counted: CommitResult) -> Iterator[ResourceUse]:
         for server, busy_ps in zip(self._servers, counted.busy_ps.tolist(), strict=True):
@@ -176,6 +177,8 @@ class CommitPlane:
             return {}
         self._look()
         found = {"availability": availability(self._looks, failed)}
+        if self.parameters.replicas:
+            found["availability"]["degraded_s"] = self.model.degraded_ps / PS
         return found | ({"findings": self.model.findings} if self.model.findings else {})
 
     def _warnings(self, commits: int) -> Iterator[str]:

@@ -12,12 +12,13 @@ from itertools import cycle, islice
 from typing import Any, TypeVar
 
 from ....inputs import InputError
-from ..._kernel import PathFault, Stream, Transport
+from ..._kernel import ClockFault, PathFault, Stream, Transport
 from ...kernel.streams import stream
 from .build import commit_parameters
 from .model import KernelCommitModel
 from .parameters import (
     ARCHITECTURES,
+    RELIABLE_ONCE,
     RSI_STEPS,
     TWO_PHASE_STEPS,
     CommitParameters,
@@ -145,6 +146,8 @@ def with_drawn_faults(p: CommitParameters, draws: Draws, unit_ps: int) -> Commit
                 side=_sides(p, draws),
                 loss=draws.one_of((0.0, 0.1, 0.5, 1.0)),
                 factor=draws.one_of((1, 1, 5, 40)),
+                late=draws.one_of((0.0, 0.1, 0.5)),
+                late_ps=_late_ps(p, draws, unit_ps),
             )
         )
     steps = (None, *(RSI_STEPS if p.one_sided else TWO_PHASE_STEPS))
@@ -152,20 +155,44 @@ def with_drawn_faults(p: CommitParameters, draws: Draws, unit_ps: int) -> Commit
         client: Death(client, draws.whole(0, BEGINS * unit_ps), draws.one_of(steps))
         for client in (draws.whole(0, clients - 1) for _ in range(draws.whole(0, 2)))
     }
-    return replace(p, stops=tuple(stops), path_faults=tuple(paths), deaths=tuple(deaths.values()))
+    p = replace(p, stops=tuple(stops), path_faults=tuple(paths), deaths=tuple(deaths.values()))
+    return replace(p, clock_faults=_clocks(p, draws, unit_ps)) if p.has_remedy else p
+
+
+def _late_ps(p: CommitParameters, draws: Draws, unit_ps: int) -> int:
+    """Where the transport delivers once, no more than it waits."""
+    assert p.transport is not None
+    late_ps = draws.whole(1, 4 * unit_ps)
+    return min(late_ps, p.transport.timeout_ps) if p.architecture in RELIABLE_ONCE else late_ps
+
+
+def _clocks(p: CommitParameters, draws: Draws, unit_ps: int) -> tuple[ClockFault, ...]:
+    """Up to two that are off, by more than a lease or a lot faster or slower."""
+    found = []
+    for _ in range(draws.whole(0, 2)):
+        from_ps = draws.whole(0, BEGINS * unit_ps)
+        found.append(
+            ClockFault(
+                machine=draws.whole(0, p.machines - 1),
+                from_ps=from_ps,
+                until_ps=from_ps + draws.whole(1, 5 * unit_ps),
+                ahead_ps=draws.one_of((0, draws.whole(-2 * unit_ps, 2 * unit_ps))),
+                drift_ppm=draws.one_of((0, 200_000, -900_000)),
+            )
+        )
+    return tuple(found)
 
 
 def with_drawn_replicas(p: CommitParameters, draws: Draws, unit_ps: int) -> CommitParameters:
     """Of each record, or none; servers of records alone may come back empty. Of those with replicas
-    one stops, as a second one would be waited for."""
+    the first that stops, as a later one may have the only copy."""
     stores = [stop for stop in p.stops if stop.machine != p.nodes[p.timestamps].machine]
     empty = {stop for stop in stores if draws.one_of((True, False))}
     if len(p.storage) > 1 and draws.one_of((True, False)):
-        p = replace(p, replicas=1, failover_ps=draws.whole(1, 2 * unit_ps))
-    stops = [replace(stop, empty=stop in empty) for stop in p.stops]
-    if p.replicas:
-        stops = [s for s, old in zip(stops, p.stops, strict=True) if old not in stores[1:]]
-    return replace(p, stops=tuple(stops))
+        copy_ps = draws.one_of((0, unit_ps // 50, unit_ps // 4))
+        p = replace(p, replicas=1, failover_ps=draws.whole(1, 2 * unit_ps), copy_ps=copy_ps)
+        empty &= {*stores[:1]}
+    return replace(p, stops=tuple(replace(stop, empty=stop in empty) for stop in p.stops))
 
 
 def _sides(p: CommitParameters, draws: Draws) -> list[int]:
@@ -250,7 +277,7 @@ def shrunk(case: Case, plant: int = 0) -> Case:
 
 def _smaller(case: Case) -> Iterator[Case]:
     p = case.parameters
-    for name in ("stops", "path_faults", "deaths"):
+    for name in ("stops", "path_faults", "clock_faults", "deaths"):
         faults = getattr(p, name)
         for index in range(len(faults)):
             rest = faults[:index] + faults[index + 1 :]
@@ -281,8 +308,14 @@ def described(case: Case) -> list[str]:
     lines += [
         f"paths between machines {[m for m, s in enumerate(f.side) if s == 1]} and "
         f"{[m for m, s in enumerate(f.side) if s == 2]} lose {f.loss:.0%}, take {f.factor} times "
-        f"as long, from {f.from_ps / 1e6:.6f} us to {f.until_ps / 1e6:.6f} us"
+        f"as long, delay {f.late:.0%} by {f.late_ps / 1e6:.6f} us, "
+        f"from {f.from_ps / 1e6:.6f} us to {f.until_ps / 1e6:.6f} us"
         for f in p.path_faults
+    ]
+    lines += [
+        f"the clock of machine {f.machine} is {f.ahead_ps / 1e6:.6f} us ahead and drifts by "
+        f"{f.drift_ppm} ppm, from {f.from_ps / 1e6:.6f} us to {f.until_ps / 1e6:.6f} us"
+        for f in p.clock_faults
     ]
     lines += [
         f"client {death.client} dies at {death.at_ps / 1e6:.6f} us"

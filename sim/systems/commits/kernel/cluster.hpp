@@ -49,9 +49,9 @@ class Cluster : public MessagePath<Message> {
 
     static const char* event_name(std::uint32_t kind) {
         if (kind < first_own) return event_names[kind];
-        constexpr std::array own{"a client dies",      "a client goes on",    "a client is awake",
-                                 "a server stops",     "a server comes back", "asked again",
-                                 "a server fails over"};
+        constexpr std::array own{"a client dies",       "a client goes on",    "a client is awake",
+                                 "a server stops",      "a server comes back", "asked again",
+                                 "a server fails over", "a server rejoins"};
         return kind - first_own < own.size() ? own[kind - first_own] : "the protocol's own";
     }
 

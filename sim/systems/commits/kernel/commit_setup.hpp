@@ -18,6 +18,23 @@ struct RecordWork {
     END_OF_FIELDS;
 };
 
+// The clock of a machine is off from one time to another, by `ahead_ps` and what it drifts
+// meanwhile.
+struct ClockFault {
+    FIELDS_OF(ClockFault);
+    FIELD(std::uint32_t, machine, "whose clock");
+    FIELD(Time, from_ps, "when it begins");
+    FIELD(Time, until_ps, "when it ends");
+    FIELD(Time, ahead_ps, "at first; below 0: behind");
+    FIELD(std::int64_t, drift_ppm, "how much faster it is; below 0: slower");
+    END_OF_FIELDS;
+
+    Time off_ps(Time now) const {
+        if (now < from_ps || now >= until_ps) return 0;
+        return ahead_ps + (now - from_ps) / 1'000'000 * drift_ppm;
+    }
+};
+
 struct CommitSetup {
     static constexpr Time none = -1;
 
@@ -58,7 +75,9 @@ struct CommitSetup {
     FIELD(Indices, stop_empty, "not 0: without their records");
     FIELD(std::uint32_t, replicas, "copies of a record on the server after its own: 0 or 1");
     FIELD(Time, failover_ps, "until a server that stopped is out, and replicas answer", none);
+    FIELD(Time, copy_ps, "of a record, to a server that comes back after its replica took over");
     FIELD(std::vector<PathFault>, path_faults, "between machines");
+    FIELD(std::vector<ClockFault>, clock_faults, "of machines (RSI)");
     FIELD(Transport, transport, "that sends again what was lost");
     FIELD(std::vector<std::uint64_t>, loss_stream, "Philox key: which messages are lost");
     FIELD(bool, undoes, "fencing undoes what the owner has not committed (RSI)");

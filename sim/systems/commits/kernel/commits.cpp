@@ -24,13 +24,14 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
               setup.processors, setup.traced),
       compute_(compute),
       setup_(setup),
-      faulty_(!setup.stop_ps.empty() || !setup.path_faults.empty()),
+      faulty_(!setup.stop_ps.empty() || !setup.path_faults.empty() || !setup.clock_faults.empty()),
       client_(setup.client_machine.size()),
       record_(setup.versions),
       keys_(keys),
       think_(think),
       out_(setup.storage.size()),
       forgot_(setup.storage.size()),
+      return_(setup.storage.size()),
       key_(client_.size() * setup.reads),
       versions_read_(client_.size() * setup.reads) {
     if (setup.checked) check(clients(), setup.records, setup.versions);
@@ -68,6 +69,7 @@ void Commits::happened(const Event& event) {
     }
     if (event.kind == asked_again) return ask_again(event.subject);
     if (event.kind == node_fails_over) return fail_over(event);
+    if (event.kind == node_rejoins) return rejoin(event);
     if (event.kind == node_stops || event.kind == node_returns) return node_changes(event);
     if (event.kind != died) return happened_to_protocol(event);
     const auto step = static_cast<std::int64_t>(event.data);
@@ -104,6 +106,7 @@ void Commits::die(std::uint32_t client) {
     if (has_stopped(client)) return;
     stop(client);
     log(RowKind::died, client, 0);
+    look_whether_quiet();
 }
 
 // All nodes of a machine; then the protocol goes on with what they had begun.
@@ -113,19 +116,30 @@ void Commits::node_changes(const Event& event) {
         if (setup_.node_machine[n] != event.subject) continue;
         const std::uint32_t server = server_at(node(n));
         const bool replicated = setup_.replicas > 0 && server != none;
+        if (replicated) {
+            Return& back = return_[server];
+            back.is_back = !stops;
+            ++back.turn;
+            back.empty = back.empty || empty;
+            // Nobody waits for it, or nobody would if it came back empty: it is copied to first.
+            if (!stops && is_out(server)) begin_copy(server);
+            if (drains_ == server) end_drain();
+            if (has_stopped(node(n)) && (stops || back.empty || is_out(server))) continue;
+            count_degraded(stops ? 1 : -1);
+        }
         if (stops) {
             stop(node(n));
             drop_work(node(n));
         } else {
-            // With replicas nobody waits for an empty server: it does not come back.
-            if (replicated && (empty || is_out(server))) continue;
             start(node(n));
             if (empty && server != none) forget(server);
         }
         Cluster::log(stops ? RowKind::stopped : RowKind::returned, node(n), 0, 0);
         if (stops && replicated) look_after(server);
     }
-    if (!stops) returned(event.subject);
+    if (stops) return;
+    returned(event.subject);
+    look_whether_quiet();
 }
 
 // Whether it is still stopped after the time that others wait for it.
@@ -134,16 +148,93 @@ void Commits::look_after(std::uint32_t server) {
                    life(storage(server)));
 }
 
-// Out for good, if those that have its records and whose records it has are there.
+// Out, if those that have its records and whose records it has are there.
 void Commits::fail_over(const Event& event) {
     const std::uint32_t server = event.subject;
-    const auto servers = static_cast<std::uint32_t>(setup_.storage.size());
     if (life(storage(server)) != event.data) return;
-    if (has_stopped(storage((server + 1) % servers)) ||
-        has_stopped(storage((server + servers - 1) % servers)))
-        return look_after(server);
+    for (const std::uint32_t other : neighbours(server))
+        if (has_stopped(storage(other))) return look_after(server);
     out_[server] = any_out_ = true;
     Cluster::log(RowKind::failed_over, storage(server), 0, 0);
+    if (return_[server].is_back) begin_copy(server);
+}
+
+void Commits::begin_copy(std::uint32_t server) {
+    clock.schedule(clock.now() + missed(server) * setup_.copy_ps, node_rejoins, server,
+                   return_[server].turn);
+}
+
+// How many of its records changed while it was out; all, where it has none of them.
+std::int64_t Commits::missed(std::uint32_t server) {
+    if (return_[server].empty) {
+        const std::int64_t servers = static_cast<std::int64_t>(setup_.storage.size());
+        std::int64_t count = 0;
+        for (const std::int64_t own : {std::int64_t{server}, (server + servers - 1) % servers})
+            count += (setup_.records - own + servers - 1) / servers;
+        return count;
+    }
+    constexpr std::int64_t bit = std::int64_t{1} << copy_bit;
+    std::int64_t count = 0;
+    for (std::uint32_t from = 0, end = static_cast<std::uint32_t>(touched_records()); from < end;
+         ++from) {
+        const std::int64_t key = record_.key(from) & ~bit;
+        const bool copy = record_.key(from) != key;
+        if (holder(key, !copy) == server)
+            count += record_.newest(from) != record_.newest(find_copy(key, !copy));
+    }
+    return count;
+}
+
+// It has its records: once all that is under way has ended it answers with the others.
+void Commits::rejoin(const Event& event) {
+    if (return_[event.subject].turn != event.data) return;
+    if (drains_ != none)
+        return clock.schedule(clock.now() + setup_.failover_ps, node_rejoins, event.subject,
+                              event.data);
+    drains_ = event.subject;
+    look_whether_quiet();
+}
+
+void Commits::look_whether_quiet() {
+    const std::uint32_t server = drains_;
+    if (server == none || !quiet()) return;
+    for (std::uint32_t c = 0; c < clients(); ++c)
+        if (!has_stopped(c) && client_[c].ended < client_[c].transaction) return;
+    for (const std::uint32_t other : neighbours(server))
+        if (has_stopped(storage(other))) return;
+    if (setup_.plant != nothing_copied) copy_records(server);
+    return_[server].empty = out_[server] = false;
+    any_out_ = std::ranges::find(out_, true) != out_.end();
+    start(storage(server));
+    Cluster::log(RowKind::rejoined, storage(server), 0, 0);
+    rejoins_.emplace_back(clock.now(), places_[storage(server)].machine);
+    count_degraded(-1);
+    end_drain();
+}
+
+void Commits::end_drain() {
+    drains_ = none;
+    for (const std::uint32_t client : waiting_) wake(client, next_try);
+    waiting_.clear();
+}
+
+// What the others have.
+void Commits::copy_records(std::uint32_t server) {
+    constexpr std::int64_t bit = std::int64_t{1} << copy_bit;
+    for (std::uint32_t record = 0, end = static_cast<std::uint32_t>(touched_records());
+         record < end; ++record) {
+        const std::int64_t key = record_.key(record) & ~bit;
+        const bool copy = holder(key, 0) != server;
+        if (!copy || holder(key, 1) == server)
+            record_.copy(find_copy(key, !copy), find_copy(key, copy));
+    }
+}
+
+// A storage server is gone, or back.
+void Commits::count_degraded(int change) {
+    if (absent_ > 0) degraded_ += clock.now() - degraded_since_;
+    degraded_since_ = clock.now();
+    absent_ += change;
 }
 
 void Commits::forget(std::uint32_t server) {
@@ -236,6 +327,8 @@ void Commits::begin_transaction(std::uint32_t client) {
 }
 
 void Commits::begin_try(std::uint32_t client) {
+    if (drains_ != none) [[unlikely]]
+        return waiting_.push_back(client);
     ++client_[client].transaction;
     if (client_[client].copy_uses == 0) return fetch_snapshot(client);
     begun(client, false);
@@ -261,6 +354,8 @@ bool Commits::log_reads(std::uint32_t client) {
 void Commits::end_committed(std::uint32_t client, std::int64_t cid) {
     Client& self = client_[client];
     log(RowKind::outcome, client, cid);
+    self.ended = self.transaction;
+    look_whether_quiet();
     ++committed_;
     latency_.add(clock.now() - self.began);
     latency_total_ += clock.now() - self.began;
@@ -270,6 +365,8 @@ void Commits::end_committed(std::uint32_t client, std::int64_t cid) {
 void Commits::end_aborted(std::uint32_t client, std::int64_t cause) {
     Client& self = client_[client];
     log(RowKind::abort, client, cause);
+    self.ended = self.transaction;
+    look_whether_quiet();
     ++aborts_[static_cast<std::size_t>(cause)];
     self.copy_uses = 0;
     give_way(client);

@@ -40,6 +40,12 @@ class Commits : public Cluster {
     std::vector<std::uint32_t> stopped_clients() const;  // dead or fenced
     // Records that are locked, and by whom.
     std::vector<std::pair<std::int64_t, std::int64_t>> locked_records();
+    // Storage servers that were out and have their records again: when, and on which machine.
+    const std::vector<std::pair<Time, std::uint32_t>>& rejoins() const { return rejoins_; }
+    // For how long a storage server was stopped or out.
+    Time degraded_ps() const {
+        return degraded_ + (absent_ > 0 ? clock.now() - degraded_since_ : 0);
+    }
     // Nothing is under way any more.
     void end_check() {
         if (checker_) checker_->end();
@@ -54,6 +60,7 @@ class Commits : public Cluster {
         node_returns,
         asked_again,
         node_fails_over,
+        node_rejoins,
         first_own_of_protocol
     };
     enum Plant : std::uint32_t {
@@ -61,13 +68,16 @@ class Commits : public Cluster {
         lock_kept,           // an abort does not unlock
         timestamp_reused,    // that of an abort
         early_acknowledged,  // before all is installed
-        not_fenced           // locks are broken, and their owner goes on
+        not_fenced,          // locks are broken, and their owner goes on
+        doubled,             // a prepare that is late is taken for another one
+        clocks_trusted,      // a fenced owner's WRITEs are not undone: within its lease all landed
+        nothing_copied       // a server that rejoins answers without what it missed
     };
     enum Step : std::int64_t { at_snapshot, at_read, at_lock, at_write, at_bit, at_commit };
 
     struct Client {
         Stream keys, think;
-        std::int64_t transaction = -1;
+        std::int64_t transaction = -1, ended = -1;
         std::int64_t created = 0;
         std::int64_t snapshot = 0;
         Time began = 0;
@@ -98,6 +108,9 @@ class Commits : public Cluster {
     // Whether the asker still waits for it.
     virtual bool wanted(const Message& message) const { return !stopped_client(asker(message)); }
     virtual void returned(std::uint32_t /*machine*/) {}
+    // Whether nothing is under way but what clients do.
+    virtual bool quiet() { return true; }
+    void look_whether_quiet();
 
     void lost(std::uint32_t message) final;
     std::uint32_t asker(const Message& f) const { return answers(f.type) ? f.receiver : f.sender; }
@@ -120,6 +133,13 @@ class Commits : public Cluster {
     // The client's own time passes, then it goes on in that phase.
     const Durations compute_;  // a client's own work
     void pause(std::uint32_t client, Time ps, std::uint32_t phase);
+    // What the clock of its machine says.
+    Time time_at(std::uint32_t place) const {
+        Time time = clock.now();
+        for (const ClockFault& fault : setup_.clock_faults)
+            if (fault.machine == places_[place].machine) time += fault.off_ps(clock.now());
+        return time;
+    }
     // The client works, then it goes on in that phase.
     void compute(std::uint32_t client, Time ps, std::uint32_t phase);
     void give_way(std::uint32_t client);
@@ -157,6 +177,8 @@ class Commits : public Cluster {
         if (setup_.own_storage.empty()) return storage(server);
         return node(setup_.own_storage[server * clients() + client]);
     }
+    // The one at a place, or none.
+    std::uint32_t server_at(std::uint32_t place) const;
     std::uint32_t timestamps() const { return node(setup_.timestamps); }
 
     // Copies of a record: 0 at its own server, 1 at the one after it.
@@ -165,7 +187,11 @@ class Commits : public Cluster {
         if (copy == 0) return server_of(key);
         return (server_of(key) + copy) % static_cast<std::uint32_t>(setup_.storage.size());
     }
-    // Failed over, for good.
+    std::array<std::uint32_t, 2> neighbours(std::uint32_t server) const {
+        const auto servers = static_cast<std::uint32_t>(setup_.storage.size());
+        return {(server + 1) % servers, (server + servers - 1) % servers};
+    }
+    // Failed over, and not back.
     bool is_out(std::uint32_t server) const { return any_out_ && out_[server]; }
     // The one that a record is read from.
     std::uint32_t reader(std::int64_t key) const { return holder(key, is_out(server_of(key))); }
@@ -209,9 +235,13 @@ class Commits : public Cluster {
     void node_changes(const Event& event);
     void look_after(std::uint32_t server);
     void fail_over(const Event& event);
+    void begin_copy(std::uint32_t server);
+    void rejoin(const Event& event);
+    void end_drain();
+    void copy_records(std::uint32_t server);
+    std::int64_t missed(std::uint32_t server);
+    void count_degraded(int change);
     void forget(std::uint32_t server);
-    // The storage server at a place, or none.
-    std::uint32_t server_at(std::uint32_t place) const;
     void begin_transaction(std::uint32_t client);
     void begin_try(std::uint32_t client);
 
@@ -219,6 +249,17 @@ class Commits : public Cluster {
     const Durations think_;
     std::vector<bool> out_, forgot_;  // by storage server
     bool any_out_ = false, any_forgot_ = false;
+    // Of a server that comes back after its replica took over.
+    struct Return {
+        bool is_back = false, empty = false;
+        std::uint64_t turn = 0;  // how often it stopped or came back
+    };
+    std::vector<Return> return_;          // by storage server
+    std::uint32_t drains_ = none;         // for which nothing begins until all has ended
+    std::vector<std::uint32_t> waiting_;  // clients meanwhile
+    std::vector<std::pair<Time, std::uint32_t>> rejoins_;
+    int absent_ = 0;  // storage servers
+    Time degraded_ = 0, degraded_since_ = 0;
     std::vector<std::int64_t> key_;            // (clients, reads)
     std::vector<std::int64_t> versions_read_;  // (clients, reads): versions
     std::uint64_t committed_ = 0;
@@ -262,9 +303,11 @@ class TwoPhaseCommits final : public Commits, private TwoPhase {
     void drop(std::uint32_t message) override { release(message); }
     void instead(std::uint32_t message) override;
     void renew(std::uint32_t message) override;
+    void came_late(std::uint32_t message) override;
     bool answers(std::uint32_t type) const override { return TwoPhase::answers(type); }
     bool wanted(const Message& message) const override;
     void returned(std::uint32_t machine) override;
+    bool quiet() override;
     void happened_to_protocol(const Event& event) override;
     void fetch_snapshot(std::uint32_t client) override;
     void transact(std::uint32_t client) override;
@@ -285,6 +328,9 @@ class TwoPhaseCommits final : public Commits, private TwoPhase {
     void resolve(std::uint32_t managed);
     void finish(std::uint32_t managed);
     void close(std::uint32_t managed);
+    bool has_ended(const Managed& m) const {
+        return m.over && m.rollbacks == 0 && (m.reported || has_stopped(m.client));
+    }
     Share& share(std::uint32_t managed, std::uint32_t server) {
         return share_[managed * setup_.storage.size() + server];
     }
@@ -384,6 +430,7 @@ class OneSidedCommits final : public Commits, private OneSided {
     void drop(std::uint32_t message) override { free_message(message); }
     void instead(std::uint32_t message) override;
     bool answers(std::uint32_t type) const override { return OneSided::answers(type); }
+    bool quiet() override;
     void happened_to_protocol(const Event& event) override;
     void fetch_snapshot(std::uint32_t client) override;
     void transact(std::uint32_t client) override;

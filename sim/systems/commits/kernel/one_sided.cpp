@@ -36,9 +36,9 @@ void OneSidedCommits::fetched(std::uint32_t client) {
     own.unsignaled = 0;
     if (own.fetched != own.known) {
         own.known = own.fetched;
-        own.since = clock.now();
+        own.since = time_at(client);
     } else if (setup_.skip_after_ps != CommitSetup::none &&
-               clock.now() - own.since >= setup_.skip_after_ps) {
+               time_at(client) - own.since >= setup_.skip_after_ps) {
         return complain(client, -1);
     }
     fetch_ended(client);
@@ -107,7 +107,7 @@ void OneSidedCommits::computed(std::uint32_t client) {
 void OneSidedCommits::lock_all(std::uint32_t client) {
     OwnClient& own = own_[client];
     reaches(client, at_lock);
-    own.locking_since = clock.now();
+    own.locking_since = time_at(client);
     own.claim_requested = setup_.skip_after_ps != CommitSetup::none;
     if (setup_.updates == 0 && !own.claim_requested) return claim_or_write(client);
     post(client,
@@ -213,6 +213,7 @@ void OneSidedCommits::happened_to_protocol(const Event& event) {
         for (const std::int64_t cid : vector_.retire(event.subject))
             Cluster::log(row, event.subject, -1, cid);
         if (!fence.waiting.empty()) clock.schedule(clock.now(), fence_known, event.subject);
+        look_whether_quiet();
         return end_complaint(fence.complaint);
     }
     for (const std::uint32_t complaint : fence.waiting) end_complaint(complaint);
@@ -251,7 +252,7 @@ void OneSidedCommits::delivered(std::uint32_t message) {
             free_message(message);
             if (refused) return learn_of_fence(client);
             if (!about_snapshot) return complain_about_locks(client);
-            own_[client].since = clock.now();
+            own_[client].since = time_at(client);
             return fetch_ended(client);
         }
         case revoke:

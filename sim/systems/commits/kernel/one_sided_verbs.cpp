@@ -94,7 +94,7 @@ void OneSidedCommits::ring(std::uint32_t client) {
         }
         case writing: {
             if (setup_.lease_ps != CommitSetup::none &&
-                clock.now() - own.locking_since > setup_.lease_ps / 2) {
+                time_at(client) - own.locking_since > setup_.lease_ps / 2) {
                 own.cause = cause_lease;
                 return undo(client);
             }

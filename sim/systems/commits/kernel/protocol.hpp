@@ -24,7 +24,8 @@ enum class RowKind : std::uint8_t {
     stopped,
     returned,
     undone,
-    failed_over
+    failed_over,
+    rejoined
 };
 enum Cause : std::int64_t {
     granted = -1,

@@ -57,6 +57,13 @@ class Records {
         lock_[record].owner = free;
     }
 
+    // All versions of another one, unlocked.
+    void copy(std::uint32_t from, std::uint32_t to) {
+        std::copy_n(version_.begin() + static_cast<std::ptrdiff_t>(first(from)), keep_,
+                    version_.begin() + static_cast<std::ptrdiff_t>(first(to)));
+        lock_[to] = {};
+    }
+
     // The newest version goes.
     void undo(std::uint32_t record) {
         const auto begin = version_.begin() + static_cast<std::ptrdiff_t>(first(record));

@@ -57,6 +57,12 @@ void register_model(py::module_& module, const char* name, const char* doc) {
         .def_property_readonly(
             "locked_records", [](Held& self) { return self->locked_records(); },
             "Records, and who has locked them.")
+        .def_property_readonly(
+            "rejoins", [](Held& self) { return self->rejoins(); },
+            "Storage servers that have their records again: when, in ps, and on which machine.")
+        .def_property_readonly(
+            "degraded_ps", [](Held& self) { return self->degraded_ps(); },
+            "For how long a storage server was stopped or out, where records have replicas.")
         .def(
             "end_check", [](Held& self) { self->end_check(); }, "Nothing is under way any more.")
         .def_property_readonly(
@@ -120,6 +126,7 @@ void register_commits(py::module_& module) {
     register_checker(module);
     auto work = def_struct<RecordWork>(module, "RecordWork", "Thread time of a server on records.");
     def_value(work);
+    def_struct<ClockFault>(module, "ClockFault", "The clock of a machine is off for a time.");
     def_struct<CommitSetup>(
         module, "CommitSetup",
         "What a commit protocol is run with: sim/systems/commits/parameters.py, in plain numbers.");

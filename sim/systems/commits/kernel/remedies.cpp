@@ -1,6 +1,7 @@
 // RSI's remedies: leases on locks, and timestamps that are set in their owners' stead; the
 // protocol: ../reference/one_sided.py.
 #include <algorithm>
+#include <utility>
 
 #include "systems/commits/kernel/commits.hpp"
 
@@ -9,7 +10,7 @@ namespace numatwin {
 bool OneSidedCommits::has_expired(std::uint32_t client, std::uint32_t slot) {
     const Word& found = word(client, slot);
     return setup_.lease_ps != CommitSetup::none && found.status == cause_locked &&
-           clock.now() - found.since > setup_.lease_ps;
+           time_at(client) - found.since > setup_.lease_ps;
 }
 
 // One complaint for each owner of an expired lock, then these locks are broken.
@@ -61,9 +62,9 @@ std::int64_t OneSidedCommits::skip_stalled(std::uint32_t client) {
     const std::int64_t following = vector_.highest() + 1;
     if (suspect_ != following) {
         suspect_ = following;
-        suspect_since_ = clock.now();
+        suspect_since_ = time_at(timestamps());
     }
-    if (clock.now() - suspect_since_ < setup_.lease_ps) return -1;
+    if (time_at(timestamps()) - suspect_since_ < setup_.lease_ps) return -1;
     return vector_.owner(following);
 }
 
@@ -93,7 +94,7 @@ void OneSidedCommits::shut_out(Message& f) {
     if (f.applied) return;
     f.applied = true;
     if (f.receiver != timestamps()) fenced_[f.receiver - clients()].push_back(f.client);
-    if (setup_.undoes) undo_at(f.slot, f.client, f.cid);
+    if (setup_.undoes && setup_.plant != clocks_trusted) undo_at(f.slot, f.client, f.cid);
 }
 
 // What the owner has installed at a server and can no longer commit.
@@ -101,10 +102,19 @@ void OneSidedCommits::undo_at(std::uint32_t server, std::uint32_t owner, std::in
     Installed& last = installed_[server * clients() + owner];
     if (last.cid < from_cid) return;
     for (const std::int64_t key : last.keys) {
-        if (key < setup_.records) record_.undo(find(key, storage(server)));
+        // A server that rejoined may have it from here.
+        for (std::uint32_t copy = 0; key < setup_.records && copy < copies(); ++copy) {
+            const std::uint32_t record = find_copy(key, copy);
+            if (holder(key, copy) == server || !rejoins().empty())
+                if (record_.newest(record) == last.cid) record_.undo(record);
+        }
         Cluster::log(RowKind::undone, owner, -1, key, last.cid);
     }
     last = {};
+}
+
+bool OneSidedCommits::quiet() {
+    return std::ranges::all_of(fence_, &Fence::known);
 }
 
 bool OneSidedCommits::is_fenced(std::uint32_t node_place, std::uint32_t client) const {
@@ -116,6 +126,7 @@ void OneSidedCommits::learn_of_fence(std::uint32_t client) {
     if (has_stopped(client)) return;
     stop(client);
     log(RowKind::fenced, client, 0);
+    look_whether_quiet();
 }
 
 }  // namespace numatwin

@@ -153,10 +153,10 @@ void TwoPhaseCommits::finish(std::uint32_t managed) {
 // The manager forgets what is over, where it may have to resolve it.
 void TwoPhaseCommits::close(std::uint32_t managed) {
     Managed& m = managed_[managed];
-    if (!faulty_ || !m.open || !m.over || m.rollbacks > 0) return;
-    if (!m.reported && !has_stopped(m.client)) return;
+    if (!faulty_ || !m.open || !has_ended(m)) return;
     m.open = false;
     drop_reference(managed);
+    look_whether_quiet();
 }
 
 // Its manager is back, and reads of it in its log.
@@ -195,6 +195,11 @@ void TwoPhaseCommits::returned(std::uint32_t machine) {
         close(managed);
         if (managed_[managed].open) resolve(managed);
     }
+}
+
+bool TwoPhaseCommits::quiet() {
+    return std::ranges::all_of(managed_,
+                               [this](const Managed& m) { return !m.open || has_ended(m); });
 }
 
 void TwoPhaseCommits::send(std::uint32_t managed, std::uint32_t type, std::uint32_t to,
@@ -332,6 +337,13 @@ void TwoPhaseCommits::instead(std::uint32_t message) {
 }
 
 // Messages.
+
+void TwoPhaseCommits::came_late(std::uint32_t message) {
+    const Message f = messages_[message];
+    free_message(message);
+    if (setup_.plant == doubled && f.type == prepare && !has_stopped(f.receiver))
+        check(f.context, f.slot);
+}
 
 void TwoPhaseCommits::happened_to_protocol(const Event& event) {
     const Managed& m = managed_[event.subject];

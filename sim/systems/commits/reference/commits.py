@@ -10,6 +10,7 @@ from inspect import isgenerator
 from typing import Any
 
 import numpy as np
+import simpy
 
 from ...._kernel import PathFault
 from ....kernel.histogram import Histogram
@@ -17,7 +18,18 @@ from ....kernel.streams import stream
 from ....machine.reference.clock import run_until
 from ....machine.reference.message_path import LostError, Place, Process, Servers
 from ....machine.reference.path_faults import PathFaults
-from ..history import ABORT, BEGIN, CAUSES, DIED, FAILED_OVER, OUTCOME, READ, RETURNED, STOPPED
+from ..history import (
+    ABORT,
+    BEGIN,
+    CAUSES,
+    DIED,
+    FAILED_OVER,
+    OUTCOME,
+    READ,
+    REJOINED,
+    RETURNED,
+    STOPPED,
+)
 from ..parameters import LOSSES, CommitParameters, Death, Stop
 from ..result import CommitResult
 from ..workload import TransactionDraw, server_of
@@ -37,7 +49,7 @@ class Client(Place):
         adapter = cluster.adapters[p.client_machine[number]]
         super().__init__(number, adapter, Servers(cluster.env), factor)
         self.draw = draw
-        self.transaction = -1
+        self.transaction = self.ended = -1
         self.began_ps = 0
         self.snapshot = 0
         self.copy_uses = 0
@@ -52,6 +64,9 @@ class Node(Place):
         self.machine = machine
         self.records: dict[int, Record] = {}
         self.forgot = False
+        self.is_back = self.empty = False
+        """Where its replica took over: whether it comes back, and without its memory."""
+        self.turn = 0
         self.fenced_clients: set[int] = set()
         self.installed: dict[int, tuple[int, list[int]]] = {}
         """By client, where fencing undoes: its newest timestamp here, and its records."""
@@ -87,6 +102,10 @@ class CommitModel(ABC):
         self.events = 0
         self.findings: list[str] = []  # its history is not checked
         self.out: set[int] = set()  # machines whose storage servers are out
+        self.rejoins: list[tuple[int, int]] = []
+        self.drains: Node | None = None  # for which nothing begins until all has ended
+        self.waiting: list[simpy.Event] = []
+        self.absent = self.degraded_total_ps = self.degraded_since_ps = 0
         self.given_up = 0
         self.aborts = Counter(dict.fromkeys(CAUSES, 0))
         self.latencies_ps: list[int] = []
@@ -132,6 +151,11 @@ class CommitModel(ABC):
             for tries in range(self.p.retries + 1):
                 if tries:
                     yield from self.cluster.pause(client, self.p.backoff_ps)
+                while self.drains is not None:
+                    self.waiting.append(self.env.event())
+                    yield self.waiting[-1]
+                    if client.stopped:
+                        yield self.cluster.never
                 client.transaction += 1
                 yield from self.begin(client)
                 if (yield from self.transact(client, reads, inserts)):
@@ -157,12 +181,16 @@ class CommitModel(ABC):
     def end_committed(self, client: Client, cid: int) -> bool:
         """The client knows that it committed."""
         self.log(OUTCOME, client, cid)
+        client.ended = client.transaction
+        self.look_whether_quiet()
         self.latencies_ps.append(self.env.now - client.began_ps)
         return True
 
     def end_aborted(self, client: Client, cause: int) -> bool:
         """The client knows that it did not, and drops its copy of the snapshot."""
         self.log(ABORT, client, cause)
+        client.ended = client.transaction
+        self.look_whether_quiet()
         self.aborts[CAUSES[cause]] += 1
         client.copy_uses = 0
         self.cluster.give_way(client)
@@ -170,11 +198,14 @@ class CommitModel(ABC):
 
     # Records.
 
-    def holders(self, key: int) -> list[Node]:
-        """The storage servers that answer for a record, its own first."""
+    def copies(self, key: int) -> list[Node]:
+        """The storage servers that have a record, its own first."""
         own, servers = server_of(self.p, key), len(self.storage)
-        nodes = (self.storage[(own + copy) % servers] for copy in range(1 + self.p.replicas))
-        return [node for node in nodes if not self.is_out(node)]
+        return [self.storage[(own + copy) % servers] for copy in range(1 + self.p.replicas)]
+
+    def holders(self, key: int) -> list[Node]:
+        """Those that answer for it."""
+        return [node for node in self.copies(key) if not self.is_out(node)]
 
     def holder(self, key: int) -> Node:
         """The storage server that a record is read from."""
@@ -192,6 +223,14 @@ class CommitModel(ABC):
 
     # Faults.
 
+    def time_at(self, place: Place) -> int:
+        """What the clock of its machine says."""
+        now_ps, machine = self.env.now, self.cluster.adapters.index(place.adapter)
+        of_machine = (fault for fault in self.p.clock_faults if fault.machine == machine)
+        on = (fault for fault in of_machine if fault.from_ps <= now_ps < fault.until_ps)
+        off_ps = (f.ahead_ps + (now_ps - f.from_ps) // 10**6 * f.drift_ppm for f in on)
+        return now_ps + sum(off_ps)
+
     def _die(self, event: Any) -> None:
         death: Death = event.value
         client = self.clients[death.client]
@@ -204,6 +243,7 @@ class CommitModel(ABC):
         if not client.stopped:
             client.stop()
             self.log(DIED, client, 0)
+            self.look_whether_quiet()
 
     def reaches(self, client: Client, step: str) -> None:
         """It dies here where it was to do so."""
@@ -220,6 +260,12 @@ class CommitModel(ABC):
     def _stop(self, event: Any) -> None:
         stop: Stop = event.value
         for node in self._on(stop.machine):
+            if self.p.replicas and node in self.storage:
+                node.turn, node.is_back = node.turn + 1, False
+                self._end_drain(node)
+                if node.stopped:
+                    continue
+                self._count_degraded(1)
             node.stop()
             node.threads.drop()
             self.cluster.log(STOPPED, node.number, 0, 0)
@@ -228,14 +274,22 @@ class CommitModel(ABC):
 
     def _return(self, event: Any) -> None:
         stop: Stop = event.value
-        # With replicas nobody waits for an empty server: it does not come back.
-        stays_out = stop.machine in self.out or (stop.empty and self.p.replicas)
-        for node in [] if stays_out else self._on(stop.machine):
+        for node in self._on(stop.machine):
+            if self.p.replicas and node in self.storage:
+                node.turn, node.is_back = node.turn + 1, True
+                node.empty = node.empty or stop.empty
+                # Nobody waits for it, or nobody would if it came back empty: it is copied to first.
+                if self.is_out(node):
+                    self._begin_copy(node)
+                if self.is_out(node) or node.empty:
+                    continue
+                self._count_degraded(-1)
             node.start()
             if stop.empty:
                 node.forget()
             self.cluster.log(RETURNED, node.number, 0, 0)
         self.returned(stop.machine)
+        self.look_whether_quiet()
 
     def _look_after(self, node: Node) -> None:
         """Whether it is still stopped after the time that others wait for it."""
@@ -244,16 +298,97 @@ class CommitModel(ABC):
         waited.callbacks.append(self._fail_over)
 
     def _fail_over(self, event: Any) -> None:
-        """Out for good, if those that have its records and whose records it has are there."""
+        """Out, if those that have its records and whose records it has are there."""
         node, life = event.value
         if node.life != life:
             return
-        place, servers = self.storage.index(node), len(self.storage)
-        neighbours = [self.storage[(place + step) % servers] for step in (1, servers - 1)]
-        if any(other.stopped for other in neighbours):
+        if any(other.stopped for other in self.neighbours(node)):
             return self._look_after(node)
         self.out.add(node.machine)
         self.cluster.log(FAILED_OVER, node.number, 0, 0)
+        if node.is_back:
+            self._begin_copy(node)
+
+    def neighbours(self, node: Node) -> list[Node]:
+        """The storage servers after it and before it."""
+        place, servers = self.storage.index(node), len(self.storage)
+        return [self.storage[(place + step) % servers] for step in (1, servers - 1)]
+
+    def _begin_copy(self, node: Node) -> None:
+        copied = self.env.timeout(self._missed(node) * self.p.copy_ps, (node, node.turn))
+        copied.callbacks.append(self._rejoin)
+
+    def _missed(self, node: Node) -> int:
+        """How many of its records changed while it was out; all, where it has none of them."""
+        server, servers = self.storage.index(node), len(self.storage)
+        if node.empty:
+            owns = (server, (server - 1) % servers)
+            return sum(len(range(own, self.p.records, servers)) for own in owns)
+        return sum(
+            record.versions[0] != node.record(key).versions[0]
+            for other in dict.fromkeys(self.neighbours(node))
+            for key, record in other.records.items()
+            if node in self.copies(key)
+        )
+
+    def _rejoin(self, event: Any) -> None:
+        """It has its records: once all that is under way has ended it answers with the others."""
+        node, turn = event.value
+        if node.turn != turn:
+            return
+        if self.drains is not None:
+            assert self.p.failover_ps is not None
+            again = self.env.timeout(self.p.failover_ps, event.value)
+            return again.callbacks.append(self._rejoin)
+        self.drains = node
+        self.look_whether_quiet()
+
+    def look_whether_quiet(self) -> None:
+        """Whether nothing is under way that began before a server drains."""
+        node = self.drains
+        busy = any(not c.stopped and c.ended < c.transaction for c in self.clients)
+        if node is None or busy or not self.quiet():
+            return
+        if any(other.stopped for other in self.neighbours(node)):
+            return
+        self._copy_records(node)
+        node.empty = False
+        self.out.discard(node.machine)
+        node.start()
+        self.cluster.log(REJOINED, node.number, 0, 0)
+        self.rejoins.append((self.env.now, node.machine))
+        self._count_degraded(-1)
+        self._end_drain(node)
+
+    @abstractmethod
+    def quiet(self) -> bool:
+        """Whether nothing is under way but what clients do."""
+
+    def _end_drain(self, node: Node) -> None:
+        if self.drains is node:
+            self.drains = None
+            for wakes in self.waiting:
+                wakes.succeed()
+            self.waiting.clear()
+
+    def _copy_records(self, node: Node) -> None:
+        """What the others have."""
+        keys = {key for other in (node, *self.neighbours(node)) for key in other.records}
+        for key in keys:
+            both = self.copies(key)
+            if node in both:
+                (other,) = (place for place in both if place is not node)
+                node.records[key] = Record([*other.record(key).versions])
+
+    def _count_degraded(self, change: int) -> None:
+        self.degraded_total_ps, self.degraded_since_ps = self.degraded_ps, self.env.now
+        self.absent += change
+
+    @property
+    def degraded_ps(self) -> int:
+        """For how long a storage server was stopped or out, where records have replicas."""
+        now_ps = self.env.now if self.absent else self.degraded_since_ps
+        return self.degraded_total_ps + now_ps - self.degraded_since_ps
 
     def is_out(self, place: Place) -> bool:
         """Of a storage server that failed over."""

@@ -32,9 +32,10 @@ Two remedies, which RSI as published lacks:
   the owner's timestamps, and the lock is broken. An owner installs within half its lease, or not
   at all; so a fenced client's WRITEs have landed, all of them, or never will (if messages take
   less than half a lease).
-  Where servers stop or paths fail, messages may take any time. Then fencing undoes what the owner
-  has installed of a transaction whose bit is not set (``undoes``): each storage server drops the
-  owner's newest version as it refuses the owner. A client knows that it committed once its bit is
+  Where servers stop or paths fail, messages may take any time, and where clocks are off nobody
+  knows when half a lease is over. Then fencing undoes what the owner has installed of a transaction
+  whose bit is not set (``undoes``): each storage server drops the owner's newest version as it
+  refuses the owner. A client knows that it committed once its bit is
   acknowledged; so each bit is signaled.
 - skip: a client CASes a claim for its timestamp, beside the locks. A client that sees the same
   snapshot for skip_after_ps complains; the timestamp server sets all unclaimed timestamps below the
@@ -145,6 +146,7 @@ class OneSidedModel(CommitModel):
         if not client.stopped:
             client.stop()
             self.log(FENCED, client, 0)
+            self.look_whether_quiet()
         yield self.cluster.never
 
     def set_bit(self, client: Client, kind: int) -> Process:
@@ -205,10 +207,10 @@ class OneSidedModel(CommitModel):
         ((highest, own.top),) = yield from self.requests(client, lambda: [read])
         own.unsignaled = 0
         if highest != own.known:
-            own.known, own.since_ps = highest, self.env.now
-        elif self.p.skip_after_ps and self.env.now - own.since_ps >= self.p.skip_after_ps:
+            own.known, own.since_ps = highest, self.time_at(client)
+        elif self.p.skip_after_ps and self.time_at(client) - own.since_ps >= self.p.skip_after_ps:
             yield from self.complain(client, None)
-            own.since_ps = self.env.now
+            own.since_ps = self.time_at(client)
         return highest
 
     def transact(self, client: Client, reads: list[int], inserts: list[int]) -> Process:
@@ -230,7 +232,7 @@ class OneSidedModel(CommitModel):
             yield from self.fetch_snapshot(client)
 
         self.reaches(client, "lock")
-        own.locking_ps = self.env.now
+        own.locking_ps = self.time_at(client)
         claims = bool(self.p.skip_after_ps)
 
         def locks() -> list[Request]:
@@ -258,7 +260,7 @@ class OneSidedModel(CommitModel):
             if self.p.doorbell:
                 yield from self.cluster.post(client, ["write"] * copies)
             lease_ps = self.p.lease_ps
-            if lease_ps is None or self.env.now - own.locking_ps <= lease_ps // 2:
+            if lease_ps is None or self.time_at(client) - own.locking_ps <= lease_ps // 2:
                 cid = own.next_cid
                 writes = [(key, node) for key in written for node in self.holders(key)]
                 for key, _ in writes:
@@ -293,7 +295,7 @@ class OneSidedModel(CommitModel):
             expired = [
                 (owner, *place)
                 for status, owner, locked_ps, *place in words
-                if status == LOCKED and self.env.now - locked_ps > self.p.lease_ps
+                if status == LOCKED and self.time_at(client) - locked_ps > self.p.lease_ps
             ]
             for owner in dict.fromkeys(owner for owner, *_ in expired):
                 yield from self.complain(client, owner)
@@ -393,8 +395,8 @@ class OneSidedModel(CommitModel):
             return None
         following = self.vector.highest + 1
         if self.suspect is None or self.suspect[0] != following:
-            self.suspect = (following, self.env.now)
-        if self.env.now - self.suspect[1] < self.p.lease_ps:
+            self.suspect = (following, self.time_at(self.timestamps))
+        if self.time_at(self.timestamps) - self.suspect[1] < self.p.lease_ps:
             return None
         return self.vector.owner(following)
 
@@ -413,6 +415,7 @@ class OneSidedModel(CommitModel):
         for cid in self.vector.retire(owner):
             self.cluster.log(row, owner, -1, cid)
         done.succeed()
+        self.look_whether_quiet()
 
     def revoke(self, node: Node, owner: int) -> Process:
         """One storage server."""
@@ -431,7 +434,12 @@ class OneSidedModel(CommitModel):
         if cid < from_cid:
             return
         for key in keys:
-            if key < self.p.records:
-                node.record(key).undo(self.p.versions)
+            # A server that rejoined may have it from here.
+            for other in self.copies(key) if key < self.p.records else []:
+                if (other is node or self.rejoins) and other.record(key).versions[0] == cid:
+                    other.record(key).undo(self.p.versions)
             self.cluster.log(UNDONE, owner, -1, key, cid)
         del node.installed[owner]
+
+    def quiet(self) -> bool:
+        return len(self.fencing) == len(self.fenced)

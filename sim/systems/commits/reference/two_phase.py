@@ -80,6 +80,11 @@ class Managed:
     rollbacks: int = 0
     """Under way."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it is left to be done."""
+        return self.over and not self.rollbacks and (self.reported or self.client.stopped)
+
 
 class TwoPhaseModel(CommitModel):
     """Clients, TMs, RMs and a timestamp service that commit by 2PC."""
@@ -225,11 +230,14 @@ class TwoPhaseModel(CommitModel):
         else:
             yield from self.carry_out(managed, managed.shares)
 
+    def quiet(self) -> bool:
+        return all(managed.ended for managed in self.open)
+
     def close(self, managed: Managed) -> None:
         """The TM forgets what is over."""
-        over = managed.over and not managed.rollbacks
-        if over and (managed.reported or managed.client.stopped):
-            self.open.pop(managed, None)
+        if managed.ended and managed in self.open:
+            del self.open[managed]
+            self.look_whether_quiet()
 
     def gone(self, asker: Place, life: int) -> bool:
         """A TM that stopped resolves what it had begun, and asks anew."""
