@@ -20,9 +20,8 @@ from statistics import median
 
 from numatwin.sim.run.counted_time import counted_time
 from numatwin.topologies import load_machine
-from numatwin.topologies.emulator.counting import Counting, run_counted
+from numatwin.topologies.emulator.counting import SOURCES, Counting, run_counted
 from numatwin.topologies.emulator.guest_machine import guest_machine
-from numatwin.topologies.emulator.plugin_build import SOURCES
 
 HERE = Path(__file__).parent
 MIB = 1 << 20

@@ -20,10 +20,9 @@ import tempfile
 from pathlib import Path
 
 from numatwin.topologies import load_machine
-from numatwin.topologies.emulator.counting import Counting, run_counted
+from numatwin.topologies.emulator.counting import SOURCES, Counting, run_counted
 from numatwin.topologies.emulator.guest import run_in_guest
 from numatwin.topologies.emulator.guest_machine import GuestMachine, guest_machine
-from numatwin.topologies.emulator.plugin_build import SOURCES
 
 HERE = Path(__file__).parent
 MIB = 1 << 20

@@ -31,7 +31,7 @@ from numatwin.sim._kernel import OsScheduler, OsSetup
 from numatwin.sim.machine.os_scheduler import processors_of, scheduler_of
 from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.emulator import guest_machine, run_in_guest
-from numatwin.topologies.emulator.distances import guest_slit
+from numatwin.topologies.emulator.command_line import guest_slit
 from numatwin.topologies.importers import import_machine
 
 HERE = Path(__file__).parent

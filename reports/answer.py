@@ -10,7 +10,7 @@ from ..sim.control import NO_POLICY
 from ..sim.planes.outcome import ResourceUse, Why
 from ..sim.run.comparison import noise_of, settled
 from ..sim.run.limit import limit_in_words, limits, together
-from ..sim.run.plane_names import NATIVE
+from ..sim.run.real_planes import NATIVE
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, recoveries_together, share_levels
 from .bars import GAIN_MIN

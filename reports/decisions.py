@@ -38,7 +38,7 @@ def decisions(records: Sequence[Record]) -> list[dict[str, Any]]:
     """
     from ..sim.run.comparison import predicts, settled
     from ..sim.run.decision import decision
-    from ..sim.run.plane_names import NATIVE
+    from ..sim.run.real_planes import NATIVE
 
     first, found = records[0], []
     for k, other in enumerate(records[1:], 1):

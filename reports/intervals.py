@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..sim.run.comparison import difference, has_intervals, level_of
-from ..sim.run.plane_names import NATIVE
+from ..sim.run.real_planes import NATIVE
 from ..sim.run.record import Record, part_at
 from .words import count, figure_text, percent, seconds
 

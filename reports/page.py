@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from ..sim.planes.outcome import ControlEvent, ResourceUse
 from ..sim.run.limit import limits, together
-from ..sim.run.plane_names import NATIVE
+from ..sim.run.real_planes import NATIVE
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, sample_step_s, share_levels
 from ..topologies.figure import Figure

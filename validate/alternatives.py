@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..sim.planes.outcome import Outcome
-from ..sim.run.plane_names import DRAWING_PLANES
+from ..sim.run.real_planes import DRAWING_PLANES
 from ..sim.run.record import Record
 from ..sim.run.replications import play_numbers, warm_up_of
 from ..sim.run.runner import maker_of, run_scenario

@@ -1,11 +1,11 @@
-"""Lines that CI systems show as annotations of a suite's file."""
+"""Results of a suite as CI systems show them: annotations of its file, JUnit XML."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
-from .junit import message_of
 from .regress import Result
 from .suite import Suite
 
@@ -76,3 +76,90 @@ SYSTEMS: Sequence[tuple[str, str, str, Line]] = (
     ("GITHUB_ACTIONS", "true", "GITHUB_WORKSPACE", _github),
     ("TF_BUILD", "true", "BUILD_SOURCESDIRECTORY", _azure),
 )
+
+
+AGAINST = {"bound": "the bound", "against": "the alternative", "baseline": "the baseline"}
+
+
+def message_of(result: Result) -> str:
+    """One sentence: what was compared, by how much it differs, how sure that is."""
+    relative = result.difference.relative
+    metric, unit = str(result.check.metric), result.check.metric.unit
+    unit = "" if unit == "1" else f" {unit}"
+    text = f"{metric} of {result.check.scenario.name}: {result.value:.6g}{unit}"
+    if result.reference is not None:
+        what = f"{_multiple(result)}{AGAINST[result.check.kind]}"
+        text += f" against {result.reference:.6g}{unit} of {what}"
+    if relative is not None:
+        text += (
+            f", better by {100 * relative.value:+.2f}% "
+            f"({100 * relative.low:+.2f} to {100 * relative.high:+.2f}%)"
+        )
+    return f"{text}: {verdict_in_words(result)}"
+
+
+def _multiple(result: Result) -> str:
+    factor = result.check.factor
+    return "" if factor == 1.0 else f"{factor:g} × "
+
+
+def verdict_in_words(result: Result) -> str:
+    """The verdict, with the tolerance that it is about."""
+    if result.reference is None:
+        return "no baseline before"
+    within = f" within {100 * result.check.tolerance:.3g}%"
+    if result.verdict == "no difference":
+        return f"no difference{within}"
+    if result.verdict == "undecided":
+        return f"undecided{within}"
+    return result.verdict
+
+
+def junit_xml(
+    suite: Suite, results: Sequence[Result], failure: str | None = None, strict: bool = False
+) -> str:
+    """A case for each check: worse is a failure, undecided is skipped, or with ``strict`` failed.
+
+    ``failure``: why the check after the last of ``results`` could not be run; those after it are
+    skipped too.
+    """
+    root = ElementTree.Element("testsuites", name="numatwin regress")
+    top = ElementTree.SubElement(root, "testsuite", name=suite.name)
+    finished = {result.check.name: result for result in results}
+    count = dict.fromkeys(("failures", "skipped", "errors"), 0)
+    for check in suite.checks:
+        case = ElementTree.SubElement(top, "testcase", classname=suite.name, name=check.name)
+        result = finished.get(check.name)
+        if result is None:
+            kind, message = "skipped", "it was not run"
+            if failure is not None:
+                kind, message, failure = "error", failure, None
+            count["errors" if kind == "error" else "skipped"] += 1
+            ElementTree.SubElement(case, kind, message=_clean(message), type=kind)
+            continue
+        case.set("time", f"{result.wall_s:.3f}")
+        closes = result.verdict == "worse" or (strict and result.verdict == "undecided")
+        if closes:
+            count["failures"] += 1
+            ElementTree.SubElement(
+                case, "failure", message=_clean(message_of(result)), type=result.verdict
+            )
+        elif result.verdict == "undecided":
+            count["skipped"] += 1
+            ElementTree.SubElement(
+                case, "skipped", message=_clean(message_of(result)), type=result.verdict
+            )
+        ElementTree.SubElement(case, "system-out").text = _clean(message_of(result))
+    for element in (root, top):
+        element.set("tests", str(len(suite.checks)))
+        element.set("time", f"{sum(result.wall_s for result in results):.3f}")
+        for name in ("failures", "errors"):
+            element.set(name, str(count[name]))
+    top.set("skipped", str(count["skipped"]))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _clean(text: str) -> str:
+    """Without what XML cannot hold, such as control characters of a file's name."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..inputs import InputError
 from ..inputs.fields import near
-from ..sim.run.plane_names import SIMULATED
+from ..sim.run.real_planes import SIMULATED
 from .results import Published, Runs
 from .systems.registry import validations
 

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ..inputs import Strict, load_yaml
 from ..inputs.names import Name
-from ..sim.run.plane_names import DRAWING_PLANES
+from ..sim.run.real_planes import DRAWING_PLANES
 from ..sim.run.record import Record
 from ..sim.run.runner import run_scenario
 from ..sim.run.scenario import load_scenario

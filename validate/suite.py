@@ -25,7 +25,7 @@ from ..inputs.kinds import check_kind
 from ..inputs.names import Name
 from ..inputs.quantities import parse_quantity
 from ..inputs.yaml_file import Place
-from ..sim.run.plane_names import SIMULATED
+from ..sim.run.real_planes import SIMULATED
 from ..sim.run.scenario import Scenario, load_scenario
 from .emulated import EmulatedCommand, EmulatedRun, emulated_run
 from .metrics import BIN_HALF, Metric

@@ -13,8 +13,7 @@ import typer
 
 from .files import check_file
 from .machine import MachineArgument
-from .option_groups import grouped
-from .options import Json
+from .options import Json, grouped
 from .output import Part, present, progress_bar, report_parts, whole_table, written_to
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,28 +12,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .failures import after_interrupt, keeping
-from .option_groups import grouped
-from .options import Json
+from .options import Json, grouped
 from .output import (
     Part,
     binary_size,
     console,
-    figure,
     latency,
     percent,
     present,
     progress_bar,
+    report_parts,
     show,
     table,
     written_to,
 )
 
 if TYPE_CHECKING:
-    from ..sim.run.statistics import Interval
     from ..validate.crossvalidate.result import Result
-    from ..validate.crossvalidate.rows import Row
-    from ..validate.crossvalidate.suite import LeftOut, Suite
-    from ..validate.crossvalidate.summary import Errors
+    from ..validate.crossvalidate.suite import Suite
     from ..validate.trust import Coverage
 
 HOST = "host"
@@ -123,7 +118,11 @@ def crossvalidate(
 
 def _whole(suite: str, of: Checks, scratch: Path) -> None:
     """Real runs of a suite, and their predictions."""
-    from ..validate.crossvalidate.whole import MeasuringInterrupted, crossvalidated, planned
+    from ..validate.crossvalidate.calibration_set import (
+        MeasuringInterrupted,
+        crossvalidated,
+        planned,
+    )
 
     if of.list_:
         _list(planned(suite, of.machine, scratch, quick=of.quick), of.json)
@@ -162,6 +161,7 @@ def _keep(result: Result, out: Path, quiet: bool) -> None:
 def _calibration_set(parts: Sequence[str], *, quick: bool, out: Path | None, json: bool) -> None:
     """Rows of some parts of the measurements, without any run."""
     from ..validate.crossvalidate.calibration_set import calibration_set
+    from ..validate.crossvalidate.report import errors_table, row_tables
     from ..validate.crossvalidate.result import ROWS_FILE
 
     with tempfile.TemporaryDirectory(prefix="numatwin-") as scratch:
@@ -169,8 +169,7 @@ def _calibration_set(parts: Sequence[str], *, quick: bool, out: Path | None, jso
         with keeping(out is not None), progress_bar("measuring") as progress:
             found = calibration_set(parts, folder, quick=quick, progress=progress)
     shown = chain(
-        _row_parts("Calibration set", found.rows),
-        _error_parts(found.errors),
+        report_parts([*row_tables(found.rows), errors_table(found.errors)], most=None),
         (f"\nwarning: {text}" for text in found.warnings),
         written_to({"Rows": out and out / ROWS_FILE}),
     )
@@ -192,6 +191,8 @@ def _list(suite: Suite, json: bool) -> None:
 
 
 def _case_parts(suite: Suite) -> Iterator[Part]:
+    from ..validate.crossvalidate.report import left_out_table
+
     rows = (
         (
             case.name,
@@ -204,32 +205,15 @@ def _case_parts(suite: Suite) -> Iterator[Part]:
     )
     yield table(("case", "scenario", "predicted by", "data", "horizon"), rows, left=3)
     yield f"\n{len(suite.cases)} cases, each {suite.rounds} times for real"
-    yield from _left_out(suite.left_out)
-
-
-def _left_out(left_out: Sequence[LeftOut]) -> Iterator[str]:
-    for left in left_out:
-        yield f"\nno rows of {left.what} ({', '.join(left.runs)}): {left.reason}"
+    yield from report_parts([left_out_table(suite.left_out)])
 
 
 def _parts(result: Result) -> Iterator[Part]:
-    for title, of_set in (("Calibration set", "calibration"), ("Test set", "test")):
-        if rows := [row for row in result.rows if row.set == of_set]:
-            yield from _row_parts(title, rows)
-    yield from _error_parts(result.errors)
-    yield from _left_out(result.left_out)
-    for one in result.found.failures:
-        yield f"\nfailed: {one.scenario} on {one.plane}, round {one.round}: {one.reason}"
+    from ..validate.crossvalidate.report import tables_of
+
+    yield from report_parts(tables_of(result), most=None)
     yield from (f"\nwarning: {text}" for text in result.warnings)
     yield from (f"\n90% intervals of {one.group}{_covered(one)}" for one in result.coverage)
-    yield ""
-    for check in result.checks:
-        sign = "≥" if check.at_least else "≤"
-        verdict = "reached" if check.holds else "missed"
-        yield (
-            f"aim {check.kind}, {check.name} {sign} {check.aim:.0%}: "
-            f"{percent(check.found)}, {verdict}"
-        )
 
 
 def _covered(one: Coverage) -> str:
@@ -238,68 +222,3 @@ def _covered(one: Coverage) -> str:
         held = f"hold {percent(one.held)} of {one.rows} measured (aim 85% to 95%)"
         return f" by the errors of the other runs: {held}, {width}"
     return f": not judgeable on this host now: to hold nine of ten they would have {width}"
-
-
-def _row_parts(title: str, rows: Sequence[Row]) -> Iterator[Part]:
-    yield f"\n{title}: {len(rows)} rows"
-    yield table(_COLUMNS, (_cells(row) for row in rows), left=3)
-
-
-def _error_parts(errors: Sequence[Errors]) -> Iterator[Part]:
-    """What the errors are, then what the intervals say beside them."""
-    yield ""
-    yield table(
-        ("set", "of", "plane", "rows", "median error", "worst", "within 10%"),
-        (
-            (*_named(one), str(one.rows), *map(percent, (one.median, one.worst, one.near)))
-            for one in errors
-        ),
-        left=3,
-    )
-    yield ""
-    yield table(
-        ("set", "of", "plane", "± predicted", "± measured", "measured held"),
-        (
-            (*_named(one), *map(percent, (one.predicted_half, one.measured_half, one.held)))
-            for one in errors
-        ),
-        left=3,
-    )
-    yield "±: median half width; measured held: values that lie in their predicted interval"
-
-
-def _named(one: Errors) -> tuple[str, str, str]:
-    return one.set, one.kind, one.plane or "all"
-
-
-_COLUMNS = ("scenario", "metric", "plane", "measured", "±", "predicted", "±", "error")
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    return (
-        row.scenario,
-        _metric_text(row),
-        row.plane,
-        figure(row.measured.value, row.unit),
-        _half(row.measured),
-        figure(row.predicted.value, row.unit),
-        _half(row.predicted),
-        f"{100 * row.relative_error:+.1f}%",
-    )
-
-
-def _metric_text(row: Row) -> str:
-    """``lookup``, ``lookup p99``: what the unit does not tell."""
-    if row.set == "calibration":
-        return ""
-    if row.kind == "memory traffic":
-        return row.kind
-    return " ".join(row.metric.split(".")[1:])
-
-
-def _half(interval: Interval) -> str:
-    """The larger half of it, in percent; nothing for an exact value."""
-    share = interval.relative
-    if share < HALF_MIN or not math.isfinite(share):
-        return ""
-    return f"{100 * share:.2g}%" if share < 1 else f"{100 * share:.0f}%"

@@ -25,8 +25,8 @@ def crossvalidate_traffic(
 ) -> None:
     """Runs the cases whose names ``begin`` so, prints rows and summary, keeps them in ``out``."""
     from ..inputs import check_folder, write_json
+    from ..validate.crossvalidate.calibration_set import slug
     from ..validate.crossvalidate.traffic import traffic_crossvalidated
-    from ..validate.crossvalidate.whole import slug
 
     cases = _cases(begin, quick)
     if list_:

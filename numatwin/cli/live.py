@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .files import check_file
-from .option_groups import grouped
-from .options import Json, duration
+from .options import Json, duration, grouped
 from .output import Part, binary_size, facts, percent, present, progress_bar, written_to
 
 if TYPE_CHECKING:

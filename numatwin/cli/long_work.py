@@ -51,7 +51,7 @@ def announce_points(
 
     from ..inputs import DescriptionError, InputError
     from ..sim.run.expected_work import expected_cpu_s
-    from ..sim.run.plane_names import DRAWING_PLANES
+    from ..sim.run.real_planes import DRAWING_PLANES
 
     tried = []
     for point in sorted({k * (design.count - 1) // (PROBES - 1) for k in range(PROBES)}):

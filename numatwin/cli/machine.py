@@ -11,8 +11,7 @@ import typer
 from . import output
 from .files import as_start, check_file
 from .machine_build import Cores, Modules
-from .option_groups import grouped
-from .options import Json, bundled_machines
+from .options import Json, bundled_machines, grouped
 from .output import binary_size, present, print_json, table
 
 if TYPE_CHECKING:

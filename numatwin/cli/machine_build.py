@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .files import check_file
-from .option_groups import grouped
+from .options import grouped
 
 if TYPE_CHECKING:
     from ..inputs import Quantity

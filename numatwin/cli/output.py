@@ -166,8 +166,8 @@ def whole_table(columns: Sequence[str], rows: Iterable[Sequence[str]], **options
     return Whole(table(columns, rows, **options))
 
 
-def report_parts(tables: Iterable[ReportTable]) -> Iterator[Part]:
-    """Those of a report that have rows, each below its title; its first rows, where it has many."""
+def report_parts(tables: Iterable[ReportTable], most: int | None = ROWS_MAX) -> Iterator[Part]:
+    """Those of a report that have rows, each below its title; of each, ``most`` rows."""
 
     def text(cell: Cell) -> str:
         noted = f"{cell.text} ({cell.note})" if cell.note else cell.text
@@ -176,10 +176,10 @@ def report_parts(tables: Iterable[ReportTable]) -> Iterator[Part]:
     for one in tables:
         if one.rows:
             yield f"\n{one.title}\n"
-            rows = [list(map(text, row)) for row in one.rows[:ROWS_MAX]]
+            rows = [list(map(text, row)) for row in one.rows[:most]]
             yield whole_table(one.columns, rows, left=one.texts)
-        if len(one.rows) > ROWS_MAX:
-            yield f"… and {len(one.rows) - ROWS_MAX} more: --json or --report has them all"
+        if most is not None and len(one.rows) > most:
+            yield f"… and {len(one.rows) - most} more: --json or --report has them all"
 
 
 def facts(named: Iterable[tuple[str, str | None]]) -> Whole:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .files import check_file
-from .option_groups import grouped
-from .options import Json, bundled_machines, duration
+from .options import Json, bundled_machines, duration, grouped
 from .output import print_json
 
 if TYPE_CHECKING:

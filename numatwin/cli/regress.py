@@ -14,8 +14,7 @@ import typer
 
 from .failures import after_interrupt
 from .files import check_file
-from .option_groups import grouped
-from .options import Json
+from .options import Json, grouped
 from .output import Part, figure, percent, present, progress_bar, show, table
 
 if TYPE_CHECKING:
@@ -79,8 +78,7 @@ class Gate:
     def tell(self, suite: Suite, results: list[Result], failure: str | None = None) -> None:
         """The results so far: as a table or as JSON, in the form of the CI system, as JUnit XML."""
         from ..inputs.atomic import write_text_atomically
-        from ..validate.annotations import annotation_lines
-        from ..validate.junit import junit_xml
+        from ..validate.annotations import annotation_lines, junit_xml
         from ..validate.verdicts import VERDICTS
 
         counts = {verdict: sum(r.verdict == verdict for r in results) for verdict in VERDICTS}
@@ -153,7 +151,7 @@ def _parts(suite: Suite, results: list[Result], counts: Mapping[Any, int]) -> It
 
 
 def _cells(result: Result) -> tuple[str, ...]:
-    from ..validate.junit import verdict_in_words
+    from ..validate.annotations import verdict_in_words
 
     relative, unit = result.difference.relative, result.check.metric.unit
     better = "–"

@@ -17,7 +17,6 @@ import typer
 from .failures import Ended, after_interrupt
 from .files import alone_in
 from .long_work import announce_run
-from .option_groups import grouped
 from .options import (
     Json,
     OtherMachine,
@@ -29,6 +28,7 @@ from .options import (
     bundled_policies,
     bundled_workloads,
     fraction,
+    grouped,
 )
 from .output import present, progress_bars, show
 from .status import INTERRUPTED
@@ -235,7 +235,7 @@ def _run_and_keep(
 
 def _played(loaded: Scenario, machine_scale: float | None) -> tuple[Record, RunInterrupted | None]:
     """The run, or as much of it as there was before an interruption."""
-    from ..sim.run.plane_names import DRAWING_PLANES, REAL
+    from ..sim.run.real_planes import DRAWING_PLANES, REAL
     from ..sim.run.runner import RunInterrupted, run_scenario
 
     if loaded.plane in DRAWING_PLANES:
@@ -265,7 +265,7 @@ def _with_idle_settings(
 
 def _with_uncertainty(record: Record, loaded: Scenario, wanted: bool | None) -> Record:
     """With a likely interval, where it is ``wanted``; None: by default."""
-    from ..sim.run.plane_names import REAL
+    from ..sim.run.real_planes import REAL
     from ..sim.run.uncertainty import with_uncertainty
 
     if wanted is None:

@@ -14,8 +14,7 @@ import typer
 from .failures import keeping
 from .figures import curve_of, runs_table, written_figure, written_value
 from .long_work import announce_points
-from .option_groups import grouped
-from .options import Jobs, Json
+from .options import Jobs, Json, grouped
 from .output import (
     Part,
     below,

@@ -15,8 +15,7 @@ import typer
 from .failures import after_interrupt
 from .figures import curve_of, factor_names, factor_values, heading, written_figure
 from .long_work import announce_points
-from .option_groups import grouped
-from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed
+from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed, grouped
 from .output import Part, below, present, progress_bar, show, whole_table
 
 if TYPE_CHECKING:

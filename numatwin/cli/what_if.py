@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .option_groups import grouped
-from .options import Json, bundled_machines
+from .options import Json, bundled_machines, grouped
 from .output import Part, latency, number, present, whole_table
 from .profile import Counting, Words
 

@@ -10,7 +10,6 @@ from pydantic_core import ErrorDetails
 
 from .errors import DescriptionError, Place
 from .fields import field_names, near
-from .wording import expected_by
 
 
 class Fault(NamedTuple):
@@ -159,3 +158,43 @@ def _fault(
     if message.startswith("expected ") and token is not None:
         return Fault(place, name, token, message.removeprefix("expected "))
     return Fault(place, f"{name}: {message}", token)
+
+
+# By pydantic's type of error; the names in braces are those of its context.
+_EXPECTED = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "finite_number": "a finite number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "less_than": "below {lt}",
+    "less_than_equal": "at most {le}",
+    "list_type": "a list",
+    "literal_error": "{expected}",
+    "model_attributes_type": "a mapping",
+    "model_type": "a mapping",
+    "string_too_long": "text, at most {max_length} long",
+    "string_too_short": "text, at least {min_length} long",
+    "string_type": "text",
+    "too_long": "at most {max_length} in it",
+    "too_short": "at least {min_length} in it",
+    "tuple_type": "a list",
+}
+
+
+def expected_by(problem: ErrorDetails) -> str | None:
+    """What was expected instead of the value at fault; None where its message says it."""
+    words = _EXPECTED.get(problem["type"])
+    if words is None:
+        return None
+    context = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in problem.get("ctx", {}).items()
+    }
+    return words.format(**context)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...inputs.shared_work import once
 from ...topologies.machine import Machine, Node, kept_machines
 from .assumptions import Assumed, note
-from .cache_facts import CacheFacts, cache_facts
+from .caches import CacheFacts, cache_facts
 from .defaults import (
     ASSUMED_CLOCK_HZ,
     ASSUMED_IPC,

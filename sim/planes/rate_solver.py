@@ -18,10 +18,9 @@ from ..machine.costs import LINE_BYTES, CostModel
 from ..machine.demands import Demand, Reads, TransferDemand
 from .bursts import DATA_PART_MIN
 from .exchange import ExchangeStep, overlapped
-from .latency import Latency
 from .rates import Loads, Rates
 from .resources import Resources
-from .transfer_flows import TransferFlows
+from .transfer_flows import Latency, TransferFlows
 from .wires import SOURCE_TOLERANCE, Moved, Wires
 
 Floats = npt.NDArray[np.float64]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .plane_names import NATIVE
+from .real_planes import NATIVE
 from .record import part_at
 
 if TYPE_CHECKING:  # or a record of flows would wait for SciPy

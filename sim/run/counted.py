@@ -14,7 +14,7 @@ from ...topologies.emulator.guest import GuestRun
 from ...topologies.emulator.traffic import MATRICES, Counts, Traffic
 from ...topologies.picture import picture_data
 from ..planes.outcome import Outcome
-from .plane_names import EMULATOR
+from .real_planes import EMULATOR
 from .record import Record
 from .runner import identity, provenance
 from .scenario import Scenario

@@ -43,3 +43,11 @@ def planes_of(system: System) -> tuple[str, ...]:
     """All planes that run systems of this kind, real ones last."""
     real = (name for name, plane in real_planes().items() if system.name in plane.engines)
     return (*system.planes, *real)
+
+
+PLANES = ("flow", "event", "reference", "native", "emulator")
+DRAWING_PLANES = ("event", "reference")
+OWN_HORIZONS = ("event_horizon", "native_horizon")
+NATIVE, EMULATOR = "native", "emulator"
+REAL = (NATIVE, EMULATOR)  # planes that run the engine
+SIMULATED = ("flow", "event", "reference")

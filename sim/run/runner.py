@@ -23,8 +23,7 @@ from ..planes.outcome import Outcome
 from ..planes.plane import FlowingPlane, Maker
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, described_assumptions
-from .plane_names import NATIVE, REAL
-from .real_planes import real_planes
+from .real_planes import NATIVE, REAL, real_planes
 from .record import Record
 from .recovery import recovery_notes
 from .scenario import Scenario, load_scenario

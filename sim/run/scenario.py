@@ -6,10 +6,12 @@ and any field may be set from outside; what comes of it all stands in ``Scenario
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from ...inputs import (
     Catalogue,
@@ -20,18 +22,19 @@ from ...inputs import (
     load_yaml,
     merged,
     parse_setting,
+    with_setting,
 )
 from ...inputs.errors import Place
+from ...inputs.fields import field_names
 from ...inputs.kinds import check_kind
 from ...inputs.quantities import time_text
 from ...inputs.shared_work import once
-from ...topologies import Machine
-from ...workloads import Workload, scaled
+from ...topologies import Machine, MachineDescription
+from ...workloads import Workload, WorkloadDescription, scaled
 from ..control import ChosenPolicy
 from ..systems.descriptor import System, SystemSpec
-from .meant_fields import with_own_setting
 from .plan import Statistics
-from .plane_names import OWN_HORIZONS
+from .real_planes import OWN_HORIZONS
 from .scenario_checks import (
     check_horizon,
     check_pauses,
@@ -48,6 +51,7 @@ from .scenario_parts import (
     folder_of,
     hash_of,
     machine_of,
+    named_or_inline,
     reported_at,
     with_files,
     workload_of,
@@ -366,3 +370,40 @@ def _shortened(description: ScenarioDescription) -> str:
         return ""
     whole = time_text(whole_s)
     return f"runs {time_text(played_s)} ({field}) of the {whole} that the scenario lasts"
+
+
+def with_own_setting(document: Document, schema: type[BaseModel], setting: Setting) -> Document:
+    """``with_setting`` of a scenario; an error says where the field stands in one of its parts."""
+    try:
+        return with_setting(document, schema, setting)
+    except InputError as failure:
+        name, *rest = setting.path
+        if rest:
+            raise
+        path = next(_paths(document, schema, name), None)
+        if path is not None:
+            failure.expected, failure.hint = None, f"did you mean {path}?"
+        raise
+
+
+def _paths(document: Document, schema: type[BaseModel], name: str) -> Iterator[str]:
+    """Paths of the field ``name`` in the parts of a scenario that it names or holds."""
+    if name in field_names(schema, ("system",)):
+        yield f"system.{name}"
+    for part, model in (("workload", WorkloadDescription), ("machine", MachineDescription)):
+        if document.part((part,)) is None:
+            continue
+        described, _ = named_or_inline(document, part)
+        for place in _places(described.value, ()):
+            if name in field_names(model, place):
+                yield ".".join(map(str, (part, *place, name)))
+
+
+def _places(value: Any, place: Place) -> Iterator[Place]:
+    """The places of all mappings, the outer ones first."""
+    if isinstance(value, dict):
+        yield place
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, part in inner:
+        if isinstance(part, (dict, list)):
+            yield from _places(part, (*place, key))

@@ -10,8 +10,7 @@ from ...topologies import Machine
 from ...workloads import Workload
 from ..control import ChosenPolicy
 from ..systems.descriptor import System
-from .plane_names import DRAWING_PLANES, PLANES, REAL
-from .real_planes import planes_of
+from .real_planes import DRAWING_PLANES, PLANES, REAL, planes_of
 from .scenario_description import ScenarioDescription
 from .scenario_parts import reported_at
 

@@ -16,7 +16,7 @@ from typing import Any
 from ...inputs import InputError
 from ...inputs.settings import SHOWN_MAX
 from ..planes.outcome import ResourceUse
-from .plane_names import REAL
+from .real_planes import REAL
 from .record import Record, part_at
 from .runner import maker_of, outcome_of_flows
 from .scenario import Scenario

@@ -26,7 +26,7 @@ from .assumptions import varied
 from .comparison import settled
 from .doubts import Doubt, Floats, doubts_of, merged
 from .model_error import OTHER, THROUGHPUT, TRAFFIC, ModelError, class_of, known_error
-from .plane_names import REAL
+from .real_planes import REAL
 from .record import Record, part_at
 from .scenario import Scenario
 from .what_if import Moment, Predictor

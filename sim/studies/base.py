@@ -15,7 +15,7 @@ from ...topologies import MachineDescription
 from ...topologies.catalogue import CATALOGUE as MACHINES
 from ...workloads import WorkloadDescription
 from ...workloads.catalogue import CATALOGUE as WORKLOADS
-from ..run.plane_names import SIMULATED
+from ..run.real_planes import SIMULATED
 from ..run.scenario import (
     Scenario,
     load_document,

@@ -15,7 +15,7 @@ import numpy as np
 from ..kernel.streams import stream_key
 from ..run.decision import ratio_errors
 from ..run.doubts import Floats
-from ..run.plane_names import REAL
+from ..run.real_planes import REAL
 from ..run.record import Record
 from ..run.runner import run_scenario
 from ..run.uncertainty import DRAWS, shift_of, with_uncertainty

@@ -6,7 +6,7 @@ from typing import Any
 from command_line import CommandLine
 from rich.console import Console
 
-from numatwin.cli.compared_settings import settings_parts
+from numatwin.cli.compare import settings_parts
 from numatwin.cli.output import show
 
 CLOCK = "machine.node_types.opteron-6274-die.clock"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from numatwin.cli.counted_traffic import predicted_parts
 from numatwin.cli.output import show
+from numatwin.cli.record_facts import predicted_parts
 
 
 def test_placements_say_what_they_are_parts_of(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ from numatwin.validate.calibrate.engine_rows import load_rows
 from numatwin.validate.decision_cases import CaseFile
 from numatwin.validate.suite import load_suite
 from numatwin.workloads import load_workload
-from numatwin.workloads.histogram import load_histogram
+from numatwin.workloads.key_specs import load_histogram
 from numatwin.workloads.task_trace import COLUMNS, load_trace
 
 ROOT = Path(__file__).parents[2]

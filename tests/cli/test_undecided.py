@@ -2,7 +2,7 @@
 
 import pytest
 
-from numatwin.cli.undecided import Undecided
+from numatwin.cli.study_answers import Undecided
 
 
 def undecided(*rows: tuple[str, float, float]) -> Undecided:

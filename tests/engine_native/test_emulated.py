@@ -21,7 +21,7 @@ from numatwin.engine_native.emulated.guest_process import DRIVER, GuestProcess
 from numatwin.engine_native.emulated.remote import RemoteEngine, counted
 from numatwin.engine_native.systems.commits.emulated import EmulatedCommits, emulated_commits
 from numatwin.inputs import InputError
-from numatwin.sim.run.plane_names import EMULATOR
+from numatwin.sim.run.real_planes import EMULATOR
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.topologies import load_machine
 from numatwin.topologies.emulator import guest_machine

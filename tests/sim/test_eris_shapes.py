@@ -11,7 +11,7 @@ from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.eris import players
 from numatwin.sim.systems.eris.event_model import kernel_demands, machine_of
 from numatwin.sim.systems.eris.event_plane import ErisEvents
-from numatwin.sim.systems.eris.event_shared import shared_setup
+from numatwin.sim.systems.eris.players import shared_setup
 
 
 def plane(folder: Path, placement: str) -> ErisEvents:

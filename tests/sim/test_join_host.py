@@ -14,8 +14,8 @@ from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario
 from numatwin.sim.systems.joins.facts import ExchangeCost, JoinFacts, PassCost
 from numatwin.sim.systems.joins.flow import FlowModel
-from numatwin.sim.systems.joins.models import ReferenceModel
-from numatwin.sim.systems.joins.pass_costs import PassCosts
+from numatwin.sim.systems.joins.host import PassCosts
+from numatwin.sim.systems.joins.plane import ReferenceModel
 from numatwin.sim.systems.joins.setup import play_of
 
 NS, US = 1e-9, 1e-6

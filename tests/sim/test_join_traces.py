@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from numatwin.sim._kernel import ExchangeModel
 from numatwin.sim.run.scenario import load_scenario
-from numatwin.sim.systems.joins.models import Model, ReferenceModel
+from numatwin.sim.systems.joins.plane import Model, ReferenceModel
 from numatwin.sim.systems.joins.setup import play_of
 
 SMALL = (

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from numatwin.sim.run.liveness_marker import PREFIX, marked_alive
+from numatwin.sim.run.workers import PREFIX, marked_alive
 
 CHILD = """
-from numatwin.sim.run.liveness_marker import marked_alive
+from numatwin.sim.run.workers import marked_alive
 with marked_alive() as folder:
     print(folder, flush=True)
     input()

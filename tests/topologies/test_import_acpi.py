@@ -11,7 +11,7 @@ from saved_trees import NODE, write_folder
 
 from numatwin.inputs import InputError
 from numatwin.topologies.importers import import_machine
-from numatwin.topologies.importers.acpi_tables import read_hmat, read_srat_order
+from numatwin.topologies.importers.sysfs import read_hmat, read_srat_order
 
 
 def table(signature: bytes, revision: int, head: bytes, body: bytes) -> bytes:

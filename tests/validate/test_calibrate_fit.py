@@ -20,10 +20,9 @@ from numatwin.sim.systems.eris.parts import WALK
 from numatwin.topologies import build_machine
 from numatwin.topologies.catalogue import machine_from_document
 from numatwin.topologies.export import machine_yaml
-from numatwin.validate.calibrate.calibration import HELD_OUT, Calibration, calibrated
+from numatwin.validate.calibrate.calibration import HELD_OUT, Calibration, calibrated, held_out
 from numatwin.validate.calibrate.curve import curve
 from numatwin.validate.calibrate.fit import fit
-from numatwin.validate.calibrate.hold_out import held_out
 from numatwin.validate.calibrate.observation import (
     IDLE,
     LOADED,

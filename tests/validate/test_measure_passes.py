@@ -15,7 +15,7 @@ from numatwin.topologies.measurements import Measurement
 from numatwin.topologies.schema import MachineDescription
 from numatwin.validate.measure import Result, measured_description, merged, passes, session
 from numatwin.validate.measure.bench import FULL, WANTED_MIN, Bench
-from numatwin.validate.measure.ranges import with_ranges
+from numatwin.validate.measure.machine_file import with_ranges
 from numatwin.validate.measure.session import Progress
 
 

@@ -13,7 +13,7 @@ from numatwin.validate.published import PUBLISHED
 from numatwin.validate.published_given import given_others
 from numatwin.validate.published_page import page, pictures
 from numatwin.validate.published_pictures import Bar, Curve, bars_svg, curves_svg
-from numatwin.validate.systems.commits.published import CLIENTS, CURVES
+from numatwin.validate.systems.commits.validation import CLIENTS, CURVES
 
 SYSTEMS = Path(__file__).parents[3] / "shared" / "systems"
 

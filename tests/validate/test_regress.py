@@ -12,8 +12,8 @@ from numatwin.sim.run import replications
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.validate import alternatives
 from numatwin.validate.alternatives import AlternativeRun, Sides
+from numatwin.validate.annotations import message_of
 from numatwin.validate.baseline import Entry
-from numatwin.validate.junit import message_of
 from numatwin.validate.metrics import Metric
 from numatwin.validate.regress import Result, regress
 from numatwin.validate.suite import load_suite

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from numatwin.inputs import InputError
-from numatwin.workloads.histogram import load_histogram
+from numatwin.workloads.key_specs import load_histogram
 
 HEADER = "key_from,key_to,count"
 
@@ -95,10 +95,10 @@ def test_refuses_a_pipe(tmp_path: Path) -> None:
 
 def test_refuses_what_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = histogram(tmp_path, HEADER, "0,1,1", "1,2,1")
-    monkeypatch.setattr("numatwin.workloads.histogram.ROWS_MAX", 1)
+    monkeypatch.setattr("numatwin.workloads.key_specs.ROWS_MAX", 1)
     with pytest.raises(InputError, match=r":3: too many rows"):
         load_histogram(path, 100)
-    monkeypatch.setattr("numatwin.workloads.histogram.BYTES_MAX", 10)
+    monkeypatch.setattr("numatwin.workloads.key_specs.BYTES_MAX", 10)
     with pytest.raises(InputError, match="too large"):
         load_histogram(path, 100)
 

@@ -24,7 +24,6 @@ from .host_files import find_qemu
 from .image import guest_image
 from .job import Job
 from .snapshots import KEPT_BYTES, Monitor, incoming, opened, snapshot_file
-from .stream import Sink, Stream
 
 BOOT_LIMIT_S, BOOT_LIMIT_PER_PROCESSOR_S, RESUME_LIMIT_S = 60.0, 4.0, 60.0
 # So many times as long where QEMU has not had that much of the host's processors.
@@ -387,3 +386,30 @@ def _unnamed_file() -> Iterator[BinaryIO]:
 
 def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+
+
+Sink = Callable[[bytes], object]
+
+
+class Stream:
+    """Hands to ``sink`` what comes before the ``mark``; what follows it is dropped."""
+
+    def __init__(self, sink: Sink, mark: bytes) -> None:
+        self._sink, self._mark = sink, mark
+        self._held = b""
+        self.ended = False
+
+    def take(self, piece: bytes) -> None:
+        """Takes the next piece; holds back what may be the beginning of the mark."""
+        if self.ended:
+            return
+        data = self._held + piece
+        before, mark, _ = data.partition(self._mark)
+        if mark:
+            self.ended = True
+        else:
+            longest = min(len(data), len(self._mark) - 1)
+            held = next(k for k in range(longest, -1, -1) if data.endswith(self._mark[:k]))
+            before, self._held = data[: len(data) - held], data[len(data) - held :]
+        if before:
+            self._sink(before)

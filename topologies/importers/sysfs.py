@@ -7,12 +7,12 @@ numaperf, numa memory-side caches), with the older names and formats that they r
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import struct
+from dataclasses import dataclass, field
 
 from ...inputs import InputError, Quantity
 from ..schema import MachineDescription
 from ..schema_types import NODES_MAX
-from .acpi_tables import HMAT, SRAT, read_hmat, read_srat_order
 from .inventory import Inventory, NodeFacts, Pair, machine_title, quantity
 from .number_sets import parse_list, parse_mask
 from .source import Source
@@ -232,9 +232,9 @@ class _Reader:
         except ValueError as failure:
             raise InputError(f"damaged: {failure}", self.tree.full_path(path)) from None
         node_of = dict(zip(domains, ids, strict=False)) if len(domains) == len(ids) else {}
-        for _, unit, dimension, field in _ATTRIBUTES:
-            values: dict[Pair, float] = getattr(pairs, field)
-            table: dict[Pair, Quantity] = getattr(found, field)
+        for _, unit, dimension, fact in _ATTRIBUTES:
+            values: dict[Pair, float] = getattr(pairs, fact)
+            table: dict[Pair, Quantity] = getattr(found, fact)
             for (initiator, home), value in values.items():
                 pair = node_of.get(initiator, -1), node_of.get(home, -1)
                 read = quantity(f"{value:.12g} {unit}", dimension)
@@ -254,14 +254,130 @@ class _Reader:
             initiators = {
                 int(m[1]) for name in names if (m := re.fullmatch(r"node(\d{1,6})", name, re.ASCII))
             }
-            for file, unit, dimension, field in _ATTRIBUTES:
+            for file, unit, dimension, fact in _ATTRIBUTES:
                 if file not in names:
                     continue
                 value = self._attribute(f"{folder}/{file}", unit, dimension)
                 if value is not None:
-                    table: dict[Pair, Quantity] = getattr(found, field)
+                    table: dict[Pair, Quantity] = getattr(found, fact)
                     table.update({(initiator, home): value for initiator in initiators & ids})
 
     def _attribute(self, path: str, unit: str, dimension: str) -> Quantity | None:
         value = self._whole(path)
         return quantity(f"{value} {unit}", dimension) if value else None
+
+
+HMAT, SRAT = "sys/firmware/acpi/tables/HMAT", "sys/firmware/acpi/tables/SRAT"
+
+# The firmware's table of memory attributes (ACPI's HMAT), as the kernel hands it out. sysfs tells
+# of each memory the figures of its nearest initiators alone; the table has all pairs. ACPI 6.5,
+# 5.2.16 (SRAT) and 5.2.27 (HMAT).
+_HEADER_BYTES = 36
+_HMAT_HEADER_BYTES, _SRAT_HEADER_BYTES = _HEADER_BYTES + 4, _HEADER_BYTES + 12
+_PAIRS = 1  # the kind of structure that holds latencies or bandwidths
+_PAIRS_BYTES = 32
+_UNKNOWN = (0, 0xFFFF)
+_LATENCIES = {0: "latency", 1: "latency", 2: "write_latency"}
+_BANDWIDTHS = {3: "bandwidth", 4: "bandwidth", 5: "write_bandwidth"}
+_UNIT_OF_REVISION_1 = 10  # as Linux reads the table of ACPI 6.2
+
+
+@dataclass
+class PairValues:
+    """Latencies in ns and bandwidths in MB/s, by initiator and target (proximity domains)."""
+
+    latency: dict[Pair, float] = field(default_factory=dict)
+    write_latency: dict[Pair, float] = field(default_factory=dict)
+    bandwidth: dict[Pair, float] = field(default_factory=dict)
+    write_bandwidth: dict[Pair, float] = field(default_factory=dict)
+
+
+def read_hmat(table: bytes) -> PairValues:
+    """The figures of memory itself in an HMAT; raises ValueError where it is damaged.
+
+    Caches of memory, which may have figures of their own, are left out.
+    """
+    _check(table, b"HMAT")
+    revision = table[8]
+    pair_values = PairValues()
+    offset = _HMAT_HEADER_BYTES
+    while offset < len(table):
+        kind, length = _unpack("<HxxI", table, offset)
+        if length < 8 or offset + length > len(table):
+            raise ValueError(f"a structure of {length} bytes at byte {offset}")
+        if kind == _PAIRS:
+            _read_pairs(table[offset : offset + length], revision, pair_values)
+        offset += length
+    return pair_values
+
+
+def _read_pairs(part: bytes, revision: int, found: PairValues) -> None:
+    flags, data_type, initiators, targets, base = _unpack("<8xBBxxIIxxxxQ", part, 0)
+    need = _PAIRS_BYTES + 4 * (initiators + targets) + 2 * initiators * targets
+    if need > len(part):
+        raise ValueError(f"{initiators} initiators and {targets} targets in {len(part)} bytes")
+    name = (_LATENCIES | _BANDWIDTHS).get(data_type)
+    if flags & 0xF or name is None:
+        return
+    domains = _unpack(f"<{initiators + targets}I", part, _PAIRS_BYTES)
+    entries = _unpack(f"<{initiators * targets}H", part, _PAIRS_BYTES + 4 * (initiators + targets))
+    picoseconds = data_type in _LATENCIES and revision >= 2
+    divisor = 1000 if picoseconds else 1 if revision >= 2 else _UNIT_OF_REVISION_1
+    values: dict[Pair, float] = getattr(found, name)
+    for k, entry in enumerate(entries):
+        if entry not in _UNKNOWN:
+            row, column = divmod(k, targets)
+            values[domains[row], domains[initiators + column]] = entry * base / divisor
+
+
+def read_srat_order(table: bytes) -> list[int]:
+    """The proximity domains of an SRAT in the order in which Linux numbers them as nodes.
+
+    Those of processors (and other initiators) come first, in the order of the table, then those of
+    memory alone. Raises ValueError where the table is damaged.
+    """
+    _check(table, b"SRAT")
+    of_processors, of_memory = [], []
+    offset = _SRAT_HEADER_BYTES
+    while offset < len(table):
+        kind, length = _unpack("<BB", table, offset)
+        if length < 2 or offset + length > len(table):
+            raise ValueError(f"a structure of {length} bytes at byte {offset}")
+        part = table[offset : offset + length]
+        if kind == 0:  # a processor, its domain in two places
+            low, flags, *high = _unpack("<2xBxIx3B", part, 0)
+            if flags & 1:
+                of_processors.append(int.from_bytes(bytes((low, *high)), "little"))
+        elif kind == 1:
+            domain, flags = _unpack("<2xI22xI", part, 0)
+            if flags & 1:
+                of_memory.append(domain)
+        elif kind == 2:  # a processor with a long number
+            domain, flags = _unpack("<4xI4xI", part, 0)
+            if flags & 1:
+                of_processors.append(domain)
+        elif kind == 3:  # a processor of ARM
+            domain, flags = _unpack("<2xI4xI", part, 0)
+            if flags & 1:
+                of_processors.append(domain)
+        elif kind == 5:  # another initiator
+            domain, flags = _unpack("<4xI16xI", part, 0)
+            if flags & 1:
+                of_processors.append(domain)
+        offset += length
+    return list(dict.fromkeys(of_processors + of_memory))
+
+
+def _check(table: bytes, signature: bytes) -> None:
+    if table[:4] != signature:
+        raise ValueError(f"begins with {table[:4]!r}, expected {signature!r}")
+    (length,) = _unpack("<I", table, 4)
+    if length != len(table):
+        raise ValueError(f"{len(table)} bytes, expected {length}")
+
+
+def _unpack(form: str, data: bytes, offset: int) -> tuple[int, ...]:
+    try:
+        return struct.unpack_from(form, data, offset)
+    except struct.error:
+        raise ValueError(f"ends at byte {len(data)}, within a structure") from None

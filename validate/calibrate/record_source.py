@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ...inputs import InputError
-from ...sim.run.plane_names import NATIVE
+from ...sim.run.real_planes import NATIVE
 from ...sim.run.record import Record, load_record
 from ...sim.run.record_files import HEAD_FILE
 from ...sim.run.scenario import scenario_from_settings

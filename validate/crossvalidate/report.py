@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..._version import __version__
 from ...inputs.quantities import time_text
@@ -14,7 +14,8 @@ from ...reports.words import count, listing, percent, seconds, si, signed_percen
 from ...sim.run.statistics import Interval
 from .result import Result
 from .rows import Row
-from .summary import Check
+from .suite import LeftOut
+from .summary import Check, Errors
 
 NANO = 1e-9
 ERROR_COLUMNS = (
@@ -43,12 +44,23 @@ def validation_of(result: Result) -> Validation:
         answer=" ".join(_answer(result)),
         version=__version__,
         rows=[_drawn(row) for row in sorted(result.rows, key=lambda row: row.set != "test")],
-        summaries=[_aims(result.checks), _errors(result)],
-        tables=[*_rows(result), _failures(result), _left_out(result)],
+        summaries=[_aims(result.checks), errors_table(result.errors)],
+        tables=[*row_tables(result.rows), _failures(result), left_out_table(result.left_out)],
         doubts=result.warnings,
         facts=_facts(result),
         figures_by_set=True,
     )
+
+
+def tables_of(result: Result) -> list[Table]:
+    """Its tables as a terminal has them: those that are read first come last."""
+    return [
+        *reversed([*row_tables(result.rows)]),
+        left_out_table(result.left_out),
+        _failures(result),
+        errors_table(result.errors),
+        _aims(result.checks),
+    ]
 
 
 def _answer(result: Result) -> Iterator[str]:
@@ -78,44 +90,42 @@ def _answer(result: Result) -> Iterator[str]:
         yield "The session was interrupted: rows are of what was finished."
 
 
-def _aims(checks: list[Check]) -> Table:
-    def cells(check: Check) -> list[Cell]:
-        sign = "≥" if check.at_least else "≤"
-        return [
-            Cell(check.kind),
-            Cell(check.name),
-            Cell("reached" if check.holds else "missed", bad=not check.holds),
-            Cell(f"{sign} {percent(check.aim)}"),
-            Cell(percent(check.found, 1)),
-        ]
-
+def _aims(checks: Sequence[Check]) -> Table:
     return Table(
         "The aim, on the test set",
         ("of", "what", "", "aim", "found"),
-        [cells(check) for check in checks],
+        [
+            [
+                *map(Cell, (check.kind, check.name)),
+                Cell("reached" if check.holds else "missed", bad=not check.holds),
+                Cell(f"{'≥' if check.at_least else '≤'} {percent(check.aim)}"),
+                Cell(percent(check.found, 1)),
+            ]
+            for check in checks
+        ],
         texts=3,
     )
 
 
-def _errors(result: Result) -> Table:
+def errors_table(errors: Sequence[Errors]) -> Table:
+    """What the errors are, and what the intervals say beside them."""
+
+    def texts(one: Errors) -> tuple[str, ...]:
+        shares = (
+            one.median,
+            one.worst,
+            one.near,
+            one.predicted_half,
+            one.measured_half,
+            one.held,
+        )
+        named = (one.set, one.kind, one.plane or "all", str(one.rows))
+        return (*named, *(percent(share, 1) for share in shares))
+
     return Table(
         "Errors",
         ERROR_COLUMNS,
-        [
-            [
-                Cell(error.set),
-                Cell(error.kind),
-                Cell(error.plane or "all"),
-                Cell(str(error.rows)),
-                Cell(percent(error.median, 1)),
-                Cell(percent(error.worst, 1)),
-                Cell(percent(error.near)),
-                Cell(percent(error.predicted_half, 1)),
-                Cell(percent(error.measured_half, 1)),
-                Cell(percent(error.held)),
-            ]
-            for error in result.errors
-        ],
+        [[*map(Cell, texts(one))] for one in errors],
         texts=3,
         note="Calibration set: primitives that the machine file was made of. Test set: real runs, "
         "to which nothing was fitted. ±: the median half width of the intervals; interval holds: "
@@ -123,25 +133,24 @@ def _errors(result: Result) -> Table:
     )
 
 
-def _rows(result: Result) -> Iterator[Table]:
+def row_tables(rows: Sequence[Row]) -> Iterator[Table]:
+    """Each figure, as it was measured and as it is predicted."""
     for of_set, title in (("test", "Test set"), ("calibration", "Calibration set")):
-        rows = [row for row in result.rows if row.set == of_set]
         yield Table(
             title,
             ("scenario", "figure", "plane", "measured", "predicted", "error"),
-            [_row(row) for row in rows],
+            [_row(row) for row in rows if row.set == of_set],
             texts=3,
         )
 
 
 def _row(row: Row) -> list[Cell]:
-    rounds = f", {count(len(row.values), 'round')}" if row.values else ""
+    rounds = count(len(row.values), "round") if row.values else ""
+    notes = filter(None, (_bounds(row.measured, row.unit), rounds))
     error = row.relative_error
     return [
-        Cell(row.scenario),
-        Cell(row.metric),
-        Cell(row.plane),
-        Cell(_written(row.measured.value, row.unit), _bounds(row.measured, row.unit) + rounds),
+        *map(Cell, (row.scenario, row.metric, row.plane)),
+        Cell(_written(row.measured.value, row.unit), ", ".join(notes)),
         Cell(_written(row.predicted.value, row.unit), _bounds(row.predicted, row.unit)),
         Cell(signed_percent(error), bad=abs(error) > 0.25),
     ]
@@ -152,26 +161,19 @@ def _failures(result: Result) -> Table:
         "Runs that failed",
         ("scenario", "plane", "round", "why"),
         [
-            [
-                Cell(failure.scenario),
-                Cell(failure.plane),
-                Cell(str(failure.round)),
-                Cell(failure.reason),
-            ]
-            for failure in result.found.failures
+            [*map(Cell, (one.scenario, one.plane, str(one.round), one.reason))]
+            for one in result.found.failures
         ],
         texts=4,
     )
 
 
-def _left_out(result: Result) -> Table:
+def left_out_table(left_out: Sequence[LeftOut]) -> Table:
+    """What is not compared, and why."""
     return Table(
         "Without a row",
         ("what", "of", "why"),
-        [
-            [Cell(left_out.what), Cell(", ".join(left_out.runs)), Cell(left_out.reason)]
-            for left_out in result.left_out
-        ],
+        [[*map(Cell, (left.what, ", ".join(left.runs), left.reason))] for left in left_out],
         texts=3,
     )
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from ...inputs import InputError
 from ...inputs.errors import is_interrupt
-from ...sim.run.plane_names import NATIVE
+from ...sim.run.real_planes import NATIVE
 from ...sim.run.record import Record, part_at
 from ...sim.run.runner import run_scenario
 from ...sim.run.scenario import Scenario

@@ -19,7 +19,7 @@ from ...inputs import Catalogue, Document, InputError, Strict, load_yaml
 from ...inputs.fields import near
 from ...inputs.names import Name
 from ...inputs.yaml_file import Place
-from ...sim.run.plane_names import NATIVE, SIMULATED
+from ...sim.run.real_planes import NATIVE, SIMULATED
 from ...sim.run.scenario import (
     Scenario,
     load_scenario,

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...machine.cache_facts import CacheFacts
-from ...machine.caches import hit_rates
+from ...machine.caches import CacheFacts, hit_rates
 from ...machine.costs import LINE_BYTES
 from .program import Place, Table
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._kernel import TaskSetup
+from ...kernel.histogram import Histogram
 from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import LINE_BYTES, CostModel
 from ...planes.experiment import Experiment
-from ...planes.model_plane import Counted, ModelPlane
+from ...planes.model_plane import Counted, ModelPlane, Sums, SumsPlayer
 from ...planes.outcome import ControlEvent
 from ...planes.plane import Command, StartPhase
 from .commands import (
@@ -21,15 +23,67 @@ from .commands import (
     AccessPathObservation,
     AllowStealing,
     CoresObservation,
+    PlacerCommand,
     PlacerObservation,
     StealingObservation,
 )
 from .control_state import ControlState
-from .models import EventModel, Model, ReferenceModel
-from .parameters import task_setup
-from .parts_in_play import PartsInPlay
+from .layout import Copy, Layout, PartState
+from .models import Counts, EventModel, LocalUse, Model, ReferenceModel
+from .parameters import INTERLEAVED, home_of, task_setup
 from .piece_log import interconnect_ratio
-from .player import TasksPlayer
+
+
+@dataclass(frozen=True, eq=False)
+class TaskSums(Sums):
+    """Of queries. ``counts``: all that the model has counted."""
+
+    counts: Counts
+
+
+class TasksPlayer(SumsPlayer[Model, TaskSums]):
+    """Plays a model; ``core_node`` (C,): of the cores of workers."""
+
+    def __init__(self, model: Model, costs: CostModel, core_node: Ints) -> None:
+        self.core_node = core_node
+        super().__init__(model, costs)
+
+    def sums_now(self) -> TaskSums:
+        counts = self.model.counts()
+        return TaskSums(
+            now_ps=self.model.now_ps,
+            done=counts["answered"],
+            latency_ps=counts["latency_ps"],
+            lines=counts["lines_read"] + counts["lines_written"],
+            memory_ps=counts["controller_ps"],
+            link_ps=counts["link_ps"],
+            core_ps=counts["core_ps"][: len(self.core_node)],
+            counts=counts,
+        )
+
+    def histograms(self) -> tuple[Histogram, ...]:
+        return self.model.latencies()
+
+    @property
+    def active_thread_s(self) -> Floats:
+        """(n,) time that threads of each node ran tasks or looked for some."""
+        looked_ps, core_ps = self.since("looked_ps"), self.now.core_ps - self.before.core_ps
+        ran_ps = np.bincount(self.core_node, core_ps, len(looked_ps))
+        return np.asarray((looked_ps + ran_ps) / PS_PER_S)
+
+    def since(self, name: str) -> npt.NDArray[Any]:
+        """What was counted of that name."""
+        return np.asarray(self.now.counts[name] - self.before.counts[name])
+
+    def check(self) -> None:
+        super().check()
+        counts = self.model.counts()
+        made, done, waiting, running, _ = counts["classes"].sum(axis=0).tolist()
+        if made != done + waiting + running:
+            raise RuntimeError(f"of {made} tasks {made - done - waiting - running} were lost")
+        if waiting != int(counts["waiting"].sum()) + counts["parts_waiting"]:
+            raise RuntimeError("tasks wait in no queue")
+
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -228,3 +282,85 @@ event_plane = partial(TasksEvents, EventModel)
 
 reference_plane = partial(TasksEvents, ReferenceModel)
 """The same, of the reference plane."""
+
+
+class PartsInPlay:
+    """``layout`` decides; what changes there is carried out in the model."""
+
+    def __init__(self, layout: Layout, model: Model) -> None:
+        self.layout, self.model = layout, model
+        self._positions = {name: k for k, name in enumerate(layout.parts)}
+        self._known: dict[str, tuple[PartState, ...]] = dict(layout.parts)
+        self._nodes: list[LocalUse] = [model.node_use()]
+        self._parts: list[LocalUse] = [model.part_use()]
+        self._seen = _samples(self._nodes * 2), _samples(self._parts * 2)
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def order(self, command: PlacerCommand, time_s: float) -> None:
+        """Begins to move, partition or merge."""
+        self._begin(self.layout.order(command, time_s))
+
+    def arrived(self, time_s: float) -> None:
+        """Copies have arrived; others may follow."""
+        for number in self.model.take_arrived():
+            self._begin(self.layout.arrived(number, time_s))
+
+    def _begin(self, copies: Sequence[Copy]) -> None:
+        self._carry_out()
+        for copy in copies:
+            source = INTERLEAVED - copy.spread if copy.source is None else copy.source
+            page_ps = copy.page_s * PS_PER_S
+            self.model.copy(copy.number, source, copy.target, copy.pages, page_ps)
+
+    def _carry_out(self) -> None:
+        """The model's parts become those of the layout."""
+        for name, parts in self.layout.parts.items():
+            known, table = self._known[name], self._positions[name]
+            if [part.rows for part in parts] != [part.rows for part in known]:
+                nodes = [home_of(part) for part in parts]
+                self.model.set_parts(table, [part.rows for part in parts], nodes)
+                known = tuple(PartState(p.rows, p.node, p.pages, spread=p.spread) for p in parts)
+            for k, (part, before) in enumerate(zip(parts, known, strict=True)):
+                if part.blocked and not before.blocked:
+                    self.model.block(table, k)
+                elif before.blocked > part.blocked or before.node != part.node:
+                    assert part.node is not None
+                    if not before.blocked:  # what waits for workers goes there, too
+                        self.model.block(table, k)
+                    self.model.place(table, k, part.node)
+            self._known[name] = parts
+
+    # -- samples ----------------------------------------------------------------------------------
+
+    def sample(self) -> None:
+        """Takes a sample now, ``SAMPLE_S`` after the last one."""
+        self._nodes.append(self.model.node_use())
+        self._parts.append(self.model.part_use())
+
+    def observed(
+        self,
+    ) -> tuple[tuple[Floats, Floats], dict[tuple[str, int], tuple[Floats, Floats]]]:
+        """Threads of local tasks, and what these read and write, of the samples since this was last
+        asked (of those before, where there are none since): of nodes (n, S), and of each part (S,)
+        by table and position.
+        """
+        if len(self._nodes) > 1:
+            self._seen = _samples(self._nodes), _samples(self._parts)
+        nodes, (cpu, memory_Bps) = self._seen
+        self._nodes, self._parts = self._nodes[-1:], self._parts[-1:]
+        return nodes, {
+            (table, p): (cpu[number], memory_Bps[number])
+            for table, position in self._positions.items()
+            for p, number in enumerate(self.model.parts(position))
+            if number < len(cpu)
+        }
+
+
+def _samples(sums: Sequence[LocalUse]) -> tuple[Floats, Floats]:
+    """(k, S) threads and bytes per second, of sums (S + 1 of them) of up to k things."""
+    count = len(sums[-1][0])
+    cpu_ps, moved = np.zeros((len(sums), count)), np.zeros((len(sums), count))
+    for k, (each_ps, each_bytes) in enumerate(sums):
+        cpu_ps[k, : len(each_ps)], moved[k, : len(each_bytes)] = each_ps, each_bytes
+    return np.diff(cpu_ps, axis=0).T / PS_PER_S / SAMPLE_S, np.diff(moved, axis=0).T / SAMPLE_S

@@ -28,7 +28,6 @@ from .looking import looking_threads
 from .piece_log import PieceLog
 from .program import Program
 from .steady_state import Rates, State, SteadyState
-from .watched import Watched
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -363,3 +362,34 @@ class TasksFlow:
         found = SteadyState(program, costs).solve(self._state(), rates)
         gain = float(found.queries.sum() / rates.queries.sum()) - 1.0
         return gain if abs(gain) >= GAIN_MIN else 0.0
+
+
+class Watched:
+    """Pieces of time since a family of policies was last asked: begin, length, rates."""
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[float, float, Rates]] = []
+
+    def add(self, begin_s: float, step_s: float, rates: Rates) -> None:
+        """One more; while the rates are the same ones, the last piece gets longer."""
+        if self.pieces and self.pieces[-1][2] is rates:
+            first_s, length_s, _ = self.pieces[-1]
+            self.pieces[-1] = (first_s, length_s + step_s, rates)
+        else:
+            self.pieces.append((begin_s, step_s, rates))
+
+    def samples(self, now_s: float) -> int:
+        """S, how many samples of ``SAMPLE_S`` there are."""
+        return max(round((now_s - self.pieces[0][0]) / SAMPLE_S), 1)
+
+    def weights(self, now_s: float, samples: int) -> list[tuple[Floats, Rates]]:
+        """For each piece the part of each sample (S,) that it fills, and its rates."""
+        if len(self.pieces) == 1:
+            return [(np.ones(samples), self.pieces[0][2])]
+        edges = np.linspace(self.pieces[0][0], now_s, samples + 1)
+        length = edges[1] - edges[0]
+        found = []
+        for begin, step, rates in self.pieces:
+            inside = np.minimum(edges[1:], begin + step) - np.maximum(edges[:-1], begin)
+            found.append((np.clip(inside, 0.0, None) / length, rates))
+        return found

@@ -28,10 +28,12 @@ from ....workloads.query_graphs import ColumnOf, OperatorNode
 from ....workloads.schema import DataObject
 from ....workloads.task_trace import TaskTrace
 from .cache_sharing import AtRandom, StageUse
-from .entry_costs import Demands, EntryCosts, InOrder
-from .entry_demands import (
+from .entry_costs import (
     LINE_BITS,
     SLOT_BYTES,
+    Demands,
+    EntryCosts,
+    InOrder,
     Results,
     found_of,
     lines_per_entry,

@@ -24,9 +24,11 @@ guide).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from math import ceil
 from typing import Annotated, Any
 
 import numpy as np
@@ -41,6 +43,7 @@ from ...planes.outcome import ControlEvent
 from .check import check_placement
 from .commands import (
     SAMPLE_S,
+    Floats,
     MergeTable,
     MovePart,
     PartitionTable,
@@ -48,7 +51,6 @@ from .commands import (
     PlacerCommand,
     PlacerObservation,
 )
-from .use_history import UseHistory
 
 PERIOD = Quantity(1.0, 1.0, 1.0)  # the source's
 ELIGIBILITY, IMBALANCE, SATURATED = 0.3, 0.4, 0.7  # the source's
@@ -291,3 +293,29 @@ PLACER = Family(
     event=_event,
     types=(PlacerObservation, PartUse, MovePart, PartitionTable, MergeTable),
 )
+
+
+class UseHistory:
+    """The latest samples of one part, ``longest_s`` back; time before the first counts as zero."""
+
+    def __init__(self, longest_s: float) -> None:
+        kept = ceil(longest_s / SAMPLE_S) + 1
+        # Running sums, so that an average over any time is a difference.
+        self._sums: deque[tuple[float, float]] = deque([(0.0, 0.0)], maxlen=kept)
+
+    def add(self, cpu: Floats, memory_Bps: Floats) -> None:
+        """Further samples (S,)."""
+        total_cpu, total_Bps = self._sums[-1]
+        for threads, Bps in zip(cpu.tolist(), memory_Bps.tolist(), strict=True):
+            total_cpu += threads
+            total_Bps += Bps
+            self._sums.append((total_cpu, total_Bps))
+
+    def average(self, over_s: float) -> tuple[float, float]:
+        """CPU (threads) and memory throughput (bytes per second), averaged over the last so many
+        seconds.
+        """
+        samples = max(over_s / SAMPLE_S, 1.0)
+        back = min(round(samples), len(self._sums) - 1)
+        then, now = self._sums[-1 - back], self._sums[-1]
+        return (now[0] - then[0]) / samples, (now[1] - then[1]) / samples

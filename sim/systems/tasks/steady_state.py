@@ -33,11 +33,18 @@ from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch, batches_of
 from .copied_kinds import CopiedKinds, background_lines
 from .layout import PAGE_BYTES, Copy, PartState
-from .loops import lines_by_home, lines_by_place, loops_of_kinds
 from .parameters import cores_of, near_nodes, spreads_of
 from .paths import PATHS
 from .program import Program
-from .service_times import Kinds, Served, ServiceTimes, TaskTimes
+from .service_times import (
+    Kinds,
+    Served,
+    ServiceTimes,
+    TaskTimes,
+    lines_by_home,
+    lines_by_place,
+    loops_of_kinds,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from numatwin.sim.machine.cache_facts import CacheFacts
+from numatwin.sim.machine.caches import CacheFacts
 from numatwin.sim.systems.tasks.cache_sharing import AtRandom, CacheSurvey, StageUse, used_where
 from numatwin.sim.systems.tasks.program import Part, Table
 

@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.systems.tasks.cache_sharing import AtRandom
-from numatwin.sim.systems.tasks.entry_costs import Demands, EntryCosts, InOrder
-from numatwin.sim.systems.tasks.entry_demands import found_of, lines_per_entry
+from numatwin.sim.systems.tasks.entry_costs import (
+    Demands,
+    EntryCosts,
+    InOrder,
+    found_of,
+    lines_per_entry,
+)
 from numatwin.sim.systems.tasks.program import MemoryUse
 from numatwin.topologies import load_machine
 

@@ -17,9 +17,8 @@ from numatwin.sim.systems.tasks.commands import (
     PlacerObservation,
 )
 from numatwin.sim.systems.tasks.layout import Layout
-from numatwin.sim.systems.tasks.placer import AdaptivePlacer
+from numatwin.sim.systems.tasks.placer import AdaptivePlacer, UseHistory
 from numatwin.sim.systems.tasks.program import Part, Table
-from numatwin.sim.systems.tasks.use_history import UseHistory
 
 NODES, THREADS, PEAK_BPS = 4, 15, 67.5e9
 MOVE_S, PARTITION_S = 59e-6, 109e-6

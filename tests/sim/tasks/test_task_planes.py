@@ -21,11 +21,15 @@ from numatwin.sim.systems.tasks.commands import (
     ReleaseCore,
     StealingObservation,
 )
-from numatwin.sim.systems.tasks.event_plane import TasksEvents, event_plane, reference_plane
+from numatwin.sim.systems.tasks.event_plane import (
+    PartsInPlay,
+    TasksEvents,
+    event_plane,
+    reference_plane,
+)
 from numatwin.sim.systems.tasks.history import BEGAN
 from numatwin.sim.systems.tasks.layout import PAGE_BYTES, Layout
 from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
-from numatwin.sim.systems.tasks.parts_in_play import PartsInPlay
 
 pytestmark = pytest.mark.kernel
 

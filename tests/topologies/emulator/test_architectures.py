@@ -8,9 +8,8 @@ import pytest
 from numatwin.inputs import InputError
 from numatwin.topologies import load_machine
 from numatwin.topologies.emulator import Share, guest_machine, host_files, run_in_guest
-from numatwin.topologies.emulator.command_line import machine_arguments
+from numatwin.topologies.emulator.command_line import guest_slit, machine_arguments
 from numatwin.topologies.emulator.counting import run_counted
-from numatwin.topologies.emulator.distances import guest_slit
 from numatwin.topologies.emulator.host_files import find_busybox, find_qemu
 from numatwin.topologies.emulator.image import Image
 from numatwin.topologies.emulator.kernel import find_kernel

@@ -10,10 +10,8 @@ import pytest
 from emulator_needed import needs_emulator
 
 from numatwin.topologies import load_machine
-from numatwin.topologies.emulator.caches import processor_nodes
-from numatwin.topologies.emulator.counting import Counting, run_counted
+from numatwin.topologies.emulator.counting import SOURCES, Counting, processor_nodes, run_counted
 from numatwin.topologies.emulator.guest_machine import GuestMachine, guest_machine
-from numatwin.topologies.emulator.plugin_build import SOURCES
 from numatwin.topologies.emulator.traffic import Counts, Traffic
 
 PROGRAMS = Path(__file__).parents[3] / "benchmarks" / "emulator_traffic" / "programs.c"

@@ -12,16 +12,19 @@ from played_caches import Played, Shape
 from numatwin.emulator import BEGIN, END, counted_region, mark_code
 from numatwin.inputs import InputError
 from numatwin.topologies import build_machine, load_machine, machine_names
-from numatwin.topologies.emulator.caches import (
+from numatwin.topologies.emulator.counting import (
     LAST_WAYS,
+    SOURCES,
     played_caches,
+    plugin_interface,
+    plugin_settings,
     processor_nodes,
+    reported_memory,
+    run_counted,
     shape_of,
     shape_with,
 )
-from numatwin.topologies.emulator.counting import plugin_settings, reported_memory, run_counted
 from numatwin.topologies.emulator.guest_machine import NODES_MAX, GuestMachine, guest_machine
-from numatwin.topologies.emulator.plugin_build import SOURCES, plugin_interface
 from numatwin.topologies.emulator.traffic import read_counts, snoop_domains
 
 KIB, MIB = 1 << 10, 1 << 20

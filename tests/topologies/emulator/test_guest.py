@@ -23,8 +23,7 @@ from numatwin.topologies.emulator import (
     guest_machine,
     run_in_guest,
 )
-from numatwin.topologies.emulator.command_line import machine_arguments
-from numatwin.topologies.emulator.distances import guest_slit
+from numatwin.topologies.emulator.command_line import guest_slit, machine_arguments
 from numatwin.topologies.emulator.image import Image
 from numatwin.topologies.importers import import_machine
 

@@ -13,8 +13,7 @@ from emulator_needed import needs_emulator
 
 from numatwin.topologies import load_machine
 from numatwin.topologies.emulator import guest_machine
-from numatwin.topologies.emulator.counting import Counting, run_counted
-from numatwin.topologies.emulator.plugin_build import SOURCES
+from numatwin.topologies.emulator.counting import SOURCES, Counting, run_counted
 
 HARNESS = Path(__file__).with_name("quanta_harness.cpp")
 CASES = (

@@ -5,21 +5,77 @@ What is fitted is in ``loops.py``; here, how measurements tell of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from ....sim.machine.costs import LINE_BYTES
 from ....sim.run.scenario import Scenario, load_scenario
 from ....sim.systems.eris.costs import ErisCosts
 from ....sim.systems.eris.engine import Eris
+from ....sim.systems.eris.index import tree_of
 from ....sim.systems.eris.parts import ISSUE, RECEIVE, SCAN, WALK, ErisDemands
-from ....topologies.measurements import Measurement
+from ....sim.systems.eris.routing import split_instructions
+from ....topologies.machine import Machine
+from ....topologies.measurements import Measurement, Parameters
+from ....workloads.schema import DataObject
 from ...calibrate.engine_calibration import EngineCalibration, NativeSteps, OwnEngine, Tried
+from ...calibrate.engine_rows import EngineRow
 from ...calibrate.host_reader import HostReader, bytes_text
 from ...calibrate.native_prediction import NativeRun, native_step_s
 from ...calibrate.observation import NO_PARAMETER, Kind, Observation
 from . import loops
-from .engine_predictions import routing_s
-from .own_engine import row_settings
+from .engine_steps import COMMAND_BYTES, HEADER_BYTES
+
+
+def row_settings(scenario: Scenario, row: EngineRow) -> Sequence[str]:
+    """The settings of a row's run; raises InputError with the row's place."""
+    return [*_layout(scenario, row), *_size(scenario, row)]
+
+
+def _layout(scenario: Scenario, row: EngineRow) -> Iterator[str]:
+    """Threads are spread evenly over the nodes; where a row does not say over how many, over as few
+    of the first ones as have the hardware threads."""
+    able = [node for node in scenario.machine.nodes if node.cores]
+    nodes = row.nodes
+    if nodes is not None and nodes > len(able):
+        raise row.error(
+            "nodes",
+            f"nodes: {scenario.machine.name} has {len(able)} with cores",
+            str(nodes),
+            f"at most {len(able)}",
+        )
+    if row.threads is not None:
+        room = [node.cores * node.threads_per_core for node in able]
+        if nodes is None:
+            nodes = next(
+                (k for k in range(1, len(able)) if sum(room[:k]) >= row.threads), len(able)
+            )
+        if row.threads > sum(room[:nodes]):
+            raise row.error(
+                "threads",
+                f"threads: {nodes} of {scenario.machine.name}'s nodes have {sum(room[:nodes])}",
+                str(row.threads),
+                f"at most {sum(room[:nodes])}",
+            )
+        if row.threads % nodes:
+            raise row.error(
+                "threads",
+                f"threads: not the same number on each of {nodes} nodes",
+                str(row.threads),
+                f"a multiple of {nodes}",
+            )
+        yield f"system.threads={row.threads // nodes}"
+    if nodes is not None:
+        yield f"system.nodes={nodes}"
+
+
+def _size(scenario: Scenario, row: EngineRow) -> Iterator[str]:
+    if row.size is not None:
+        name = scenario.workload.operations[row.operation].object
+        field = "entries" if scenario.workload.objects[name].kind == "column" else "keys"
+        yield f"workload.objects.{name}.{field}={row.size}"
+
 
 ROUTING = Kind("routing", core=True)
 INDEX = Kind("index operation", core=True, run=True)
@@ -121,3 +177,27 @@ CALIBRATION = EngineCalibration(
     native=NativeSteps(STEPS, _commands_per_s, _unseen),
     own=OwnEngine("eris-mixed-amd", row_settings),
 )
+
+
+def routing_s(costs: ErisCosts, targets: int, buffer_bytes: float) -> float:
+    """Core time of a command that is routed: the table's tree, the buffer, its part of a flush."""
+    counts = costs.instructions
+    commands = (buffer_bytes - HEADER_BYTES) / COMMAND_BYTES
+    instructions = (
+        split_instructions(costs, targets)
+        + counts.flush_fixed / commands
+        + counts.flush_line * buffer_bytes / LINE_BYTES / commands
+    )
+    return float(costs.core_s(instructions)[costs.first_node or 0])
+
+
+def routing_measured_s(machine: Machine, given: Parameters) -> float | None:
+    """The same, of a measurement with these parameters; None where they do not say enough."""
+    if given.targets is None or given.buffer is None:
+        return None
+    return routing_s(ErisCosts(machine), given.targets, given.buffer.value)
+
+
+def key_bytes(stored: DataObject) -> float:
+    """Of a key of an index its entry, and its share of the tree's nodes."""
+    return tree_of(stored, stored.value_size.value).bytes_per_key

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ....sim.run.plane_names import EMULATOR
+from ....sim.run.real_planes import EMULATOR
 from ....sim.run.scenario import load_scenario
 from ...crossvalidate.traffic import TrafficCase
 
