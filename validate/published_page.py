@@ -111,7 +111,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
             _machines(row),
         )
     yield "\n## Why\n"
-    told: dict[str, str] = {}
+    said: dict[str, str] = {}
     for title, chosen in _by_success(numbers, words):
         ids_by_note: dict[str, list[str]] = {}
         for row in chosen:
@@ -120,7 +120,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
         if ids_by_note:
             yield f"### {title}\n"
             for note, ids in ids_by_note.items():
-                yield f"- {', '.join(ids)}: {_told_once(note, ids[0], told)}"
+                yield f"- {', '.join(ids)}: {_said_once(note, ids[0], said)}"
             yield ""
     yield from _in_advance(advance)
     yield from _input_rows(rows)
@@ -293,11 +293,11 @@ def _cells(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _told_once(note: str, id_: str, told: dict[str, str]) -> str:
-    """The note, in which long sentences that a row above has (``told``: by which) lead there."""
+def _said_once(note: str, id_: str, said: dict[str, str]) -> str:
+    """The note, in which long sentences that a row above has (``said``: by which) lead there."""
     kept: list[str] = []
     for sentence in re.split(r"(?<=[.;]) (?=[A-Z0-9])", note):
-        first = told.setdefault(sentence, id_)
+        first = said.setdefault(sentence, id_)
         if first == id_ or len(sentence) < 100:
             kept.append(sentence)
         elif not kept or kept[-1] != f"See {first}.":
