@@ -411,7 +411,9 @@ DESCRIPTIVE = {
 # What decides which parts there are, which are refused, or how a run is made: no figure of its own.
 STRUCTURE = {
     "ClientFault": "test_commit_shaking.py changes each of its fields",
+    "ClockFaultSpec": "test_commit_shaking.py changes each of its fields",
     "LinkFault": "test_commit_shaking.py changes each of its fields",
+    "LockSpec": "tasks/test_locks.py changes each of its fields",
     "PartitionFault": "test_commit_shaking.py changes each of its fields",
     "PortFault": "test_commit_shaking.py changes each of its fields",
     "Retransmission": "test_commit_shaking.py changes each of its fields",
