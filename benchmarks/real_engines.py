@@ -355,12 +355,17 @@ def write_servers(rows: Sequence[dict[str, Any]], machine: str) -> None:
     render_servers()
 
 
+def name_or_file(machine: str) -> str:
+    """The machine's name, or its file's path from anywhere."""
+    return str(Path(machine).resolve()) if Path(machine).exists() else machine
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, nargs="+", default=[120_000, 1_200_000])
     parser.add_argument("--queries", nargs="+", choices=QUERIES, default=QUERIES)
     parser.add_argument("--rounds", type=int, default=9, help="at most, until three are quiet")
-    parser.add_argument("--machine", type=lambda path: str(Path(path).resolve(strict=True)))
+    parser.add_argument("--machine", type=name_or_file)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--predict", action="store_true", help="what was measured, once more")
     parser.add_argument("--render", action="store_true", help="the page of what was written")
