@@ -180,6 +180,21 @@ TEST(TaskEngine, NothingIsStolenThatMayNotBe) {
     EXPECT_EQ(engine.tally(1)[0] + engine.tally(1)[1], 0U);
 }
 
+TEST(TaskEngine, ATaskCountsWhileItRuns) {
+    EngineSpec spec = setup(1, 1, -1);
+    spec.tables[0].parts[0].rows = 2'000'000;
+    TaskEngine engine(std::move(spec));
+    engine.begin({});
+    bool seen = false;
+    for (int look = 0; look < 1'000'000 && !seen; ++look) {
+        const auto before = engine.tally(0), after = engine.tally(0);
+        const bool ended = before[0] + before[1] != after[0] + after[1];
+        seen = !ended && before[4] + before[5] < after[4] + after[5];
+    }
+    engine.stop();
+    EXPECT_TRUE(seen);
+}
+
 TEST(TaskEngine, EndsWhileClientsAsk) {
     TaskEngine engine(setup(3, 3, 1'000));
     engine.begin({});

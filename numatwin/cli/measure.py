@@ -33,7 +33,7 @@ def measure(
             metavar="PART",
             help="Measure only this: latency, bandwidth, loaded, atomics, messages, copies, "
             "buffering, routing, index, loop, walk, interruptions, paces, distance, fabric, "
-            "processes or operators; may be repeated.",
+            "processes, operators or queries; may be repeated.",
         ),
     ] = None,
     json: Json = False,

@@ -44,8 +44,8 @@ def test_a_row_of_the_median_of_five_passes(
     asked = host(monkeypatch, *passes)
     done = numatwin("crossvalidate", "--only", "buffering", "--out", "kept")
     assert (done.status, done.err) == (0, "")
-    assert "Calibration set: 1 rows" in done.out
-    assert "-10.0%" in done.out
+    assert "Calibration set\n" in done.out
+    assert "\N{MINUS SIGN}10%" in done.out
     assert re.search(r"calibration +time +all +1 +10\.0%", done.out)
     assert [each["only"] for each in asked] == [["buffering"]] * 5
     kept = json.loads(Path("kept/rows.json").read_text())

@@ -23,8 +23,8 @@ from numatwin.sim.systems.commits.history import (
 )
 from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import Stop
-from numatwin.sim.systems.commits.reference.commits import Node
 from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
+from numatwin.sim.systems.commits.reference.places import Node
 
 pytestmark = pytest.mark.kernel
 TRANSPORT = Transport(timeout_ps=10 * US, retries=3, reconnect_ps=20 * US)

@@ -23,6 +23,7 @@ def test_the_bundled_workloads() -> None:
         "hana-four-tables",
         "hana-hot-columns",
         "hana-two-tables",
+        "host-queries",
         "join",
         "lookup-hot-ends",
         "lookup-hot-range",

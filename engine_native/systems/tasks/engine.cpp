@@ -28,7 +28,7 @@ TaskEngine::TaskEngine(EngineSpec spec)
     for (std::size_t k = 0; k < spec_.classes; ++k) class_Bps_[k].store(-1.0);
     for (std::size_t n = 0; n < nodes(); ++n) buffers_.push_back(std::make_unique<Buffers>());
     for (std::size_t w = 0; w < spec_.cpu.size(); ++w)
-        tallies_.push_back(std::make_unique<std::atomic<std::uint64_t>[]>(tally_words()));
+        tallies_.emplace_back(std::make_unique<Tally>())->words.resize(tally_words());
     for (const TableSpec& table : spec_.tables) scanned_.emplace_back(table.parts.size());
     for (std::uint32_t q = 0; q < spec_.queries.size(); ++q) {
         client_query_.insert(client_query_.end(), spec_.queries[q].clients, q);
@@ -238,9 +238,14 @@ void TaskEngine::work(std::size_t worker) {
 void TaskEngine::run(std::size_t worker, Task& task) {
     const std::uint32_t node = spec_.worker_node[worker];
     running_.fetch_add(1);
-    const std::int64_t began_ns = steady_ns();
+    {
+        Tally& tally = *tallies_[worker];
+        const std::scoped_lock lock(tally.mutex);
+        tally.running = &task;
+        tally.since_ns = steady_ns();
+    }
     run_task(task, *buffers_[node], node);
-    count(worker, task, steady_ns() - began_ns);
+    count(worker, task);
     running_.fetch_sub(1);
     StageRun& stage = *task.stage;
     // acq_rel: who ends the last task sees what all of them have made.
@@ -256,14 +261,14 @@ void TaskEngine::run(std::size_t worker, Task& task) {
     scheduler_.put(ready);
 }
 
-void TaskEngine::count(std::size_t worker, const Task& task, std::int64_t ns) {
+void TaskEngine::count(std::size_t worker, const Task& task) {
     const std::size_t classes = spec_.classes, node = spec_.worker_node[worker];
     const std::uint32_t task_class = task.stage->spec->task_class;
-    const auto add = [&, words = tallies_[worker].get()](std::size_t at, std::uint64_t more) {
-        // relaxed: numbers of this worker alone, that others read now and then.
-        words[at].store(words[at].load(std::memory_order_relaxed) + more,
-                        std::memory_order_relaxed);
-    };
+    Tally& tally = *tallies_[worker];
+    const std::scoped_lock lock(tally.mutex);
+    const std::int64_t ns = steady_ns() - tally.since_ns;
+    tally.running = nullptr;
+    const auto add = [&tally](std::size_t at, std::uint64_t more) { tally.words[at] += more; };
     add(task_class, 1);
     add(classes + task_class, task.queue != node);
     add(2 * classes + task_class, static_cast<std::uint64_t>(ns));
@@ -316,10 +321,7 @@ void TaskEngine::verify(const QueryRun& run) {
             if (stage.spec->kind == Kind::scan)
                 scanned_[static_cast<std::size_t>(stage.spec->table)][task.part] +=
                     task.last - task.first;
-            if (task.groups)  // as many rows as their groups have
-                task.groups->for_each([&](const std::uint64_t* words) { entries += words[0]; });
-            else
-                entries += task.entries;
+            entries += task.groups ? task.rows : task.entries;
         }
         if (stage.spec->kind == Kind::scan && rows != stage.table->rows())
             throw std::runtime_error("rows were scanned twice or not at all");
@@ -409,9 +411,12 @@ std::uint64_t TaskEngine::rows_scanned(std::size_t table, std::size_t part) cons
 }
 
 std::vector<std::uint64_t> TaskEngine::tally(std::size_t worker) const {
-    std::vector<std::uint64_t> found;
-    for (std::size_t k = 0; k < tally_words(); ++k)
-        found.push_back(tallies_[worker][k].load(std::memory_order_relaxed));
+    Tally& tally = *tallies_[worker];
+    const std::scoped_lock lock(tally.mutex);
+    std::vector<std::uint64_t> found = tally.words;
+    if (tally.running != nullptr)
+        found[2 * spec_.classes + tally.running->stage->spec->task_class] +=
+            static_cast<std::uint64_t>(steady_ns() - tally.since_ns);
     return found;
 }
 

@@ -88,8 +88,8 @@ class TaskEngine {
     std::uint64_t made(std::size_t task_class) const { return made_[task_class].load(); }
     /// Bytes per second of a task, exponential average; below 0 before the first has ended.
     double class_Bps(std::size_t task_class) const { return class_Bps_[task_class].load(); }
-    /// A worker's sums: of each class tasks done, of these stolen, and ns; of each node tasks
-    /// stolen from there, and bytes asked of its memory.
+    /// A worker's sums until now: of each class tasks done, of these stolen, and ns, of the one
+    /// that runs, too; of each node tasks stolen from there, and bytes asked of its memory.
     std::vector<std::uint64_t> tally(std::size_t worker) const;
     /// Times of the answers to a query from one on, in ns.
     std::vector<std::int64_t> latencies(std::uint32_t query, std::size_t from) const;
@@ -98,11 +98,18 @@ class TaskEngine {
     std::uint64_t rows_scanned(std::size_t table, std::size_t part) const;
 
   private:
+    struct Tally {
+        std::mutex mutex;
+        std::vector<std::uint64_t> words;
+        const Task* running = nullptr;
+        std::int64_t since_ns = 0;
+    };
+
     void draw_tables();
     void make_client(int client);
     void work(std::size_t worker);
     void run(std::size_t worker, Task& task);
-    void count(std::size_t worker, const Task& task, std::int64_t ns);
+    void count(std::size_t worker, const Task& task);
     void failed(std::exception_ptr failure);
     std::size_t tally_words() const { return 3 * spec_.classes + 2 * nodes(); }
 
@@ -122,7 +129,7 @@ class TaskEngine {
     std::vector<TaskTable> tables_;
     Scheduler scheduler_;
     std::vector<std::unique_ptr<Buffers>> buffers_;
-    std::vector<std::unique_ptr<std::atomic<std::uint64_t>[]>> tallies_;
+    std::vector<std::unique_ptr<Tally>> tallies_;
     std::unique_ptr<std::atomic<std::uint64_t>[]> made_;
     std::unique_ptr<std::atomic<double>[]> class_Bps_;
     std::atomic<std::uint32_t> running_{0};

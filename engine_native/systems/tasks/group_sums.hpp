@@ -42,16 +42,19 @@ class GroupSums {
         grow();
         return group(key);
     }
-    /// Adds the groups of another table whose hashes are in a range.
-    void merge(const GroupSums& other, std::uint64_t low, std::uint64_t high) {
+    /// Adds the groups of another table whose hashes are in a range; how many rows these have.
+    std::uint64_t merge(const GroupSums& other, std::uint64_t low, std::uint64_t high) {
+        std::uint64_t rows = 0;
         for (std::uint64_t at = other.home(low); at < other.slots_; ++at) {
             const std::uint64_t* from = other.slot(at);
             if (from[0] == 0 && at > other.home(high)) break;
             if (from[0] == 0 || hash(from[1]) < low || hash(from[1]) > high) continue;
             std::uint64_t* into = group(from[1]);
+            rows += from[0];
             into[0] += from[0];
             for (std::uint32_t k = 2; k < width_; ++k) into[k] += from[k];
         }
+        return rows;
     }
     /// Calls use(words).
     template <class Use>

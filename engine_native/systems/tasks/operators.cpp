@@ -188,6 +188,7 @@ void aggregate(Task& task, Buffers& buffers) {
         }
         task.entries += count;
     });
+    task.rows = task.entries;
     for (const std::uint32_t k : spec.columns)
         task.part_bytes += task.entries * part.column(k).ids.bits() / 8;
     for (const std::uint32_t k : spec.sums)
@@ -206,7 +207,7 @@ void merge(Task& task, Buffers& buffers) {
     GroupSums& groups = task.groups.emplace(buffers, stage.spec->groups / tasks + 1,
                                             static_cast<std::uint32_t>(stage.spec->sums.size()));
     for (const Task& from : local.tasks) {
-        groups.merge(*from.groups, low, high);
+        task.rows += groups.merge(*from.groups, low, high);
         task.own_bytes += from.groups->bytes() / tasks;
     }
     task.entries = groups.groups();

@@ -53,6 +53,7 @@ struct Task {
     Buffer made;
     std::uint64_t entries = 0;  ///< rows that it has found, or passed on
     std::optional<GroupSums> groups;
+    std::uint64_t rows = 0;                       ///< that its groups have
     std::uint64_t part_bytes = 0, own_bytes = 0;  ///< that it asked for, caches aside
 };
 

@@ -179,7 +179,7 @@ def _queues(latency: npt.NDArray[np.float64], able: set[int]) -> list[int]:
     n = len(latency)
     turns = [[(node + k) % n for k in range(n) if (node + k) % n in able] for node in range(n)]
     return [
-        node if node in able else min(near, key=lambda k, node=node: latency[node, k])  # type: ignore[misc]
+        node if node in able else min(near, key=latency[node].__getitem__)
         for node, near in enumerate(turns)
     ]
 

@@ -1,7 +1,7 @@
 // RSI as a state machine; the protocol and its remedies: ../reference/one_sided.py.
-#include <algorithm>
+#include "systems/commits/kernel/one_sided.hpp"
 
-#include "systems/commits/kernel/commits.hpp"
+#include <algorithm>
 
 namespace numatwin {
 

@@ -1,7 +1,7 @@
 // RSI's one-sided verbs: how clients post them, what they do to memory, and their answers.
 #include <stdexcept>
 
-#include "systems/commits/kernel/commits.hpp"
+#include "systems/commits/kernel/one_sided.hpp"
 
 namespace numatwin {
 

@@ -10,8 +10,9 @@
 #include "kernel/arrays.hpp"
 #include "kernel/running.hpp"
 #include "kernel/struct_binding.hpp"
-#include "systems/commits/kernel/commits.hpp"
 #include "systems/commits/kernel/history_checker.hpp"
+#include "systems/commits/kernel/one_sided.hpp"
+#include "systems/commits/kernel/two_phase.hpp"
 
 namespace py = pybind11;
 

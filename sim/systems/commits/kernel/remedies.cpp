@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "systems/commits/kernel/commits.hpp"
+#include "systems/commits/kernel/one_sided.hpp"
 
 namespace numatwin {
 

@@ -1,7 +1,7 @@
 // Snapshot isolation by 2PC as a state machine; the protocol: ../reference/two_phase.py.
-#include <algorithm>
+#include "systems/commits/kernel/two_phase.hpp"
 
-#include "systems/commits/kernel/commits.hpp"
+#include <algorithm>
 
 namespace numatwin {
 

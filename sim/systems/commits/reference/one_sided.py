@@ -68,8 +68,9 @@ from ..history import (
 )
 from ..messages import ANSWERS
 from ..parameters import CommitParameters
-from .commits import Client, CommitModel, Node
+from .commits import CommitModel
 from .one_sided_client import REFUSED, OneSidedClient, Request
+from .places import Client, Node
 from .record import GONE, GRANTED, compare_and_lock, free
 from .timestamps import TimestampVector
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .commits import Node
+from .places import Node
 
 REFUSED = object()
 

@@ -39,7 +39,8 @@ from ..history import (
     WRITE,
 )
 from ..parameters import CommitParameters
-from .commits import Client, CommitModel, Node
+from .commits import CommitModel
+from .places import Client, Node
 from .record import GRANTED
 from .timestamps import TimestampCounter
 
