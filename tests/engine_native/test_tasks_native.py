@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numatwin import InputError, load_scenario, run_scenario
+from numatwin import InputError, load_record, load_scenario, run_scenario
 
 _engine = pytest.importorskip("numatwin.engine_native._engine", reason="built without libnuma")
 from numatwin.engine_native.systems.tasks.setup import tasks_plan  # noqa: E402
@@ -133,6 +133,7 @@ def test_answers_are_those_of_numpy(
 @pytest.mark.skipif(CPUS < 2, reason="needs two processors")
 def test_a_scenario_is_run_and_its_tasks_are_stolen(tmp_path: Path) -> None:
     words = "run host-queries --machine xeon-4s-ivb --on native --json --policy stealing=always"
+    words += " --out kept"
     # Policies are first asked after 100 ms.
     more = ("native_horizon=400 ms", "system.nodes=2", "system.placement=0", "system.concurrency=8")
     settings = (*SMALL, *more)
@@ -153,6 +154,10 @@ def test_a_scenario_is_run_and_its_tasks_are_stolen(tmp_path: Path) -> None:
     assert steals[1, 0] > 0
     assert set(model["tasks"]) == {"scan", "materialise", "aggregate", "merge"}
     assert steals.sum() == sum(model["stolen"].values())
+    for name, column in load_record(tmp_path / "kept").series.items():
+        if name.startswith("utilisation/"):
+            assert (column >= 0).all()
+            assert (column <= 1 + 1e-6).all()
 
 
 def test_replications_are_runs_of_their_own() -> None:
