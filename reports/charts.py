@@ -67,7 +67,7 @@ def polished(figure: Figure, height: int, **layout: Any) -> Figure:
         "automargin": True,
     }
     figure.update_xaxes(**quiet, linecolor="#b4bec8", tickfont={"color": SOFT})
-    figure.update_yaxes(**quiet, tickfont={"color": SOFT})
+    figure.update_yaxes(**quiet, tickfont={"color": SOFT}, title_standoff=8)
     return figure
 
 

@@ -35,13 +35,14 @@ def _parts(response: Response, title: str, unit: str, knees: bool) -> Iterator[s
         return HIGH - BOTTOM - y / top * (HIGH - TOP - BOTTOM)
 
     height = HIGH - BOTTOM + room
+    heading = response.metric + (", with 90% intervals (bars)" if response.likely else "")
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{height}" '
         f'viewBox="0 0 {WIDE} {height}" font-family="Helvetica, Arial, sans-serif" font-size="13">'
     )
     yield f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="#ffffff"/>'
     yield f'<text x="{LEFT}" y="26" font-size="17" fill="{INK}">{escape(title)}</text>'
-    yield f'<text x="{LEFT}" y="46" fill="{SOFT}">{escape(response.metric)}</text>'
+    yield f'<text x="{LEFT}" y="46" fill="{SOFT}">{escape(heading)}</text>'
     for y in _ticks(top):
         at = y_px(y)
         yield f'<path d="M{LEFT} {at:.1f}H{WIDE - RIGHT}" stroke="{GRID}"/>'
@@ -62,7 +63,13 @@ def _parts(response: Response, title: str, unit: str, knees: bool) -> Iterator[s
     for k, (name, curve) in enumerate(curves.items()):
         colour = COLOURS[k % len(COLOURS)]
         band = [(x, lo, hi) for x, _, lo, hi in curve if lo is not None and hi is not None]
-        if len(band) > 1:
+        if response.likely:
+            for x, lo, hi in band:
+                at, top_px, end_px = x_px(x), y_px(hi), y_px(max(lo, 0.0))
+                caps = "".join(f"M{at - 4:.1f} {y:.1f}h8" for y in (top_px, end_px))
+                bar = f"M{at:.1f} {top_px:.1f}V{end_px:.1f}{caps}"
+                yield f'<path d="{bar}" fill="none" stroke="{colour}" stroke-opacity="0.6"/>'
+        elif len(band) > 1:
             upper = [f"{x_px(x):.1f} {y_px(hi):.1f}" for x, _, hi in band]
             lower = [f"{x_px(x):.1f} {y_px(max(lo, 0.0)):.1f}" for x, lo, _ in reversed(band)]
             path = "L".join(upper + lower)

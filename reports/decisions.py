@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
+    from ..sim.studies.regret import Choice
 
 SURE = 0.995  # beyond it, a probability is said as more than 99%
 # Words for probabilities from each on (Mastrandrea et al., Guidance Note of the IPCC, 2010).
@@ -92,12 +93,30 @@ def regret_texts(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     least, most = sorted(row["regret"])
     rival = names[best == names[0]]
     costs = f"Expected loss: {_percent(least)} by choosing {best}, {_percent(most)} by {rival}"
-    measure = row["measure"]
-    if measure is None or max(row["share"], 1.0 - row["share"]) >= SURE:
-        return [f"{costs}."]
+    sure = max(row["share"], 1.0 - row["share"]) >= SURE
+    return [f"{costs}.", *measure_texts(None if sure else row["measure"])]
+
+
+def best_texts(choices: Sequence[Choice], measure: Mapping[str, Any] | None) -> list[str]:
+    """Which run of a study to choose under doubt, how sure that is, and what would settle it."""
+    if len(choices) < 2:
+        return []
+    best = choices[0]
+    share = best.probability
+    sure = "more than 99%" if share >= SURE else f"{share:.0%}"
+    word = next((f"is {word}" for least, word in LIKELY if share >= least), "may be")
+    said = f"Under doubt, point {best.point} {word} the best of {len(choices)} ({sure})"
+    texts = [f"{said}. Expected loss by choosing it: {_percent(best.regret)}."]
+    return texts + measure_texts(None if share >= SURE else measure)
+
+
+def measure_texts(measure: Mapping[str, Any] | None) -> list[str]:
+    """What to measure first, and what that saves of an expected loss."""
+    if measure is None:
+        return []
     settles = measure["share"] >= SETTLES
     effect = "it would settle it" if settles else f"that saves {measure['share']:.0%} of this"
-    return [f"{costs}.", f"{_to_do(measure['setting'])}: {effect}."]
+    return [f"{_to_do(measure['setting'])}: {effect}."]
 
 
 def _to_do(setting: str) -> str:

@@ -10,6 +10,7 @@ from ..sim.run.record import unit_of
 from ..sim.studies.effects import level_effects, main_effects
 from ..sim.studies.explanation import Explanation
 from ..sim.studies.levels import is_number, written
+from ..sim.studies.regret import UnderDoubt
 from ..sim.studies.responses import short
 from ..sim.studies.results import Results
 from ..topologies.figure import Figure
@@ -70,6 +71,26 @@ def response_band(results: Results, path: str, metric: str) -> Figure | None:
     )
     figure.update_yaxes(title_text=label(metric), rangemode="tozero", tickformat="~s")
     return polished(figure, 300)
+
+
+def likely_chart(doubt: UnderDoubt) -> Figure | None:
+    """Figures of some runs with their intervals, one below the other."""
+    if not doubt.figures:
+        return None
+    values = [one.value for one in doubt.figures]
+    ends = np.array(list(doubt.intervals.values())) - np.array(values)[:, np.newaxis]
+    bars = {"symmetric": False, "array": ends[:, 1].tolist(), "arrayminus": (-ends[:, 0]).tolist()}
+    figure = Figure().add_scatter(
+        x=values,
+        y=[f"point {one.point}" for one in doubt.figures],
+        error_x=bars,
+        mode="markers",
+        marker={"color": COLOURS[0], "size": 9},
+        hovertemplate="%{y}: %{x:.4~s}<extra></extra>",
+    )
+    figure.update_xaxes(title_text=label(doubt.of), rangemode="tozero", tickformat="~s")
+    figure.update_yaxes(type="category", autorange="reversed")
+    return polished(figure, 100 + 34 * len(values), margin={"l": 90})
 
 
 def heat_map(results: Results, metric: str) -> Figure | None:

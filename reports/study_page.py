@@ -19,14 +19,17 @@ from ..sim.studies.evaluate import ERROR, REPLAY, UNSETTLED, own_seed
 from ..sim.studies.explanation import Explanation, explained_by_rows
 from ..sim.studies.levels import is_number
 from ..sim.studies.metrics import COST
+from ..sim.studies.regret import UnderDoubt
 from ..sim.studies.responses import short
 from ..sim.studies.results import Results
 from ..topologies.figure import Figure
+from .decisions import best_texts
 from .page import Plot, Plots
 from .report import rendered
 from .study_charts import (
     heat_map,
     level_text,
+    likely_chart,
     pareto_chart,
     response_band,
     tornado,
@@ -37,6 +40,7 @@ from .words import count, figure_text, signed_percent
 ROWS_MAX = 20_000
 RESPONSES_MAX = 6
 MACHINES_MAX = 12
+LIKELY = "90% intervals, of some runs: of facts, assumptions, chance and the model's error."
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class StudyPage:
     answer: str
     notes: list[str]
     starred: bool
+    likely: Plot | None
     tornado: Plot | None
     waterfall: Plot | None
     front: Plot | None
@@ -56,19 +61,20 @@ class StudyPage:
     data: Markup
 
 
-def write_study_report(results: Results, path: str | Path) -> Path:
+def write_study_report(results: Results, path: str | Path, doubt: UnderDoubt | None = None) -> Path:
     """Writes the page to ``path``, whole or not at all; raises InputError without rows."""
-    return write_text_atomically(path, study_html(results))
+    return write_text_atomically(path, study_html(results, doubt))
 
 
-def study_html(results: Results) -> str:
-    """The page as text; raises InputError without rows."""
+def study_html(results: Results, doubt: UnderDoubt | None = None) -> str:
+    """The page as text, with what is known of its ``doubt``; raises InputError without rows."""
     if not results.rows:
         raise InputError("no run to report on", expected="'numatwin study run' before")
-    return rendered("study.html", own=("study.js",), page=_page(results), version=__version__)
+    page = _page(results, doubt or UnderDoubt())
+    return rendered("study.html", own=("study.js",), page=page, version=__version__)
 
 
-def _page(results: Results) -> StudyPage:
+def _page(results: Results, doubt: UnderDoubt) -> StudyPage:
     plots, study = Plots(), results.study
     metric = results.main
     shown = _shown(results)
@@ -83,6 +89,7 @@ def _page(results: Results) -> StudyPage:
 
     made: dict[str, Any] = {"tornado": None, "waterfall": None, "front": None, "heat": None}
     responses: list[Plot] = []
+    made["likely"] = plot(likely_chart(doubt), LIKELY)
     if metric is not None:
         made["tornado"] = plot(
             tornado(results, metric),
@@ -110,7 +117,7 @@ def _page(results: Results) -> StudyPage:
     return StudyPage(
         title=study.title,
         path=study.file,
-        answer=_answer(results),
+        answer=_answer(results, doubt),
         notes=notes,
         starred=bool(results.best()),
         responses=responses,
@@ -139,7 +146,7 @@ def _in_words(found: Explanation, metric: str) -> str:
     return " ".join([f"{first}{'; '.join(words)}.", *found.notes])
 
 
-def _answer(results: Results) -> str:
+def _answer(results: Results, doubt: UnderDoubt) -> str:
     study, rows = results.study, results.rows
     failed = sum(ERROR in row for row in rows)
     text = f"{count(len(rows), 'run')} of {study.design.count:,}"
@@ -153,7 +160,10 @@ def _answer(results: Results) -> str:
         values = ", ".join(
             f"{short(f.path)} {level_text(row.get(f.path), f.unit)}" for f in study.factors
         )
-        figure = figure_text(float(objective[best[0]]), study.objective.unit)
+        unit = study.objective.unit
+        ends = doubt.intervals.get(int(row["point"]), []) if doubt.choices else []
+        figure = figure_text(float(objective[best[0]]), unit)
+        figure += f" (90%: {' to '.join(figure_text(e, unit) for e in ends)})" if ends else ""
         text += f". To {study.objective.text}: point {row['point']} ({values}), {figure}"
         text += ", of a run that did not settle" if best[0] in results.unsettled else ""
         margins = [
@@ -161,7 +171,7 @@ def _answer(results: Results) -> str:
             for constraint in study.constraints
         ]
         text += f". There {'; '.join(margins)}" if margins else ""
-    return f"{text}."
+    return " ".join([*best_texts(doubt.choices, doubt.measure), f"{text}."])
 
 
 def _shown(results: Results) -> list[int]:

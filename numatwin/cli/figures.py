@@ -10,6 +10,7 @@ from .output import Part, figure, number, whole_table
 if TYPE_CHECKING:
     from ..sim.studies.designs import Design
     from ..sim.studies.factors import Factor
+    from ..sim.studies.regret import UnderDoubt
     from ..sim.studies.responses import Response
     from ..sim.studies.results import Results
 
@@ -47,9 +48,10 @@ def runs_table(
     positions: Iterable[int],
     figures: Sequence[str] | None = None,
     name: str = "point",
+    doubt: UnderDoubt | None = None,
 ) -> Part:
     """Runs of a study with their values and ``figures``; by default those that are asked for, and
-    the objective's own where that is one figure per another.
+    the objective's own where that is one figure per another; with what intervals are known.
     """
     factors, objective = results.study.factors, results.study.objective
     columns = [name, *factor_names(factors), *(results.asked if figures is None else figures)]
@@ -62,8 +64,22 @@ def runs_table(
         if figures is None and ratios is not None:
             cells[-1].append(number(float(ratios[at])))
     if figures is None and ratios is not None and objective is not None:
-        columns.append(f"{objective.metric} per {objective.per}")
+        columns.append(objective.figure)
+    if doubt is not None and doubt.figures:
+        columns.append(LIKELY)
+        for cell in cells:
+            cell.append(between(doubt.of, doubt.intervals.get(int(cell[0]))))
     return whole_table(columns, cells, left=1 + len(factors))
+
+
+LIKELY = "90% interval"
+
+
+def between(metric: str, interval: Sequence[float] | None) -> str:
+    """``377.7 M/s to 1.912 G/s``; of a ratio without a unit."""
+    ratio = " per " in metric
+    ends = [number(v) if ratio else written_figure(metric, v) for v in interval or ()]
+    return " to ".join(ends) or "–"
 
 
 def heading(metric: str) -> str:

@@ -29,7 +29,7 @@ from .output import (
 )
 
 if TYPE_CHECKING:
-    from ..sim.studies.regret import Choice
+    from ..sim.studies.regret import UnderDoubt
     from ..sim.studies.results import Results
     from ..sim.studies.run_study import Progressed
     from ..sim.studies.study import Study
@@ -50,6 +50,11 @@ Regret = Annotated[
         help="Also predict the best runs with all that is uncertain, and sort them by expected "
         "regret.",
     ),
+]
+
+Exact = Annotated[
+    bool,
+    typer.Option("--exact", help="Leave out 90% intervals, and how sure it is which run is best."),
 ]
 
 
@@ -89,6 +94,7 @@ def run_study_file(
     file: File,
     running: Running = Running(),
     regret: Regret = False,
+    exact: Exact = False,
     out: Out = None,
     json: Json = False,
 ) -> None:
@@ -107,17 +113,18 @@ def run_study_file(
     with keeping(), progress_bar("simulating") as progress:
         done = run_study(study, folder, progress=progress, **asdict(running))
     results = load_results(study, folder)
+    doubt = _doubt(results, regret, exact)
     present(
         json,
         lambda: (
             _status(study, folder, done)
-            | {"best": _best(results), "unsettled": results.unsettled_points}
-            | ({"least_regret": [*map(asdict, _choices(results))]} if regret else {})
+            | {"best": _best(results, doubt), "unsettled": results.unsettled_points}
+            | {"least_regret": [*map(asdict, doubt.choices)], "measure": doubt.measure}
         ),
         chain(
             _status_parts(study, folder, done),
-            _best_parts(results),
-            _choice_parts(results) if regret else (),
+            _best_parts(results, doubt),
+            _choice_parts(doubt, regret),
         ),
     )
     _warn_of_failures(results, done)
@@ -223,6 +230,7 @@ def study_report(
     page: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page; by default report.html there.")
     ] = None,
+    exact: Exact = False,
 ) -> None:
     """Write a page of a study that opens offline in any browser."""
     from ..inputs.atomic import check_writable
@@ -236,7 +244,8 @@ def study_report(
     target = page or folder / REPORT_FILE
     if page is not None or folder.exists():
         check_writable(target)
-    show([str(write_study_report(results, target))])
+    doubt = _doubt(results, exact=exact) if results.rows else None
+    show([str(write_study_report(results, target, doubt))])
 
 
 def _status(study: Study, folder: Path, done: Progressed) -> dict[str, Any]:
@@ -267,22 +276,23 @@ def _status_parts(study: Study, folder: Path, done: Progressed) -> Iterator[Part
     )
 
 
-def _best(results: Results) -> list[dict[str, Any]]:
+def _best(results: Results, doubt: UnderDoubt) -> list[dict[str, Any]]:
     if (objective := results.objective) is None:
         return []
     return [
         {"point": row["point"], "objective": float(objective[at])}
+        | {"interval": doubt.intervals.get(int(row["point"]))}
         | {"metrics": {name: row.get(name) for name in results.metrics}}
         | results.verdict(at)
         for at, row in ((at, results.rows[at]) for at in results.best(BEST_SHOWN))
     ]
 
 
-def _best_parts(results: Results) -> Iterator[Part]:
+def _best_parts(results: Results, doubt: UnderDoubt) -> Iterator[Part]:
     study, best = results.study, results.best(BEST_SHOWN)
     if best:
         yield f"\n{study.objective.text if study.objective else ''}:"
-        yield runs_table(results, best)
+        yield runs_table(results, best, doubt=doubt)
     elif study.constraints and len(results.table):
         held = int(results.feasible.sum())
         yield f"\n{held:,} of {len(results.table):,} runs hold all constraints."
@@ -297,28 +307,33 @@ def _best_parts(results: Results) -> Iterator[Part]:
     # The first points, with their throughputs and bounds.
     rates = [name for name in results.numeric if name.startswith("throughput.")]
     count, figures = len(results.rows), list(dict.fromkeys([*rates, *results.asked]))
-    yield runs_table(results, range(min(count, POINTS_SHOWN)), figures)
+    yield runs_table(results, range(min(count, POINTS_SHOWN)), figures, doubt=doubt)
     if count > POINTS_SHOWN:
         yield f"… and {count - POINTS_SHOWN:,} more: 'numatwin study report' shows all"
     yield from curve_of(study.design, results.rows, metric)
 
 
-def _choices(results: Results) -> list[Choice]:
+def _doubt(results: Results, regret: bool = False, exact: bool = False) -> UnderDoubt:
     from ..inputs import InputError
-    from ..sim.studies.regret import least_regret
+    from ..sim.studies.regret import CANDIDATES, UnderDoubt, under_doubt
 
-    if results.study.objective is None:
-        raise InputError("--regret", results.study.file, expected="a study with an objective")
-    return least_regret(results)
+    if regret:
+        if results.study.objective is None:
+            raise InputError("--regret", results.study.file, expected="a study with an objective")
+        return under_doubt(results, CANDIDATES, quick=False)
+    return UnderDoubt() if exact else under_doubt(results)
 
 
-def _choice_parts(results: Results) -> Iterator[Part]:
-    choices = _choices(results)
-    if not choices:
-        return
-    yield f"\nUnder doubt, point {choices[0].point} has the least expected regret:"
-    rows = ((str(one.point), f"{one.probability:.0%}", f"{one.regret:.1%}") for one in choices)
-    yield table(("point", "is the best with", "expected regret"), rows)
+def _choice_parts(doubt: UnderDoubt, regret: bool) -> Iterator[Part]:
+    from ..reports.decisions import best_texts
+
+    if regret and doubt.choices:
+        yield "\nThe least expected regret first:"
+        rows = [
+            [str(one.point), f"{one.probability:.0%}", f"{one.regret:.1%}"] for one in doubt.choices
+        ]
+        yield table(("point", "is the best with", "expected regret"), rows)
+    yield from below([" ".join(best_texts(doubt.choices, doubt.measure))] if doubt.choices else [])
 
 
 def _ranges(results: Results) -> list[list[str]]:

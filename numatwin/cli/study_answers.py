@@ -14,10 +14,11 @@ from .figures import runs_table, written_figure
 from .long_work import announce_points
 from .options import Jobs, Json, grouped
 from .output import Part, below, percent, present, progress_bar, signed, whole_table
-from .study import File, Out, check_point
+from .study import Exact, File, Out, check_point
 
 if TYPE_CHECKING:
     from ..sim.studies.explanation import Explanation
+    from ..sim.studies.regret import UnderDoubt
     from ..sim.studies.results import Results
     from ..sim.studies.sensitivity import Screening, Sensitivity
     from ..sim.studies.study import Study
@@ -48,25 +49,30 @@ def study_frontier(
             help="The expense to minimise: by default cost, or power_W without prices.",
         ),
     ] = None,
+    exact: Exact = False,
     out: Out = None,
     json: Json = False,
 ) -> None:
     """Show the runs that no other beats in both cost and throughput."""
     from ..sim.studies.metrics import COST
+    from ..sim.studies.regret import UnderDoubt, evenly, intervals_of
 
     study, results = _loaded(file, out)
     main = metric or _main(results)
     saved = least or (COST if study.prices is not None else "power_W")
     _check_frontier(results, main, saved, least is not None)
     positions = results.front(saved, main)
+    doubt = UnderDoubt() if exact else intervals_of(results, evenly(positions), main)
     rows = [
-        {"point": row["point"], saved: row[saved], main: row[main]} | results.verdict(at)
+        {"point": row["point"], saved: row[saved], main: row[main]}
+        | {"interval": doubt.intervals.get(int(row["point"]))}
+        | results.verdict(at)
         for at, row in ((at, results.rows[at]) for at in positions)
     ]
     plain: dict[str, Any] = {"study": study.name, "least": saved, "figure": main, "rows": rows}
     plain |= {"most": None if results.wants_less(main) else main}
     plain |= {"unsettled": results.unsettled_points}
-    present(json, lambda: plain, _frontier_parts(results, positions, saved, main))
+    present(json, lambda: plain, _frontier_parts(results, positions, doubt, (saved, main)))
 
 
 def _check_frontier(results: Results, main: str, saved: str, stated: bool) -> None:
@@ -92,17 +98,17 @@ def _check_frontier(results: Results, main: str, saved: str, stated: bool) -> No
 
 
 def _frontier_parts(
-    results: Results, positions: Sequence[int], saved: str, main: str
+    results: Results, positions: Sequence[int], doubt: UnderDoubt, names: tuple[str, str]
 ) -> Iterator[Part]:
     study = results.study
     if not positions:
         holds = "No run that holds all constraints has both." if study.constraints else ""
         yield holds or "No run has both."
         return
-    yield runs_table(results, positions, (saved, main))
+    yield runs_table(results, positions, names, doubt=doubt)
     point, slack = results.rows[positions[0]]["point"], results.verdict(positions[0])["slack"]
     holds = " that holds all constraints" if study.constraints else ""
-    yield f"\nLeast {saved}{holds}: point {point}"
+    yield f"\nLeast {names[0]}{holds}: point {point}"
     yield from (f"  {one.margin(slack[one.text])}" for one in study.constraints)
     yield f"  {study.runs.command(point, study.design.of(point))}"
     yield from below(results.notes)

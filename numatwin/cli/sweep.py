@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .failures import after_interrupt
-from .figures import curve_of, factor_names, factor_values, heading, written_figure
+from .figures import LIKELY as INTERVAL
+from .figures import between, curve_of, factor_names, factor_values, heading, written_figure
 from .long_work import announce_points
 from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed, grouped
 from .output import Part, below, present, progress_bar, show, whole_table
@@ -96,6 +97,9 @@ class RowsOut:
         ),
     ] = None
     csv_: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Leave out the 90% intervals of some rows.")
+    ] = False
     json: Json = False
 
     def check(self) -> None:
@@ -131,6 +135,8 @@ def sweep(
         rows, stopped = planned.run(jobs, progress)
     failed = planned.failures(rows)
     drawn = _drawn(rows, grid.load is not None)
+    if drawn is not None and not (to.exact or to.csv_ or stopped):
+        planned.add_intervals(rows, drawn)
     if to.csv_:
         print(_as_csv(design, rows), end="")
     else:
@@ -212,7 +218,7 @@ def _as_csv(design: Design, rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _parts(design: Design, rows: Sequence[Mapping[str, Any]], drawn: str | None) -> Iterator[Part]:
     from ..sim.run.replications import unsettled_notes
-    from ..sim.studies.evaluate import ERROR, UNSETTLED
+    from ..sim.studies.evaluate import ERROR, LIKELY, UNSETTLED
     from ..sim.studies.results import NOTES_MAX, spans
 
     figures = list(
@@ -221,13 +227,18 @@ def _parts(design: Design, rows: Sequence[Mapping[str, Any]], drawn: str | None)
             for row in rows
             for name in row
             if name.startswith("throughput.") or name.endswith(".p99")
-            if not name.endswith((".low", ".high"))
+            if not name.endswith((".low", ".high")) and not name.startswith(LIKELY)
         )
     )
-    columns = [*factor_names(design.factors), *map(heading, figures), "bottleneck"]
+    main = drawn or ""
+    known = any(LIKELY + main in row for row in rows[:ROWS_SHOWN])
+    columns = [*factor_names(design.factors), *map(heading, figures)]
+    columns += [*([INTERVAL] if known else []), "bottleneck"]
     cells = []
     for row in rows[:ROWS_SHOWN]:
         cells.append(factor_values(design.factors, row) + [_figure(name, row) for name in figures])
+        if known:
+            cells[-1].append(between(main, row.get(LIKELY + main)))
         cells[-1].append(str(row.get(ERROR) or row.get("bottleneck.resource") or "–"))
     yield whole_table(columns, cells, left=len(design.factors))
     if len(rows) > ROWS_SHOWN:

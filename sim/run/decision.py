@@ -75,7 +75,9 @@ def decision(
         "share": float(((more > 0.0) + 0.5 * (more == 0.0)).mean()),
         "equal": float((abs(drawn_ones - 1.0) <= EQUAL).mean()),
         "regret": regret,
-        "measure": _measure(doubts_in(first) | doubts_in(other), facts, chance, min(regret)),
+        "measure": measure_first(
+            doubts_in(first) | doubts_in(other), facts[np.newaxis] - 1.0, chance, min(regret)
+        ),
     }
 
 
@@ -101,21 +103,25 @@ def doubts_in(record: Record) -> dict[str, Mapping[str, Any]]:
     return {doubt["stream"]: doubt for doubt in record.uncertainty.get("doubts", ())}
 
 
-def _measure(
-    doubts: Mapping[str, Mapping[str, Any]], facts: Floats, chance: Floats, regret: float
+def measure_first(
+    doubts: Mapping[str, Mapping[str, Any]], more: Floats, chance: Floats, regret: float
 ) -> dict[str, Any] | None:
-    """The doubt that is worth most, by the part of the ``regret`` that it takes away."""
+    """The doubt that is worth most, by the part of the ``regret`` that it takes away; ``more``:
+    (K, DRAWS) what each rival does more than the choice, relative.
+    """
     if regret <= 0.0:
         return None
-    mean = float(facts.mean()) - 1.0
-    worth = {
-        stream: _worth(mean + fitted)
-        for stream in doubts
-        if (fitted := _fitted(stream, facts, len(doubts))) is not None
-    }
+    means = more.mean(axis=1, keepdims=True)
+    worth = {}
+    for stream in doubts:
+        fitted = [_fitted(stream, one, len(doubts) * len(more)) for one in more]
+        if any(one is not None for one in fitted):
+            worth[stream] = _worth(
+                means + [np.zeros(DRAWS) if one is None else one for one in fitted]
+            )
     named = {stream: (doubt["name"], doubt["setting"]) for stream, doubt in doubts.items()}
     if chance.any():
-        worth[REPLICATIONS] = _worth(mean + chance)
+        worth[REPLICATIONS] = _worth(means + chance)
         named[REPLICATIONS] = (REPLICATIONS, REPLICATIONS)
     best = max(worth, key=lambda stream: worth[stream], default=None)
     if best is None or worth[best] <= 0.0:
@@ -125,13 +131,14 @@ def _measure(
 
 
 def _worth(more: Floats) -> float:
-    """By how much regret falls if ``more``, one of whose values is true, is known before a choice
-    is made.
+    """By how much regret falls if ``more`` (K, N), one of whose N columns is true, is known before
+    a choice is made.
     """
-    return float(np.maximum(more, 0.0).mean()) - max(float(more.mean()), 0.0)
+    known = float(np.maximum(more.max(axis=0), 0.0).mean())
+    return known - max(float(more.mean(axis=1).max()), 0.0)
 
 
-def _fitted(stream: str, facts: Floats, doubts: int) -> Floats | None:
+def _fitted(stream: str, facts: Floats, tried: int) -> Floats | None:
     """(DRAWS,) by how much the ratio differs with a doubt, on average over the others: a straight
     line, drawn in by what chance makes of a slope; None where chance makes all of it.
     """
@@ -146,7 +153,7 @@ def _fitted(stream: str, facts: Floats, doubts: int) -> Floats | None:
 
     degrees = DRAWS - 2
     student = (held * degrees / max(1.0 - held, 1e-12)) ** 0.5
-    if 2.0 * stdtr(degrees, -student) * doubts > SIGNIFICANT:
+    if 2.0 * stdtr(degrees, -student) * tried > SIGNIFICANT:
         return None
     true = max(1.0 - (1.0 - held) * (DRAWS - 1) / degrees, 0.0)
     return np.asarray((slope * parts - (slope * parts).mean()) * (true / held) ** 0.5)
@@ -156,11 +163,16 @@ def _ratio_draws(
     first: Record, other: Record, operation: str, values: tuple[float, float]
 ) -> Floats:
     """By how much the ratio may be off by chance, at equal parts of its probability."""
-    from scipy.special import ndtri
-
     found = difference(("throughput", operation), values, (first, other), LEVEL)
     if found is None or found["ratio_interval"] is None:
         return np.zeros(1)
     low, high = found["ratio_interval"]
+    return chance_of(high - low, LEVEL)
+
+
+def chance_of(width: float, confidence: float) -> Floats:
+    """(PARTS,) normal values at equal parts of probability, of an interval's width."""
+    from scipy.special import ndtri
+
     parts = (np.arange(PARTS) + 0.5) / PARTS
-    return np.asarray(0.5 * (high - low) * ndtri(parts) / ndtri(0.5 + 0.5 * LEVEL))
+    return np.asarray(0.5 * width * ndtri(parts) / ndtri(0.5 + 0.5 * confidence))

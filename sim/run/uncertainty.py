@@ -42,10 +42,10 @@ Progress = Callable[[float], None]
 
 
 def with_uncertainty(
-    record: Record, scenario: Scenario, progress: Progress | None = None
+    record: Record, scenario: Scenario, progress: Progress | None = None, most: bool = True
 ) -> Record:
     """The Record of a run of ``scenario`` with its ``uncertainty``; as it is where the run did not
-    settle. Raises InputError of what was measured.
+    settle. ``most``: with the doubts that decide most. Raises InputError of what was measured.
     """
     if scenario.plane in REAL:
         raise InputError("--uncertainty", token=scenario.plane, expected="a plane that predicts")
@@ -53,8 +53,8 @@ def with_uncertainty(
         return record
     with shared(SharedWork()):  # variants have most of the machine in common
         doubts = doubts_of(scenario)
-        shifts, most = _drawn_doubts(record, scenario, doubts, progress)
-    errors = {path: _error_of(record, scenario, path) for path in shifts}
+        shifts, decisive = _drawn_doubts(record, scenario, doubts, progress, most)
+    errors = {path: error_of(record, scenario, path) for path in shifts}
     intervals = {
         path: interval_of(record, path, shift, errors[path].factors)
         for path, shift in shifts.items()
@@ -67,7 +67,7 @@ def with_uncertainty(
                 {"name": doubt.name, "setting": doubt.setting, "stream": doubt.stream}
                 for doubt in doubts
             ],
-            "most": most,
+            "most": decisive,
             "model": [
                 {
                     "figure": ".".join(path),
@@ -138,7 +138,7 @@ class FitError:
         return np.asarray(self.misfit.error * stdtrit(self.rows, parts))
 
 
-def _error_of(record: Record, scenario: Scenario, path: Path) -> ModelError | FitError:
+def error_of(record: Record, scenario: Scenario, path: Path) -> ModelError | FitError:
     """Of throughput of a fitted engine, the wider one: held-out rows show both kinds of error."""
     known, misfit = model_error_of(record, path), scenario.machine.description.engine_misfit
     if misfit is None or path[0] != "throughput":
@@ -161,6 +161,7 @@ def _drawn_doubts(
     scenario: Scenario,
     doubts: tuple[Doubt, ...],
     progress: Progress | None,
+    most: bool,
 ) -> tuple[dict[Path, Floats], list[dict[str, Any]]]:
     """(DRAWS,) by what each draw of the doubts multiplies each figure, and the doubts that decide
     most. A draw that contradicts itself, or that the scenario cannot run with, leaves it as it is.
@@ -177,7 +178,7 @@ def _drawn_doubts(
                 shift[k] += predictor.relative(_change(path, predictor.own, found))
         if progress is not None:
             progress((k + 1) / DRAWS)
-    return shifts, _most(scenario, predictor, doubts, parts, shifts)
+    return shifts, _most(scenario, predictor, doubts, parts, shifts) if most else []
 
 
 def _change(path: Path, own: Moment, found: Moment) -> float:

@@ -7,10 +7,10 @@ combinations of the two runs' values.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import factorial, isfinite
 from typing import Any, TypeVar
 
 import numpy as np
@@ -98,41 +98,34 @@ def shapley(changed: Sequence[str], figure: Callable[[frozenset[str]], float]) -
             if factor in chosen:
                 continue
             size = len(chosen)
-            weight = math.factorial(size) * math.factorial(count - size - 1)
+            weight = factorial(size) * factorial(count - size - 1)
             gain = known[chosen | {factor}] - value
-            parts[factor] += weight / math.factorial(count) * gain
+            parts[factor] += weight / factorial(count) * gain
     return parts
 
 
 def from_rows(
     results: Results, first: int, second: int, metric: str
-) -> tuple[list[str], Callable[[frozenset[str]], Row]] | None:
-    """The factors by which the rows at two positions differ, and the row in which some of them have
-    the second one's values; None where a combination was not run or has no figure, or where more
-    factors differ than is exact in time.
+) -> tuple[list[str], dict[frozenset[str], Row]] | None:
+    """The factors by which the rows at two positions differ, and by those of them that have the
+    second one's values the row; None where a combination was not run or has no figure, or where
+    more factors differ than is exact in time.
     """
-    paths, rows, figures = results.study.runs.paths, results.rows, results.column(metric)
+    paths, rows = results.study.runs.paths, results.rows
     one, other = rows[first], rows[second]
     changed = [path for path in paths if one.get(path) != other.get(path)]
     if not 0 < len(changed) <= SHAPLEY_MAX:
         return None
-    row_at = {_key(row, paths): k for k, row in enumerate(rows)}
-
-    def position(chosen: frozenset[str]) -> int | None:
-        mixed: Mapping[str, Any] = {p: (other if p in chosen else one).get(p) for p in paths}
-        return row_at.get(_key(mixed, paths))
-
+    figures = results.column(metric)
+    row_at = {_key(row, paths): row for row, y in zip(rows, figures, strict=True) if isfinite(y)}
+    found = {}
     for chosen in subsets(changed):
-        k = position(chosen)
-        if k is None or not math.isfinite(figures[k]):
+        mixed = {p: (other if p in chosen else one).get(p) for p in paths}
+        row = row_at.get(_key(mixed, paths))
+        if row is None:
             return None
-
-    def row(chosen: frozenset[str]) -> Row:
-        k = position(chosen)
-        assert k is not None
-        return rows[k]
-
-    return changed, row
+        found[chosen] = row
+    return changed, found
 
 
 def _key(row: Mapping[str, Any], paths: Sequence[str]) -> str:

@@ -28,6 +28,7 @@ POINT, ERROR, REPLAY, WALL, PLANE, HASH, UNSETTLED = (
     "scenario_hash",
     "unsettled",
 )
+LIKELY = "uncertainty."  # of a figure: its 90% interval
 OWN = (POINT, PLANE, HASH, WALL, UNSETTLED, ERROR, REPLAY)
 
 

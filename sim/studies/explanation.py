@@ -6,7 +6,7 @@ the one that brings most first, and says after each step which resource then hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,7 +95,7 @@ def explained(runs: Runs, one: Sequence[Any], other: Sequence[Any], metric: str)
     by_name = [frozenset(runs.paths[k] for k in c) for c in sets]
     rows = dict(zip(by_name, _rows(runs, values, metric), strict=True))
     ends = [dict(zip(runs.paths, end, strict=True)) for end in (one, other)]
-    return _explanation(runs, [runs.paths[k] for k in changed], ends, rows.__getitem__, metric)
+    return _explanation(runs, [runs.paths[k] for k in changed], ends, rows, metric)
 
 
 def explained_by_rows(results: Results, first: int, second: int, metric: str) -> Explanation | None:
@@ -111,29 +111,28 @@ def _explanation(
     runs: Runs,
     changed: Sequence[str],
     ends: Sequence[Mapping[str, Any]],
-    row: Callable[[frozenset[str]], Row],
+    rows: Mapping[frozenset[str], Row],
     metric: str,
 ) -> Explanation:
     units = dict(zip(runs.paths, runs.units, strict=True))
-    parts = shapley(changed, lambda chosen: float(row(chosen)[metric]))
+    parts = shapley(changed, lambda chosen: float(rows[chosen][metric]))
     ordered = sorted(parts, key=lambda path: -abs(parts[path]))
     at: frozenset[str] = frozenset()
-    first, steps = row(at), []
+    first, steps = rows[at], []
     for path in ordered:
-        before, at = row(at), at | {path}
-        after = row(at)
+        before, at = rows[at], at | {path}
+        after = rows[at]
         old, new = (written(end[path], units[path]) for end in ends)
         figure = float(after[metric])
         steps.append(Step(path, old, new, figure, before.get(BINDING), after.get(BINDING)))
-    warnings = {chosen: row(chosen).get(UNSETTLED) for chosen in subsets(changed)}
     return Explanation(
         float(first[metric]),
-        float(row(at)[metric]),
+        float(rows[at][metric]),
         first.get(BINDING),
         {path: parts[path] for path in ordered},
         tuple(steps),
-        len(warnings),
-        {chosen: warning for chosen, warning in warnings.items() if warning is not None},
+        len(rows),
+        {chosen: row[UNSETTLED] for chosen, row in rows.items() if row.get(UNSETTLED) is not None},
     )
 
 

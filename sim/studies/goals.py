@@ -112,6 +112,11 @@ class Objective:
         return [self.metric] if self.per is None else [self.metric, self.per]
 
     @property
+    def figure(self) -> str:
+        """Its name: the metric's, or ``throughput.lookup per cost``."""
+        return " per ".join(self.metrics)
+
+    @property
     def unit(self) -> str:
         """Its unit, where it is a metric's own."""
         return unit_of(self.metric) if self.per is None else ""

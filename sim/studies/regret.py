@@ -1,28 +1,72 @@
-"""The best runs of a study under doubt: how probably each is the best, and its expected regret.
+"""Runs of a study under doubt: intervals, how probably each is the best, its expected regret.
 
-The best runs by the objective are predicted again with the draws of all their doubts, which are the
-same where two have the same facts; and each is off by the model's error by itself. The regret of a
-choice is what the best of them is better by, on average. Bounds of constraints are taken as known.
+A few runs are predicted again with the draws of all their doubts, which are the same where two have
+the same facts; and each is off by the model's error by itself. The regret of a choice is what the
+best of them is better by, on average. Bounds of constraints are taken as known. Facts of an event
+run are varied on the flow plane.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..kernel.streams import stream_key
-from ..run.decision import ratio_errors
+from ..run.decision import chance_of, doubts_in, measure_first, ratio_errors
 from ..run.doubts import Floats
 from ..run.real_planes import REAL
 from ..run.record import Record
-from ..run.runner import run_scenario
-from ..run.uncertainty import DRAWS, shift_of, with_uncertainty
-from .evaluate import POINT
+from ..run.runner import bare_record
+from ..run.scenario import Scenario
+from ..run.uncertainty import DRAWS, PARTS, bounds, error_of, shift_of, with_uncertainty
+from ..run.what_if import FLOW
+from ..systems.registry import system_of
+from .evaluate import ERROR, POINT, UNSETTLED, Runs
+from .levels import is_number
+from .metrics import COST
 from .results import Results
 
 CANDIDATES = 10
+SHOWN = 5  # runs that have an interval without being asked for
+NODES_MAX = 16  # of a machine, likewise
+DRAWN = ("throughput", "bandwidth_Bps", "latency_ns", "energy_J", "power_W")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Doubted:
+    """A figure of a run: its ``value`` at a ``point``, by what each draw of the ``facts`` (DRAWS,)
+    multiplies it, by how much ``chance`` moves it, and by what the model may be off (``factors``).
+    """
+
+    point: int
+    value: float
+    facts: Floats
+    chance: Floats
+    factors: Floats
+    record: Record
+
+    @property
+    def interval(self) -> list[float]:
+        """Between what the figure lies, at ``LEVEL``."""
+        drawn = self.value * np.add.outer(self.facts, self.chance)
+        return bounds(np.multiply.outer(drawn, self.factors))
+
+    @property
+    def drawn(self) -> Floats:
+        """(DRAWS * PARTS,) values: each draw of the facts meets each part of chance and of the
+        model's error, in an order of its own; two of them are off by the error of a ratio.
+        """
+        errors = ratio_errors(self.record, next(iter(self.record.throughput), None))
+        rng = np.random.default_rng(stream_key(1, 0, f"the model's error at point {self.point}"))
+        chance, error = (
+            rng.permuted(np.broadcast_to(np.resize(parts, PARTS), (DRAWS, PARTS)), axis=1)
+            for parts in (self.chance, np.exp(errors / 2.0**0.5))
+        )
+        return np.asarray(self.value * (self.facts[:, np.newaxis] + chance) * error).ravel()
 
 
 @dataclass(frozen=True)
@@ -36,27 +80,95 @@ class Choice:
     regret: float
 
 
-def least_regret(results: Results, count: int = CANDIDATES) -> list[Choice]:
-    """The best runs by their expected regret, the least first; [] without an objective, or where
-    the runs were real.
+@dataclass(frozen=True)
+class UnderDoubt:
+    """Some runs of a study under doubt: figures named ``of`` with ``intervals`` by point, which to
+    choose, the least expected regret first, and what to ``measure`` before (``decision``). Without
+    an objective that is in doubt, only intervals of the main figure.
     """
-    study, objective = results.study, results.objective
-    if study.objective is None or objective is None:
-        return []
-    points, drawn = [], []
-    for at in results.best(count):
-        point = int(results.rows[at][POINT])
-        settings, policy = study.runs.settings(point, study.design.of(point))
-        scenario = study.runs.base.load(settings, policy)
-        if scenario.plane in REAL:
-            return []
-        record = with_uncertainty(run_scenario(scenario, workers=1), scenario)
-        shift = _shift(record, study.objective.metric)
-        if study.objective.per is not None:
-            shift = shift / _shift(record, study.objective.per)
-        points.append(point)
-        drawn.append(float(objective[at]) * shift * _error(record, point))
-    return choices(points, np.array(drawn), study.objective.least) if points else []
+
+    of: str = ""
+    figures: Sequence[Doubted] = ()
+    choices: Sequence[Choice] = ()
+    measure: Mapping[str, Any] | None = None
+
+    @property
+    def intervals(self) -> dict[int, list[float]]:
+        return {one.point: one.interval for one in self.figures}
+
+
+def under_doubt(results: Results, count: int = SHOWN, quick: bool = True) -> UnderDoubt:
+    """The best runs of a study under doubt, or, without an objective, runs from all of it."""
+    objective, runs, best = results.study.objective, results.study.runs, results.best(count)
+    if objective is None or objective.metric == COST:
+        at = best or evenly(range(len(results.rows)), count)
+        return intervals_of(results, at, results.main or "", quick)
+    found = doubted(runs, rows_at(results, best), objective.metric, objective.per, quick)
+    if not found:
+        return UnderDoubt()
+    drawn = np.array([one.drawn for one in found])
+    chosen = choices([one.point for one in found], drawn, objective.least)
+    values = np.array([one.value * one.facts for one in found])
+    own = values[[one.point == chosen[0].point for one in found]]
+    more = (values - own) / own * (-1.0 if objective.least else 1.0)
+    doubts = {stream: doubt for one in found for stream, doubt in doubts_in(one.record).items()}
+    measure = measure_first(doubts, more, np.zeros(1), chosen[0].regret)
+    return UnderDoubt(objective.figure, found, chosen, measure)
+
+
+def intervals_of(
+    results: Results, positions: Sequence[int], metric: str, quick: bool = True
+) -> UnderDoubt:
+    """Intervals of a metric at positions, no choice."""
+    return UnderDoubt(
+        metric, doubted(results.study.runs, rows_at(results, positions), metric, quick=quick)
+    )
+
+
+def evenly(of: Sequence[T], count: int = SHOWN) -> list[T]:
+    """The first, the last, and some between; all where there are no more."""
+    places = np.linspace(0, len(of) - 1, min(count, len(of))).round()
+    return [of[int(at)] for at in places]
+
+
+def rows_at(results: Results, positions: Iterable[int]) -> list[dict[str, Any]]:
+    """Rows with the values of their factors as the design has them."""
+    study, rows = results.study, [results.rows[at] for at in positions]
+    return [
+        row | dict(zip(study.runs.paths, study.design.of(int(row[POINT])), strict=True))
+        for row in rows
+    ]
+
+
+def doubted(
+    runs: Runs,
+    rows: Iterable[Mapping[str, Any]],
+    metric: str,
+    per: str | None = None,
+    quick: bool = True,
+) -> list[Doubted]:
+    """The figure of each of the rows under doubt; without runs that failed, did not settle or were
+    real, and figures of which draws say nothing. ``quick``: without what costs more than some runs
+    of the flow plane, and without latencies of open clients.
+    """
+    found = []
+    for row in rows:
+        value: Any = row.get(metric)
+        divisor: Any = 1.0 if per is None else row.get(per)
+        known = is_number(value) and is_number(divisor) and metric.partition(".")[0] in DRAWN
+        if ERROR in row or UNSETTLED in row or not known:
+            continue
+        scenario = runs.base.load(*runs.settings(row[POINT], [row.get(p) for p in runs.paths]))
+        if scenario.plane in REAL or (quick and _costs(scenario, metric)):
+            continue
+        has_flow = FLOW in system_of(scenario.system).planes
+        record = bare_record(replace(scenario, plane=FLOW) if has_flow else scenario)
+        record = with_uncertainty(replace(record, plane=scenario.plane), scenario, most=False)
+        facts = _shift(record, metric) / (1.0 if per is None else _shift(record, per))
+        errors = error_of(record, scenario, _path(metric)).factors
+        chance = _chance(row, metric, scenario)
+        found.append(Doubted(row[POINT], value / divisor, facts, chance, errors, record))
+    return found
 
 
 def choices(points: list[int], drawn: Floats, least: bool) -> list[Choice]:
@@ -74,15 +186,24 @@ def choices(points: list[int], drawn: Floats, least: bool) -> list[Choice]:
     return sorted(found, key=lambda one: one.regret)
 
 
+def _costs(scenario: Scenario, metric: str) -> bool:
+    clients = scenario.settings.get("workload", {}).get("clients") or {}
+    waits = clients.get("kind") == "open" and metric.startswith("latency_ns")
+    large = len(scenario.machine.nodes) > NODES_MAX
+    return waits or large or FLOW not in system_of(scenario.system).planes
+
+
+def _path(metric: str) -> tuple[str, ...]:
+    return ("energy_J",) if metric == "power_W" else tuple(metric.split("."))
+
+
 def _shift(record: Record, metric: str) -> Floats:
-    """(DRAWS,) of a figure by the names that studies have; ones of what no doubt moves."""
-    path: Any = ("energy_J",) if metric in ("power_W", "energy_J") else tuple(metric.split("."))
-    known = path[0] in ("throughput", "bandwidth_Bps", "latency_ns", "energy_J")
-    return shift_of(record, path) if known else np.ones(DRAWS)
+    return shift_of(record, _path(metric)) if metric != COST else np.ones(DRAWS)
 
 
-def _error(record: Record, point: int) -> Floats:
-    """(DRAWS,) what the model is off by at a point alone: two of them make the error of a ratio."""
-    errors = ratio_errors(record, next(iter(record.throughput), None))
-    rng = np.random.default_rng(stream_key(1, 0, f"the model's error at point {point}"))
-    return np.asarray(np.exp(rng.choice(errors, DRAWS) / 2.0**0.5))
+def _chance(row: Mapping[str, Any], metric: str, scenario: Scenario) -> Floats:
+    """By how much the mean of replications may be off, relative, at equal parts of probability."""
+    low, high = row.get(f"{metric}.low"), row.get(f"{metric}.high")
+    if low is None or high is None or not row[metric]:
+        return np.zeros(1)
+    return chance_of((high - low) / row[metric], scenario.statistics.confidence)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .evaluate import ERROR
+from .evaluate import ERROR, LIKELY
 from .levels import is_number, written
 
 CURVES_MAX = 8
@@ -18,6 +18,7 @@ class Response:
     """A ``metric`` over the factor at ``path``: points (x, y, low, high) by the curve's name.
 
     ``left_out``: how many further curves there are. ``log``: whether x is better drawn so.
+    ``likely``: whether low and high are 90% intervals of all that is uncertain.
     """
 
     path: str
@@ -26,6 +27,7 @@ class Response:
     curves: Mapping[str, Sequence[tuple[float, float, float | None, float | None]]]
     left_out: int
     log: bool
+    likely: bool = False
 
     @property
     def knees(self) -> Mapping[str, tuple[float, float]]:
@@ -59,11 +61,13 @@ def response(
         return None
     over = max(numeric, key=lambda path: len(values[path]))
     others = [(path, unit) for path, unit in zip(paths, units, strict=True) if path != over]
+    likely = any(LIKELY + metric in row for row in found)  # else intervals of replications
     curves: dict[str, list[tuple[float, float, float | None, float | None]]] = {}
     for row in found:
         name = ", ".join(f"{short(path)} {written(row.get(path), unit)}" for path, unit in others)
-        point = (row[over], row[metric], row.get(f"{metric}.low"), row.get(f"{metric}.high"))
-        curves.setdefault(name, []).append(point)
+        ends = row.get(f"{metric}.low"), row.get(f"{metric}.high")
+        low, high = row.get(LIKELY + metric, (None, None)) if likely else ends
+        curves.setdefault(name, []).append((row[over], row[metric], low, high))
     kept = dict(list(curves.items())[:CURVES_MAX])
     return Response(
         over,
@@ -72,6 +76,7 @@ def response(
         {name: sorted(points, key=lambda point: point[0]) for name, points in kept.items()},
         len(curves) - len(kept),
         _is_log(sorted(values[over])),
+        likely,
     )
 
 

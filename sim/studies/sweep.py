@@ -11,7 +11,7 @@ from ...inputs.settings import SHOWN_MAX
 from .base import POLICY, Base, is_whole
 from .designs import Design, grid
 from .engine import run_points
-from .evaluate import ERROR, POINT, Row, Runs
+from .evaluate import ERROR, LIKELY, POINT, Row, Runs
 from .factors import Factor
 from .levels import is_single, read_levels
 from .metrics import DEFAULTS, Metrics
@@ -47,6 +47,16 @@ class Sweep:
                 raise
             stopped = True
         return sorted(rows, key=lambda row: int(row[POINT])), stopped
+
+    def add_intervals(self, rows: Sequence[Row], metric: str) -> None:
+        """Add 90% intervals of a figure to some of the rows, evenly chosen."""
+        from ..run.uncertainty import LEVEL
+        from .regret import doubted, evenly
+
+        by_point = {row[POINT]: row for row in rows}
+        for one in doubted(self.runs, evenly(rows), metric):
+            likely = {f"{LIKELY}level": LEVEL, LIKELY + metric: one.interval}
+            by_point[one.point].update(likely)
 
     def failures(self, rows: Sequence[Row]) -> str | None:
         """How many rows failed, in words; raises InputError where all did, or lack a metric."""

@@ -109,7 +109,7 @@ def test_points_of_a_study_without_an_objective(numatwin: CommandLine) -> None:
     )
     shown = numatwin("study", "run", "plain.yaml").out
     lines = shown.partition("\npoint ")[2].splitlines()
-    assert lines[0].split()[-1] == "throughput.checkout"
+    assert lines[0].split()[-3:] == ["throughput.checkout", "90%", "interval"]
     assert [line.split()[0] for line in lines[1:21]] == [str(point) for point in range(20)]
     assert lines[21] == "… and 4 more: 'numatwin study report' shows all"
 
@@ -141,8 +141,8 @@ def test_tables(numatwin: CommandLine, tmp_path: Path) -> None:
     heading, best, second = (
         re.split(r"  +", line) for line in done.out.partition("per cost:\n")[2].splitlines()[:3]
     )
-    assert heading[-1] == "throughput.lookup per cost"
-    assert float(best[-1].split()[0]) >= float(second[-1].split()[0])
+    assert heading[-2:] == ["throughput.lookup per cost", "90% interval"]
+    assert float(best[-2].split()[0]) >= float(second[-2].split()[0])
     assert "18 of 18 done" in numatwin("study", "status", "study.yaml").out
 
 
@@ -294,8 +294,15 @@ def test_the_best_under_doubt(numatwin: CommandLine) -> None:
     found = numatwin("study", "run", "pages.yaml", "--regret", "--json").json()["least_regret"]
     assert found[0]["point"] == 1
     assert found[0]["probability"] > 0.5
-    text = numatwin("study", "run", "pages.yaml", "--regret").out
-    assert "Under doubt, point 1 has the least expected regret" in text
+    share = f"is likely the best of 2 ({found[0]['probability']:.0%})"
+    said = f"Under doubt, point 1 {share}. Expected loss by choosing it: "
+    assert said in numatwin("study", "run", "pages.yaml", "--regret").out
+    numatwin("study", "report", "pages.yaml", "--page", "page.html")
+    page = Path("page.html").read_text()
+    assert f'<p class="answer">{said}' in page
+    assert "How sure it is" in page
+    numatwin("study", "report", "pages.yaml", "--page", "page.html", "--exact")
+    assert not re.search("Under doubt|How sure it is", Path("page.html").read_text())
     Path("none.yaml").write_text(PAGES.replace("objective: maximise throughput.lookup\n", ""))
     refused = numatwin("study", "run", "none.yaml", "--regret")
     assert refused.status == 2

@@ -31,6 +31,16 @@ def test_rows_are_those_of_runs(numatwin: CommandLine) -> None:
         assert row["scenario_hash"] == run["scenario_hash"]
 
 
+def test_intervals_of_some_rows(numatwin: CommandLine) -> None:
+    """Five of six, evenly chosen; none where that is not wanted."""
+    words = ("sweep", "eris-fig8-amd", "--set", "system.buffer_commands=16,32,48,64,96,128")
+    rows = numatwin(*words, "--json").json()["rows"]
+    assert sum("uncertainty" in row for row in rows) == 5
+    low, high = rows[0]["uncertainty"]["throughput"]["lookup"]
+    assert low < rows[0]["throughput"]["lookup"] < high
+    assert "90% interval" not in numatwin(*words, "--exact").out
+
+
 def test_a_grid_of_several(numatwin: CommandLine) -> None:
     done = numatwin(
         *SWEEP,
@@ -66,7 +76,14 @@ def test_the_same_from_python(numatwin: CommandLine) -> None:
 def test_table_and_curve(numatwin: CommandLine) -> None:
     done = numatwin(*SWEEP, "system.buffer_commands=1:1024:6log")
     assert (done.status, done.err) == (0, "")
-    assert done.out.splitlines()[0].split() == ["buffer", "commands", "lookup/s", "bottleneck"]
+    assert done.out.splitlines()[0].split() == [
+        "buffer",
+        "commands",
+        "lookup/s",
+        "90%",
+        "interval",
+        "bottleneck",
+    ]
     assert "buffer commands (log)" in done.out
     assert done.out.count("o") > 6
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from numatwin.sim.run.decision import decision
+from numatwin.sim.run.decision import decision, measure_first
 from numatwin.sim.run.doubts import Floats, drawn
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
@@ -101,6 +101,17 @@ def test_chance_alone() -> None:
     assert found["regret"] == pytest.approx([0.1, 0.0], abs=1e-3)
     near = decided(record_of(100.0, spread=9.0), replace(record_of(101.0, spread=9.0), seed=7))
     assert near["measure"]["setting"] == "replications"  # type: ignore[index]
+
+
+def test_of_several_rivals_what_one_doubt_is_worth() -> None:
+    """One of two rivals does N(0, 10%) more by a doubt; the other is always 5% behind: knowing the
+    doubt saves E[max(N(0, 10%), 0)] of the regret, all of it.
+    """
+    doubts = {name: {"name": name, "setting": name} for name in ("a", "b")}
+    more = np.array([0.1 * scores("a"), np.full(DRAWS, -0.05)])
+    regret = float(np.maximum(more.max(axis=0), 0.0).mean())
+    found = measure_first(doubts, more, np.zeros(1), regret)
+    assert found == {"name": "a", "setting": "a", "share": pytest.approx(1.0, abs=0.05)}
 
 
 def test_many_doubts_of_which_none_decides() -> None:

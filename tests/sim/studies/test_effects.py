@@ -62,8 +62,8 @@ def test_a_step_explained_from_rows(tmp_path: Path) -> None:
     results = product(tmp_path)
     found = from_rows(results, 0, 17, "throughput.lookup")
     assert found is not None
-    changed, row = found
-    parts = shapley(changed, lambda chosen: row(chosen)["throughput.lookup"])
+    changed, rows = found
+    parts = shapley(changed, lambda chosen: rows[chosen]["throughput.lookup"])
     assert parts["system.nodes"] == pytest.approx(544.0)
     assert parts["system.buffer_commands"] == pytest.approx(1440.0)
     assert parts["machine.link_types.ht-full.bandwidth"] == pytest.approx(0.0)
