@@ -29,22 +29,19 @@ from ..sim.run.scenario import Scenario, load_document, scenario_of_document
 from ..sim.run.uncertainty import figure_of
 from ..sim.run.what_if import Predictor
 from ..sim.systems.registry import system_of
-from .calibrate.engine_calibration import OwnEngine
-from .calibrate.engine_fit import ASSUMED_SPREAD
+from .calibrate.engine_rows import ASSUMED_SPREAD, EngineRow, load_rows, run_of_row
 from .calibrate.engine_rows import TRAFFIC as WAYS
-from .calibrate.engine_rows import EngineRow, load_rows
-from .calibrate.row_runs import run_of_row
 from .posterior import (
     DEVIATIONS,
     EXACT,
     Known,
+    covariance_of,
     effective,
     error_weights,
     log_likelihood,
     normalised,
     tempered,
 )
-from .systems.registry import validation_of
 
 DRAWS, DRAWS_MAX = 256, 2048
 ENOUGH = 100.0  # effective draws
@@ -121,7 +118,7 @@ def infer(
     runs, figures = list[Scenario](), list[Figure]()
     for row in load_rows(file, evidence=True):
         name = _scenario_of(row, wholes)
-        run = run_of_row(bases[name], settings, machine, wholes[name], _own(wholes[name]), row)
+        run = run_of_row(bases[name], settings, machine, wholes[name], row)
         figures += _figures(row, run, len(runs))
         runs.append(run)
     if all(np.isnan(figure.measured) for figure in figures):
@@ -151,12 +148,6 @@ def _scenario_of(row: EngineRow, wholes: dict[str, Scenario]) -> str:
             "machine", "machine: evidence of another one", row.machine, wholes[name].machine.name
         )
     return name
-
-
-def _own(whole: Scenario) -> OwnEngine | None:
-    calibration = validation_of(system_of(whole.system).name).calibration
-    found: OwnEngine | None = None if calibration is None else calibration.load().own
-    return found
 
 
 def _figures(row: EngineRow, run: Scenario, index: int) -> list[Figure]:
@@ -278,9 +269,8 @@ class Problem:
         left = ((y - x @ slopes) ** 2).sum(0) / weights[good].sum()
         likely = 0.01 if self.exact else self._likely_deviation()
         noise = 1.0 / (self.spreads**2 + likely**2 + left)
-        b = slopes[1:].T
-        covariance = np.linalg.inv(np.eye(b.shape[1]) + (b * noise[:, None]).T @ b)
-        mean = covariance @ (b.T @ (noise * (self.logs - slopes[0])))
+        covariance = covariance_of(slopes[1:].T, noise, 1.0)
+        mean = covariance @ (slopes[1:] @ (noise * (self.logs - slopes[0])))
         return mean, 1.5 * covariance
 
     def _likely_deviation(self) -> float:

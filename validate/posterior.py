@@ -103,6 +103,14 @@ def tempered(log_weights: Floats, wanted: float) -> Floats:
     return np.full(len(log_weights), 1.0 / len(log_weights))
 
 
+def covariance_of(slopes: Floats, weights: Floats, prior: float) -> Floats:
+    """(D, D) of unknowns of prior deviation ``prior``, by (M, D) slopes of figures about it; the
+    (M,) ``weights`` are one over their variances.
+    """
+    known = np.eye(slopes.shape[1]) / prior**2 + slopes.T @ (weights[:, None] * slopes)
+    return np.asarray(np.linalg.inv(known))
+
+
 def quantiles(values: Floats, weights: Floats, parts: Sequence[float]) -> list[float]:
     """Of weighted values (N,), at ``parts`` of their probability."""
     order = np.argsort(values)

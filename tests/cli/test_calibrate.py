@@ -19,12 +19,12 @@ IN_THE_MIDDLE = """
 import os, signal, sys
 from numatwin.validate.calibrate import fit
 
-search = fit.search
+search = fit.least_squares
 def interrupted(*words, **named):
     os.kill(os.getpid(), signal.SIGINT)
     return search(*words, **named)
 
-fit.search = interrupted
+fit.least_squares = interrupted
 from numatwin.cli import main
 sys.exit(main(["calibrate", sys.argv[1], "--from", sys.argv[2], "--out", "m.yaml"]))
 """

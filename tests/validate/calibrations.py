@@ -8,7 +8,6 @@ import numpy as np
 from numatwin.inputs.yaml_file import parse_yaml
 from numatwin.topologies import Machine, load_machine
 from numatwin.topologies.catalogue import machine_from_document
-from numatwin.validate.calibrate.candidate import Candidate
 from numatwin.validate.calibrate.observation import (
     IDLE,
     LOADED,
@@ -20,7 +19,7 @@ from numatwin.validate.calibrate.observation import (
     Origin,
 )
 from numatwin.validate.calibrate.parameters import Key, pair_classes
-from numatwin.validate.calibrate.predictions import predict
+from numatwin.validate.calibrate.predictions import Candidate, predict
 from numatwin.validate.systems.eris.calibration import ROUTING
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

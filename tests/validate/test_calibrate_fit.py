@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -21,8 +21,7 @@ from numatwin.topologies import build_machine
 from numatwin.topologies.catalogue import machine_from_document
 from numatwin.topologies.export import machine_yaml
 from numatwin.validate.calibrate.calibration import HELD_OUT, Calibration, calibrated, held_out
-from numatwin.validate.calibrate.curve import curve
-from numatwin.validate.calibrate.fit import fit
+from numatwin.validate.calibrate.fit import Predict, fit
 from numatwin.validate.calibrate.observation import (
     IDLE,
     LOADED,
@@ -30,7 +29,7 @@ from numatwin.validate.calibrate.observation import (
     Measured,
     Observation,
 )
-from numatwin.validate.calibrate.parameters import Key, Parameter
+from numatwin.validate.calibrate.parameters import Key, Parameter, curve
 from numatwin.validate.systems.eris.calibration import INDEX, index_run
 
 MACHINE = server()
@@ -39,6 +38,10 @@ MACHINE = server()
 def fitted(seed: int = 0, spread: float = 0.01, **more: float) -> Calibration:
     source = measured(asked(), TRUTH, MACHINE, spread, seed, **more)
     return calibrated(MACHINE, [source], share=0.0)
+
+
+def of_each(predict: Callable[[Mapping[Key, float], Observation], float]) -> Predict:
+    return lambda values, ones: np.array([predict(values, one) for one in ones])
 
 
 def test_exact_measurements_give_the_parameters_back() -> None:
@@ -90,7 +93,7 @@ def test_intervals_cover_as_often_as_they_say(spread: float, told: float) -> Non
             )
             for one in ones
         ]
-        estimates = fit(parameters, noisy, predict).estimates
+        estimates = fit(parameters, noisy, of_each(predict)).estimates
         for key, value in truth.items():
             hits[key] += estimates[key].low <= value <= estimates[key].high
     for key, count in hits.items():
@@ -249,7 +252,7 @@ def test_what_depends_on_a_parameter_only_where_the_fit_ends_counts_too() -> Non
         for kind, values in told.items()
         for value in values
     ]
-    found = fit([here, there], ones, predict)
+    found = fit([here, there], ones, of_each(predict))
     assert found.values[there.key] == pytest.approx(1.5, rel=2e-3)
 
 

@@ -16,7 +16,6 @@ from numatwin.topologies.measurements import HostState, Measurement, Parameters,
 from numatwin.topologies.processes import ProcessFacts
 from numatwin.validate.calibrate import Calibration
 from numatwin.validate.calibrate.calibration import calibrated, read_source
-from numatwin.validate.calibrate.candidate import Candidate
 from numatwin.validate.calibrate.observation import (
     ATOMIC,
     LINE,
@@ -25,8 +24,7 @@ from numatwin.validate.calibrate.observation import (
     Observation,
 )
 from numatwin.validate.calibrate.parameters import Key, pair_classes
-from numatwin.validate.calibrate.predictions import predict
-from numatwin.validate.calibrate.words_between_cores import contended_s
+from numatwin.validate.calibrate.predictions import Candidate, contended_s, predict
 from numatwin.validate.systems.commits.process_costs import BLOCK, MESSAGE
 
 SIZES, COUNTS = (64, 1032), (1, 12)

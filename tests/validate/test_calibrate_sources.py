@@ -16,7 +16,6 @@ from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.importers import import_machine
 from numatwin.validate.calibrate import calibrate
 from numatwin.validate.calibrate.calibration import HELD_OUT, error_summary, read_source
-from numatwin.validate.calibrate.candidate import Candidate
 from numatwin.validate.calibrate.contradictions import check
 from numatwin.validate.calibrate.observation import (
     CACHE,
@@ -29,7 +28,7 @@ from numatwin.validate.calibrate.observation import (
     Measured,
     Observation,
 )
-from numatwin.validate.calibrate.predictions import predict
+from numatwin.validate.calibrate.predictions import Candidate, predict
 from numatwin.validate.systems.eris.calibration import ROUTING
 
 MLC = EXAMPLES / "mlc-2s.txt"

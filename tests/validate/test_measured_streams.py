@@ -19,9 +19,8 @@ from numatwin.topologies import Machine, build_machine
 from numatwin.topologies.emulator.traffic import BY_PROCESSOR, MATRICES, Counts, Traffic
 from numatwin.topologies.measurements import Measurement
 from numatwin.topologies.schema_types import Fact
-from numatwin.validate.calibrate.candidate import Candidate
 from numatwin.validate.calibrate.observation import RANDOM, READ, Observation, Origin
-from numatwin.validate.calibrate.predictions import predict
+from numatwin.validate.calibrate.predictions import Candidate, predict
 from numatwin.validate.crossvalidate.primitives import primitive_rows
 from numatwin.validate.measure import measured_description
 

@@ -7,6 +7,7 @@ and by the machine file. How many nodes there are is seen as a source is read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -14,8 +15,6 @@ import numpy as np
 from ...inputs import InputError
 from ...topologies import Machine
 from ...topologies.facts.catalogue import Entry, facts, find
-from ...topologies.machine import Node
-from ...topologies.schema import ProcessorIdentity
 from .observation import LOADED, MACHINE_READ, MIX, READ, Measured, Observation
 
 FORCE = "--force to fit to them all the same"
@@ -31,7 +30,7 @@ def check_same(sources: Sequence[Measured], machine: Machine) -> None:
     the message says all that differs.
     """
     for source in sources:
-        found = list(_differences(source, machine))
+        found = [*_processors(source, machine), *_bandwidth(source, machine)]
         if found:
             raise InputError(
                 f"measured on another machine than {machine.name}: {'; '.join(found)}",
@@ -49,13 +48,10 @@ def doubts(sources: Sequence[Measured], machine: Machine) -> tuple[str, ...]:
     entry, peak_Bps = _processor(machine), _peak_Bps(machine)
     if entry is None or peak_Bps is None:
         return ()
-    memory = entry.processor.memory
-    kinds = facts().memory_types
-    slowest, fastest = (
-        kinds[name].channel_Bps for name in (memory.slowest or memory.type, memory.type)
-    )
+    memory, kinds = entry.processor.memory, facts().memory_types
+    slowest = kinds[memory.slowest or memory.type].channel_Bps / kinds[memory.type].channel_Bps
     (low, high) = memory.share.range or (memory.share.value, memory.share.value)
-    least_Bps = min(slowest / fastest, 1.0) * low * peak_Bps
+    least_Bps = min(slowest, 1.0) * low * peak_Bps
     found = []
     for source in sources:
         most_Bps = max(map(_Bps, _own_reads(source)), default=least_Bps)
@@ -71,14 +67,7 @@ def doubts(sources: Sequence[Measured], machine: Machine) -> tuple[str, ...]:
 
 def _own_reads(source: Measured) -> list[Observation]:
     """Reads of nodes of their own memory."""
-    return [
-        one for one in source.observations if one.kind == READ and one.at["node"] == one.at["home"]
-    ]
-
-
-def _differences(source: Measured, machine: Machine) -> Iterator[str]:
-    yield from _processors(source, machine)
-    yield from _bandwidth(source, machine)
+    return [o for o in source.observations if o.kind == READ and o.at["node"] == o.at["home"]]
 
 
 def _processors(source: Measured, machine: Machine) -> Iterator[str]:
@@ -101,27 +90,25 @@ def _processor(machine: Machine) -> Entry | None:
 
 def _bandwidth(source: Measured, machine: Machine) -> Iterator[str]:
     """The most that was read of one node, and of all; against peaks, and against the file."""
-    for figures, scale in ((_own_reads(source), 1), (_of_machine(source), _homes(machine))):
-        if not figures:
-            continue
-        most = max(figures, key=_Bps)
-        peak_Bps, stated_Bps = _peak_Bps(machine), _stated_Bps(machine)
-        each = "a node" if scale == 1 else "in all"
-        if peak_Bps is not None and _Bps(most) > ROUNDING * scale * peak_Bps:
-            yield (
-                f"{_Bps(most) / 1e9:.4g} GB/s {each}, over the "
-                f"{scale * peak_Bps / 1e9:.4g} GB/s of its data sheet"
-            )
-            return
-        for stated, origin in ((stated_Bps, "in its file"), (peak_Bps, "of its data sheet")):
-            if stated is None:
-                continue
-            ratio = _Bps(most) / (scale * stated)
-            if not 1.0 / FACTOR < ratio < BEYOND:
+    of_all = [
+        one
+        for one in source.observations
+        if one.kind in (LOADED, MACHINE_READ)
+        or (one.kind == MIX and one.at.get("written", 1.0) == 0.0)
+    ]
+    homes = sum(node.memory_bytes != 0 for node in machine.nodes)
+    origins = ((_stated_Bps(machine), "in its file"), (_peak_Bps(machine), "of its data sheet"))
+    for ones, scale, each in ((_own_reads(source), 1, "a node"), (of_all, homes, "in all")):
+        most = max(map(_Bps, ones), default=math.nan)
+        for (known_Bps, origin), beyond in zip(
+            (*origins[1:], *origins), (ROUNDING, BEYOND, BEYOND), strict=True
+        ):
+            ratio = math.nan if known_Bps is None else most / (scale * known_Bps)
+            near = ratio < 1.0 and beyond > ROUNDING
+            if ratio > beyond or (near and ratio <= 1.0 / FACTOR):
                 yield (
-                    f"{_Bps(most) / 1e9:.4g} GB/s {each}, "
-                    f"{'not near' if ratio < 1.0 else 'over'} the "
-                    f"{scale * stated / 1e9:.4g} GB/s {origin}"
+                    f"{most / 1e9:.4g} GB/s {each}, {'not near' if ratio < 1.0 else 'over'} the "
+                    f"{scale * (known_Bps or 0.0) / 1e9:.4g} GB/s {origin}"
                 )
                 return
 
@@ -130,28 +117,13 @@ def _Bps(observation: Observation) -> float:
     return float(observation.at["load"]) if observation.kind == LOADED else observation.value
 
 
-def _of_machine(source: Measured) -> list[Observation]:
-    """Reads of all memory at once."""
-    return [
-        observation
-        for observation in source.observations
-        if observation.kind in (LOADED, MACHINE_READ)
-        or (observation.kind == MIX and observation.at.get("written", 1.0) == 0.0)
-    ]
-
-
-def _homes(machine: Machine) -> int:
-    return sum(node.memory_bytes != 0 for node in machine.nodes)
-
-
 def _stated_Bps(machine: Machine) -> float | None:
     """What the machine file says of the memory of its fastest node, where it is not in doubt."""
     if any("bandwidth" in path for path in machine.doubtful):
         return None
     known = [*np.diag(machine.bandwidth_Bps).tolist()]
     known += [node.memory_bandwidth_Bps or np.nan for node in machine.nodes]
-    sure = [Bps for Bps in known if not np.isnan(Bps)]
-    return max(sure, default=None)
+    return max((Bps for Bps in known if not np.isnan(Bps)), default=None)
 
 
 def _peak_Bps(machine: Machine) -> float | None:
@@ -161,21 +133,10 @@ def _peak_Bps(machine: Machine) -> float | None:
         return None
     memory = entry.processor.memory
     each = facts().memory_types[entry.model.memory or memory.type].channel_Bps
-    sockets = 1.0 if memory.per == "node" else _sockets_per_node(machine)
-    return memory.channels * each * sockets
-
-
-def _sockets_per_node(machine: Machine) -> float:
+    if memory.per == "node":
+        return memory.channels * each
     node = next(node for node in machine.nodes if node.cores)
     kinds = machine.description.node_types.values()
-    identity = next(
-        (kind.processor for kind in kinds if kind.processor is not None), ProcessorIdentity()
-    )
-    return identity.packages / max(1, len(_together(node, machine)))
-
-
-def _together(node: Node, machine: Machine) -> list[Node]:
-    """Nodes with cores of the same package."""
-    if node.group is None:
-        return [node]
-    return [other for other in machine.nodes if other.cores and other.group == node.group]
+    packages = next((kind.processor.packages for kind in kinds if kind.processor is not None), 1)
+    together = sum(bool(other.cores) and other.group == node.group for other in machine.nodes)
+    return memory.channels * each * packages / (1 if node.group is None else max(1, together))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from os.path import realpath
@@ -17,21 +17,17 @@ from ...topologies import Machine, MachineDescription, build_machine, descriptio
 from ...topologies.importers import mlc
 from ...topologies.importers.source import open_source
 from .another_machine import FORCE, check_same, doubts
-from .candidate import Candidate
-from .contradictions import check, check_any
+from .contradictions import check
 from .engine_calibration import engine_calibrations
-from .fit import fit
+from .fit import Fit, Floats, Progress, fit
 from .host_source import read_measured
-from .intervals import Fit
-from .machine_file import Writer, curve_points
+from .machine_file import written
 from .mlc_source import read_mlc
 from .observation import THROUGHPUT, Measured, Observation
 from .parameters import Key, pair_classes, parameters_of
-from .predictions import predict, without_costs_unknown
+from .predictions import Candidate, predict, without_costs_unknown
 from .record_source import read_native
-from .words_between_cores import word_parameters
 
-Progress = Callable[[float], None]
 FITTED, HELD_OUT = "fitted", "held out"
 
 
@@ -68,8 +64,6 @@ class Calibration:
     sources: tuple[Measured, ...]
     date: str
     seed: int
-    fitted_to: Mapping[Key, tuple[str, ...]]
-    """Labels of the files that tell of each fitted parameter."""
     warnings: tuple[str, ...] = ()
 
     def of(self, which: str) -> list[Residual]:
@@ -110,7 +104,6 @@ def calibrate(
         raise InputError("--held-out", token=f"{share:g}", expected="a share from 0 to 0.8")
     _check_once(list(map(Path, files)))
     sources = [read_source(Path(file), machine, force=force) for file in files]
-    check_any(sources)
     check(sources, machine)
     if not force:
         check_same(sources, machine)
@@ -131,51 +124,40 @@ def calibrated(
     if not fitted:
         raise InputError("nothing is left to fit to", expected="a smaller --held-out")
     classes = pair_classes(machine)
-    candidates: dict[tuple[float, ...], Candidate] = {}
+    parameters = parameters_of(machine, classes)
+    for engine in engine_calibrations():
+        parameters += engine.parameters(machine)
 
-    def predicted(values: Mapping[Key, float], observation: Observation) -> float:
-        # Many figures are asked of one candidate, one after the other.
-        point = tuple(values.values())
-        if point not in candidates:
-            if len(candidates) > 4:
-                candidates.pop(next(iter(candidates)))
-            candidates[point] = Candidate(machine, classes, values)
-        return predict(candidates[point], observation)
+    def predicted(values: Mapping[Key, float], ones: Sequence[Observation]) -> Floats:
+        candidate = Candidate(machine, classes, values)
+        return np.array([predict(candidate, one) for one in ones], dtype=np.float64)
 
-    parameters = [
-        *parameters_of(machine, classes),
-        *(
-            parameter
-            for engine in engine_calibrations()
-            for parameter in engine.parameters(machine)
-        ),
-        *word_parameters(machine),
-    ]
     found = fit(parameters, fitted, predicted, progress)
-    residuals = tuple(
-        Residual(one, which, *figures)
-        for which, ones in ((FITTED, fitted), (HELD_OUT, held))
-        for one, figures in zip(ones, found.predicted(ones), strict=True)
-    )
     date = datetime.now(UTC).date().isoformat()
-    fitted_to = _sources_of(found, fitted)
     texts = {
-        key: f"fitted {date} to {', '.join(names)}; range: 95%" for key, names in fitted_to.items()
+        key: f"fitted {date} to {', '.join(one.sources)}; range: 95%"
+        for key, one in found.estimates.items()
     }
-
-    best = Candidate(machine, classes, found.known).machine
-    points = curve_points(found, best, _curve_text(texts))
-    writer = Writer(machine, classes, found, texts, points)
     used = tuple(
         f"{source.origin.label} ({source.origin.date}): "
         f"{sum(observation.origin is source.origin for observation in fitted)} fitted, "
         f"{sum(observation.origin is source.origin for observation in held)} held out"
         for source in sources
     )
-    description = writer.description(calibrated_on=(*machine.description.calibrated_on, *used))
+    description = written(machine, classes, found, texts, used)
     return Calibration(
-        machine, description, found, residuals, tuple(sources), date, seed, fitted_to
+        machine, description, found, residuals_of(found, fitted, held), tuple(sources), date, seed
     )
+
+
+def residuals_of(
+    found: Fit, fitted: Sequence[Observation], held: Sequence[Observation]
+) -> tuple[Residual, ...]:
+    """Of each figure, beside what the fit predicts."""
+    figures = found.predicted([*fitted, *held])
+    sets = [FITTED] * len(fitted) + [HELD_OUT] * len(held)
+    each = zip((*fitted, *held), sets, figures, strict=True)
+    return tuple(Residual(one, which, *ends) for one, which, ends in each)
 
 
 def _check_once(files: Sequence[Path]) -> None:
@@ -239,26 +221,6 @@ def _check_same_host(document: Document, machine: Machine) -> None:
         )
 
 
-def _sources_of(found: Fit, fitted: Sequence[Observation]) -> dict[Key, tuple[str, ...]]:
-    """The files whose figures depend on each parameter."""
-    names: dict[Key, dict[str, None]] = {key: {} for key in found.estimates}
-    for observation, slopes in zip(fitted, found.slopes(fitted), strict=True):
-        name = f"{observation.origin.label} ({observation.origin.date})"
-        for key, slope in zip(found.estimates, slopes, strict=True):
-            if abs(slope) > 1e-6:
-                names[key][name] = None
-    return {key: tuple(name) for key, name in names.items()}
-
-
-def _curve_text(texts: Mapping[Key, str]) -> str:
-    return next((text for key, text in texts.items() if key[0] == "curve"), "")
-
-
-def rebuilt(calibration: Calibration) -> Machine:
-    """The calibrated machine, as its file gives it."""
-    return build_machine(calibration.description)
-
-
 def as_json(calibration: Calibration) -> dict[str, Any]:
     """The stable form of ``--json``."""
     found = calibration.fit
@@ -284,9 +246,9 @@ def as_json(calibration: Calibration) -> dict[str, Any]:
                 "value": estimate.value,
                 "interval": [estimate.low, estimate.high],
                 "at_bound": estimate.at_bound,
-                "sources": list(calibration.fitted_to[key]),
+                "sources": list(estimate.sources),
             }
-            for key, estimate in found.estimates.items()
+            for estimate in found.estimates.values()
         ],
         "not_determined": [
             {"parameter": left_out.parameter.name, "reason": left_out.reason}

@@ -27,29 +27,22 @@ from ...sim.run.scenario import Scenario, load_document, scenario_of_document
 from ...sim.run.what_if import flow_plane
 from ...sim.systems.descriptor import System
 from ...sim.systems.registry import system_of
-from ..systems.registry import validation_of, validations
+from ..systems.registry import validations
 from .calibration import (
     FITTED,
     HELD_OUT,
     Calibration,
-    Progress,
-    Residual,
     error_percent,
     error_summary,
+    residuals_of,
 )
-from .engine_calibration import OwnEngine
-from .engine_rows import EngineRow, load_rows
-from .fit import NothingDetermined, fit
-from .intervals import Fit, rounded
+from .engine_rows import ASSUMED_SPREAD, EngineRow, OwnEngine, load_rows, own_engine, run_of_row
+from .fit import Fit, Floats, NothingDetermined, Predict, Progress, fit, rounded
 from .observation import Kind, Measured, Observation, Origin
 from .parameters import Key, Parameter
-from .row_runs import run_of_row
-from .search import Predict
 
 ENGINE = Kind("engine throughput", core=True, run=True)
 KEY = "engine"
-# Relative standard deviation of a figure of which none is noted.
-ASSUMED_SPREAD = 0.03
 # A median error beyond this is warned of: a choice, not a measured bound.
 FAR = 0.2
 HELD_OUT_EACH = 3
@@ -123,10 +116,10 @@ def calibrate_engine(
     origin = Origin(str(file), file.name, _date(file))
 
     def fitted_to(rows: Sequence[EngineRow]) -> tuple[Fit, list[Observation], list[Observation]]:
-        runs = [run_of_row(base, settings, machine, whole, own, row) for row in rows]
+        runs = [run_of_row(base, settings, machine, whole, row) for row in rows]
         ones = [_observation(row, run, origin) for row, run in zip(rows, runs, strict=True)]
         fitted, held = divided(ones, rows, share)
-        found = _with_locks(fitted, Prediction(system), _parameters(system, runs), progress)
+        found = _with_locks(fitted, _predicted(system), _parameters(system, runs), progress)
         return found, fitted, held
 
     spread = _a_core_each(rows, whole)
@@ -140,20 +133,14 @@ def calibrate_engine(
         other, fitted_there, held_there = fitted_to(spread)
         if _criterion(other, fitted_there) < _criterion(found, fitted):
             rows, found, fitted, held = spread, other, fitted_there, held_there
-    residuals = tuple(
-        Residual(one, which, *figures)
-        for which, ones in ((FITTED, fitted), (HELD_OUT, held))
-        for one, figures in zip(ones, found.predicted(ones), strict=True)
-    )
     calibration = Calibration(
         whole.machine,
         whole.machine.description,
         found,
-        residuals,
+        residuals_of(found, fitted, held),
         (Measured(origin, tuple(fitted + held)),),
         datetime.now(UTC).date().isoformat(),
         0,
-        dict.fromkeys(found.estimates, (f"{origin.label} ({origin.date})",)),
     )
     layouts = {
         f"{row.threads} thread{'s' * (row.threads != 1)}": " ".join(
@@ -210,7 +197,8 @@ def _nothing_determined(
 ) -> NothingDetermined:
     """Why that may be."""
     file, starts = fitted[0].origin.file, {p.key: p.start for p in parameters}
-    faster = median(one.value / predict(starts, one) for one in fitted)
+    rates = predict(starts, fitted)
+    faster = median(one.value / rate for one, rate in zip(fitted, rates.tolist(), strict=True))
     if not 1.0 / ANOTHER_SCALE < faster < ANOTHER_SCALE:
         return NothingDetermined(
             f"measured rates are {faster:.3g} times those of the scenario at default costs",
@@ -251,26 +239,22 @@ def _criterion(fit: Fit, fitted: Sequence[Observation]) -> float:
     return n * math.log(max(squares / n, 1.0)) + len(fit.estimates) * math.log(n)
 
 
-class Prediction:
-    """What the flow plane predicts of a row, by values of the engine's costs; kept, as a search
-    comes back to them."""
+def _predicted(system: System) -> Predict:
+    """What the flow plane predicts of rows, in operations per second, by values of the engine's
+    costs."""
+    profile = system.profile
+    assert profile is not None
 
-    def __init__(self, system: System) -> None:
-        assert system.profile is not None
-        self.system, self.profile = system.name, system.profile
-        self._kept: dict[tuple[str, tuple[tuple[Key, float], ...]], float] = {}
+    def predicted(values: Mapping[Key, float], ones: Sequence[Observation]) -> Floats:
+        costs = profile.model_validate({key[1]: value for key, value in values.items()})
+        rates: dict[str, float] = {}
+        for run in (one.at["run"] for one in ones):
+            if run.hash not in rates:
+                on = replace(run, machine=on_machine(run.machine, system.name, costs))
+                rates[run.hash] = float(flow_plane(on).steady().flows.sum())
+        return np.array([rates[one.at["run"].hash] for one in ones])
 
-    def __call__(self, values: Mapping[Key, float], observation: Observation) -> float:
-        """Operations per second."""
-        run: Scenario = observation.at["run"]
-        facts = observation.at["facts"]
-        seen = tuple((key, value) for key, value in values.items() if key in facts)
-        if (run.hash, seen) not in self._kept:
-            profile = self.profile.model_validate({key[1]: value for key, value in seen})
-            machine = on_machine(run.machine, self.system, profile)
-            rates = flow_plane(replace(run, machine=machine)).steady()
-            self._kept[run.hash, seen] = float(rates.flows.sum())
-        return self._kept[run.hash, seen]
+    return predicted
 
 
 def profile_yaml(found: EngineFit, name: str) -> str:
@@ -311,9 +295,7 @@ def _own_engines() -> list[OwnEngine]:
 
 
 def _fitted_system(whole: Scenario, named: str | None) -> tuple[System, OwnEngine]:
-    system = system_of(whole.system)
-    calibration = validation_of(system.name).calibration
-    own = None if calibration is None else calibration.load().own
+    system, own = system_of(whole.system), own_engine(whole)
     if system.profile is None or own is None:
         raise InputError(
             "--scenario: engines of this kind are not fitted to throughputs",
@@ -331,7 +313,6 @@ def _fitted_system(whole: Scenario, named: str | None) -> tuple[System, OwnEngin
 def _observation(row: EngineRow, run: Scenario, origin: Origin) -> Observation:
     profile = system_of(run.system).profile
     assert profile is not None
-    serial = profile.serial(run)
     return Observation(
         ENGINE,
         row.label,
@@ -341,8 +322,7 @@ def _observation(row: EngineRow, run: Scenario, origin: Origin) -> Observation:
         spread=ASSUMED_SPREAD if row.spread is None else row.spread,
         at={
             "run": run,
-            "facts": frozenset((KEY, name) for name in (*profile.in_play(run), *serial)),
-            "serial": serial,
+            "serial": profile.serial(run),
             "operation": row.operation,
         },
         line=row.line,

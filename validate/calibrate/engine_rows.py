@@ -1,4 +1,4 @@
-"""Measured throughputs of a user's own engine: CSV, a run a row.
+"""Measured throughputs of a user's own engine: CSV, a run a row; and the runs that these are of.
 
 ``operation``, ``throughput`` and at least one more column; ``threads`` (in all), ``nodes``,
 ``size`` (also ``keys`` or ``entries``), ``spread``, and any field of a scenario by its path, such
@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...inputs import InputError, parse_quantity
+from ...inputs import Document, InputError, parse_quantity
 from ...inputs.fields import near
 from ...inputs.text_lines import text_lines
+from ...sim.run.scenario import Scenario, scenario_of_document
+from ...sim.run.what_if import Predictor
+from ...sim.systems.registry import system_of
+from ..systems.registry import validation_of
 
 SUFFIX = ".csv"
 BYTES_MAX, ROWS_MAX = 2**20, 500
@@ -29,6 +33,8 @@ REQUIRED = ("operation", "throughput")
 TRAFFIC = {"memory_traffic": "memory", "link_traffic": "links"}
 EVIDENCE = ("scenario", "machine", "source", *TRAFFIC)
 SPREAD_MAX = 1.0
+# Relative standard deviation of a figure of which none is noted.
+ASSUMED_SPREAD = 0.03
 
 
 @dataclass(frozen=True)
@@ -244,3 +250,72 @@ def _spread(text: str, throughput: float) -> float | None:
     else:
         found = (_rate(text) or math.nan) / throughput
     return found if 0.0 < found <= SPREAD_MAX else None
+
+
+@dataclass(frozen=True)
+class OwnEngine:
+    """How a user's own engine of a system's kind is fitted to its throughputs.
+
+    ``scenario``: what runs where the user names no other. ``settings``: of that scenario on the
+    user's machine and a row, the settings that make it the row's run; raises InputError.
+    """
+
+    scenario: str
+    settings: Callable[[Scenario, EngineRow], Sequence[str]]
+
+
+def own_engine(whole: Scenario) -> OwnEngine | None:
+    """How engines of users are fitted, of the scenario's system."""
+    calibration = validation_of(system_of(whole.system).name).calibration
+    found: OwnEngine | None = None if calibration is None else calibration.load().own
+    return found
+
+
+def run_of_row(
+    base: Document,
+    settings: Sequence[str],
+    machine: str | None,
+    whole: Scenario,
+    row: EngineRow,
+) -> Scenario:
+    """The scenario that a row is of; raises InputError with the row's place."""
+    operations = whole.workload.at(0.0).operations
+    if row.operation not in operations:
+        raise row.error(
+            "operation",
+            f"scenario {whole.name} has no such operation",
+            row.operation,
+            f"one of {', '.join(operations)}, or another --scenario",
+        )
+    lines = [
+        f"workload.operations.{name}.share={float(name == row.operation):g}" for name in operations
+    ]
+    lines += _counted(whole, row)
+    try:
+        run = scenario_of_document(
+            base,
+            (*settings, *lines, *(f"{path}={value}" for path, value in row.fields)),
+            machine=machine,
+            plane="flow" if "flow" in system_of(whole.system).planes else None,
+        )
+        Predictor(run)  # which tells whether the data fit
+        return run
+    except InputError as failure:
+        path = next((p for p, _ in row.fields if p in f"{failure.file} {failure.message}"), "")
+        raise row.error(path, f"cannot be run: {failure}") from None
+
+
+def _counted(whole: Scenario, row: EngineRow) -> Sequence[str]:
+    """What a row's threads, nodes and size mean in the scenario."""
+    own = own_engine(whole)
+    if own is not None:
+        return own.settings(whole, row)
+    for column, count in (("threads", row.threads), ("nodes", row.nodes), ("size", row.size)):
+        if count is not None:
+            raise row.error(
+                column,
+                f"{column}: systems of this kind say it by fields of the scenario",
+                str(count),
+                "a column such as system.nodes",
+            )
+    return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...inputs import InputError
@@ -99,6 +99,11 @@ class Observation:
     def repetition_key(self) -> tuple[object, ...]:
         """Of the same quantity, from any source."""
         return (self.kind, *sorted((name, str(value)) for name, value in self.at.items()))
+
+    def moved(self, side: int) -> Observation:
+        """The same at a load that is off by its spread."""
+        load = self.at["load"] * math.exp(side * self.load_spread)
+        return replace(self, at={**self.at, "load": load})
 
     def error(self, message: str, expected: str | None = None) -> InputError:
         """The InputError that names the figure's place."""

@@ -1,24 +1,35 @@
-"""What can be fitted of a machine: its low-level parameters, and which pairs of nodes share one."""
+"""What can be fitted of a machine: its low-level parameters, and which pairs of nodes share one.
+
+The loaded-latency curve is three of them: how latency rises with load, and how far. Over the
+latency at no load, at load r (0 to 1, of the memory's peak bandwidth):
+
+    1 + rise · r + queue · r / (1 − cap · r)
+
+``rise``: what meets other requests in banks and buffers, in proportion to them; ``queue``: the wait
+in queues, which grows as that of M/M/1 or M/D/1; ``cap`` below 1: cores have but so many requests
+under way, so that it does not grow without bound.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import least_squares
 
+from ...sim.machine.assumptions import node_types_of
 from ...sim.machine.costs import CostModel
 from ...sim.machine.defaults import (
     ASSUMED_OUTSTANDING_MISSES,
     ASSUMED_STREAMING_MISSES,
     ASSUMED_WRITE_TURNAROUND,
 )
-from ...topologies.machine import Machine
+from ...topologies.machine import Machine, Node
 from ...topologies.pair_tables import kind_counts
 from ...topologies.schema_types import WRITE_TURNAROUND_MIN
-from .curve import fitted_curve
 
 Mask = npt.NDArray[np.bool_]
 Key = tuple[str, ...]
@@ -26,7 +37,14 @@ Key = tuple[str, ...]
 CURVE = ("rise", "queue", "cap")
 # Of the assumed one: timings alone leave a factor of 1.7, and a controller may write half as many
 # lines before it turns, or twice as many.
-WRITE_TURNAROUND_DOUBT = 0.15
+ASSUMED_TURNAROUND = ASSUMED_WRITE_TURNAROUND, 0.15
+# Where the machine file gets points of the curve: the closer the steeper it is.
+KNOTS = np.array(
+    [1e-6, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.76, 0.82, 0.87, 0.91, 0.94, 0.96, 0.975, 0.985,
+     0.99, 0.995, 1.0]
+)  # fmt: skip
+LINE_KEY: Key = ("line",)
+ATOMIC_KEY: Key = ("atomic",)
 LATENCY_START_S, BANDWIDTH_START_BPS, CACHE_START_S = 100e-9, 10e9, 10e-9
 
 
@@ -69,6 +87,13 @@ class Parameter:
         return math.exp(coordinate) if self.log else coordinate * self.scale
 
 
+def curve(
+    load: npt.NDArray[np.float64], rise: float, queue: float, cap: float
+) -> npt.NDArray[np.float64]:
+    """Latency at ``load`` over latency at none."""
+    return np.asarray(1.0 + rise * load + queue * load / (1.0 - cap * load))
+
+
 def pair_classes(machine: Machine) -> tuple[PairClass, ...]:
     """The classes of all pairs of nodes with CPUs and nodes with memory.
 
@@ -77,7 +102,7 @@ def pair_classes(machine: Machine) -> tuple[PairClass, ...]:
     distances (SLIT), where there are any; where neither distinguishes them, a pair has a class of
     its own, there and back.
     """
-    types = _types(machine)
+    types = node_types_of(machine.description)
     n = len(machine.nodes)
     counts = kind_counts(machine.routes, machine.links)
     found: dict[tuple[object, ...], list[tuple[int, int]]] = {}
@@ -94,17 +119,9 @@ def pair_classes(machine: Machine) -> tuple[PairClass, ...]:
     return tuple(classes)
 
 
-def _types(machine: Machine) -> dict[int, str]:
-    found = {}
-    for group in machine.description.nodes:
-        first, last = group.id_range()
-        found.update(dict.fromkeys(range(first, last + 1), group.type))
-    return found
-
-
 def node_types(machine: Machine) -> tuple[str, ...]:
     """(n,) the type of each node."""
-    types = _types(machine)
+    types = node_types_of(machine.description)
     return tuple(types[node.id] for node in machine.nodes)
 
 
@@ -155,116 +172,75 @@ def _ends(machine: Machine, pair: tuple[int, int]) -> str:
 
 
 def parameters_of(machine: Machine, classes: tuple[PairClass, ...]) -> list[Parameter]:
-    """Those of memory and caches, with the machine's own values to start from where it has any."""
+    """Those of memory, caches and words, with the machine's own values to start from where it has
+    any.
+    """
     costs = CostModel(machine)
     found = [*_pair_parameters(machine, classes, costs), *_curve_parameters(machine, costs)]
-    for name in dict.fromkeys(node_types(machine)):
-        found += _node_parameters(machine, name)
+    kinds = node_types(machine)
+    for name in dict.fromkeys(kinds):
+        suffix = f" of {name}" if len(set(kinds)) > 1 else ""
+        found += _node_parameters(machine.nodes[kinds.index(name)], name, suffix)
+    words = machine.description.processes
+    if words is not None:
+        start = words.word_add.value
+        found.append(Parameter(ATOMIC_KEY, "an atomic operation", "s", start, 1e-11, 1e-5))
+    if words is not None and words.line is not None:
+        start = words.line.value
+        found.append(Parameter(LINE_KEY, "a line from core to core", "s", start, 1e-10, 1e-4))
     return found
 
 
 def _pair_parameters(
     machine: Machine, classes: tuple[PairClass, ...], costs: CostModel
-) -> list[Parameter]:
-    found = []
+) -> Iterator[Parameter]:
     for pair_class in classes:
-        latency = _mean(machine.latency_ns[pair_class.mask]) or LATENCY_START_S * 1e9
+        name = pair_class.name
+        latency_ns = _mean(machine.latency_ns[pair_class.mask])
+        start = LATENCY_START_S if latency_ns is None else latency_ns * 1e-9
+        yield Parameter(("latency", name), f"latency {name}", "s", start, 1e-10, 1e-4)
         bandwidth = machine.bandwidth_Bps[pair_class.mask]
         if pair_class.local:
             bandwidth = costs.memory_Bps[pair_class.mask.any(axis=0)]
-        found += [
-            Parameter(
-                ("latency", pair_class.name),
-                f"latency {pair_class.name}",
-                "s",
-                latency * 1e-9,
-                1e-10,
-                1e-4,
-            ),
-            Parameter(
-                ("bandwidth", pair_class.name),
-                f"bandwidth {pair_class.name}",
-                "B/s",
-                _mean(bandwidth) or BANDWIDTH_START_BPS,
-                1e6,
-                1e13,
-            ),
-        ]
-    return found
+        start = _mean(bandwidth) or BANDWIDTH_START_BPS
+        yield Parameter(("bandwidth", name), f"bandwidth {name}", "B/s", start, 1e6, 1e13)
 
 
-def _curve_parameters(machine: Machine, costs: CostModel) -> list[Parameter]:
-    rise, queue, cap = fitted_curve(*costs.loaded_latency)
+def _curve_parameters(machine: Machine, costs: CostModel) -> Iterator[Parameter]:
     own = machine.loaded_latency
     idle_s = float(np.nanmin(costs.latency_s))
     base_s = min(ns for _, ns in own) * 1e-9 if len(own) >= 3 else idle_s
-    return [
-        Parameter(("curve", "base"), "latency under load, at none", "s", base_s, 1e-10, 1e-4),
-        Parameter(
-            ("curve", "rise"), "loaded latency: rise", "1", rise, 0.0, 20.0, log=False, scale=0.5
-        ),
-        Parameter(
-            ("curve", "queue"), "loaded latency: queue", "1", queue, 0.0, 20.0, log=False, scale=0.1
-        ),
-        Parameter(
-            ("curve", "cap"), "loaded latency: cap", "1", cap, 0.0, 0.9995, log=False, scale=0.05
-        ),
-    ]
+    yield Parameter(("curve", "base"), "latency under load, at none", "s", base_s, 1e-10, 1e-4)
+    load, ratio = costs.loaded_latency
+    start = least_squares(
+        lambda x: curve(load, *x) / ratio - 1.0,
+        (0.4, 0.1, 0.9),
+        bounds=([0.0, 0.0, 0.0], [20.0, 20.0, 0.999]),
+    ).x.tolist()
+    for name, own_start, high, scale in zip(
+        CURVE, start, (20.0, 20.0, 0.9995), (0.5, 0.1, 0.05), strict=True
+    ):
+        words = f"loaded latency: {name}"
+        yield Parameter(("curve", name), words, "1", own_start, 0.0, high, log=False, scale=scale)
 
 
-def _node_parameters(machine: Machine, name: str) -> list[Parameter]:
-    nodes = [
-        node for node, kind in zip(machine.nodes, node_types(machine), strict=True) if kind == name
-    ]
-    node = nodes[0]
-    several = len(set(node_types(machine))) > 1
-    suffix = f" of {name}" if several else ""
-    found = [
-        Parameter(
-            ("cache", name, str(cache.level)),
-            f"latency of the L{cache.level} cache{suffix}",
-            "s",
-            cache.latency_ns * 1e-9 if cache.latency_ns else CACHE_START_S,
-            1e-11,
-            1e-6,
-        )
-        for cache in node.caches
-    ]
+def _node_parameters(node: Node, name: str, suffix: str) -> Iterator[Parameter]:
+    for cache in node.caches:
+        key, words = ("cache", name, str(cache.level)), f"latency of the L{cache.level} cache"
+        start = cache.latency_ns * 1e-9 if cache.latency_ns else CACHE_START_S
+        yield Parameter(key, f"{words}{suffix}", "s", start, 1e-11, 1e-6)
     if node.cores:
-        found += [
-            Parameter(
-                ("misses", name),
-                f"outstanding misses{suffix}",
-                "1",
-                node.outstanding_misses or ASSUMED_OUTSTANDING_MISSES,
-                1.0,
-                1e3,
-            ),
-            Parameter(
-                ("streaming", name),
-                f"streaming misses{suffix}",
-                "1",
-                node.streaming_misses or ASSUMED_STREAMING_MISSES,
-                1.0,
-                1e4,
-            ),
-        ]
+        start = node.outstanding_misses or ASSUMED_OUTSTANDING_MISSES
+        yield Parameter(("misses", name), f"outstanding misses{suffix}", "1", start, 1.0, 1e3)
+        start = node.streaming_misses or ASSUMED_STREAMING_MISSES
+        yield Parameter(("streaming", name), f"streaming misses{suffix}", "1", start, 1.0, 1e4)
     if node.memory_bytes != 0:
-        found.append(
-            Parameter(
-                ("turnaround", name),
-                f"write turnaround{suffix}",
-                "1",
-                ASSUMED_WRITE_TURNAROUND
-                if node.write_turnaround is None
-                else node.write_turnaround,
-                WRITE_TURNAROUND_MIN,
-                20.0,
-                log=False,
-                doubt=WRITE_TURNAROUND_DOUBT if node.write_turnaround is None else 0.0,
-            )
-        )
-    return found
+        own = node.write_turnaround
+        start, doubt = (own, 0.0) if own is not None else ASSUMED_TURNAROUND
+        yield Parameter(
+            ("turnaround", name), f"write turnaround{suffix}", "1", start,
+            WRITE_TURNAROUND_MIN, 20.0, log=False, doubt=doubt,
+        )  # fmt: skip
 
 
 def _mean(values: npt.NDArray[np.float64]) -> float | None:

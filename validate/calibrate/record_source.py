@@ -17,10 +17,9 @@ from ...sim.run.record_files import HEAD_FILE
 from ...sim.run.scenario import scenario_from_settings
 from ...sim.systems.registry import default_kind, system_named
 from ...topologies.machine import Machine
-from .candidate import Candidate
 from .engine_calibration import native_steps
-from .native_prediction import NativeRun, native_step_s
 from .observation import STEP, THROUGHPUT, Measured, Observation, Origin
+from .predictions import Candidate, NativeRun, native_step_s
 
 NOT_PLAYED = "a step that the flow plane does not take in such a run"
 # Relative standard deviation of a figure of one run alone, and the least of several.

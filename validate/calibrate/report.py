@@ -10,7 +10,7 @@ from ...reports.predicted_measured import Row, in_unit
 from ...reports.validation import Cell, Table, Validation
 from ...reports.words import count, percent, signed_percent
 from .calibration import FITTED, HELD_OUT, Calibration, Residual, error_summary
-from .identify import INSENSITIVE
+from .fit import INSENSITIVE
 
 DOUBTS_MAX, NAMES_MAX = 4, 6
 
@@ -117,12 +117,12 @@ def errors_table(found: Calibration) -> Table:
 
 def _estimates(found: Calibration) -> Table:
     rows = []
-    for key, estimate in found.fit.estimates.items():
+    for estimate in found.fit.estimates.values():
         unit = estimate.parameter.unit
         rows.append(
             [
                 Cell(estimate.parameter.name),
-                Cell(", ".join(name.rsplit(" (", 1)[0] for name in found.fitted_to[key])),
+                Cell(", ".join(name.rsplit(" (", 1)[0] for name in estimate.sources)),
                 Cell(value_text(estimate.parameter.start, unit)),
                 Cell(value_text(estimate.value, unit), "at its bound" if estimate.at_bound else ""),
                 Cell(f"{value_text(estimate.low, unit)} to {value_text(estimate.high, unit)}"),

@@ -17,7 +17,7 @@ from ...sim.machine.streams import streamed_Bps
 from ...sim.run.statistics import Interval
 from ...topologies import Machine
 from ...topologies.measurements import Measurement, Parameters
-from ..calibrate.words_between_cores import contended_s
+from ..calibrate.predictions import contended_s
 from ..measure.bandwidth import TRAFFICS
 from ..measure.copying_ahead import double_buffered_s
 from ..systems.registry import validations

@@ -23,14 +23,14 @@ from ....sim.systems.commits.host_steps import BlockCosts
 from ....topologies.machine import Machine
 from ....topologies.measurements import Measurement
 from ....topologies.schema import MachineDescription
-from ...calibrate.engine_calibration import EngineCalibration, Tried
+from ...calibrate.engine_calibration import EngineCalibration, Quantities, Tried
 from ...calibrate.host_reader import HostReader, bytes_text, size_of
-from ...calibrate.intervals import Fit, fitted_quantities
 from ...calibrate.observation import NO_PARAMETER, Kind, Observation
 from ...calibrate.parameters import Key, Parameter
 
 MESSAGE = Kind("message", scaled=True)
 BLOCK = Kind("block in shared memory", scaled=True)
+KEYS = ("blocks", "messages")
 PARTS = ("post", "serve", "complete")
 BLOCK_STEPS = ("get", "update", "insert")
 
@@ -87,13 +87,16 @@ def message_s(tried: Tried, observation: Observation) -> float:
 
 
 def with_fitted_factors(
-    description: MachineDescription, machine: Machine, fit: Fit, source: Mapping[Key, str]
+    description: MachineDescription, machine: Machine, quantities: Quantities
 ) -> MachineDescription:
     """``description`` with the tables of ``machine`` times what was fitted."""
-    facts, quantities = host_facts(machine.description), fitted_quantities(fit, source)
+    facts = host_facts(machine.description)
     if facts is None:
         return description
-    return description.with_facts(ENGINE, _fitted(facts.engine, quantities))
+    factors = quantities(
+        lambda values: {k: values[k] for k in values if k[0] in KEYS}, lambda k: [k]
+    )
+    return description.with_facts(ENGINE, _fitted(facts.engine, factors))
 
 
 def _fitted(facts: CommitFacts, quantities: Mapping[Key, Quantity]) -> CommitFacts:
@@ -161,7 +164,6 @@ def _message(reader: HostReader, measurement: Measurement) -> Observation | str:
 
 
 CALIBRATION = EngineCalibration(
-    keys=("blocks", "messages"),
     parameters=process_parameters,
     readers={
         **{f"step-block-{step}": _block for step in BLOCK_STEPS},

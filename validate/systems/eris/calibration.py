@@ -19,11 +19,11 @@ from ....sim.systems.eris.routing import split_instructions
 from ....topologies.machine import Machine
 from ....topologies.measurements import Measurement, Parameters
 from ....workloads.schema import DataObject
-from ...calibrate.engine_calibration import EngineCalibration, NativeSteps, OwnEngine, Tried
-from ...calibrate.engine_rows import EngineRow
+from ...calibrate.engine_calibration import EngineCalibration, NativeSteps, Tried
+from ...calibrate.engine_rows import EngineRow, OwnEngine
 from ...calibrate.host_reader import HostReader, bytes_text
-from ...calibrate.native_prediction import NativeRun, native_step_s
 from ...calibrate.observation import NO_PARAMETER, Kind, Observation
+from ...calibrate.predictions import NativeRun, native_step_s
 from . import loops
 from .engine_steps import COMMAND_BYTES, HEADER_BYTES
 
@@ -94,17 +94,6 @@ STALLS = "an index beyond the caches: memory, not the core, sets its pace"
 SPILLS = "buffers beyond a core's private cache"
 
 
-def _unseen(scenario: Scenario) -> set[str]:
-    """Loops that none of its workers goes through; as it goes on, no data move."""
-    kinds = {stored.kind for stored in scenario.workload.objects.values()}
-    found = {"moving"}
-    if "column" not in kinds:
-        found.add("scanning")
-    if "index" not in kinds:
-        found.add("walking")
-    return found
-
-
 def _commands_per_s(plane: Any) -> float:
     """Commands that workers execute in the present state."""
     assert isinstance(plane.system, Eris)
@@ -161,7 +150,6 @@ def _routing_s(tried: Tried, observation: Observation) -> float:
 
 
 CALIBRATION = EngineCalibration(
-    keys=("loop", "core"),
     parameters=loops.loop_parameters,
     readers={
         "routing": _routing,
@@ -172,9 +160,8 @@ CALIBRATION = EngineCalibration(
     },
     predictions={ROUTING: _routing_s, INDEX: native_step_s},
     written=loops.with_fitted_times,
-    with_values=loops.with_values,
-    run_facts=loops.run_facts,
-    native=NativeSteps(STEPS, _commands_per_s, _unseen),
+    in_runs=True,
+    native=NativeSteps(STEPS, _commands_per_s),
     own=OwnEngine("eris-mixed-amd", row_settings),
 )
 

@@ -9,9 +9,7 @@ fitted one the machine has such a part, and predicts the native engine, of which
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ....inputs import Quantity
 from ....sim.machine.defaults import ASSUMED_CLOCK_HZ, ASSUMED_IPC
@@ -19,7 +17,7 @@ from ....sim.systems.eris.facts import ENGINE, ErisFacts
 from ....sim.systems.eris.instructions import INSTRUCTIONS
 from ....topologies.machine import Machine
 from ....topologies.schema import MachineDescription
-from ...calibrate.intervals import Fit, rounded
+from ...calibrate.engine_calibration import Quantities
 from ...calibrate.parameters import Key, Parameter
 
 LOOPS: Mapping[str, tuple[str, ...]] = {
@@ -99,10 +97,8 @@ def loop_times_s(machine: Machine, values: Mapping[Key, float]) -> dict[Path, fl
     return found
 
 
-def with_times(engine: ErisFacts | None, times: Mapping[Path, Quantity]) -> ErisFacts | None:
-    """The engine's costs with these times in place of its own; None without any."""
-    if not times:
-        return engine
+def with_times(engine: ErisFacts | None, times: Mapping[Path, Quantity]) -> ErisFacts:
+    """The engine's costs with these times in place of its own."""
     made = engine or ErisFacts()
     changes: dict[str, object] = {
         str(path[0]): time for path, time in times.items() if len(path) == 1
@@ -127,38 +123,17 @@ def loop_of(path: Path) -> str:
     )
 
 
-def run_facts(
-    machine: Machine, values: Mapping[Key, float]
-) -> dict[str, list[tuple[object, float]]]:
-    """The times that runs meet, by loop."""
-    found: dict[str, list[tuple[object, float]]] = {}
-    for path, time_s in loop_times_s(machine, values).items():
-        found.setdefault(loop_of(path), []).append((path, time_s))
-    return found
-
-
-def with_values(changed: Machine, base: Machine, values: Mapping[Key, float]) -> Machine:
-    """``changed`` with the times that ``values`` make of those of ``base``."""
-    times = loop_times_s(base, values)
-    if not times:
-        return changed
-    facts = with_times(eris_facts(base), {path: Quantity(t, t, t) for path, t in times.items()})
-    return replace(changed, description=changed.description.with_facts(ENGINE, facts))
-
-
 def with_fitted_times(
-    description: MachineDescription, machine: Machine, fit: Fit, source: Mapping[Key, str]
+    description: MachineDescription, machine: Machine, quantities: Quantities
 ) -> MachineDescription:
-    """``description`` with the times of ``machine`` that a fitted factor concerns: that of its
-    loop, of its step, or both.
+    """``description`` with the times of ``machine`` that a factor of its loop, of its step, or both
+    concern.
     """
-    found: dict[Path, Quantity] = {}
-    for path, value in loop_times_s(machine, fit.values).items():
+    times = quantities(lambda values: loop_times_s(machine, values), _keys)
+    if not times:
+        return description
+    return description.with_facts(ENGINE, with_times(eris_facts(machine), times))
 
-        def time_s(values: Mapping[Key, float], path: Path = path) -> float:
-            return loop_times_s(machine, values)[path]
 
-        half = math.exp(fit.half_width(lambda values: math.log(time_s(values))))
-        text = source.get(("core", str(path[0]))) or source[("loop", loop_of(path))]
-        found[path] = Quantity(rounded(value), rounded(value / half), rounded(value * half), text)
-    return description.with_facts(ENGINE, with_times(eris_facts(machine), found))
+def _keys(path: Path) -> tuple[Key, Key]:
+    return ("core", str(path[0])), ("loop", loop_of(path))
