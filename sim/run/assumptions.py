@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,21 +72,25 @@ def doubtful_facts(machine: Machine) -> Iterator[Assumption]:
 
 def _ranged(plain: Any, place: Place) -> Iterator[Assumption]:
     """Values of a workload that it states with a range, such as a loop's instructions per cycle."""
-    if isinstance(plain, dict) and {"value", "range"} <= plain.keys():
-        number, unit = split_quantity(plain)
-        if isinstance(number, float):
-            low, high = (stated(place, end, unit) for end in plain["range"])
-            source = str(plain.get("source") or "The workload states a range")
-            name = ".".join(map(str, place[1:]))
-            yield Assumption(name, number, unit, source, low, high, True)
-        return
-    parts: Iterable[tuple[str | int, Any]] = ()
-    if isinstance(plain, dict):
-        parts = plain.items()
-    elif isinstance(plain, list):
-        parts = enumerate(plain)
-    for key, part in parts:
-        yield from _ranged(part, (*place, key))
+    for at, fact in facts_in(plain, place):
+        number, unit = split_quantity(fact)
+        if "range" in fact and isinstance(number, float):
+            low, high = (stated(at, end, unit) for end in fact["range"])
+            source = str(fact.get("source") or "The workload states a range")
+            yield Assumption(".".join(map(str, at[1:])), number, unit, source, low, high, True)
+
+
+def facts_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    """The facts of a plain description that have more than a value, by place."""
+    if isinstance(part, Mapping):
+        if "value" in part:
+            yield place, part
+            return
+        items: Any = part.items()
+    else:
+        items = enumerate(part) if isinstance(part, list) else ()
+    for name, inner in items:
+        yield from facts_in(inner, (*place, name))
 
 
 def described_assumptions(

@@ -30,7 +30,7 @@ from ..machine.assumptions import (
     times_value,
 )
 from ..systems.registry import system_of
-from .assumptions import assumptions_in, with_settings
+from .assumptions import assumptions_in, facts_in, with_settings
 from .hypotheses import hypotheses_in
 from .runner import costs_of
 from .scenario import Scenario
@@ -196,19 +196,6 @@ def _usual_range(place: Place, fact: Mapping[str, Any]) -> list[Any]:
     if spread is None or "source" not in fact:
         return []
     return [times_value(fact["value"], times) for times in spread]
-
-
-def facts_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """The facts of a plain machine description that have more than a value, by place."""
-    if isinstance(part, Mapping):
-        if "value" in part:
-            yield place, part
-            return
-        items: Any = part.items()
-    else:
-        items = enumerate(part) if isinstance(part, list) else ()
-    for name, inner in items:
-        yield from facts_in(inner, (*place, name))
 
 
 def _stream_of(assumption: Assumption) -> str:

@@ -11,7 +11,8 @@ from numatwin import load_scenario, run_scenario
 from numatwin.inputs.quantities import si_of
 from numatwin.sim.machine.assumptions import Assumption, Variant, split_quantity
 from numatwin.sim.run import uncertainty
-from numatwin.sim.run.doubts import SPREADS, Doubt, doubts_of, facts_in, kind_of
+from numatwin.sim.run.assumptions import facts_in
+from numatwin.sim.run.doubts import SPREADS, Doubt, doubts_of, kind_of
 from numatwin.sim.run.model_error import SCALES, ModelError
 from numatwin.sim.run.record import Record, part_at
 from numatwin.sim.run.uncertainty import DRAWS, with_uncertainty

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,14 +19,13 @@ from ...topologies.importers import mlc
 from ...topologies.importers.source import open_source
 from .another_machine import FORCE, check_same, doubts
 from .contradictions import check
-from .engine_calibration import engine_calibrations
 from .fit import Fit, Floats, Progress, fit
 from .host_source import read_measured
 from .machine_file import written
 from .mlc_source import read_mlc
 from .observation import THROUGHPUT, Measured, Observation
 from .parameters import Key, pair_classes, parameters_of
-from .predictions import Candidate, predict, without_costs_unknown
+from .predictions import Candidate, engine_calibrations, predict, without_costs_unknown
 from .record_source import read_native
 
 FITTED, HELD_OUT = "fitted", "held out"
@@ -240,47 +240,47 @@ def as_json(calibration: Calibration) -> dict[str, Any]:
         "warnings": list(calibration.warnings),
         "fitted": [
             {
-                "parameter": estimate.parameter.name,
-                "unit": estimate.parameter.unit,
-                "before": estimate.parameter.start,
-                "value": estimate.value,
-                "interval": [estimate.low, estimate.high],
-                "at_bound": estimate.at_bound,
-                "sources": list(estimate.sources),
+                "parameter": one.parameter.name,
+                "unit": one.parameter.unit,
+                "before": one.parameter.start,
+                "value": one.value,
+                "interval": [one.low, one.high],
+                "at_bound": one.at_bound,
+                "sources": list(one.sources),
             }
-            for estimate in found.estimates.values()
+            for one in found.estimates.values()
         ],
         "not_determined": [
-            {"parameter": left_out.parameter.name, "reason": left_out.reason}
-            for left_out in found.left
+            {"parameter": one.parameter.name, "reason": one.reason} for one in found.left
         ],
-        "rows": [
-            {
-                "measurement": residual.observation.label,
-                "kind": residual.observation.kind,
-                "set": residual.set,
-                "unit": residual.observation.unit,
-                "measured": residual.observation.value,
-                "measured_interval": list(residual.observation.interval),
-                "predicted": residual.predicted,
-                "predicted_interval": [residual.low, residual.high],
-                "relative_error": residual.error,
-                "source": residual.observation.origin.file,
-                "line": residual.observation.line,
-            }
-            for residual in calibration.residuals
-        ],
-        "errors": {
-            which: None
-            if (summary := error_summary(calibration.of(which))) is None
-            else {
-                "median": summary[0],
-                "worst": abs(summary[1].error),
-                "worst_of": summary[1].observation.label,
-            }
-            for which in (FITTED, HELD_OUT)
-        },
+        "rows": [_row(residual) for residual in calibration.residuals],
+        "errors": {which: _errors(calibration.of(which)) for which in (FITTED, HELD_OUT)},
     }
+
+
+def _row(residual: Residual) -> dict[str, Any]:
+    one = residual.observation
+    return {
+        "measurement": one.label,
+        "kind": one.kind,
+        "set": residual.set,
+        "unit": one.unit,
+        "measured": one.value,
+        "measured_interval": list(one.interval),
+        "predicted": residual.predicted,
+        "predicted_interval": [residual.low, residual.high],
+        "relative_error": residual.error,
+        "source": one.origin.file,
+        "line": one.line,
+    }
+
+
+def _errors(ones: Sequence[Residual]) -> dict[str, Any] | None:
+    if (summary := error_summary(ones)) is None:
+        return None
+    middle, worst = summary
+    label = worst.observation.label
+    return {"median": middle, "worst": abs(worst.error), "worst_of": label}
 
 
 SHARE = 0.2
@@ -298,48 +298,29 @@ def held_out(
     measured once only is never held out by chance, as nothing else would determine it: of figures
     alike, one stays. Neither values nor files' order matter, only what was measured.
     """
-    fitted: list[Observation] = []
-    held: list[Observation] = []
-    drawn: list[Observation] = []
+    sets: tuple[list[Observation], list[Observation]] = ([], [])
+    drawn: dict[str, list[Observation]] = {}
     for source in sources:
-        for index, observation in enumerate(source.observations):
-            if observation.kind == THROUGHPUT:
-                held.append(observation)
+        for index, one in enumerate(source.observations):
+            if one.kind == THROUGHPUT:
+                sets[1].append(one)
             elif share is None and source.held_out is not None:
-                (held if index in source.held_out else fitted).append(observation)
+                sets[index in source.held_out].append(one)
             else:
-                drawn.append(observation)
-    kinds = sorted({observation.kind for observation in drawn})
+                drawn.setdefault(one.kind, []).append(one)
     rng = np.random.default_rng(seed)
-    for kind in kinds:
-        ones = sorted(
-            (observation for observation in drawn if observation.kind == kind),
-            key=lambda observation: (
-                observation.origin.label,
-                observation.label,
-                str(observation.repetition_key),
-                observation.line or 0,
-            ),
-        )
-        chosen = _chosen(ones, SHARE if share is None else share, rng)
-        for index, observation in enumerate(ones):
-            (held if index in chosen else fitted).append(observation)
-    return fitted, held
-
-
-def _chosen(ones: Sequence[Observation], share: float, rng: np.random.Generator) -> set[int]:
-    """Positions of those to hold out, as many as the share says and as may be."""
-    wanted = int(share * len(ones) + 0.5)
-    left: dict[str, int] = {}
-    for observation in ones:
-        left[_place(observation)] = left.get(_place(observation), 0) + 1
-    found: set[int] = set()
-    for position in rng.permutation(len(ones)).tolist():
-        place = _place(ones[position])
-        if len(found) < wanted and left[place] > 1:
-            found.add(position)
-            left[place] -= 1
-    return found
+    for _, ones in sorted(drawn.items()):
+        ones.sort(key=lambda o: (o.origin.label, o.label, str(o.repetition_key), o.line or 0))
+        wanted, left = int((SHARE if share is None else share) * len(ones) + 0.5), set[int]()
+        alike = Counter(map(_place, ones))
+        for position in rng.permutation(len(ones)).tolist():
+            place = _place(ones[position])
+            if len(left) < wanted and alike[place] > 1:
+                left.add(position)
+                alike[place] -= 1
+        for index, one in enumerate(ones):
+            sets[index in left].append(one)
+    return sets
 
 
 def _place(observation: Observation) -> str:

@@ -27,7 +27,6 @@ from ...sim.run.scenario import Scenario, load_document, scenario_of_document
 from ...sim.run.what_if import flow_plane
 from ...sim.systems.descriptor import System
 from ...sim.systems.registry import system_of
-from ..systems.registry import validations
 from .calibration import (
     FITTED,
     HELD_OUT,
@@ -40,6 +39,7 @@ from .engine_rows import ASSUMED_SPREAD, EngineRow, OwnEngine, load_rows, own_en
 from .fit import Fit, Floats, NothingDetermined, Predict, Progress, fit, rounded
 from .observation import Kind, Measured, Observation, Origin
 from .parameters import Key, Parameter
+from .predictions import engine_calibrations
 
 ENGINE = Kind("engine throughput", core=True, run=True)
 KEY = "engine"
@@ -109,11 +109,11 @@ def calibrate_engine(
     ``scenario``: what ran, with ``settings``; by default what the first system with such a fit
     says. ``share`` of the configurations is held out, a third by default.
     """
-    rows = load_rows(file)
+    given = load_rows(file)
     base = load_document(scenario or _own_engines()[0].scenario)
     whole = scenario_of_document(base, settings, machine=machine, plane="flow")
     system, own = _fitted_system(whole, scenario)
-    origin = Origin(str(file), file.name, _date(file))
+    origin = Origin.of(str(file), file.name)
 
     def fitted_to(rows: Sequence[EngineRow]) -> tuple[Fit, list[Observation], list[Observation]]:
         runs = [run_of_row(base, settings, machine, whole, row) for row in rows]
@@ -122,17 +122,17 @@ def calibrate_engine(
         found = _with_locks(fitted, _predicted(system), _parameters(system, runs), progress)
         return found, fitted, held
 
-    spread = _a_core_each(rows, whole)
-    try:
-        found, fitted, held = fitted_to(rows)
-    except NothingDetermined:
-        if spread == rows:
-            raise
-        rows, (found, fitted, held) = spread, fitted_to(spread)
-    if spread != rows and max(found.scatter.values()) > 1.0:
-        other, fitted_there, held_there = fitted_to(spread)
-        if _criterion(other, fitted_there) < _criterion(found, fitted):
-            rows, found, fitted, held = spread, other, fitted_there, held_there
+    layouts = [given, _a_core_each(given, whole)]
+    tried: list[tuple[Sequence[EngineRow], Fit, list[Observation], list[Observation]]] = []
+    for layout in layouts[: 1 + (layouts[1] != given)]:
+        if tried and max(tried[0][1].scatter.values()) <= 1.0:
+            break
+        try:
+            tried.append((layout, *fitted_to(layout)))
+        except NothingDetermined:
+            if layout is layouts[-1] or layouts[1] == given:
+                raise
+    rows, found, fitted, held = min(tried, key=lambda one: _criterion(one[1], one[2]))
     calibration = Calibration(
         whole.machine,
         whole.machine.description,
@@ -142,14 +142,14 @@ def calibrate_engine(
         datetime.now(UTC).date().isoformat(),
         0,
     )
-    layouts = {
+    counted = sorted((row for row in rows if row.threads), key=lambda row: row.threads or 0)
+    ran = {
         f"{row.threads} thread{'s' * (row.threads != 1)}": " ".join(
             text for text in own.settings(whole, row) if text.startswith("system.")
         )
-        for row in sorted(rows, key=lambda row: row.threads or 0)
-        if row.threads is not None
+        for row in counted
     }
-    return EngineFit(calibration, system.name, whole.name, _facts(found), layouts)
+    return EngineFit(calibration, system.name, whole.name, _facts(found), ran)
 
 
 def _a_core_each(rows: tuple[EngineRow, ...], whole: Scenario) -> tuple[EngineRow, ...]:
@@ -216,25 +216,22 @@ def _nothing_determined(
 
 def _locks(fitted: Sequence[Observation]) -> list[Parameter]:
     """Sections that would just hold up the fastest row of an operation."""
-    fastest: dict[Key, tuple[float, float]] = {}
-    for observation in fitted:
-        for name, instructions_per_s in observation.at["serial"].items():
-            before = fastest.get((KEY, name), (0.0, 0.0))
-            fastest[KEY, name] = max(before, (observation.value, instructions_per_s))
-    starts = {key: per_s / rate for key, (rate, per_s) in fastest.items()}
-    return [
-        Parameter(key, str(key[1]), LOCK, start, start / BOUND, start * BOUND, core=True)
-        for key, start in starts.items()
-    ]
+    fastest: dict[str, tuple[float, float]] = {}
+    for one in fitted:
+        for name, instructions_per_s in one.at["serial"].items():
+            fastest[name] = max(fastest.get(name, (0.0, 0.0)), (one.value, instructions_per_s))
+    return [_cost(name, per_s / rate, LOCK) for name, (rate, per_s) in fastest.items()]
+
+
+def _cost(name: str, start: float, unit: str = "1") -> Parameter:
+    return Parameter((KEY, name), name, unit, start, start / BOUND, start * BOUND, core=True)
 
 
 def _criterion(fit: Fit, fitted: Sequence[Observation]) -> float:
     """Schwarz's criterion (Annals of Statistics 6, 1978): the less, the likelier the fit. Residuals
     below the spread of their measurements count as such."""
-    squares = math.fsum(
-        (math.log(one.value / predicted[0]) / one.sigma) ** 2
-        for one, predicted in zip(fitted, fit.predicted(fitted), strict=True)
-    )
+    left = np.log([one.value for one in fitted]) - np.log(fit.best(fitted))
+    squares = float(((left / [one.sigma for one in fitted]) ** 2).sum())
     n = len(fitted)
     return n * math.log(max(squares / n, 1.0)) + len(fit.estimates) * math.log(n)
 
@@ -286,12 +283,7 @@ def profile_yaml(found: EngineFit, name: str) -> str:
 
 
 def _own_engines() -> list[OwnEngine]:
-    engines = (
-        validation.calibration.load().own
-        for validation in validations()
-        if validation.calibration is not None
-    )
-    return [own for own in engines if own is not None]
+    return [engine.own for engine in engine_calibrations() if engine.own is not None]
 
 
 def _fitted_system(whole: Scenario, named: str | None) -> tuple[System, OwnEngine]:
@@ -354,24 +346,16 @@ def _parameters(system: System, runs: Sequence[Scenario]) -> list[Parameter]:
     """What the runs meet of the engine's costs."""
     assert system.profile is not None
     met = {name: value for run in runs for name, value in system.profile.in_play(run).items()}
-    return [
-        Parameter((KEY, name), name, "1", value, value / BOUND, value * BOUND, core=True)
-        for name, value in met.items()
-    ]
+    return [_cost(name, value) for name, value in met.items()]
 
 
 def _facts(found: Fit) -> dict[str, dict[str, Any]]:
     """As a profile has them: those that are not determined, or at a bound, marked as uncertain."""
     facts: dict[str, dict[str, Any]] = {}
-    for key, estimate in found.estimates.items():
-        value = rounded(estimate.value)
-        facts[key[1]] = {
-            "value": value,
-            "range": [min(rounded(estimate.low), value), max(rounded(estimate.high), value)],
-            "source": "fitted; range: 95%",
-        }
-        if estimate.at_bound:
-            facts[key[1]] |= {"doubtful": True}
+    for key, one in found.estimates.items():
+        value, low, high = map(rounded, (one.value, one.low, one.high))
+        known = {"range": [min(low, value), max(high, value)], "source": "fitted; range: 95%"}
+        facts[key[1]] = {"value": value, **known} | ({"doubtful": True} if one.at_bound else {})
     for left in found.left:
         value = rounded(left.parameter.start)
         facts[left.parameter.key[1]] = {
@@ -381,7 +365,3 @@ def _facts(found: Fit) -> dict[str, dict[str, Any]]:
             "doubtful": True,
         }
     return facts
-
-
-def _date(file: Path) -> str:
-    return datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()

@@ -126,43 +126,32 @@ def _begin(fields: list[str], index: int) -> int:
 
 def _checked_header(fields: list[str], name: str, line: int, evidence: bool) -> list[str]:
     known = (*KNOWN, *EVIDENCE) if evidence else KNOWN
-    names = [field.strip() for field in fields]
+    names, meant = [field.strip() for field in fields], dict[str, str]()
+
+    def refused(
+        message: str, expected: str, index: int = 0, token: str | None = None
+    ) -> InputError:
+        return InputError(message, name, line, _begin(fields, index), token, expected)
+
     for separator, called in ((";", "semicolons"), ("\t", "tabs")):
         if len(fields) == 1 and separator in fields[0]:
-            raise InputError(f"columns divided by {called}", name, line, 1, None, "commas")
-    meant: dict[str, str] = {}
+            raise refused(f"columns divided by {called}", "commas")
     for index, column in enumerate(names):
-        where = (name, line, _begin(fields, index))
         if column not in known and "." not in column:
-            raise InputError(
-                "unknown column",
-                *where,
-                column,
-                near(column, known) or f"one of {', '.join(known)}, or the path of a field",
-            )
+            expected = near(column, known) or f"one of {', '.join(known)}, or the path of a field"
+            raise refused("unknown column", expected, index, column)
         counted = COUNTS.get(column, column)
         if counted in meant:
-            twice = (
-                "the same column twice"
-                if meant[counted] == column
-                else f"{meant[counted]} says it too"
-            )
-            raise InputError(twice, *where, column, "each once")
+            other = meant[counted]
+            twice = "the same column twice" if other == column else f"{other} says it too"
+            raise refused(twice, "each once", index, column)
         meant[counted] = column
     for column in REQUIRED:
         if column not in names:
-            raise InputError(
-                f"no column '{column}'", name, line, 1, ",".join(names), f"also {column}"
-            )
+            raise refused(f"no column '{column}'", f"also {column}", token=",".join(names))
     if not evidence and not any(column in COUNTS or "." in column for column in names):
-        raise InputError(
-            "no column says how the runs differ",
-            name,
-            line,
-            1,
-            ",".join(names),
-            "also threads, nodes or keys",
-        )
+        message, expected = "no column says how the runs differ", "also threads, nodes or keys"
+        raise refused(message, expected, token=",".join(names))
     return names
 
 
@@ -186,12 +175,11 @@ def _row(names: list[str], fields: list[str], name: str, line: int, evidence: bo
             counts[COUNTS[column]] = int(plain)
     if not texts["operation"]:
         raise refused("operation", "missing", "an operation of the scenario, such as lookup")
-    absent = evidence and not texts["throughput"]
-    throughput = math.nan if absent else _rate(texts["throughput"])
+    given = texts["throughput"] or not evidence
+    throughput = _rate(texts["throughput"]) if given else math.nan
     if throughput is None:
-        raise refused(
-            "throughput", "not a throughput", "operations per second, above 0, such as 12500000"
-        )
+        expected = "operations per second, above 0, such as 12500000"
+        raise refused("throughput", "not a throughput", expected)
     traffic = []
     for column, way in TRAFFIC.items():
         if texts.get(column):
@@ -199,15 +187,10 @@ def _row(names: list[str], fields: list[str], name: str, line: int, evidence: bo
             if Bps is None:
                 raise refused(column, "not a bandwidth", "bytes per second, such as 12.5 GB/s")
             traffic.append((way, Bps))
-    spread = None
-    if texts.get("spread"):
-        spread = _spread(texts["spread"], throughput)
-        if spread is None:
-            raise refused(
-                "spread",
-                "not a spread",
-                "the standard deviation, in operations per second or in percent, such as 2%",
-            )
+    spread = _spread(texts["spread"], throughput) if texts.get("spread") else None
+    if spread is None and texts.get("spread"):
+        expected = "the standard deviation, in operations per second or in percent, such as 2%"
+        raise refused("spread", "not a spread", expected)
     return EngineRow(
         name,
         line,
@@ -242,13 +225,7 @@ def _rate(text: str, dimension: str = "rate") -> float | None:
 
 def _spread(text: str, throughput: float) -> float | None:
     """Relative to the throughput; None where it is none."""
-    if text.endswith("%"):
-        try:
-            found = float(text[:-1]) / 100.0
-        except ValueError:
-            return None
-    else:
-        found = (_rate(text) or math.nan) / throughput
+    found = (_rate(text.removesuffix("%")) or math.nan) / (100.0 if text[-1] == "%" else throughput)
     return found if 0.0 < found <= SPREAD_MAX else None
 
 
@@ -312,10 +289,6 @@ def _counted(whole: Scenario, row: EngineRow) -> Sequence[str]:
         return own.settings(whole, row)
     for column, count in (("threads", row.threads), ("nodes", row.nodes), ("size", row.size)):
         if count is not None:
-            raise row.error(
-                column,
-                f"{column}: systems of this kind say it by fields of the scenario",
-                str(count),
-                "a column such as system.nodes",
-            )
+            message = f"{column}: systems of this kind say it by fields of the scenario"
+            raise row.error(column, message, str(count), "a column such as system.nodes")
     return ()

@@ -105,12 +105,16 @@ class Fit:
         """The fitted values."""
         return {key: estimate.value for key, estimate in self.estimates.items()}
 
+    def best(self, ones: Sequence[Observation]) -> Floats:
+        """(M,) figures that the fit predicts."""
+        return self._predict(self.known, ones)
+
     def predicted(self, ones: Sequence[Observation]) -> list[tuple[float, float, float]]:
-        """The figures that the fit predicts, and the intervals in which such ones lie with 95%
+        """The same figures, and the intervals in which such ones lie with 95%
         confidence, as far as facts and the model's misfit tell: the spread of their own
         measurements is not in it.
         """
-        found = self._predict(self.known, ones)
+        found = self.best(ones)
         excess = np.array([self.scatter.get(one.kind, 1.0) ** 2 - 1.0 for one in ones])
         misfit = excess * _sigma(ones, self.known, self._predict) ** 2
         half = self._halves(lambda values: self._predict(values, ones), misfit)
@@ -130,10 +134,11 @@ class Fit:
         """Functions of the values as a machine file has them: value, range (95%), source."""
         best = figures(self.known)
         halves = self._halves(lambda values: np.array(list(figures(values).values())))
-        return {
-            name: Quantity(*map(rounded, (value, value / times, value * times)), source(name))
-            for (name, value), times in zip(best.items(), np.exp(halves).tolist(), strict=True)
-        }
+        found: dict[Name, Quantity] = {}
+        for (name, value), times in zip(best.items(), np.exp(halves).tolist(), strict=True):
+            low, high = rounded(value / times), rounded(value * times)
+            found[name] = Quantity(rounded(value), low, high, source(name))
+        return found
 
 
 def rounded(value: float) -> float:
@@ -194,13 +199,13 @@ def fit(
 
 def _reporting(predict: Predict, size: int, progress: Progress | None) -> Predict:
     """``predict``, which reports ``progress`` by what was predicted."""
-    count, told = 0.0, 0.0
+    count, reported = 0.0, 0.0
 
     def counted(values: Values, ones: Sequence[Observation]) -> Floats:
-        nonlocal count, told
+        nonlocal count, reported
         count += len(ones) / size
-        if progress is not None and count >= told + 1.0:
-            told = count
+        if progress is not None and count >= reported + 1.0:
+            reported = count
             progress(1.0 - math.exp(-count / USUAL))
         return predict(values, ones)
 
@@ -388,11 +393,13 @@ class _Block:
             influence = found * inverse @ (slopes[here] * weight[here, None]).T
             covariance += influence @ influence.T
             stands = as_stated and found <= 1.0
-            squares += (influence**2).sum(1) ** 2 / (SPREAD_FREEDOM if stands else freedom)
+            squares += (influence**2).sum(1) ** 2 / (
+                SPREAD_FREEDOM if stands else max(freedom, 0.1)
+            )
             self.widths[kind] *= found
         variance = np.maximum(np.diag(covariance), KNOWN_MIN**2)
-        freedom = np.maximum(variance**2 / np.maximum(squares, KNOWN_MIN**4), 1.0)
-        halves = student.ppf(0.5 + CONFIDENCE / 2, freedom) * np.sqrt(variance)
+        freedoms = np.maximum(variance**2 / np.maximum(squares, KNOWN_MIN**4), 1.0)
+        halves = student.ppf(0.5 + CONFIDENCE / 2, freedoms) * np.sqrt(variance)
         if halves.max() > HALF_MAX:
             self.widths = dict.fromkeys(self.widths, 1.0)
             return [Undetermined(self.kept[int(np.argmax(halves))], WEAK)]
@@ -407,10 +414,10 @@ class _Block:
             self.axes.append({p.key: _moved(self.known, p, by)[0][p.key] for p, by in steps})
         return []
 
-    def _estimate(self, p: Parameter, half: float, told: npt.NDArray[np.bool_]) -> Estimate:
+    def _estimate(self, p: Parameter, half: float, met: npt.NDArray[np.bool_]) -> Estimate:
         inside = p.inside(self.known[p.key])
         low, high = _ends(p)
-        origins = [self.ones[m].origin for m in np.flatnonzero(told).tolist()]
+        origins = [self.ones[m].origin for m in np.flatnonzero(met).tolist()]
         return Estimate(
             p,
             self.known[p.key],

@@ -12,8 +12,6 @@ from ...topologies.facts.catalogue import find
 from ...topologies.measurements import Measurement
 from ...topologies.schema import ProcessorIdentity
 from ..measure.bandwidth import TRAFFICS
-from .engine_calibration import Reader, engine_calibrations
-from .host_reader import HostReader, bytes_text, size_of, spread_of
 from .observation import (
     ATOMIC,
     CACHE,
@@ -25,9 +23,14 @@ from .observation import (
     NO_PARAMETER,
     RANDOM,
     READ,
+    HostReader,
     Measured,
     Observation,
+    bytes_text,
+    size_of,
+    spread_of,
 )
+from .predictions import Reader, engine_calibrations
 
 MEMORY_CACHES = 4.0  # a working set this many times the last cache lies in memory
 
@@ -67,37 +70,35 @@ def read_measured(document: Document) -> Measured:
     return Measured(reader.origin, tuple(found), dict(unused), processor=processor)
 
 
-def _memory_latency(reader: HostReader, measurement: Measurement) -> Observation | str:
-    ends = reader.ends(measurement)
+def _idle(reader: HostReader, measurement: Measurement) -> Observation | str:
+    ends, size = reader.ends(measurement), size_of(measurement)
     label = f"idle latency, {ends['node']} from {ends['home']}"
-    return reader.observation(IDLE, measurement, label, ends, size_bytes=size_of(measurement))
+    if measurement.name == "latency" and size is not None:
+        label += f", {bytes_text(size)}"
+    return reader.observation(IDLE, measurement, label, ends, size_bytes=size)
 
 
 def _latency(reader: HostReader, measurement: Measurement) -> Observation | str:
-    size, sizes = size_of(measurement) or 0.0, reader.sizes()
-    ends = reader.ends(measurement)
-    for level, low, high in sizes:
+    size, at = size_of(measurement) or 0.0, reader.ends(measurement)["node"]
+    for level, low, high in reader.sizes():
         if low <= size <= high:
-            at = {"node": ends["node"], "level": level}
-            label = f"L{level} cache latency, {bytes_text(size)}"
-            return reader.observation(CACHE, measurement, label, at, size_bytes=size)
-    node = next((n for n in reader.machine.nodes if n.id == ends["node"]), None)
-    last = max((cache.size_bytes for cache in node.caches), default=0.0) if node else 0.0
-    if size >= MEMORY_CACHES * last:
-        label = f"idle latency, {ends['node']} from {ends['home']}, {bytes_text(size)}"
-        return reader.observation(IDLE, measurement, label, ends, size_bytes=size)
-    return BETWEEN
+            return _cache(reader, measurement, level, f", {bytes_text(size)}")
+    caches = [node.caches for node in reader.machine.nodes if node.id == at]
+    last = max((cache.size_bytes for cache in sum(caches, ())), default=0.0)
+    return _idle(reader, measurement) if size >= MEMORY_CACHES * last else BETWEEN
 
 
-def _cache_latency(reader: HostReader, measurement: Measurement) -> Observation | str:
-    at = {"node": reader.ends(measurement)["node"], "level": measurement.parameters.level}
-    label = f"L{measurement.parameters.level} cache latency"
-    return reader.observation(CACHE, measurement, label, at, size_bytes=size_of(measurement))
+def _cache(
+    reader: HostReader, measurement: Measurement, level: int | None = None, of: str = ""
+) -> Observation | str:
+    level = measurement.parameters.level if level is None else level
+    at, size = {"node": reader.ends(measurement)["node"], "level": level}, size_of(measurement)
+    label = f"L{level} cache latency{of}"
+    return reader.observation(CACHE, measurement, label, at, size_bytes=size)
 
 
 def _read(reader: HostReader, measurement: Measurement) -> Observation | str:
-    ends = reader.ends(measurement)
-    threads = measurement.parameters.threads
+    ends, threads = reader.ends(measurement), measurement.parameters.threads
     label = f"read bandwidth, {ends['node']} from {ends['home']}"
     if threads is not None:
         label += f", {threads} thread{'s' if threads != 1 else ''}"
@@ -109,21 +110,15 @@ def _machine_read(reader: HostReader, measurement: Measurement) -> Observation |
 
 
 def _random(reader: HostReader, measurement: Measurement) -> Observation | str:
-    return reader.observation(
-        RANDOM,
-        measurement,
-        "random reads of one core",
-        reader.ends(measurement),
-        size_bytes=size_of(measurement),
-    )
+    at, size = reader.ends(measurement), size_of(measurement)
+    return reader.observation(RANDOM, measurement, "random reads of one core", at, size_bytes=size)
 
 
 def _loaded(reader: HostReader, measurement: Measurement) -> Observation | str:
     load = reader.by_delay.get((measurement.parameters.threads, measurement.parameters.delay))
     if load is None:
         return "without the bandwidth that goes with it"
-    label = f"loaded latency at {load.value.value / 1e9:.4g} GB/s"
-    at = {"load": load.value.value}
+    at, label = {"load": load.value.value}, f"loaded latency at {load.value.value / 1e9:.4g} GB/s"
     return reader.observation(LOADED, measurement, label, at, load_spread=spread_of(load))
 
 
@@ -142,11 +137,9 @@ def _mix(reader: HostReader, measurement: Measurement) -> Observation | str:
     ]
     if reads and measurement.value.value > 1.1 * max(reads):
         return SLOTS
-    several = len(reader.machine.nodes) > 1
-    label = f"{name}{f', node {node}' if several else ''}"
-    return reader.observation(
-        MIX, measurement, label, {"written": written, "name": name, "node": node}
-    )
+    label = f"{name}, node {node}" if len(reader.machine.nodes) > 1 else name
+    at = {"written": written, "name": name, "node": node}
+    return reader.observation(MIX, measurement, label, at)
 
 
 def _line(reader: HostReader, measurement: Measurement) -> Observation | str:
@@ -169,9 +162,9 @@ def _word_add(reader: HostReader, measurement: Measurement) -> Observation | str
 
 
 READERS: Mapping[str, Reader] = {
-    "memory.latency": _memory_latency,
+    "memory.latency": _idle,
     "latency": _latency,
-    "cache.latency": _cache_latency,
+    "cache.latency": _cache,
     "memory.bandwidth": _read,
     "read-bandwidth": _read,
     "machine.bandwidth": _machine_read,

@@ -14,10 +14,9 @@ from ...topologies import build_machine
 from ...topologies.machine import Machine
 from ...topologies.schema import LoadedPoint, MachineDescription
 from ...topologies.schema_types import Fact, WriteTurnaround
-from .engine_calibration import engine_calibrations
 from .fit import Fit, fitted_quantities, rounded
 from .parameters import ATOMIC_KEY, CURVE, KNOTS, LINE_KEY, Key, PairClass, curve
-from .predictions import Candidate, peak_Bps
+from .predictions import Candidate, engine_calibrations, peak_Bps
 
 Matrix = tuple[tuple[Quantity | None, ...], ...]
 
@@ -34,7 +33,7 @@ def written(
     """
     base, quantities = machine.description, fitted_quantities(fit, source)
 
-    def told(
+    def quantified(
         figures: Callable[[Mapping[Key, float]], Mapping[Any, float]],
         keys: Callable[[Any], Sequence[Key]],
     ) -> Mapping[Any, Quantity]:
@@ -55,7 +54,7 @@ def written(
     if any(("curve", part) in fit.estimates for part in CURVE):
         changes["loaded_latency"] = _curve_points(machine, classes, fit, source)
     for engine in engine_calibrations():
-        base = engine.written(base, machine, told)
+        base = engine.written(base, machine, quantified)
     made = base.model_copy(update=changes)
     build_machine(made)
     return made

@@ -7,23 +7,12 @@ curve. The other points, and the mixes of reads and writes, are held out.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
-from pathlib import Path
 
 from ...topologies.importers import mlc
 from ...topologies.importers.source import Source
 from ...topologies.machine import Machine
 from .another_machine import FORCE
-from .observation import (
-    IDLE,
-    LOADED,
-    MIX,
-    NO_PARAMETER,
-    READ,
-    Measured,
-    Observation,
-    Origin,
-)
+from .observation import IDLE, LOADED, MIX, NO_PARAMETER, READ, Measured, Observation, Origin
 
 # MLC's name of a mix -> the part of the lines that are written. A store reads its line first, which
 # MLC counts in its ratios. Triad: two reads and one write.
@@ -57,33 +46,29 @@ def read_mlc(source: Source, machine: Machine, *, force: bool = False) -> Measur
             f"measured on another machine: {len(homes)} nodes with memory",
             expected=f"the {len(nodes)} of {machine.name}, or {FORCE}",
         )
-    origin = Origin(source.name, source.label(), _date(source.name))
+    origin = Origin.of(source.name, source.label())
+    tables = (
+        (IDLE, "idle latency", "s", printed.latency),
+        (READ, "read bandwidth", "B/s", printed.bandwidth),
+    )
     found = [
         Observation(
             kind, f"{what}, {i} from {j}", value, unit, origin, at={"node": i, "home": j}, line=line
         )
-        for kind, what, unit, table in (
-            (IDLE, "idle latency", "s", printed.latency),
-            (READ, "read bandwidth", "B/s", printed.bandwidth),
-        )
+        for kind, what, unit, table in tables
         for i, j, value, line in table
     ]
     held_out = set()
     for index, (point, line) in enumerate(printed.loaded):
         if index % 2:
             held_out.add(len(found))
+        load, label = point.bandwidth.value, f"loaded latency at {point.bandwidth.value / 1e9:.4g}"
         found.append(
             Observation(
-                LOADED,
-                f"loaded latency at {point.bandwidth.value / 1e9:.4g} GB/s",
-                point.latency.value,
-                "s",
-                origin,
-                at={"load": point.bandwidth.value},
-                line=line,
-                load_spread=0.005,
+                LOADED, f"{label} GB/s", point.latency.value, "s", origin, at={"load": load},
+                line=line, load_spread=0.005,
             )
-        )
+        )  # fmt: skip
     unknown = 0
     for mix, line in printed.mixes:
         written = written_share(mix.name)
@@ -91,17 +76,9 @@ def read_mlc(source: Source, machine: Machine, *, force: bool = False) -> Measur
             unknown += 1
             continue
         held_out.add(len(found))
-        found.append(
-            Observation(
-                MIX,
-                mix.name,
-                mix.bandwidth.value,
-                "B/s",
-                origin,
-                at={"written": written, "name": mix.name},
-                line=line,
-            )
-        )
+        at = {"written": written, "name": mix.name}
+        value = mix.bandwidth.value
+        found.append(Observation(MIX, mix.name, value, "B/s", origin, at=at, line=line))
     unused = {
         "mixes whose name does not distinguish reads from writes": unknown,
         "0: not measured": printed.zeros,
@@ -109,12 +86,3 @@ def read_mlc(source: Source, machine: Machine, *, force: bool = False) -> Measur
     }
     reasons = {reason: count for reason, count in unused.items() if count}
     return Measured(origin, tuple(found), reasons, frozenset(held_out))
-
-
-def _date(path: str) -> str:
-    """MLC prints no date: that of the file."""
-    try:
-        changed_s = Path(path).stat().st_mtime
-    except OSError:
-        return "date unknown"
-    return datetime.fromtimestamp(changed_s, UTC).date().isoformat()

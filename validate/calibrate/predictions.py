@@ -1,5 +1,6 @@
 """What a machine predicts of each kind of measurement, with some of its facts replaced: through the
-cost model that planes use, and of native runs through the flow plane.
+cost model that planes use, and of native runs through the flow plane. What a system adds: its
+engine's parameters, and what measurements show of them (``EngineCalibration``).
 
 Words and lines that cores share: atomic operations of several threads on one line are made of an
 operation and of the line's way. A message is two hand-overs of the line (the writer takes it back,
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,7 +27,10 @@ from ...sim.machine.streams import random_Bps, streamed_Bps
 from ...sim.run.scenario import Scenario
 from ...sim.run.what_if import flow_plane
 from ...topologies.machine import Machine, Node
-from .engine_calibration import Tried, engine_calibrations, native_steps
+from ...topologies.measurements import Measurement
+from ...topologies.schema import MachineDescription
+from ..systems.registry import validation_of, validations
+from .engine_rows import OwnEngine
 from .observation import (
     ATOMIC,
     CACHE,
@@ -38,11 +43,81 @@ from .observation import (
     READ,
     STEP,
     THROUGHPUT,
+    HostReader,
     Kind,
     Measured,
     Observation,
 )
-from .parameters import ATOMIC_KEY, CURVE, KNOTS, LINE_KEY, Key, PairClass, curve, node_types
+from .parameters import (
+    ATOMIC_KEY,
+    CURVE,
+    KNOTS,
+    LINE_KEY,
+    Key,
+    PairClass,
+    Parameter,
+    curve,
+    node_types,
+)  # fmt: skip
+
+Reader = Callable[[HostReader, Measurement], Observation | str]
+Values = Mapping[Key, float]
+
+
+class Quantities(Protocol):
+    """Functions of the values, by name, as a machine file has them; ``source``: where it is from,
+    by the keys that tell of it, of which the first that was fitted counts.
+    """
+
+    def __call__(
+        self, figures: Callable[[Values], Mapping[Any, float]], keys: Callable[[Any], Sequence[Key]]
+    ) -> Mapping[Any, Quantity]: ...
+
+
+@dataclass(frozen=True)
+class NativeSteps:
+    """What native runs of the engine tell.
+
+    ``steps``: of a real worker's loop, each with the step of the model that it is part of.
+    ``commands_per_s``: of the plane in its steady state, the commands that workers execute.
+    """
+
+    steps: Mapping[str, str]
+    commands_per_s: Callable[[Any], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineCalibration:
+    """``parameters`` of a machine. ``readers``: by a measurement's name, what makes an Observation
+    of it, or tells why not. ``predictions``: by kind of measurement. ``written``: a description
+    with what was fitted, of the description, the machine from before, and what makes quantities of
+    the values; ``in_runs``: whether runs meet what is fitted. ``native``: of its native runs, where
+    a flow plane runs such. ``own``: how engines of users are fitted, where the system has a profile
+    of them.
+    """
+
+    parameters: Callable[[Machine], Sequence[Parameter]]
+    readers: Mapping[str, Reader] = field(default_factory=dict)
+    predictions: Mapping[Kind, Callable[[Candidate, Observation], float]]
+    written: Callable[[MachineDescription, Machine, Quantities], MachineDescription]
+    in_runs: bool = False
+    native: NativeSteps | None = None
+    own: OwnEngine | None = None
+
+
+def engine_calibrations() -> tuple[EngineCalibration, ...]:
+    """Of each system that has one."""
+    return tuple(
+        validation.calibration.load()
+        for validation in validations()
+        if validation.calibration is not None
+    )
+
+
+def native_steps(system: str) -> NativeSteps | None:
+    """What native runs of that system tell; None where nothing."""
+    calibration = validation_of(system).calibration
+    return None if calibration is None else calibration.load().native
 
 
 class Candidate:
@@ -147,9 +222,9 @@ class NativeRun:
     """
 
     scenario: Scenario
-    _last: tuple[Tried, Steady] | None = field(default=None, repr=False)
+    _last: tuple[Candidate, Steady] | None = field(default=None, repr=False)
 
-    def steady(self, candidate: Tried) -> Steady:
+    def steady(self, candidate: Candidate) -> Steady:
         """Its first phase, as it goes on."""
         if self._last is None or self._last[0] is not candidate:
             engine = native_steps(self.scenario.system.kind)
@@ -167,14 +242,14 @@ class NativeRun:
         return self.scenario.hash
 
 
-def native_throughput(candidate: Tried, observation: Observation) -> float:
+def native_throughput(candidate: Candidate, observation: Observation) -> float:
     """Operations per second."""
     run: NativeRun = observation.at["run"]
     share = run.scenario.workload.at(0.0).operations[observation.at["operation"]].share
     return run.steady(candidate).units_per_s * share
 
 
-def native_step_s(candidate: Tried, observation: Observation) -> float:
+def native_step_s(candidate: Candidate, observation: Observation) -> float:
     """Time of a worker for its part of a command, in one of its steps."""
     run: NativeRun = observation.at["run"]
     return run.steady(candidate).step_s.get(observation.at["step"], float("nan"))
@@ -221,7 +296,7 @@ def _mix(candidate: Candidate, observation: Observation) -> float:
     return float(each[has_memory].sum())
 
 
-def _line_s(tried: Tried, observation: Observation) -> float:
+def _line_s(tried: Candidate, observation: Observation) -> float:
     """A message between two cores, or an atomic operation of several on one line."""
     costs = tried.base.description.processes
     if costs is None or costs.line is None:
@@ -239,7 +314,7 @@ def contended_s(operation: str, threads: int, line_s: float, alone_s: float) -> 
     return threads * (hand_over_s + held_s) / (1.0 + held_s / alone_s)
 
 
-def _atomic_s(tried: Tried, observation: Observation) -> float:
+def _atomic_s(tried: Candidate, observation: Observation) -> float:
     """An atomic operation on a word that the core has."""
     costs = tried.base.description.processes
     start = float("nan") if costs is None else costs.word_add.value

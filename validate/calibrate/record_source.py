@@ -17,9 +17,8 @@ from ...sim.run.record_files import HEAD_FILE
 from ...sim.run.scenario import scenario_from_settings
 from ...sim.systems.registry import default_kind, system_named
 from ...topologies.machine import Machine
-from .engine_calibration import native_steps
 from .observation import STEP, THROUGHPUT, Measured, Observation, Origin
-from .predictions import Candidate, NativeRun, native_step_s
+from .predictions import Candidate, NativeRun, native_step_s, native_steps
 
 NOT_PLAYED = "a step that the flow plane does not take in such a run"
 # Relative standard deviation of a figure of one run alone, and the least of several.
@@ -49,17 +48,9 @@ def read_native(path: Path, machine: Machine) -> Measured:
     unused = {NOT_PLAYED: len(steps) - len(found)} if len(found) < len(steps) else {}
     for name, rate in record.throughput.items():
         if rate > 0:
-            found.append(
-                Observation(
-                    THROUGHPUT,
-                    f"{record.scenario}: {name}",
-                    rate,
-                    "/s",
-                    origin,
-                    spread=_spread(record.replicates.get("throughput", {}).get(name)),
-                    at={"run": run, "operation": name},
-                )
-            )
+            spread = _spread(record.replicates.get("throughput", {}).get(name))
+            label, at = f"{record.scenario}: {name}", {"run": run, "operation": name}
+            found.append(Observation(THROUGHPUT, label, rate, "/s", origin, spread, at))
     return Measured(origin, tuple(found), unused, frozenset())
 
 
@@ -106,18 +97,14 @@ def _steps(
             step = step_of[name]
             sums[step] = sums.get(step, 0.0) + float(spent_ns)
     spreads = [_spread(values) for values in record.replicates.get("throughput", {}).values()]
+    spread = max(spreads, default=ONE_RUN)
     return [
         Observation(
-            STEP,
-            f"{record.scenario}: {step}",
-            spent_ns * 1e-9,
-            "s",
-            origin,
-            spread=max(spreads, default=ONE_RUN),
-            at={"run": run, "step": step},
+            STEP, f"{record.scenario}: {step}", spent_ns * 1e-9, "s", origin, spread,
+            {"run": run, "step": step},
         )
         for step, spent_ns in sums.items()
-    ]
+    ]  # fmt: skip
 
 
 def _spread(values: Sequence[float] | None) -> float:

@@ -36,13 +36,8 @@ def validation_of(found: Calibration) -> Validation:
 
 def tables_of(found: Calibration) -> list[Table]:
     """Its tables as a terminal has them: those that are read first come last."""
-    return [
-        _unused(found),
-        _left(found),
-        _estimates(found),
-        *row_tables(found),
-        errors_table(found),
-    ]
+    rows = row_tables(found)
+    return [_unused(found), _left(found), _estimates(found), *rows, errors_table(found)]
 
 
 def _answer(found: Calibration) -> Iterator[str]:
@@ -71,134 +66,82 @@ def _doubts(found: Calibration) -> list[str]:
     return [f"uncertain value in the machine file: {path}" for path in paths]
 
 
-def _drawn(residual: Residual) -> Row:
-    observation = residual.observation
+def _drawn(one: Residual) -> Row:
+    o, ends = one.observation, (one.low, one.high)
     return Row(
-        observation.label,
-        observation.kind,
-        residual.set,
-        observation.unit,
-        observation.value,
-        residual.predicted,
-        observation.interval,
-        (residual.low, residual.high),
-        observation.size_bytes,
+        o.label, o.kind, one.set, o.unit, o.value, one.predicted, o.interval, ends, o.size_bytes
     )
 
 
 def errors_table(found: Calibration) -> Table:
     """By set and kind."""
+    groups: dict[tuple[str, str], list[Residual]] = {}
+    for residual in (*found.of(FITTED), *found.of(HELD_OUT)):
+        groups.setdefault((residual.set, residual.observation.kind), []).append(residual)
     rows = []
-    for which in (FITTED, HELD_OUT):
-        for kind in dict.fromkeys(residual.observation.kind for residual in found.of(which)):
-            ones = [residual for residual in found.of(which) if residual.observation.kind == kind]
-            summary = error_summary(ones)
-            if summary is None:
-                continue
-            middle, worst = summary
-            rows.append(
-                [
-                    Cell(which),
-                    Cell(kind),
-                    Cell(str(len(ones))),
-                    Cell(percent(middle, 1)),
-                    Cell(percent(abs(worst.error), 1), worst.observation.label),
-                    Cell(str(sum(residual.agrees for residual in ones))),
-                ]
-            )
-    return Table(
-        "Errors",
-        ("set", "of", "figures", "median", "worst", "intervals overlap"),
-        rows,
-        texts=2,
-        note="What is held out was never used in the fit.",
-    )
+    for (which, kind), ones in groups.items():
+        middle, worst = error_summary(ones) or (0.0, ones[0])
+        figures = Cell(which), Cell(kind), Cell(str(len(ones))), Cell(percent(middle, 1))
+        far = Cell(percent(abs(worst.error), 1), worst.observation.label)
+        rows.append([*figures, far, Cell(str(sum(one.agrees for one in ones)))])
+    columns = ("set", "of", "figures", "median", "worst", "intervals overlap")
+    note = "What is held out was never used in the fit."
+    return Table("Errors", columns, rows, texts=2, note=note)
 
 
 def _estimates(found: Calibration) -> Table:
     rows = []
-    for estimate in found.fit.estimates.values():
-        unit = estimate.parameter.unit
-        rows.append(
-            [
-                Cell(estimate.parameter.name),
-                Cell(", ".join(name.rsplit(" (", 1)[0] for name in estimate.sources)),
-                Cell(value_text(estimate.parameter.start, unit)),
-                Cell(value_text(estimate.value, unit), "at its bound" if estimate.at_bound else ""),
-                Cell(f"{value_text(estimate.low, unit)} to {value_text(estimate.high, unit)}"),
-            ]
+    for one in found.fit.estimates.values():
+        start, value, low, high = (
+            value_text(x, one.parameter.unit)
+            for x in (one.parameter.start, one.value, one.low, one.high)
         )
-    return Table(
-        "Fitted parameters",
-        ("parameter", "fitted to", "before", "now", "95% interval"),
-        rows,
-        texts=2,
-        note="A factor (×) is on what the machine file says, or on what instructions take.",
-    )
+        sources = ", ".join(name.rsplit(" (", 1)[0] for name in one.sources)
+        now = Cell(value, "at its bound" if one.at_bound else "")
+        name = Cell(one.parameter.name)
+        rows.append([name, Cell(sources), Cell(start), now, Cell(f"{low} to {high}")])
+    columns = ("parameter", "fitted to", "before", "now", "95% interval")
+    note = "A factor (×) is on what the machine file says, or on what instructions take."
+    return Table("Fitted parameters", columns, rows, texts=2, note=note)
 
 
 def _left(found: Calibration) -> Table:
     names: dict[str, list[str]] = {}
     for left_out in found.fit.left:
         names.setdefault(left_out.reason, []).append(left_out.parameter.name)
-    return Table(
-        "Not determined, and unchanged",
-        ("parameter", "why"),
-        [[Cell(_listed(ones)), Cell(reason)] for reason, ones in names.items()],
-        texts=2,
-    )
+    rows = [[Cell(_listed(ones)), Cell(reason)] for reason, ones in names.items()]
+    return Table("Not determined, and unchanged", ("parameter", "why"), rows, texts=2)
 
 
 def _listed(names: Sequence[str]) -> str:
-    if len(names) <= NAMES_MAX:
-        return ", ".join(names)
-    return f"{', '.join(names[:NAMES_MAX])} … ({len(names)})"
+    more = f" … ({len(names)})" if len(names) > NAMES_MAX else ""
+    return ", ".join(names[:NAMES_MAX]) + more
 
 
 def row_tables(found: Calibration) -> Iterator[Table]:
     """Each figure, the largest errors first."""
+    columns = ("measurement", "from", "measured", "predicted", "error")
     for which, title in ((HELD_OUT, "Held out"), (FITTED, "Fitted to")):
-        yield Table(
-            title,
-            ("measurement", "from", "measured", "predicted", "error"),
-            [
-                [
-                    Cell(residual.observation.label),
-                    Cell(_place(residual)),
-                    Cell(value_text(residual.observation.value, residual.observation.unit)),
-                    Cell(
-                        value_text(residual.predicted, residual.observation.unit),
-                        f"{value_text(residual.low, residual.observation.unit)} to "
-                        f"{value_text(residual.high, residual.observation.unit)}",
-                    ),
-                    Cell(signed_percent(residual.error), bad=not residual.agrees),
-                ]
-                for residual in sorted(found.of(which), key=lambda one: -abs(one.error))
-            ],
-            texts=2,
-        )
-
-
-def _place(residual: Residual) -> str:
-    observation = residual.observation
-    return (
-        f"{observation.origin.label}:{observation.line}"
-        if observation.line
-        else observation.origin.label
-    )
+        rows = []
+        for one in sorted(found.of(which), key=lambda one: -abs(one.error)):
+            o = one.observation
+            place = f"{o.origin.label}:{o.line}" if o.line else o.origin.label
+            measured, predicted, low, high = (
+                value_text(x, o.unit) for x in (o.value, one.predicted, one.low, one.high)
+            )
+            figures = Cell(measured), Cell(predicted, f"{low} to {high}")
+            error = Cell(signed_percent(one.error), bad=not one.agrees)
+            rows.append([Cell(o.label), Cell(place), *figures, error])
+        yield Table(title, columns, rows, texts=2)
 
 
 def _unused(found: Calibration) -> Table:
-    return Table(
-        "Not used",
-        ("file", "why", "figures"),
-        [
-            [Cell(source.origin.label), Cell(reason), Cell(str(number))]
-            for source in found.sources
-            for reason, number in source.unused.items()
-        ],
-        texts=2,
-    )
+    rows = [
+        [Cell(source.origin.label), Cell(reason), Cell(str(number))]
+        for source in found.sources
+        for reason, number in source.unused.items()
+    ]
+    return Table("Not used", ("file", "why", "figures"), rows, texts=2)
 
 
 def value_text(value: float, unit: str) -> str:

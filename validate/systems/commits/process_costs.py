@@ -23,10 +23,16 @@ from ....sim.systems.commits.host_steps import BlockCosts
 from ....topologies.machine import Machine
 from ....topologies.measurements import Measurement
 from ....topologies.schema import MachineDescription
-from ...calibrate.engine_calibration import EngineCalibration, Quantities, Tried
-from ...calibrate.host_reader import HostReader, bytes_text, size_of
-from ...calibrate.observation import NO_PARAMETER, Kind, Observation
+from ...calibrate.observation import (
+    NO_PARAMETER,
+    HostReader,
+    Kind,
+    Observation,
+    bytes_text,
+    size_of,
+)
 from ...calibrate.parameters import Key, Parameter
+from ...calibrate.predictions import Candidate, EngineCalibration, Quantities
 
 MESSAGE = Kind("message", scaled=True)
 BLOCK = Kind("block in shared memory", scaled=True)
@@ -55,7 +61,7 @@ def process_parameters(machine: Machine) -> list[Parameter]:
     return found
 
 
-def block_s(tried: Tried, observation: Observation) -> float:
+def block_s(tried: Candidate, observation: Observation) -> float:
     """A step on a block among others."""
     costs = host_facts(tried.base.description)
     if costs is None:
@@ -67,7 +73,7 @@ def block_s(tried: Tried, observation: Observation) -> float:
     return known * tried.values.get(("blocks", step), 1.0)
 
 
-def message_s(tried: Tried, observation: Observation) -> float:
+def message_s(tried: Candidate, observation: Observation) -> float:
     """What an end does for each of so many requests; NaN for one that the machine's table lacks."""
     costs = host_facts(tried.base.description)
     ends: Iterable[EndCost] = ()

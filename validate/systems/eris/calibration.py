@@ -19,11 +19,15 @@ from ....sim.systems.eris.routing import split_instructions
 from ....topologies.machine import Machine
 from ....topologies.measurements import Measurement, Parameters
 from ....workloads.schema import DataObject
-from ...calibrate.engine_calibration import EngineCalibration, NativeSteps, Tried
 from ...calibrate.engine_rows import EngineRow, OwnEngine
-from ...calibrate.host_reader import HostReader, bytes_text
-from ...calibrate.observation import NO_PARAMETER, Kind, Observation
-from ...calibrate.predictions import NativeRun, native_step_s
+from ...calibrate.observation import NO_PARAMETER, HostReader, Kind, Observation, bytes_text
+from ...calibrate.predictions import (
+    Candidate,
+    EngineCalibration,
+    NativeRun,
+    NativeSteps,
+    native_step_s,
+)
 from . import loops
 from .engine_steps import COMMAND_BYTES, HEADER_BYTES
 
@@ -141,11 +145,11 @@ def _index(reader: HostReader, measurement: Measurement) -> Observation | str:
 
 
 @lru_cache(maxsize=4)  # many figures are asked of one candidate, one after the other
-def _costs(tried: Tried) -> ErisCosts:
+def _costs(tried: Candidate) -> ErisCosts:
     return ErisCosts(tried.machine)
 
 
-def _routing_s(tried: Tried, observation: Observation) -> float:
+def _routing_s(tried: Candidate, observation: Observation) -> float:
     return routing_s(_costs(tried), observation.at["targets"], observation.at["buffer"])
 
 

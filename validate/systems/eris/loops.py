@@ -17,8 +17,8 @@ from ....sim.systems.eris.facts import ENGINE, ErisFacts
 from ....sim.systems.eris.instructions import INSTRUCTIONS
 from ....topologies.machine import Machine
 from ....topologies.schema import MachineDescription
-from ...calibrate.engine_calibration import Quantities
 from ...calibrate.parameters import Key, Parameter
+from ...calibrate.predictions import Quantities
 
 LOOPS: Mapping[str, tuple[str, ...]] = {
     "walking": ("tree_level", "tree_entry", "upsert_entry", "upsert_shared"),
