@@ -116,7 +116,7 @@ def runs() -> Iterator[Any]:
     )
     yield tiny(
         "inference_calibration",
-        "--plane flow --truths 16 --draws 64 --jobs 1",
+        "--events 0 --truths 16 --draws 64 --jobs 1",
         ("unknown system.page_size, 16", "a run that was not measured, 16"),
     )
     yield tiny(

@@ -31,7 +31,7 @@ from ..machine.assumptions import (
 )
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, facts_in, with_settings
-from .hypotheses import hypotheses_in
+from .hypotheses import Unknown, place_in
 from .runner import costs_of
 from .scenario import Scenario
 
@@ -125,9 +125,8 @@ def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
     """All that a prediction of ``scenario`` leans on and that is not exact: what it names as
     unknown, facts of its machine with a range, and assumptions.
     """
-    unknown = hypotheses_in(scenario.settings)
-    named = {one.place for one in unknown}
-    found = [Doubt(one.assumption, one.stream, one.choices, True) for one in unknown]
+    found = list(_unknown(scenario.settings))
+    named = {place for one in found for place in _places(one.assumption)}
     streams: dict[str, list[Assumption]] = {}
     for one in assumptions_in(scenario, costs_of(scenario)):
         if (one.low or one.high) and not any(place in named for place in _places(one)):
@@ -143,6 +142,23 @@ def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
         and not any(place in known for place in _places(doubt.assumption))
     ]
     return tuple(found)
+
+
+def _unknown(settings: Mapping[str, Any]) -> Iterator[Doubt]:
+    """What the settings of a scenario name as unknown; the same in two scenarios is one doubt."""
+    for path, raw in settings.get("unknown", {}).items():
+        unknown = Unknown.model_validate(
+            {"choices": raw} if isinstance(raw, (list, tuple)) else raw
+        )
+        place, values = place_in(settings, path), unknown.values
+        variants = [
+            Variant(value if isinstance(value, float) else str(value), {place: value})
+            for value in values
+        ]
+        unit, source = split_quantity(values[0])[1], "unknown, as the scenario says"
+        of = Assumption(path, "unknown", unit, source, variants[0], variants[-1], True)
+        choices = tuple(variants) if unknown.choices else ()
+        yield Doubt(of, f"unknown/{path}/{values}", choices, True)
 
 
 def doubts_about(machine: Machine) -> Iterator[Doubt]:

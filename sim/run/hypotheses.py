@@ -9,13 +9,12 @@ what ``numatwin infer`` weighs by evidence.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_serializer, model_validator
 
 from ...inputs import DescriptionError, Strict
-from ..machine.assumptions import Assumption, Place, Variant, in_one_unit, split_quantity
+from ..machine.assumptions import Place, in_one_unit
 
 CHOICES_MAX = 100
 
@@ -54,57 +53,14 @@ class Unknown(Strict):
         return self.choices or (self.low, self.high)
 
 
-def _listed(raw: Any) -> Any:
+def listed(raw: Any) -> Any:
+    """Choices as a mapping says them."""
     return {"choices": raw} if isinstance(raw, (list, tuple)) else raw
 
 
 Unknowns = dict[
-    str, Annotated[Unknown, BeforeValidator(_listed, json_schema_input_type=Unknown | list[Any])]
+    str, Annotated[Unknown, BeforeValidator(listed, json_schema_input_type=Unknown | list[Any])]
 ]
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """A field that is unknown, what it may be, and where it stands in a scenario's settings."""
-
-    path: str
-    values: tuple[Any, ...]
-    between: bool
-    place: Place
-
-    @property
-    def choices(self) -> tuple[Variant, ...]:
-        """Of each value: the settings that state it; none of a range."""
-        return () if self.between else self._variants
-
-    @property
-    def _variants(self) -> tuple[Variant, ...]:
-        return tuple(
-            Variant(value if isinstance(value, float) else str(value), {self.place: value})
-            for value in self.values
-        )
-
-    @property
-    def stream(self) -> str:
-        """The same for what is the same in two scenarios."""
-        return f"unknown/{self.path}/{self.values}"
-
-    @property
-    def assumption(self) -> Assumption:
-        """As all that a prediction leans on."""
-        variants, unit = self._variants, split_quantity(self.values[0])[1]
-        source = "unknown, as the scenario says"
-        return Assumption(self.path, "unknown", unit, source, variants[0], variants[-1], True)
-
-
-def hypotheses_in(settings: Mapping[str, Any]) -> tuple[Hypothesis, ...]:
-    """What the settings of a scenario name as unknown."""
-    found = []
-    for path, raw in settings.get("unknown", {}).items():
-        unknown = Unknown.model_validate(_listed(raw))
-        place = place_in(settings, path)
-        found.append(Hypothesis(path, unknown.values, not unknown.choices, place))
-    return tuple(found)
 
 
 def place_in(settings: Any, path: str) -> Place:

@@ -2,7 +2,7 @@
 
 A fit bends any machine to any figures. What no fit should bend is looked at before: which
 processors there are, how many channels of memory they have, and what these reach by the data sheet
-and by the machine file. How many nodes there are is seen as a source is read.
+and by the machine file; and how many nodes there are.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from ...inputs import InputError
 from ...topologies import Machine
 from ...topologies.facts.catalogue import Entry, facts, find
+from ...topologies.schema import ProcessorIdentity
 from .observation import LOADED, MACHINE_READ, MIX, READ, Measured, Observation
 
 FORCE = "--force to fit to them all the same"
@@ -29,7 +30,21 @@ def check_same(sources: Sequence[Measured], machine: Machine) -> None:
     """Raises InputError, in one line, for the first source that another machine was measured for;
     the message says all that differs.
     """
+    own, homes = machine.description.host, sum(node.memory_bytes != 0 for node in machine.nodes)
+    here = (own.cpu_model if own is not None else None) or ""
     for source in sources:
+        there, nodes = source.cpu_model, len(source.homes)
+        if here and there and here != there:
+            expected = f"{here}, as {machine.name} has it, or {FORCE}"
+            raise InputError(
+                "measured on another machine", source.origin.file, token=there, expected=expected
+            )
+        if 0 < nodes < homes or (source.cpu_model and nodes != homes):
+            raise InputError(
+                f"measured on another machine: {nodes} node{'s' * (nodes != 1)} with memory",
+                source.origin.file,
+                expected=f"the {homes} of {machine.name}, or {FORCE}",
+            )
         found = [*_processors(source, machine), *_bandwidth(source, machine)]
         if found:
             raise InputError(
@@ -71,7 +86,7 @@ def _own_reads(source: Measured) -> list[Observation]:
 
 
 def _processors(source: Measured, machine: Machine) -> Iterator[str]:
-    own, other = _processor(machine), source.processor
+    own, other = _processor(machine), find(ProcessorIdentity(model_name=source.cpu_model))
     if own is None or other is None or own.label == other.label:
         return
     yield f"{other.processor.title}, not {own.processor.title}"

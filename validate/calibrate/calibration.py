@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs import Document, InputError, load_yaml
-from ...topologies import Machine, MachineDescription, build_machine, description_from_document
+from ...inputs import InputError, load_yaml
+from ...topologies import Machine, MachineDescription
 from ...topologies.importers import mlc
 from ...topologies.importers.source import open_source
-from .another_machine import FORCE, check_same, doubts
+from .another_machine import check_same, doubts
 from .contradictions import check
 from .fit import Fit, Floats, Progress, fit
 from .host_source import read_measured
@@ -103,10 +103,10 @@ def calibrate(
     if share is not None and not 0.0 <= share <= 0.8:
         raise InputError("--held-out", token=f"{share:g}", expected="a share from 0 to 0.8")
     _check_once(list(map(Path, files)))
-    sources = [read_source(Path(file), machine, force=force) for file in files]
-    check(sources, machine)
+    sources = [read_source(Path(file), machine) for file in files]
     if not force:
         check_same(sources, machine)
+    check(sources, machine)
     found = calibrated(machine, sources, share=share, seed=seed, progress=progress)
     return replace(found, warnings=doubts(sources, machine))
 
@@ -167,58 +167,25 @@ def _check_once(files: Sequence[Path]) -> None:
             raise InputError("--from: the same file twice", token=str(path), expected="each once")
 
 
-def read_source(path: Path, machine: Machine, *, force: bool = False) -> Measured:
-    """What a file tells, of whatever kind it is; raises InputError, also where it was measured on
-    another machine, unless ``force``.
-    """
+def read_source(path: Path, machine: Machine) -> Measured:
+    """What a file tells, of whatever kind it is; raises InputError."""
     if path.is_dir() or path.suffix == ".json":
         return read_native(path, machine)
     with open_source(path) as source:
         if mlc.recognises(source):
-            return read_mlc(source, machine, force=force)
+            return read_mlc(source)
         if not source.head.strip():
             raise source.error("empty file", expected=EXPECTED)
     document = load_yaml(path)
     if not isinstance(document.value, dict) or "node_types" not in document.value:
         raise InputError("no measurements", str(path), 1, expected=EXPECTED)
-    measured = read_measured(document)
-    if not force:
-        _check_same_host(document, machine)
-    return without_costs_unknown(measured, machine)
+    return without_costs_unknown(read_measured(document), machine)
 
 
 EXPECTED = (
     "a file that 'numatwin machine measure' wrote, the output of Intel MLC, or a folder that "
     "'numatwin run --on native' wrote"
 )
-
-
-def _check_same_host(document: Document, machine: Machine) -> None:
-    """Raises InputError where both name their CPU, and not the same, or where not as many nodes
-    have memory.
-    """
-    found = description_from_document(document)
-    here, file_machine = (
-        host.cpu_model if host is not None else ""
-        for host in (machine.description.host, found.host)
-    )
-    if here and file_machine and here != file_machine:
-        raise InputError(
-            "measured on another machine",
-            document.file,
-            token=file_machine,
-            expected=f"{here}, as {machine.name} has it, or {FORCE}",
-        )
-    nodes, own = (
-        sum(node.memory_bytes != 0 for node in each.nodes)
-        for each in (build_machine(found), machine)
-    )
-    if nodes != own:
-        raise InputError(
-            f"measured on another machine: {nodes} node{'s' if nodes != 1 else ''} with memory",
-            document.file,
-            expected=f"the {own} of {machine.name}, or {FORCE}",
-        )
 
 
 def as_json(calibration: Calibration) -> dict[str, Any]:

@@ -380,8 +380,8 @@ class _Block:
             left, _, _, taken = self._residuals()
             for kind, here, freedom in self._freedom(taken):
                 part = math.sqrt(here.sum() / freedom) if freedom >= 0.5 else 0.0
-                size = NORMAL * float(np.median(np.abs(left[here]))) * part
-                self.widths[kind] = max(1.0, self.widths[kind] * size)
+                wide = NORMAL * float(np.median(np.abs(left[here]))) * part
+                self.widths[kind] = max(1.0, self.widths[kind] * wide)
             self._search()
         left, weight, slopes, taken = self._residuals()
         inverse = covariance_of(slopes, weight, PRIOR)
@@ -408,8 +408,9 @@ class _Block:
             for k, (p, half) in enumerate(zip(self.kept, halves.tolist(), strict=True))
         }
         size, directions = np.linalg.eigh(covariance)
-        wide = halves / Z95 / np.sqrt(variance)
-        for axis in (directions * np.sqrt(np.maximum(size, 0.0))).T * wide * ALONG:
+        scale = halves / Z95 / np.sqrt(variance)
+        turned = np.asarray(directions * np.sqrt(np.maximum(size, 0.0)))
+        for axis in turned.T * scale * ALONG:
             steps = zip(self.kept, axis.tolist(), strict=True)
             self.axes.append({p.key: _moved(self.known, p, by)[0][p.key] for p, by in steps})
         return []

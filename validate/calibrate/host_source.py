@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from ...inputs import Document
 from ...topologies import description_from_document
 from ...topologies.build import build_machine
-from ...topologies.facts.catalogue import find
 from ...topologies.measurements import Measurement
-from ...topologies.schema import ProcessorIdentity
 from ..measure.bandwidth import TRAFFICS
 from .observation import (
     ATOMIC,
@@ -64,10 +62,9 @@ def read_measured(document: Document) -> Measured:
                 unused[result] += 1
         else:
             found.append(result)
-    host = description.host
-    named = None if host is None else host.cpu_model
-    processor = None if named is None else find(ProcessorIdentity(model_name=named))
-    return Measured(reader.origin, tuple(found), dict(unused), processor=processor)
+    cpu = description.host.cpu_model if description.host is not None else None
+    homes = frozenset(node.id for node in machine.nodes if node.memory_bytes != 0)
+    return Measured(reader.origin, tuple(found), dict(unused), homes=homes, cpu_model=cpu or "")
 
 
 def _idle(reader: HostReader, measurement: Measurement) -> Observation | str:

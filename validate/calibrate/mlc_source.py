@@ -10,8 +10,6 @@ import re
 
 from ...topologies.importers import mlc
 from ...topologies.importers.source import Source
-from ...topologies.machine import Machine
-from .another_machine import FORCE
 from .observation import IDLE, LOADED, MIX, NO_PARAMETER, READ, Measured, Observation, Origin
 
 # MLC's name of a mix -> the part of the lines that are written. A store reads its line first, which
@@ -33,19 +31,10 @@ def written_share(name: str) -> float | None:
     return writes / (reads + writes) if reads + writes else None
 
 
-def read_mlc(source: Source, machine: Machine, *, force: bool = False) -> Measured:
-    """All that the text tells; raises InputError, also where it is cut off, or where it is of fewer
-    nodes than ``machine`` has: what it says of the whole is that of another machine, which
-    ``force`` allows.
-    """
+def read_mlc(source: Source) -> Measured:
+    """All that the text tells; raises InputError, also where it is cut off."""
     printed = mlc.printed(source)
-    homes = {home for _, home, _, _ in (*printed.latency, *printed.bandwidth)}
-    nodes = {node.id for node in machine.nodes if node.memory_bytes != 0}
-    if homes and homes < nodes and not force:
-        raise source.error(
-            f"measured on another machine: {len(homes)} nodes with memory",
-            expected=f"the {len(nodes)} of {machine.name}, or {FORCE}",
-        )
+    homes = frozenset(home for _, home, _, _ in (*printed.latency, *printed.bandwidth))
     origin = Origin.of(source.name, source.label())
     tables = (
         (IDLE, "idle latency", "s", printed.latency),
@@ -85,4 +74,4 @@ def read_mlc(source: Source, machine: Machine, *, force: bool = False) -> Measur
         f"latency from cache to cache: {NO_PARAMETER}": printed.between_caches,
     }
     reasons = {reason: count for reason, count in unused.items() if count}
-    return Measured(origin, tuple(found), reasons, frozenset(held_out))
+    return Measured(origin, tuple(found), reasons, frozenset(held_out), homes)

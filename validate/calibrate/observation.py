@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...inputs import Document, InputError
-from ...topologies.facts.catalogue import Entry
 from ...topologies.machine import Machine
 from ...topologies.measurements import Measurement
 from ...topologies.schema import MachineDescription
@@ -134,15 +133,17 @@ class Observation:
 
 @dataclass(frozen=True)
 class Measured:
-    """What one file tells. ``unused``: figures by the reason why none of them is used."""
+    """What one file tells. ``unused``: figures by the reason why none of them is used; ``homes``:
+    nodes with memory that were measured, none where that is not said; ``cpu_model``: of the host.
+    """
 
     origin: Origin
     observations: tuple[Observation, ...]
     unused: Mapping[str, int] = field(default_factory=dict)
     held_out: frozenset[int] | None = None
     """Positions that this source's own rule holds out; None where the seeded choice decides."""
-    processor: Entry | None = None
-    """The catalogue's entry of the processors that were measured; None where it is not known."""
+    homes: frozenset[int] = frozenset()
+    cpu_model: str = ""
 
 
 class HostReader:

@@ -13,7 +13,7 @@ under way, so that it does not grow without bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,20 +102,28 @@ def pair_classes(machine: Machine) -> tuple[PairClass, ...]:
     distances (SLIT), where there are any; where neither distinguishes them, a pair has a class of
     its own, there and back.
     """
-    types = node_types_of(machine.description)
-    n = len(machine.nodes)
+    types, n = node_types(machine), len(machine.nodes)
     counts = kind_counts(machine.routes, machine.links)
     found: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for i in range(n):
         for j in range(n):
             if machine.nodes[j].memory_bytes != 0:
                 found.setdefault(_key(machine, types, counts, i, j), []).append((i, j))
+    one_local = sum(key[0] == "local" for key in found) == 1
     classes = []
     for key, pairs in found.items():
         mask = np.zeros((n, n), dtype=np.bool_)
         mask[tuple(np.array(pairs).T)] = True
-        local = pairs[0][0] == pairs[0][1]
-        classes.append(PairClass(_name(machine, key, pairs, local, found), mask, local))
+        i, j = pairs[0]
+        ends, hops = f"{machine.nodes[i].id} and {machine.nodes[j].id}", machine.hops[i, j]
+        names = {
+            "class": str(key[-1]),
+            "local": "local" if one_local else f"local of {key[-1]}",
+            "slit": f"distance {key[-1]}",
+            "route": f"{hops:g} hop{'s' if hops != 1 else ''}, as {ends}",
+            "pair": f"between {ends}",
+        }
+        classes.append(PairClass(names[str(key[0])], mask, i == j))
     return tuple(classes)
 
 
@@ -127,48 +135,23 @@ def node_types(machine: Machine) -> tuple[str, ...]:
 
 def _key(
     machine: Machine,
-    types: Mapping[int, str],
+    types: Sequence[str],
     counts: Mapping[str, npt.NDArray[np.float64]],
     i: int,
     j: int,
 ) -> tuple[object, ...]:
     of_class = int(machine.distance_class[i, j])
     if of_class >= 0:
-        return ("class", of_class)
-    a, b = machine.nodes[i], machine.nodes[j]
+        return ("class", of_class, machine.description.distance_classes[of_class].name)
     if i == j:
-        return ("local", types[a.id])
-    ends = tuple(sorted((types[a.id], types[b.id])))
+        return ("local", types[i])
+    ends = tuple(sorted((types[i], types[j])))
     if machine.links:
         route = tuple((kind, float(count[i, j])) for kind, count in counts.items())
         return ("route", ends, route)
     if machine.slit is not None:
-        return ("slit", ends, float(machine.slit[i, j]))
-    return ("pair", tuple(sorted((a.id, b.id))))
-
-
-def _name(
-    machine: Machine,
-    key: tuple[object, ...],
-    pairs: list[tuple[int, int]],
-    local: bool,
-    found: Mapping[tuple[object, ...], object],
-) -> str:
-    if key[0] == "class":
-        return machine.description.distance_classes[int(str(key[1]))].name
-    if local:
-        alone = sum(other[0] == "local" for other in found) == 1
-        return "local" if alone else f"local of {key[1]}"
-    if key[0] == "slit":
-        return f"distance {key[2]:g}"
-    if key[0] == "route":
-        hops = machine.hops[pairs[0]]
-        return f"{hops:g} hop{'s' if hops != 1 else ''}, as {_ends(machine, pairs[0])}"
-    return f"between {_ends(machine, pairs[0])}"
-
-
-def _ends(machine: Machine, pair: tuple[int, int]) -> str:
-    return " and ".join(str(machine.nodes[k].id) for k in pair)
+        return ("slit", ends, f"{machine.slit[i, j]:g}")
+    return ("pair", tuple(sorted((i, j))))
 
 
 def parameters_of(machine: Machine, classes: tuple[PairClass, ...]) -> list[Parameter]:
