@@ -128,10 +128,7 @@ def runs() -> Iterator[Any]:
     yield tiny(
         "eris_events",
         "--workers 8 16 --events 20000 --nodes 2 --simulated-us 500",
-        (
-            *(f"{cost}{what}" for cost in costs for what in ("", "_growth")),
-            "fig1_16_aeus_500_us",
-        ),
+        (*(f"{cost}{what}" for cost in costs for what in ("", "_growth")), "fig1_16_aeus_500_us"),
         rf"(?s:(.*?events, executed {HASH}\n){{3}})",
         twice=True,
     )

@@ -1,7 +1,5 @@
 """``check``: all errors of a file at once, in the order of lines, and none that is not there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

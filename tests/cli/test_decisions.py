@@ -1,7 +1,5 @@
 """Which record is faster, where facts of the machine are doubtful."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

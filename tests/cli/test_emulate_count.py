@@ -94,11 +94,7 @@ def test_a_counted_command_is_a_record_to_report_and_to_compare(
     ],
 )
 def test_a_command_that_cannot_be_started_leaves_nothing(
-    numatwin: CommandLine,
-    monkeypatch: pytest.MonkeyPatch,
-    command: str,
-    status: int,
-    error: str,
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch, command: str, status: int, error: str
 ) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     told = numatwin(*SMALL, "--out", "counted", "--json", "--", command)
@@ -213,8 +209,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_guest_starts(
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("--count",), ("--out", "counted"), ("--detail", "caches"), ("--count-for", "3")],
+    "words", [("--count",), ("--out", "counted"), ("--detail", "caches"), ("--count-for", "3")]
 )
 def test_counting_needs_a_command(refused: Refused, words: tuple[str, ...]) -> None:
     assert "a command after '--'" in refused(*SMALL, *words)
@@ -225,9 +220,7 @@ def test_a_time_is_predicted_from_misses(refused: Refused) -> None:
     assert "expected --detail caches or coherence" in refused(*SMALL, *words)
 
 
-def test_a_time_is_predicted_where_caches_are_known(
-    refused: Refused,
-) -> None:
+def test_a_time_is_predicted_where_caches_are_known(refused: Refused) -> None:
     Path("bare.yaml").write_text(
         "name: bare\nnode_types: {node: {cores: 1, memory: {size: 1 GiB, latency: 80 ns}}}\n"
         "nodes: [{id: 0, type: node}]\n"

@@ -1,7 +1,5 @@
 """``observe`` and ``cores``: what cannot be done is one line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -2,8 +2,6 @@
 the line at fault where the file is written by hand. A failure prints the seed that plays it again.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

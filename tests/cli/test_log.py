@@ -1,7 +1,5 @@
 """``--verbose``, ``--log-file``, ``doctor`` and the completion of shells."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

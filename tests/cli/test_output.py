@@ -1,7 +1,5 @@
 """Tables where lines have no end: off a terminal."""
 
-from __future__ import annotations
-
 import pytest
 
 from numatwin.cli.output import facts, progress_bar, show, table, whole_table

@@ -2,8 +2,6 @@
 what reads records. A failure prints the seed, and how to play it again.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import random

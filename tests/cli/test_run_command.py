@@ -339,10 +339,7 @@ def test_interrupted_in_the_effects_of_assumptions(
 @pytest.mark.parametrize(
     ("effects", "told"),
     [
-        (
-            [0.1, 0.0],
-            "2 assumptions. Other values (mostly a tenth less and more) of 1 of them",
-        ),
+        ([0.1, 0.0], "2 assumptions. Other values (mostly a tenth less and more) of 1 of them"),
         ([0.1, 0.2, 0.0], "more) of 2 of them would change the predicted throughput."),
         ([0.0, 0.0], "more) of none of them would change the predicted throughput."),
         ([0.1], "1 assumption. Other values (mostly a tenth less and more) would change"),

@@ -1,7 +1,5 @@
 """``numatwin schema``: every bundled file satisfies it, and slips do not."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

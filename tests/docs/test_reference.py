@@ -1,7 +1,5 @@
 """The reference names every field of every schema, each with an example that the schema allows."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import sys

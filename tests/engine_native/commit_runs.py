@@ -1,7 +1,5 @@
 """Small runs of both commit protocols on this host, and what they may have left behind."""
 
-from __future__ import annotations
-
 import atexit
 import fcntl
 import os

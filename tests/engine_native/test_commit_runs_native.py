@@ -1,7 +1,5 @@
 """Scenarios of transactions on the native plane: Records, faults, what does not fit."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -198,10 +196,6 @@ def test_sockets_stay_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
         name: commit_setup.transport_of(load_scenario(name).system)  # type: ignore[arg-type]
         for name in ("nam-fig6-rsi", "nam-fig6-two-sided", "nam-fig6-ipoeth")
     }
-    assert found == {
-        "nam-fig6-rsi": "shm",
-        "nam-fig6-two-sided": "shm",
-        "nam-fig6-ipoeth": "tcp",
-    }
+    assert found == {"nam-fig6-rsi": "shm", "nam-fig6-two-sided": "shm", "nam-fig6-ipoeth": "tcp"}
     monkeypatch.setattr(_engine, "HAS_UCX", False)
     assert commit_setup.transport_of(load_scenario("nam-fig6-rsi").system) == "threads"  # type: ignore[arg-type]

@@ -1,7 +1,5 @@
 """Runs of both protocols by threads and by processes: isolation holds, and nothing is left."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -65,8 +63,7 @@ def test_isolation_holds_through_ucx_calls_and_single_words(transport: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("sabotage", "told"),
-    [("no-validation", "lost update"), ("bit-before-write", "")],
+    ("sabotage", "told"), [("no-validation", "lost update"), ("bit-before-write", "")]
 )
 def test_a_broken_protocol_is_found_out(sabotage: str, told: str) -> None:
     """A checker that finds nothing in these would find nothing anywhere."""

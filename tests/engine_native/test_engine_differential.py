@@ -70,11 +70,7 @@ class Model:
 
 
 def started(
-    aeus: int,
-    nodes: int,
-    clients: bool,
-    placement: str = "partitioned",
-    value_bytes: int = 8,
+    aeus: int, nodes: int, clients: bool, placement: str = "partitioned", value_bytes: int = 8
 ) -> Engine:
     setup = engine.EngineSetup([k % nodes for k in range(aeus)], [-1] * aeus, [-1] * nodes)
     setup.placement = placement

@@ -28,11 +28,7 @@ def tree(folder: Path, device: str, files: dict[str, str]) -> Path:
 
 
 def events(event: str, name: str = "cas_count_read") -> dict[str, str]:
-    return {
-        f"events/{name}": event,
-        f"events/{name}.scale": SCALE,
-        f"events/{name}.unit": "MiB",
-    }
+    return {f"events/{name}": event, f"events/{name}.scale": SCALE, f"events/{name}.unit": "MiB"}
 
 
 def test_a_server_of_two_sockets(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """What a real run does where the host fails it: no threads, memory, library or disk; kills."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal
@@ -60,9 +58,7 @@ def test_a_library_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "system-packages" in str(told.value)
 
 
-def test_an_engine_that_was_not_built_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_engine_that_was_not_built_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(engine_native, "_engine")
     monkeypatch.setitem(sys.modules, "numatwin.engine_native._engine", None)
     with pytest.raises(InputError, match="libnuma-dev"), engine_native.planes(small()):

@@ -1,7 +1,5 @@
 """What a real run does where the host limits it: memory of a group, huge pages, missing headers."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -1,7 +1,5 @@
 """Shared memory of a run is gone whatever is killed, and when: also while UCX makes a segment."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os
@@ -55,11 +53,7 @@ def asking(transport: str) -> Iterator[tuple[int, int]]:
     folder = os.path.dirname(commit_runs.__file__)
     command = [sys.executable, "-c", ASK, folder, transport]
     with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment(),
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()
     ) as asker:
         assert asker.stdout is not None
         try:

@@ -1,7 +1,5 @@
 """The native plane of tasks: answers against NumPy's, scenarios run for real, what it refuses."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,7 +1,5 @@
 """Quantities: exact both ways, every unit of the field, everything else refused."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """YAML of users: what it may hold, what is refused, and where the error is said to be."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

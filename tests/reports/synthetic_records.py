@@ -70,10 +70,7 @@ def phased_record(
             events += [
                 ControlEvent(at_s, "balance", f"{policy}: 24 of 64 AEUs get new bounds"),
                 ControlEvent(
-                    at_s + 0.1,
-                    "transfer",
-                    "AEU 5 → 6: 1.2 GB copied",
-                    {"copied_bytes": 1.2e9},
+                    at_s + 0.1, "transfer", "AEU 5 → 6: 1.2 GB copied", {"copied_bytes": 1.2e9}
                 ),
                 ControlEvent(at_s + 0.9, "done", "bounds published"),
             ]

@@ -1,7 +1,5 @@
 """Records as tables: frames, one table of many runs, and a comparison in a notebook."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

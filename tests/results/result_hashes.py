@@ -11,8 +11,6 @@ core type of OpenBLAS, may round the last digit of a sum differently: there, sto
 code before the change first.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json
@@ -43,7 +41,7 @@ PLAYED: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 # A thousand clients in plain SimPy: a moment of them takes seconds.
 SHORTER: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("reference", "nam-rsi-1000n"): ("horizon=8 us",),
+    ("reference", "nam-rsi-1000n"): ("horizon=8 us",)
 }
 Hashes = dict[str, str]
 

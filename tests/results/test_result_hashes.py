@@ -20,10 +20,7 @@ def test_another_result_has_another_hash() -> None:
 
 
 def test_a_run_that_is_missing_is_told() -> None:
-    assert differences({"a": {}, "b": {}}, {"b": {}, "c": {}}) == [
-        "a: only stored",
-        "c: only now",
-    ]
+    assert differences({"a": {}, "b": {}}, {"b": {}, "c": {}}) == ["a: only stored", "c: only now"]
 
 
 def test_every_bundled_scenario_is_stored() -> None:

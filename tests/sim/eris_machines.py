@@ -1,7 +1,5 @@
 """Hand-made machines for ERIS's routing: round figures, so that times can be worked out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ERIS's routing on both planes, the kernel and the reference, for tests that compare the two."""
 
-from __future__ import annotations
-
 import itertools
 import shlex
 from collections.abc import Iterable, Sequence

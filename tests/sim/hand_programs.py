@@ -103,11 +103,7 @@ def programs(draw: st.DrawFn, nodes: int = 2, workers_max: int = 3) -> Program:
     """Any small Program for a machine of so many nodes with memory and cores."""
     on = st.one_of(st.none(), st.integers(0, nodes - 1))
     tables = [
-        table(
-            f"t{k}",
-            draw(st.integers(4, 400)),
-            draw(st.lists(on, min_size=1, max_size=4)),
-        )
+        table(f"t{k}", draw(st.integers(4, 400)), draw(st.lists(on, min_size=1, max_size=4)))
         for k in range(draw(st.integers(1, 3)))
     ]
     mixed = draw(st.booleans())

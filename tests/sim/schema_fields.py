@@ -1,7 +1,5 @@
 """Every field of the schemas."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, get_args
 

@@ -1,7 +1,5 @@
 """What a run assumed is listed with its source, and changing it changes a prediction."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -69,11 +67,7 @@ FLOWS = (
     (ROOMY, "eris-fig8-amd-upsert-shared", ("workload.objects.index.keys=30000",)),
     (ROOMY, "eris-fig5-raw", ("system.buffer_commands=2",)),
     (ROOMY, "eris-fig8-amd", (*SMALL, "workload.clients.think_time=1 us")),
-    (
-        ROOMY,
-        "eris-fig8-amd",
-        (*SMALL, ZIPF),
-    ),
+    (ROOMY, "eris-fig8-amd", (*SMALL, ZIPF)),
 )
 COMMITS = ("nam-fig6-rsi", "nam-rsi-zipf")
 

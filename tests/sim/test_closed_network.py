@@ -1,7 +1,5 @@
 """Closed networks by approximate mean value analysis: exact answers, bounds, convoys by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from math import inf
 from typing import Any

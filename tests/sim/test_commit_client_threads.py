@@ -1,7 +1,5 @@
 """More clients than hardware threads: threads of the operating system that share them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

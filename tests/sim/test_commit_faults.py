@@ -1,7 +1,5 @@
 """RSI's weak spots, measured with and without their remedies; 2PC has neither."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from commit_clusters import US, cluster

@@ -1,7 +1,5 @@
 """The flow plane of commits against the event plane: every bundled scenario, faults, conflicts."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

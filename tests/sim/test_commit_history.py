@@ -1,7 +1,5 @@
 """The checker of snapshot isolation finds what breaks it: traces by hand, broken protocols."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

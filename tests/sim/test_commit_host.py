@@ -1,7 +1,5 @@
 """Commits on one host: from measured steps to costs, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,11 +94,7 @@ def ends(connections_us: dict[int, float], each_us: float) -> Ends:
     time = seconds(US)
     return Ends(
         TransportCosts.model_construct(
-            look=time,
-            arm=time,
-            sleeper_size=quantity(64.0),
-            sleeper_same=time,
-            ends=tuple(found),
+            look=time, arm=time, sleeper_size=quantity(64.0), sleeper_same=time, ends=tuple(found)
         )
     )
 

@@ -1,7 +1,5 @@
 """Managers that are threads of the operating system; cores that take interrupts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Parameters of a commit run that do not fit together are refused, in one line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,21 +1,11 @@
 """Processors that clients and servers share: both planes do the same, and known answers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import simpy
-from commit_clusters import (
-    RSI_MESSAGES,
-    US,
-    cluster,
-    configurations,
-    reference,
-    same_trace,
-    traces,
-)
+from commit_clusters import RSI_MESSAGES, US, cluster, configurations, reference, same_trace, traces
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Replicas of records: what they cost, who answers after a stop, and that no commit is lost."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -131,8 +129,7 @@ def test_the_run_tells_what_is_lost(plane: str) -> None:
     assert any("records: they have no replicas" in note for note in record.warnings)
     kept = run_scenario(
         load_scenario(
-            "nam-fig6-two-sided",
-            settings=[*settings, "system.replicas=1", "system.failover=10 us"],
+            "nam-fig6-two-sided", settings=[*settings, "system.replicas=1", "system.failover=10 us"]
         )
     )
     assert not any("no replicas" in note for note in kept.warnings)

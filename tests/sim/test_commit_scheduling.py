@@ -1,7 +1,5 @@
 """Processors shared by Linux's rules (EEVDF): shares, who is woken, who gives way."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Generator
 from typing import Any

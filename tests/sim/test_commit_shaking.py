@@ -1,7 +1,5 @@
 """Clusters under faults: both planes do the same, histories are checked, planted bugs are found."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -27,14 +25,7 @@ from numatwin.sim.systems.commits.history import (
 )
 from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import Death, Stop
-from numatwin.sim.systems.commits.shaking import (
-    ENDS,
-    Case,
-    case_of,
-    described,
-    findings_of,
-    shrunk,
-)
+from numatwin.sim.systems.commits.shaking import ENDS, Case, case_of, described, findings_of, shrunk
 
 pytestmark = pytest.mark.kernel
 

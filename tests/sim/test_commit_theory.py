@@ -1,7 +1,5 @@
 """The commit models against known answers: counts, bounds, latencies by hand, conflicts, laws."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

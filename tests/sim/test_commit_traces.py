@@ -1,7 +1,5 @@
 """The compiled commit models give the trace of the reference ones, row for row, and keep SI."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
@@ -12,13 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numatwin.sim._kernel import MessageCost
-from numatwin.sim.systems.commits.history import (
-    BROKEN,
-    DIED,
-    FENCED,
-    KINDS,
-    SKIPPED,
-)
+from numatwin.sim.systems.commits.history import BROKEN, DIED, FENCED, KINDS, SKIPPED
 from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import (
     CommitParameters,

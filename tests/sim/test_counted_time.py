@@ -1,7 +1,5 @@
 """Times of counted commands, against what is worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -90,9 +88,7 @@ def test_what_is_executed_as_one_counts_once() -> None:
 def test_a_mispredicted_branch_waits_for_the_cache_that_its_block_read() -> None:
     """1, 2 and 3 million branches, 3, 15 and 40 cycles or so each: as the machine file states."""
     found = counted_time(
-        traffic(
-            counts({0: 22_000_000}, {0: 6_000_000}, waits=(1_000_000, 2_000_000, 3_000_000)),
-        )
+        traffic(counts({0: 22_000_000}, {0: 6_000_000}, waits=(1_000_000, 2_000_000, 3_000_000)))
     )
     first, second, last = (cache.latency_ns or 0.0 for cache in AMD.nodes[0].caches)
     assert last > second > first > 0
@@ -131,9 +127,7 @@ def test_the_reorder_window_limits_what_is_under_way() -> None:
     lines = {(0, 0): 1_000_000}
     near, far = (
         counted_time(
-            traffic(
-                counts({0: 1_000_000}, of_first={"looked_ahead": ahead}, memory_reads=lines),
-            )
+            traffic(counts({0: 1_000_000}, of_first={"looked_ahead": ahead}, memory_reads=lines))
         )
         for ahead in (4_000_000, 32_000_000)
     )

@@ -1,7 +1,5 @@
 """Which of two runs does more: probability, regret, and what would settle it, by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Machines whose engine was measured: its times, its tree, how its misses overlap."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -52,11 +50,7 @@ ENGINE = {
 }
 
 
-def machine_file(
-    folder: Path,
-    engine: Mapping[str, object] | None = None,
-    cores: int = 2,
-) -> str:
+def machine_file(folder: Path, engine: Mapping[str, object] | None = None, cores: int = 2) -> str:
     caches = [
         {"level": 1, "size": "48 KiB", "latency": "1 ns"},
         {"level": 2, "size": "1 MiB", "latency": "4 ns"},

@@ -1,7 +1,5 @@
 """What a machine file has of engines: today's form and the earlier one, errors with their place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

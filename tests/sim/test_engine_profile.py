@@ -1,7 +1,5 @@
 """An engine's profile in a scenario: its costs on any machine, its ranges, and mistakes in it."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -101,10 +99,7 @@ def test_how_far_the_fit_was_off_is_in_intervals_and_told(tmp_path: Path) -> Non
     runs = [(scenario, run_scenario(scenario)) for scenario in (loaded(), loaded(f"engine={path}"))]
     sure, unsure = (with_uncertainty(record, scenario) for scenario, record in runs)
     assert unsure.throughput == sure.throughput
-    assert unsure.warnings == (
-        "engine: held out rows are off by 21% in the median",
-        *sure.warnings,
-    )
+    assert unsure.warnings == ("engine: held out rows are off by 21% in the median", *sure.warnings)
     (low, high), (inner_low, inner_high) = (
         record.uncertainty["throughput"]["lookup"] for record in (unsure, sure)
     )

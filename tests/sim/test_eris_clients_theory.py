@@ -7,8 +7,6 @@ while the server is idle, and all take the same time. So neither throughput nor 
 depends on it (Kleinrock's conservation law).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

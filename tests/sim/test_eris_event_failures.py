@@ -1,7 +1,5 @@
 """Runs of ERIS on the event plane that fail or are stopped, and machines of unlike nodes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -2,8 +2,6 @@
 and what its commands take, of lookups and of scans.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

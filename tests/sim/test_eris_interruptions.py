@@ -1,7 +1,5 @@
 """Workers whose cores are taken from them now and then: times by hand, and both planes alike."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

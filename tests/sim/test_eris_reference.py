@@ -2,8 +2,6 @@
 a protocol that is broken gives another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 
@@ -190,9 +188,7 @@ def test_a_broken_protocol_is_seen(
 def run(name: str, plane: str, *more: str) -> Record:
     return run_scenario(
         load_scenario(
-            name,
-            plane=plane,
-            settings=["horizon=200 µs", "statistics.replications=2", *more],
+            name, plane=plane, settings=["horizon=200 µs", "statistics.replications=2", *more]
         ),
         workers=1,
     )

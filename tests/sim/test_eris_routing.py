@@ -1,7 +1,5 @@
 """ERIS's compiled routing on machines of a few workers, against times worked out by hand."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

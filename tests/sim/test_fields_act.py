@@ -3,8 +3,6 @@
 Each case is a scenario and one setting: with and without it something that is predicted differs.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 
@@ -151,10 +149,7 @@ CASES: dict[str, tuple[Base, str]] = {
     "NicPoint.latency": (RSI, "machine.nics.0.transports.RDMA.points.0.latency=1500 ns"),
     "NicPoint.read_latency": (RSI, "machine.nics.0.transports.RDMA.points.0.read_latency=3000 ns"),
     "NodeType.die_bandwidth": (HELD, f"{OPTERON}.die_bandwidth=1 GB/s"),
-    "NodeType.die_cores": (
-        (*HELD, f"{OPTERON}.die_bandwidth=1 GB/s"),
-        f"{OPTERON}.die_cores=2",
-    ),
+    "NodeType.die_cores": ((*HELD, f"{OPTERON}.die_bandwidth=1 GB/s"), f"{OPTERON}.die_cores=2"),
     "NodeType.clock": (LOOKUP, "machine.node_types.opteron-6274-die.clock=3.3 GHz"),
     "NodeType.cores": (LOOKUP, "machine.node_types.opteron-6274-die.cores=9"),
     "NodeType.threads_per_core": (LOOKUP, "machine.node_types.opteron-6274-die.threads_per_core=2"),

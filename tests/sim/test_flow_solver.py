@@ -145,9 +145,7 @@ def test_equals_exact_reference(problem: tuple[list[float], list[Flow]]) -> None
 
 
 @given(problems())
-def test_feasible_and_every_flow_has_a_bottleneck(
-    problem: tuple[list[float], list[Flow]],
-) -> None:
+def test_feasible_and_every_flow_has_a_bottleneck(problem: tuple[list[float], list[Flow]]) -> None:
     capacity, flows = problem
     shares = solve(capacity, flows)
     level = shares.rate / np.array([flow.weight for flow in flows])

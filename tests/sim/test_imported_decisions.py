@@ -3,8 +3,6 @@
 And says how far its answers may be off, as most of its facts come from a catalogue.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -10,8 +10,6 @@ nodes, one thread each; (n - 1) / n of the tuples are shipped.
   RRJ             2 c_mem          the pass in memory is the one over the network
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Joins between processes of one host: from measured passes to a query's time; what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

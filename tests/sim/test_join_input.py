@@ -1,7 +1,5 @@
 """What a scenario may not say of a join: one line each, with its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

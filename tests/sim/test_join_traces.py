@@ -1,7 +1,5 @@
 """The compiled model of joins and SimPy's give one trace, on clusters drawn at random."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

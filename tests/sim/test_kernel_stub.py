@@ -1,7 +1,5 @@
 """The compiled kernel's stub, and structs whose fields are written once (kernel/described.hpp)."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re

@@ -1,7 +1,5 @@
 """Linux's policies of memory: on every plane, with nodes that are full, from numactl's options."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

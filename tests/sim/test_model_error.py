@@ -1,7 +1,5 @@
 """What the model is wrong by: laws, known answers, and evidence that belongs to this version."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The same work on the same machine has the same traffic and rate, whichever system does it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -33,9 +33,7 @@ WARM_UP = 0.4
 # begin and end together, and links are full in one part of a round and idle in another. A steady
 # state knows nothing of that, nor does it matter where links are as wide as these; see
 # test_rounds_in_step.
-WIDER = {
-    "eris-fig1": tuple(f"machine.distance_classes.{i}.bandwidth=9 GB/s" for i in range(2, 6)),
-}
+WIDER = {"eris-fig1": tuple(f"machine.distance_classes.{i}.bandwidth=9 GB/s" for i in range(2, 6))}
 
 Floats = npt.NDArray[np.float64]
 

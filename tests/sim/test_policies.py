@@ -112,10 +112,7 @@ def _sizes(*values: Any) -> list[Rebalance]:
         ([Rebalance("idx")], "unknown object 'idx': expected one of index, column, busy"),
         ([Rebalance(ANY)], "unknown object None: expected"),
         ([Rebalance(["index"])], "unknown object"),  # type: ignore[arg-type]
-        (
-            [*_sizes(15, 15), *_sizes(20, 10)],
-            "object 'column': two commands: expected at most one",
-        ),
+        ([*_sizes(15, 15), *_sizes(20, 10)], "object 'column': two commands: expected at most one"),
         (
             [Rebalance("busy", bounds=np.array([0, 100, 200]))],
             "object 'busy': still being balanced: expected no command until 'balancing' is False",

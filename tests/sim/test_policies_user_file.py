@@ -15,8 +15,6 @@ from numatwin.sim.control.user_policy import user_policy
 from numatwin.sim.systems.eris.balancing import BALANCING
 
 GOOD = '''\
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -404,11 +404,7 @@ def test_a_damaged_head(folder: Path, content: bytes, told: str) -> None:
         ("throughput", {"lookup": [1]}, "throughput.lookup"),
         ("resources", {}, "resources"),
         ("resources", [{"name": "cores"}], "missing field 'resources.0.kind'"),
-        (
-            "resources",
-            [{"name": "a", "kind": "link", "utilisation": 1, "ends": 0}],
-            "resources.0",
-        ),
+        ("resources", [{"name": "a", "kind": "link", "utilisation": 1, "ends": 0}], "resources.0"),
         ("why", {"lookup": {"resource": "memory", "gains": [7]}}, "why.lookup.gains.0"),
         (
             "control_events",

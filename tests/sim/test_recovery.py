@@ -284,8 +284,7 @@ def test_a_second_drop_counts_under_noise() -> None:
 def test_the_typical_recovery_is_that_of_the_median_over_changes() -> None:
     """After three changes: low for 2, 3 and 3 s, one of them as deep as nothing else."""
     record = record_of(
-        [(10, 100), (2, 60), (8, 100), (3, 50), (7, 100), (3, 0), (7, 100)],
-        changes_s=[10, 20, 30],
+        [(10, 100), (2, 60), (8, 100), (3, 50), (7, 100), (3, 0), (7, 100)], changes_s=[10, 20, 30]
     )
     found = typical_recovery(record, "lookup")
     assert found is not None

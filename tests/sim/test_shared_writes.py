@@ -1,7 +1,5 @@
 """Lines that several caches read and write: where each access finds them, against caches played."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Small sysfs trees for tests: as a mapping of files, a folder on disk, a tar archive."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Mapping

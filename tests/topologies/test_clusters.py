@@ -1,7 +1,5 @@
 """Adapters of the catalogue, and clusters made with them."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from pathlib import Path

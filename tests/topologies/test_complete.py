@@ -1,7 +1,5 @@
 """Descriptions filled in from the catalogue: what is taken, what is guessed, what stays."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

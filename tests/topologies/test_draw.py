@@ -1,7 +1,5 @@
 """Pictures of machines: complete, coloured by use, safe to show, the same from plain data."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Where vertices stand in a picture: apart, within their groups, the same every time."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The catalogue of facts: every entry is plausible, and is found by the names that it lists."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

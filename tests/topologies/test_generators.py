@@ -1,7 +1,5 @@
 """Generated graphs: counts, degrees, diameters and symmetry of each shape, and bad parameters."""
 
-from __future__ import annotations
-
 from math import ceil, comb, prod
 from typing import Any
 
@@ -45,8 +43,7 @@ def test_mesh_is_the_grid(dimensions: list[int]) -> None:
         prod(dimensions) // size * (size - 1) for size in dimensions
     )
     assert nx.utils.graphs_equal(
-        nx.Graph(graph),
-        nx.relabel_nodes(nx.grid_graph(dimensions[::-1]), index_in(dimensions)),
+        nx.Graph(graph), nx.relabel_nodes(nx.grid_graph(dimensions[::-1]), index_in(dimensions))
     )
 
 

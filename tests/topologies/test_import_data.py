@@ -1,7 +1,5 @@
 """Real machines' files: every one imports, and says what is known of its machine."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

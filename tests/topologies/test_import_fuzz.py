@@ -1,7 +1,5 @@
 """Importers on damaged and senseless input: only an InputError may come out, soon, of one line."""
 
-from __future__ import annotations
-
 import bz2
 import os
 import time

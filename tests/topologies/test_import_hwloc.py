@@ -1,7 +1,5 @@
 """hwloc XML of formats 2 and 3, and XML that is meant to do harm."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -82,12 +80,7 @@ def test_a_side_cache_among_the_cpu_caches(tmp_path: Path) -> None:
     text = XML.replace('gp_index="11"', 'gp_index="11" subtype="MemorySideCache"')
     machine = imported(tmp_path, text)
     assert machine.nodes[0].caches == ()
-    assert [node.side_cache_bytes for node in machine.nodes] == [
-        (1 << 20, 6 << 20),
-        (),
-        (),
-        (),
-    ]
+    assert [node.side_cache_bytes for node in machine.nodes] == [(1 << 20, 6 << 20), (), (), ()]
 
 
 @pytest.mark.parametrize("unknown", ['cache_size="0"', ""])

@@ -1,7 +1,5 @@
 """sysfs trees: of this host, saved as a folder, saved as an archive of any compression."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

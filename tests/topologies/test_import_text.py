@@ -1,7 +1,5 @@
 """What numactl -H and Intel MLC print, in the variants that are found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

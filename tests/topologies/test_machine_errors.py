@@ -1,7 +1,5 @@
 """What is wrong in a machine file is told in one line, with its line and column."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The bundled machines against the tables that they are made from."""
 
-from __future__ import annotations
-
 import tarfile
 import time
 import xml.etree.ElementTree as ElementTree
@@ -21,10 +19,7 @@ DATA = Path(__file__).parents[3] / "shared" / "data" / "hwloc"
 
 # Published tables: machine -> class -> (GB/s, ns, links on the route, ordered pairs).
 TABLES: dict[str, dict[str, tuple[float, float, int, int]]] = {
-    "intel-4s-qpi": {
-        "local": (26.7, 129, 0, 4),
-        "1 hop QPI": (10.7, 193, 1, 12),
-    },
+    "intel-4s-qpi": {"local": (26.7, 129, 0, 4), "1 hop QPI": (10.7, 193, 1, 12)},
     "amd-8n-ht": {
         "local": (16.4, 85, 0, 8),
         "1 hop, full link": (5.8, 136, 1, 8),
@@ -47,10 +42,7 @@ TABLES: dict[str, dict[str, tuple[float, float, int, int]]] = {
         "2 hops QPI": (12.5, 300, 2, 8),
         "other blade": (11.5, 500, 3, 32),
     },
-    "xeon-4s-ivb": {
-        "local": (67.5, 100, 0, 4),
-        "1 hop QPI": (12.5, 205, 1, 12),
-    },
+    "xeon-4s-ivb": {"local": (67.5, 100, 0, 4), "1 hop QPI": (12.5, 205, 1, 12)},
     "xeon-8s-ivb": {
         "local": (67.5, 100, 0, 8),
         "1 hop QPI": (5.0, 320, 1, 24),
@@ -62,10 +54,7 @@ TABLES: dict[str, dict[str, tuple[float, float, int, int]]] = {
         "2 hops QPI": (11, 400, 2, 32),
         "other blade": (7.5, 590, 3, 896),
     },
-    "ib-fdr-8n": {
-        "local": (51.2, 80, 0, 8),
-        "other server, one-sided READ": (13.8, 2000, 2, 56),
-    },
+    "ib-fdr-8n": {"local": (51.2, 80, 0, 8), "other server, one-sided READ": (13.8, 2000, 2, 56)},
 }
 
 CHECKED_PAIRS = [(name, row) for name, table in TABLES.items() for row in table]

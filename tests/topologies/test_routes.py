@@ -1,7 +1,5 @@
 """Routes: known answers on small graphs, sums over routes against a plain walk, determinism."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -6,8 +6,6 @@ Xeon Max, Emerald Rapids, Kunpeng; remote bandwidth of EPYC, Xeon Max, Granite R
 Kunpeng, Grace, Granite Rapids; the expander; the GPU's memory.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from numatwin import load_scenario, run_scenario

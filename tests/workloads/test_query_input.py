@@ -59,11 +59,7 @@ OPERATORS = "operations.q.operators"
             "rows: 50, parts: 51,",
             "4:37: objects.u.parts: 51 parts of 50 rows: expected at most 50: found '51'",
         ),
-        (
-            "key: {distinct: 50}",
-            "key: {distinct: 51}",
-            "51 values in 50 rows: expected at most 50",
-        ),
+        ("key: {distinct: 50}", "key: {distinct: 51}", "51 values in 50 rows: expected at most 50"),
         ("rows: 50,", "rows: 50, record_size: 1 KiB,", "does not belong to kind 'table'"),
         (", columns: {a: {distinct: 10}, key: {distinct: 50}}", "", "missing field 'columns'"),
         (

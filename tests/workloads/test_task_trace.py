@@ -152,11 +152,7 @@ def test_a_workload_holds_the_trace_that_lies_beside_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        (
-            "trace.csv",
-            "none.csv",
-            "10:36: operations.q.operators.mine.file: cannot be read: ",
-        ),
+        ("trace.csv", "none.csv", "10:36: operations.q.operators.mine.file: cannot be read: "),
         (", structure: 1 MiB", "", "mine: missing field 'structure': size of what its tasks'"),
         (
             "MiB}",

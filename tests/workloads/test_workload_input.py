@@ -120,12 +120,7 @@ def test_the_good_file_is_good() -> None:
             "a lookup needs an index: found 'column'",
         ),
         ("object: column", "object: index", (15, "index"), "a scan needs a column: found 'index'"),
-        (
-            "object: column",
-            "object: column, selectivity: 1.5",
-            (15, "1.5"),
-            "expected at most 1",
-        ),
+        ("object: column", "object: column, selectivity: 1.5", (15, "1.5"), "expected at most 1"),
         (
             "object: column",
             "object: column, keys: {distribution: uniform}",

@@ -93,10 +93,7 @@ def test_messages_queue_at_each_part(received: Received) -> None:
     ids=["message rate", "bytes"],
 )
 def test_throughput_at_the_limit_of_the_adapter(
-    received: Received,
-    out_ps: int,
-    bytes_: int,
-    limit: str,
+    received: Received, out_ps: int, bytes_: int, limit: str
 ) -> None:
     """An adapter of 2 messages/ns and 1 B/ps takes max(500 ps, bytes) for each; threads are faster.
 

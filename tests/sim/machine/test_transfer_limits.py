@@ -1,7 +1,5 @@
 """Limits of transfers by hand: what a measured pair says of its initiator, links and home."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -57,12 +57,7 @@ def test_refused(text: str, message: str) -> None:
     assert str(failure.value).startswith(f"--set x: {message}")
 
 
-@given(
-    st.floats(1e-3, 1e6),
-    st.floats(1e-3, 1e6),
-    st.integers(2, 50),
-    st.booleans(),
-)
+@given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6), st.integers(2, 50), st.booleans())
 def test_ranges_begin_and_end_where_they_say(
     low: float, high: float, count: int, log: bool
 ) -> None:

@@ -1,7 +1,5 @@
 """The best run of a study under doubt, by hand, and of a small study."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

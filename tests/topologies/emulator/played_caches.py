@@ -1,7 +1,5 @@
 """The plugin's caches, compiled without QEMU; and the same protocol in a page of Python."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

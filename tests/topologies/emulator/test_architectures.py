@@ -28,10 +28,7 @@ def _missing() -> str | None:
 
 def words_of(scale: float, memory_bytes: float) -> Sequence[str]:
     guest = guest_machine(
-        load_machine("epyc-2s-cxl"),
-        scale=scale,
-        memory_bytes=memory_bytes,
-        architecture="aarch64",
+        load_machine("epyc-2s-cxl"), scale=scale, memory_bytes=memory_bytes, architecture="aarch64"
     )
     return machine_arguments(guest, Image(Path("kernel"), Path("files")))
 
@@ -88,11 +85,7 @@ def test_a_program_runs_on_nodes_of_another_architecture(tmp_path: Path) -> None
     (tmp_path / "shared").mkdir()
     shares = [Share(tmp_path / "shared", writable=True)]
     done = run_in_guest(
-        guest,
-        [str(busybox), "sh", "-c", command],
-        folder=tmp_path,
-        shares=shares,
-        time_limit_s=300,
+        guest, [str(busybox), "sh", "-c", command], folder=tmp_path, shares=shares, time_limit_s=300
     )
     assert done.errors == b""
     assert done.status == 7

@@ -1,7 +1,5 @@
 """Branches that the plugin's predictor gets wrong, and the misses that those waited for."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Programs of known traffic in a guest, counted: node by node, within one in a thousand."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is handed to the counting plugin, and what is read of it, without a guest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -32,12 +30,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 @pytest.mark.parametrize(
     ("size_bytes", "shape"),
-    [
-        (32 * KIB, (64, 8)),
-        (48 * KIB, (64, 12)),
-        (1.25 * MIB, (2048, 10)),
-        (512, (1, 8)),
-    ],
+    [(32 * KIB, (64, 8)), (48 * KIB, (64, 12)), (1.25 * MIB, (2048, 10)), (512, (1, 8))],
 )
 def test_ways_make_sets_a_power_of_two(size_bytes: float, shape: tuple[int, int]) -> None:
     assert shape_of(size_bytes, 64, 8) == shape

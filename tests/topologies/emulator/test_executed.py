@@ -1,7 +1,5 @@
 """What the plugin counts of the blocks that a processor executes, worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 from played_caches import Played, Shape
 

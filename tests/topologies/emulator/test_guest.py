@@ -119,11 +119,7 @@ def test_the_guest_is_the_machine(tmp_path: Path) -> None:
     check_round_trip(guest, tmp_path)
 
 
-SCALES = {
-    "fat-tree-64n": 1 / 16,
-    "sgi-uv2000-64n": 1 / 8,
-    "xeon-32s-hsw": 1 / 32,
-}
+SCALES = {"fat-tree-64n": 1 / 16, "sgi-uv2000-64n": 1 / 8, "xeon-32s-hsw": 1 / 32}
 
 
 @needs_emulator

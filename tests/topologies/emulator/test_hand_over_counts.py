@@ -1,7 +1,5 @@
 """What the cost model says of lines that cores hand over, against the plugin's caches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The guest's processors keep in step: cases of the plugin, and a guest on too small a host."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

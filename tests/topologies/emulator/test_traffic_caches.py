@@ -4,8 +4,6 @@ Nodes have 1 MiB of memory each; ``at(node, line)`` is an address there. One pro
 unless said: first level 4 lines (2 sets of 2 ways), last level 16 lines (4 sets of 4 ways).
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from random import Random
