@@ -406,13 +406,13 @@ DESCRIPTIVE = {
 # What decides which parts there are, which are refused, or how a run is made: no figure of its own.
 STRUCTURE = {
     "ClientFault": "test_commit_shaking.py changes each of its fields",
-    "ClockFaultSpec": "test_commit_shaking.py changes each of its fields",
+    "ClockFault": "test_commit_shaking.py changes each of its fields",
     "LinkFault": "test_commit_shaking.py changes each of its fields",
     "LockSpec": "tasks/test_locks.py changes each of its fields",
     "PartitionFault": "test_commit_shaking.py changes each of its fields",
     "PortFault": "test_commit_shaking.py changes each of its fields",
     "Retransmission": "test_commit_shaking.py changes each of its fields",
-    "ServerStop": "test_commit_shaking.py changes each of its fields",
+    "ServerFault": "test_commit_shaking.py changes each of its fields",
     "BalancingSpec.class": "A class of one's own: tests/sim/test_policies_user_file.py",
     "BalancingSpec.file": "As its class",
     "BalancingSpec.options": "As its class",

@@ -17,7 +17,7 @@ SHOWN = 16  # nodes, of those that there are
 Ids = Annotated[tuple[Whole, ...], Field(min_length=1)]
 
 
-class FaultSpec(Strict):
+class TimedFault(Strict):
     """A fault at the time ``at``; or again and again, after exponential times of the ``rate`` drawn
     from the named ``stream``, each counted from the end of the one before.
     """
@@ -67,7 +67,7 @@ class FaultSpec(Strict):
         return "stops"
 
 
-class LastingFault(FaultSpec):
+class LastingFault(TimedFault):
     """For ``lasts``, or to the end of the run."""
 
     lasts: Duration | None = None
@@ -78,7 +78,7 @@ class LastingFault(FaultSpec):
             raise DescriptionError(("rate",), "a rate of faults that last: expected 'lasts'")
 
 
-class ServerStop(LastingFault):
+class ServerFault(LastingFault):
     """All servers on node ``server`` stop; what their threads were at is lost, their logs are not.
     They are back after ``lasts``, or never; with what their ``memory`` held, or without.
     """
@@ -94,7 +94,7 @@ class ServerStop(LastingFault):
         return f"node {self.server}"
 
 
-class PathFaultSpec(LastingFault):
+class PathFault(LastingFault):
     """Paths lose a part ``loss`` of their messages, all by default; or messages take ``slow`` times
     as long; or a part ``late`` of them comes later, by ``delay``. To the end of the run, or for
     ``lasts``. Over sockets, who waits for longer than the transport's timeout sends again, on
@@ -133,7 +133,7 @@ class PathFaultSpec(LastingFault):
         return ", ".join(parts)
 
 
-class LinkFault(PathFaultSpec):
+class LinkFault(PathFault):
     """The path between two nodes."""
 
     NODES = "between"
@@ -154,7 +154,7 @@ class LinkFault(PathFaultSpec):
         return f"the path between nodes {self.between[0]} and {self.between[1]}"
 
 
-class PortFault(PathFaultSpec):
+class PortFault(PathFault):
     """All paths of a node, at its adapter."""
 
     NODES = "node"
@@ -167,7 +167,7 @@ class PortFault(PathFaultSpec):
         return f"the adapter of node {self.node}"
 
 
-class PartitionFault(PathFaultSpec):
+class PartitionFault(PathFault):
     """Paths between the nodes ``group`` and all others."""
 
     NODES = "group"
@@ -180,7 +180,7 @@ class PartitionFault(PathFaultSpec):
         return f"the network around nodes {', '.join(map(str, self.group))}"
 
 
-class ClockFaultSpec(LastingFault):
+class ClockFault(LastingFault):
     """The clock of a node is ``ahead``, and gains ``drift`` a second meanwhile (below 0: loses),
     0.0002 where that is 200 ppm. RSI's remedies go by clocks: leases by those of
     clients, a claim that holds up by the timestamp server's.
@@ -217,7 +217,7 @@ class ClockFaultSpec(LastingFault):
         return ", ".join(parts)
 
 
-class ClientFault(FaultSpec):
+class ClientFault(TimedFault):
     """Client number ``client`` stops for good; with a ``step``, as it next comes to that one:
     ``snapshot``, ``read``; ``lock``, ``write``, ``bit`` of RSI; ``commit`` of 2PC.
     """
@@ -245,7 +245,7 @@ class ClientFault(FaultSpec):
 
 
 Fault: TypeAlias = Annotated[
-    ServerStop | LinkFault | PortFault | PartitionFault | ClockFaultSpec | ClientFault,
+    ServerFault | LinkFault | PortFault | PartitionFault | ClockFault | ClientFault,
     Field(discriminator="kind"),
 ]
 

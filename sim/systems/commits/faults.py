@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..._kernel import ClockFault, PathFault, Transport
+from ..._kernel import ClockFault as KernelClockFault
+from ..._kernel import PathFault as KernelPathFault
+from ..._kernel import Transport
 from ...kernel.streams import stream
 from ...planes.outcome import ControlEvent
 from .checked_values import PS, TIME_MAX_PS, ps
@@ -15,10 +17,10 @@ from .fault_spec import (
     SOCKETS,
     VERBS,
     ClientFault,
-    ClockFaultSpec,
-    FaultSpec,
-    PathFaultSpec,
-    ServerStop,
+    ClockFault,
+    PathFault,
+    ServerFault,
+    TimedFault,
 )
 from .parameters import RELIABLE_ONCE, CommitParameters, Death, Stop
 
@@ -37,17 +39,17 @@ def with_faults(
     machine = experiment.machine
     ids = [machine.nodes[position].id for position in system.roles(machine).positions]
     deaths, stops = list(parameters.deaths), list[Stop]()
-    paths, clocks = list[PathFault](), list[ClockFault]()
+    paths, clocks = list[KernelPathFault](), list[KernelClockFault]()
     for fault in system.faults:
         for at_ps, until_ps in times_of(fault, experiment, replication):
             if isinstance(fault, ClientFault):
                 deaths.append(Death(fault.client, at_ps, fault.step))
-            elif isinstance(fault, ServerStop):
+            elif isinstance(fault, ServerFault):
                 empty = fault.memory == "lost"
                 stops.append(Stop(ids.index(fault.server), at_ps, until_ps, empty))
-            elif isinstance(fault, PathFaultSpec):
+            elif isinstance(fault, PathFault):
                 paths.append(_path_fault(fault, ids, at_ps, until_ps))
-            elif isinstance(fault, ClockFaultSpec):
+            elif isinstance(fault, ClockFault):
                 clocks.append(_clock_fault(fault, ids, at_ps, until_ps))
     return replace(
         parameters,
@@ -62,7 +64,7 @@ def with_faults(
 
 
 def times_of(
-    fault: FaultSpec, experiment: Experiment, replication: int
+    fault: TimedFault, experiment: Experiment, replication: int
 ) -> Iterator[tuple[int, int | None]]:
     """When it begins, and when it ends; None: never."""
     lasts = getattr(fault, "lasts", None)
@@ -85,10 +87,10 @@ def times_of(
 
 
 def _path_fault(
-    fault: PathFaultSpec, ids: list[int], at_ps: int, until_ps: int | None
-) -> PathFault:
+    fault: PathFault, ids: list[int], at_ps: int, until_ps: int | None
+) -> KernelPathFault:
     first, second = fault.sides(tuple(ids))
-    return PathFault(
+    return KernelPathFault(
         from_ps=at_ps,
         until_ps=until_ps or TIME_MAX_PS,
         side=[1 if node in first else 2 if node in second else 0 for node in ids],
@@ -100,9 +102,9 @@ def _path_fault(
 
 
 def _clock_fault(
-    fault: ClockFaultSpec, ids: list[int], at_ps: int, until_ps: int | None
-) -> ClockFault:
-    return ClockFault(
+    fault: ClockFault, ids: list[int], at_ps: int, until_ps: int | None
+) -> KernelClockFault:
+    return KernelClockFault(
         machine=ids.index(fault.node),
         from_ps=at_ps,
         until_ps=until_ps or TIME_MAX_PS,
@@ -142,7 +144,7 @@ def fault_events(
                 continue
             yield ControlEvent(at_ps / PS, "fault", f"{fault.subject} {fault.effect}", {})
             text = f"{fault.subject} is back"
-            if isinstance(fault, ServerStop):
+            if isinstance(fault, ServerFault):
                 empty = fault.memory == "lost"
                 over_ps = fails_over_ps(experiment, fault.server, Stop(0, at_ps, until_ps, empty))
                 if over_ps is not None:

@@ -15,11 +15,11 @@ from ..fields import Whole
 from .fault_spec import (
     VERBS,
     ClientFault,
-    ClockFaultSpec,
+    ClockFault,
     Fault,
-    PathFaultSpec,
+    PathFault,
     Retransmission,
-    ServerStop,
+    ServerFault,
 )
 from .free_nodes import Roles
 from .parameters import RELIABLE_ONCE
@@ -84,7 +84,7 @@ class FaultySystem(SystemSpec):
         once = system.architecture in RELIABLE_ONCE
         timeout = (self.retransmission or VERBS).timeout.value
         for index, fault in enumerate(self.faults):
-            delay = fault.delay if isinstance(fault, PathFaultSpec) else None
+            delay = fault.delay if isinstance(fault, PathFault) else None
             if once and delay is not None and delay.value > timeout:
                 raise DescriptionError(
                     ("faults", index, "delay"),
@@ -92,7 +92,7 @@ class FaultySystem(SystemSpec):
                     f"expected at most the transport's timeout, {format_quantity(timeout, 'time')}",
                 )
             goes = system.lease is not None or system.skip_after is not None
-            if isinstance(fault, ClockFaultSpec) and system.architecture == "rsi" and not goes:
+            if isinstance(fault, ClockFault) and system.architecture == "rsi" and not goes:
                 raise DescriptionError(
                     ("faults", index, "kind"),
                     "nobody goes by a clock: expected lease or skip_after",
@@ -101,7 +101,7 @@ class FaultySystem(SystemSpec):
     def _check_overlaps(self) -> None:
         """A server does not stop while it is stopped."""
         ends: dict[int, float] = {}
-        stops = [(k, f) for k, f in enumerate(self.faults) if isinstance(f, ServerStop)]
+        stops = [(k, f) for k, f in enumerate(self.faults) if isinstance(f, ServerFault)]
         stops.sort(key=lambda pair: 0.0 if pair[1].at is None else pair[1].at.value)
         for index, stop in stops:
             begins_s = 0.0 if stop.at is None else stop.at.value
@@ -116,7 +116,7 @@ class FaultySystem(SystemSpec):
 
     def _check_replicas(self) -> None:
         system: Any = self
-        stops = any(isinstance(fault, ServerStop) for fault in self.faults)
+        stops = any(isinstance(fault, ServerFault) for fault in self.faults)
         if not self.replicas:
             if self.failover is not None:
                 raise DescriptionError(("failover",), "expected replicas: 1, which then answer")
@@ -150,13 +150,13 @@ class FaultySystem(SystemSpec):
         ids = [machine.nodes[position].id for position in roles.positions]
         timestamps = machine.nodes[roles.timestamps].id
         for index, fault in enumerate(self.faults):
-            stops = isinstance(fault, ServerStop)
+            stops = isinstance(fault, ServerFault)
             servers = len({*roles.storage, roles.timestamps})
             try:
                 fault.check(ids[:servers] if stops else ids, system.architecture)
             except DescriptionError as error:
                 raise DescriptionError(("faults", index, *error.place), str(error)) from None
-            lost = isinstance(fault, ServerStop) and fault.memory == "lost"
+            lost = isinstance(fault, ServerFault) and fault.memory == "lost"
             if lost and timestamps in fault.nodes:
                 raise DescriptionError(
                     ("faults", index, "memory"),
