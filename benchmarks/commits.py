@@ -16,8 +16,8 @@ from typing import Any
 
 from numatwin.sim._kernel import HistoryChecker, MessageCost
 from numatwin.sim.systems.commits.messages import ONE_SIDED_MESSAGES
-from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import CommitParameters, Node
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
 
 US = 1_000_000  # ps

@@ -1,6 +1,6 @@
 """Instructions that ERIS's inner loops execute, counted by callgrind, against those of the model.
 
-The counts of sim/systems/eris/instructions.py come from here. They are those of a compiler and of
+The counts of sim/systems/eris/costs.py come from here. They are those of a compiler and of
 x86-64; where
 callgrind or such a machine is missing nothing is measured, and the model's counts stand.
 """
@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from numatwin.sim.systems.eris.instructions import INSTRUCTIONS
+from numatwin.sim.systems.eris.costs import INSTRUCTIONS
 
 HERE = Path(__file__).parent
 SOURCE = HERE / "instruction_counts.cpp"
@@ -141,7 +141,7 @@ def main() -> None:
             "name": f"instruction_counts/{name}",
             "value": round(value, 1),
             "unit": "instructions",
-            "versus": f"sim/systems/eris/instructions.py: {model:g}",
+            "versus": f"sim/systems/eris/costs.py: {model:g}",
             "ratio": round(value / model, 3),
         }
         print(json.dumps(line), flush=True)

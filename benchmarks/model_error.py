@@ -49,8 +49,7 @@ from numatwin.validate.crossvalidate.session import figure
 from numatwin.validate.decision_cases import CaseFile, case_files
 from numatwin.validate.decisions_scored import NOT_MODELLED, scored
 from numatwin.validate.metrics import Metric
-from numatwin.validate.published import PUBLISHED
-from numatwin.validate.published_given import source_of
+from numatwin.validate.published import PUBLISHED, source_of
 from numatwin.validate.results import Runs
 from numatwin.validate.trust import AIM, Coverage, coverage
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from statistics import median
 
 from numatwin.engine_native._engine import Block, Traffic, chase, run_team, stream
+from numatwin.validate.measure.bench import Windows
 from numatwin.validate.measure.layout import Layout, host_layout
-from numatwin.validate.measure.samples import Windows
 
 HERE = Path(__file__).parent
 WINDOW_NS = 1_000_000

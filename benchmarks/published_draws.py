@@ -37,8 +37,8 @@ from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.run.uncertainty import DRAWS, with_uncertainty
 from numatwin.sim.run.what_if import FLOW
 from numatwin.topologies import Machine
-from numatwin.validate.published import PUBLISHED
-from numatwin.validate.published_given import (
+from numatwin.validate.published import (
+    PUBLISHED,
     STORED,
     Drawn,
     given_others,

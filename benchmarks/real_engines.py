@@ -37,8 +37,8 @@ from numatwin.inputs import InputError
 from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.validate.measure.noise import OTHERS_MAX, taken, ticks
 from numatwin.validate.profile import Timed, read_profiles, workload_text
+from numatwin.validate.profile.callgrind import run_counted
 from numatwin.validate.profile.importers import Found
-from numatwin.validate.profile.run_counted import run_counted
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "real_engines" / "duckdb_query.py"

@@ -30,10 +30,9 @@ import joblib
 from scipy import stats
 
 from numatwin.sim.run.scenario import Scenario, scenario_from_settings
-from numatwin.sim.systems.eris import instructions
-from numatwin.validate.alternatives import Sides
+from numatwin.sim.systems.eris import costs as instructions
 from numatwin.validate.baseline import Entry
-from numatwin.validate.regress import Result, regress
+from numatwin.validate.regress import Result, Sides, regress
 from numatwin.validate.suite import Suite, load_suite
 
 SUITE = "policies"

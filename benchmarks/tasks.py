@@ -27,7 +27,7 @@ from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.run.runner import bare_record, run_scenario
 from numatwin.sim.run.scenario import load_scenario
-from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
+from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceModel
 from numatwin.sim.systems.tasks.parameters import task_setup
 from numatwin.sim.systems.tasks.program import (
     Entries,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from ..inputs import InputError
 
 if TYPE_CHECKING:
-    from ..sim.planes.experiment import Experiment
-    from ..sim.planes.plane import Maker
+    from ..sim.planes.plane import Experiment, Maker
     from ..sim.run.record import Record
     from ..sim.run.runner import Progress
     from ..sim.run.scenario import Scenario

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..sim.planes.outcome import ControlEvent, ResourceUse
 from ..sim.run.record import Record
 from ..topologies.figure import Figure
-from ..topologies.scene import USE_COLOURS
+from ..topologies.picture import USE_COLOURS
 from .runs import COLOURS, Run
 from .words import label, plural, seconds
 

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from ..inputs import InputError, write_bytes_atomically, write_text_atomically
 from ..sim.run.record import Record
-from ..topologies.plotly_js import HASH, packed_plotly
+from ..topologies.figure import HASH, packed_plotly
 from . import intervals, words
 from .page import RESOURCES_FIRST, chapters_of
 

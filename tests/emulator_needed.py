@@ -5,9 +5,13 @@ import os
 import pytest
 
 from numatwin.inputs import InputError
-from numatwin.topologies.emulator.host_files import find_busybox, find_qemu
-from numatwin.topologies.emulator.kernel import find_kernel
-from numatwin.topologies.emulator.platforms import host_architecture, platform_of
+from numatwin.topologies.emulator.image import find_kernel
+from numatwin.topologies.emulator.platforms import (
+    find_busybox,
+    find_qemu,
+    host_architecture,
+    platform_of,
+)
 
 
 def _missing() -> str | None:

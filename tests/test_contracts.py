@@ -81,7 +81,7 @@ def test_imports_are_fine(package: Path) -> None:
             "imports numatwin.sim.systems.commits.spec: systems know nothing of each other",
         ),
         (
-            ("topologies/emulator/host_files.py", "from .guest import Guest"),
+            ("topologies/emulator/platforms.py", "from .guest import Guest"),
             "circle of imports: numatwin.topologies.emulator.",
         ),
         (

@@ -16,11 +16,20 @@ from ..inputs.yaml_file import Place
 from .copy_engines import build_copy_engines
 from .generators import Generated, generate
 from .machine import CacheLevel, HubVertex, Machine, Node, TlbLevel
-from .pair_tables import distance_classes, kind_counts, pair_tables, slit_table
+from .pair_tables import (
+    check_unique,
+    distance_classes,
+    in_ns,
+    kind_counts,
+    or_nan,
+    pair_tables,
+    plain,
+    si,
+    slit_table,
+)
 from .routes import LinkEdge, Routes, routes_between
 from .schema import DEFAULT_LINE_BYTES, DescriptionError, LinkType, MachineDescription, NodeGroup
 from .schema_types import NODES_MAX
-from .values import check_unique, in_ns, or_nan, plain, si
 
 _PLAIN = (str, int, float, type(None))
 

@@ -9,11 +9,21 @@ import numpy as np
 
 from ..inputs.quantities import size_text
 from ..inputs.shared_work import once
-from .layout import Layout, hull, lay_out
-from .link_lines import LinkUse, add_links, links_to_draw
-from .picture import MachinePicture, Vertex, VertexId
+from .layout import Layout, LinkUse, add_links, hull, lay_out, links_to_draw
+from .picture import (
+    PALE_INK,
+    Areas,
+    Key,
+    Label,
+    MachinePicture,
+    Scene,
+    Spot,
+    Vertex,
+    VertexId,
+    ink_on,
+    use_colour,
+)
 from .routes import Floats
-from .scene import PALE_INK, Areas, Key, Label, Scene, Spot, ink_on, use_colour
 
 NodeUse = Mapping[VertexId, float]
 

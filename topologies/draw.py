@@ -11,13 +11,11 @@ import numpy as np
 
 from ..inputs import InputError, write_bytes_atomically, write_text_atomically
 from .compose import NodeUse, compose
-from .figure import Figure
-from .link_lines import LinkUse
+from .figure import Figure, plotly_js
+from .layout import LinkUse
 from .machine import Machine
-from .picture import picture_data, read_picture
-from .plotly_js import plotly_js
+from .picture import INK, PAPER, USE_COLOURS, Areas, Key, Scene, picture_data, read_picture
 from .routes import Floats
-from .scene import INK, PAPER, USE_COLOURS, Areas, Key, Scene
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

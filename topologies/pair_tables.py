@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from ..inputs.quantities import Quantity
+from ..inputs.yaml_file import Place
 from .machine import Node
 from .routes import Floats, LinkEdge, Routes
 from .schema import DEFAULT_LINE_BYTES, DescriptionError, DistanceClass, MachineDescription
-from .values import or_nan
+from .schema_types import Fact
 
 
 def kind_counts(routes: Routes, links: tuple[LinkEdge, ...]) -> dict[str, Floats]:
@@ -152,3 +156,30 @@ def _check_square(matrix: Any, n: int, name: str) -> None:
             raise DescriptionError((name, k), f"{name}: {len(row)} values in a row: expected {n}")
     if len(matrix) != n:
         raise DescriptionError((name,), f"{name}: {len(matrix)} rows: expected {n}, one per node")
+
+
+def si(quantity: Quantity | None) -> float | None:
+    """In SI units."""
+    return None if quantity is None else quantity.value
+
+
+def in_ns(quantity: Quantity | None) -> float | None:
+    """A duration in nanoseconds."""
+    return None if quantity is None else quantity.value * 1e9
+
+
+def plain(fact: Fact | None) -> float | None:
+    """A number without a unit."""
+    return None if fact is None else fact.value
+
+
+def or_nan(value: float | None) -> float:
+    """NaN for what is unknown."""
+    return float("nan") if value is None else value
+
+
+def check_unique(ids: Iterable[int | str], place: Place, noun: str) -> None:
+    """Raises DescriptionError where one of ``ids`` is listed twice."""
+    twice = [name for name, count in Counter(ids).items() if count > 1]
+    if twice:
+        raise DescriptionError(place, f"{noun} {twice[0]} is listed twice")

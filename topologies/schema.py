@@ -22,7 +22,6 @@ from ..inputs.quantities import (
 from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
 from .copy_engines import CopyEngineFacts
-from .identity import ProcessorIdentity as ProcessorIdentity
 from .measurements import HostState, Measurement
 from .processes import ProcessFacts
 from .schema_types import (
@@ -36,6 +35,7 @@ from .schema_types import (
     NodeRun,
     WriteTurnaround,
 )
+from .schema_types import ProcessorIdentity as ProcessorIdentity
 
 Facts = TypeVar("Facts", bound=Strict)
 DEFAULT_LINE_BYTES = 64.0

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from math import ceil
 from xml.sax.saxutils import escape, quoteattr
 
+from .picture import INK, PALE_INK, PAPER, USE_COLOURS, Areas, Key, Label, Lines, Scene
 from .routes import Floats
-from .scene import INK, PALE_INK, PAPER, USE_COLOURS, Areas, Key, Label, Lines, Scene
 
 EDGE_PX, TITLE_PX, LEGEND_PX, ROW_PX = 12.0, 64.0, 190.0, 24.0
 

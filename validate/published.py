@@ -5,12 +5,31 @@ A published figure is only compared, never an input of a prediction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import median
 from typing import Any
+
+import numpy as np
 
 from ..inputs import InputError
 from ..inputs.fields import near
+from ..sim.run.model_error import Class
 from ..sim.run.real_planes import SIMULATED
+from .posterior import (
+    Floats,
+    Known,
+    effective,
+    error_weights,
+    log_likelihood,
+    normalised,
+    predictive,
+    tempered,
+)
 from .results import Published, Runs
 from .systems.registry import validations
 
@@ -77,3 +96,150 @@ def _row(key: str, result: Published, runs: Runs) -> dict[str, Any]:
         "machines": machines,
         "note": result.note.format(**prediction.facts),
     }
+
+
+STORED = Path(__file__).with_name("published_draws.json")
+READ = 0.02  # relative deviation of a figure that is read from a paper
+PARTS = (0.05, 0.5, 0.95)
+NEAR = 0.25
+# So many draws count at least: where evidence would leave fewer, it counts less.
+COUNT_MIN = 10.0
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Of a result in numbers: what kind of figure it is, its prediction as published rows have it
+    (``blind``), and with each draw (N,); NaN where a draw cannot be.
+    """
+
+    id: str
+    of: Class
+    blind: float
+    draws: Floats
+
+
+def source_of(id_: str) -> str:
+    """The paper that a result is of."""
+    return id_.partition("-")[0]
+
+
+@cache
+def stored() -> Mapping[str, Drawn]:
+    """Results in numbers as the file has them, by id."""
+    rows = json.loads(STORED.read_text(encoding="utf-8"))["rows"]
+    return {
+        row["id"]: Drawn(
+            row["id"], Class(**row["of"]), row["blind"], np.array(row["draws"], dtype=float)
+        )
+        for row in rows
+    }
+
+
+@dataclass(frozen=True)
+class Given:
+    """Of a result: 90% intervals ``before`` evidence and given the ``others`` (so many), its
+    ``value`` given these, and how many draws count (``effective``).
+    """
+
+    blind: float
+    before: tuple[float, float]
+    value: float
+    interval: tuple[float, float]
+    others: int
+    effective: float
+
+    def holds(self, figure: float) -> bool:
+        """Whether the interval given the others does."""
+        return self.interval[0] <= figure <= self.interval[1]
+
+    def near(self, figure: float) -> bool:
+        """Whether the value given the others lies within a quarter."""
+        return abs(self.value / figure - 1.0) <= NEAR
+
+
+@cache
+def given_others() -> Mapping[str, Given]:
+    """Of all results in numbers whose draws are stored, by id."""
+    found = {}
+    rows = [row for row in stored().values() if row.id in PUBLISHED]
+    for row in rows:
+        others = [one for one in rows if source_of(one.id) == source_of(row.id) and one is not row]
+        found[row.id] = _given(row, others)
+    return found
+
+
+@cache
+def words_given() -> Mapping[str, tuple[float, float]]:
+    """Of results in words whose draws are stored, by id: how probably they come out as published
+    before evidence, and given the numbers of their source.
+    """
+    words: Mapping[str, Sequence[float | None]]
+    words = json.loads(STORED.read_text(encoding="utf-8")).get("words", {})
+    found = {}
+    for id_, outcomes in words.items():
+        held = np.array(outcomes, dtype=float)
+        possible = np.where(np.isfinite(held), 0.0, -np.inf)
+        rows = [row for row in stored().values() if row.id in PUBLISHED]
+        known = _known_of([row for row in rows if source_of(row.id) == source_of(id_)])
+        weights = [normalised(one) for one in (possible, _weighed(possible, known))]
+        before, given = (float(one @ np.nan_to_num(held)) for one in weights)
+        found[id_] = before, given
+    return found
+
+
+def shares() -> dict[str, float]:
+    """Of stored results, the shares within a quarter and in 90% intervals; the median widths."""
+    rows = [(PUBLISHED[id_].value, one) for id_, one in given_others().items()]
+    pairs = [(figure, one) for figure, one in rows if isinstance(figure, float)]
+    before = [one.before[0] <= figure <= one.before[1] for figure, one in pairs]
+    return {
+        "within 25%, blind": _mean([abs(one.blind / f - 1.0) <= NEAR for f, one in pairs]),
+        "within 25%, given the others": _mean([one.near(f) for f, one in pairs]),
+        "in the interval, before evidence": _mean(before),
+        "in the interval, given the others": _mean([one.holds(f) for f, one in pairs]),
+        "upper / lower end, before evidence": median(
+            one.before[1] / one.before[0] for _, one in pairs
+        ),
+        "upper / lower end, given the others": median(
+            one.interval[1] / one.interval[0] for _, one in pairs
+        ),
+    }
+
+
+def _mean(held: Sequence[bool]) -> float:
+    return sum(held) / len(held)
+
+
+def _given(row: Drawn, others: Sequence[Drawn]) -> Given:
+    known = _known_of(others)
+    predicted = np.log(row.draws)
+    possible = np.where(np.isfinite(predicted), 0.0, -np.inf)
+    predicted = np.nan_to_num(predicted, posinf=0.0, neginf=0.0)
+    error = error_weights(row.of, source_of(row.id))
+    own = next((one for one in known if one[0].of == row.of), None)
+    before = predictive(predicted, possible, error, None, PARTS)
+    log_weights = _weighed(possible, known)
+    low, value, high = map(math.exp, predictive(predicted, log_weights, error, own, PARTS))
+    return Given(
+        row.blind, (math.exp(before[0]), math.exp(before[-1])), value, (low, high), len(others),
+        effective(normalised(log_weights)),
+    )  # fmt: skip
+
+
+def _known_of(rows: Sequence[Drawn]) -> list[tuple[Known, Floats]]:
+    return [_known([one for one in rows if one.of == of]) for of in {one.of for one in rows}]
+
+
+def _weighed(possible: Floats, known: Sequence[tuple[Known, Floats]]) -> Floats:
+    """(N,) logarithms of the draws' weights, of which ``COUNT_MIN`` count at least."""
+    with np.errstate(divide="ignore"):
+        return np.log(tempered(possible + log_likelihood(known, len(possible)), COUNT_MIN))
+
+
+def _known(rows: Sequence[Drawn]) -> tuple[Known, Floats]:
+    """The published figures of one class, and their predictions by draws."""
+    figures = np.array([PUBLISHED[row.id].value for row in rows], dtype=float)
+    weights = error_weights(rows[0].of, source_of(rows[0].id))
+    predicted = np.log(np.column_stack([row.draws for row in rows]))
+    known = Known(rows[0].of, np.log(figures), np.full(len(rows), READ), weights)
+    return known, np.nan_to_num(predicted, nan=99.0, posinf=99.0, neginf=99.0)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..inputs.atomic import write_text_atomically
-from .published import PUBLISHED
-from .published_given import NEAR, Given, given_others, words_given
+from .published import NEAR, PUBLISHED, Given, given_others, words_given
 from .published_pictures import Bar, Curve, bars_svg, curves_svg
 from .systems.registry import validations
 

@@ -6,30 +6,122 @@ the same random numbers, replication by replication, so that what is left is mos
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import fsum
-from typing import Any
+from typing import Any, Literal
 
+from ..sim.planes.outcome import Outcome
 from ..sim.run.decision import decision
-from ..sim.run.runner import run_scenario
+from ..sim.run.real_planes import DRAWING_PLANES
+from ..sim.run.record import Record
+from ..sim.run.replications import play_numbers, warm_up_of
+from ..sim.run.runner import maker_of, run_scenario
 from ..sim.run.scenario import Scenario
-from ..sim.run.statistics import Sample
+from ..sim.run.statistics import Interval, Sample, difference, ratio
 from ..sim.run.uncertainty import with_uncertainty
-from .alternatives import AlternativeRun, Sides
 from .baseline import Entry, digests
+from .emulated import EmulatedRun
+from .metrics import Metric
 from .suite import LoadedCheck, Suite
-from .verdicts import (
-    UNKNOWN,
-    WELCH_MIN,
-    Difference,
-    Verdict,
-    confidence_of,
-    judged,
-    looks_up_to,
-    sample,
-)
+
+ALPHA = 0.01
+# Replications at each look, as far as they go: each time about half as many again.
+LOOKS = (2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1_000)
+# Of two independent samples the first look is later: Welch's interval of two or three values, at
+# such a confidence, misses the truth several times as often as it says.
+WELCH_MIN = 5
+
+Verdict = Literal["better", "worse", "no difference", "undecided"]
+VERDICTS: tuple[Verdict, ...] = ("better", "worse", "no difference", "undecided")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A verdict with what it rests on. ``relative``: more than 0 is better, None if unknown."""
+
+    verdict: Verdict
+    relative: Interval | None
+    paired: bool = False
+
+
+UNKNOWN = Difference("undecided", None)
+
+
+def looks_up_to(most: int, least: int = LOOKS[0]) -> list[int]:
+    """After how many replications to look: from ``least`` on, the last time after ``most``."""
+    return [*(n for n in LOOKS if least <= n < most), most]
+
+
+def confidence_of(looks: int, checks: int = 1) -> float:
+    """The confidence of each interval where so many ``checks`` look so often."""
+    return 1.0 - ALPHA / (looks * checks)
+
+
+def judged(
+    reference: Sample,
+    value: Sample,
+    *,
+    higher_is_better: bool,
+    tolerance: float,
+    confidence: float,
+    paired: bool,
+    grain: float = 0.0,
+) -> Difference:
+    """``value`` against ``reference``.
+
+    ``grain``: by how much the difference of the two may be off, in their unit, because figures are
+    counted in steps; replications that happen to fall on one step would look certain.
+    """
+    if reference.value == value.value == 0.0:
+        return Difference(verdict_of(0.0, 0.0, tolerance), Interval(0.0, 0.0, 0.0), paired)
+    counts = [len(entry.replicates) for entry in (reference, value)]
+    if not paired and all(counts) and min(counts) < WELCH_MIN:
+        return UNKNOWN
+    if reference.value == 0.0:
+        return _against_nothing(reference, value, higher_is_better, confidence, paired, grain)
+    found = ratio(reference, value, confidence, paired)
+    if found is None or not all(map(math.isfinite, (found.low, found.high))):
+        return UNKNOWN
+    sign = 1.0 if higher_is_better else -1.0
+    step = grain / abs(reference.value)
+    low, high = sorted((sign * (found.low - step - 1.0), sign * (found.high + step - 1.0)))
+    relative = Interval(sign * (found.value - 1.0), low, high)
+    return Difference(verdict_of(low, high, tolerance), relative, paired)
+
+
+def _against_nothing(
+    reference: Sample,
+    value: Sample,
+    higher_is_better: bool,
+    confidence: float,
+    paired: bool,
+    grain: float,
+) -> Difference:
+    """Of 0 there is no part: whatever is surely not 0 is beyond every tolerance."""
+    found = difference(reference, value, confidence, paired)
+    if found is None or found.low - grain <= 0.0 <= found.high + grain:
+        return UNKNOWN
+    higher = found.value > 0.0
+    return Difference("better" if higher == higher_is_better else "worse", None, paired)
+
+
+def verdict_of(low: float, high: float, tolerance: float) -> Verdict:
+    """The verdict of an interval of the relative difference."""
+    if high < -tolerance:
+        return "worse"
+    if low > tolerance:
+        return "better"
+    return "no difference" if -tolerance <= low and high <= tolerance else "undecided"
+
+
+def sample(values: Sequence[float], exact: bool) -> Sample:
+    """A figure's replications; an ``exact`` one has one value and no error."""
+    mean = math.fsum(values) / len(values)
+    return Sample(mean) if exact else Sample(mean, tuple(values))
+
 
 Progress = Callable[[float], None]
 
@@ -226,3 +318,107 @@ class _Run:
         value = fsum(values) / len(values)
         replications = 0 if self.one.exact else look
         return Result(self.check, reference, value, difference, replications, wall_s, entry)
+
+
+Side = Scenario | EmulatedRun
+
+
+def is_exact(scenario: Side) -> bool:
+    """Whether its plane draws nothing: one run tells all."""
+    return scenario.plane not in DRAWING_PLANES
+
+
+@dataclass
+class AlternativeRun:
+    """A scenario's outcomes so far, in the order of their replications.
+
+    ``warm_up_s``: what they leave out; the two sides of a check leave out the same.
+    """
+
+    scenario: Side
+    warm_up_s: float
+    workers: int | None = None
+    outcomes: list[Outcome] = field(default_factory=list)
+    record: Record | None = None
+    wall_s: float = 0.0
+    """How long a run took, so far as is known."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether one run tells all."""
+        return is_exact(self.scenario)
+
+    @property
+    def counted_s(self) -> float:
+        """The time of each replication that counts."""
+        return self.scenario.horizon_s - self.warm_up_s
+
+    def play(self, count: int) -> None:
+        """Sees to it that ``count`` replications are there; raises InputError as a run does."""
+        if self.exact:
+            if self.record is None:
+                self.record = (
+                    self.scenario.record()
+                    if isinstance(self.scenario, EmulatedRun)
+                    else run_scenario(self.scenario)
+                )
+            return
+        assert isinstance(self.scenario, Scenario)
+        numbers = range(len(self.outcomes) + 1, count + 1)
+        for number in play_numbers(
+            maker_of(self.scenario),
+            self.scenario,
+            numbers,
+            self.warm_up_s,
+            self.workers,
+            self.wall_s,
+        ):
+            self.wall_s = number.wall_s
+            self.outcomes.append(number.outcome)
+
+    def values(self, metric: Metric, count: int) -> list[float]:
+        """The figure of each of the first ``count`` replications; of an exact run, one."""
+        if self.exact:
+            assert self.record is not None
+            return [metric.of_record(self.record)]
+        return [metric.of_outcome(outcome) for outcome in self.outcomes[:count]]
+
+
+class Sides:
+    """All sides of a suite; what several checks share is run once.
+
+    ``workers``: processes at most, by default as many as there are processors to use.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers
+        self._played: dict[tuple[str, int, float], AlternativeRun] = {}
+        self._warm_ups: dict[tuple[str, int], tuple[float, float]] = {}
+
+    def of(self, scenario: Side, warm_up_s: float | None = None) -> AlternativeRun:
+        """The scenario as run so far, with that warm-up or with its own."""
+        if warm_up_s is None:
+            warm_up_s = self._own_warm_up(scenario)[0]
+        key = (scenario.hash, scenario.seed, warm_up_s)
+        if key not in self._played:
+            wall_s = self._warm_ups.get(key[:2], (0.0, 0.0))[1]
+            self._played[key] = AlternativeRun(scenario, warm_up_s, self._workers, wall_s=wall_s)
+        return self._played[key]
+
+    def both(self, one: Side, other: Side) -> tuple[AlternativeRun, AlternativeRun]:
+        """Two scenarios that are compared: both leave out the longer one's warm-up."""
+        if is_exact(one) or is_exact(other):
+            return self.of(one), self.of(other)
+        warm_up_s = max(self._own_warm_up(each)[0] for each in (one, other))
+        return self.of(one, warm_up_s), self.of(other, warm_up_s)
+
+    def _own_warm_up(self, scenario: Side) -> tuple[float, float]:
+        """The warm-up that is stated, or shown by a pilot run, and how long that run took."""
+        if is_exact(scenario):
+            return 0.0, 0.0
+        assert isinstance(scenario, Scenario)
+        key = (scenario.hash, scenario.seed)
+        if key not in self._warm_ups:
+            found = warm_up_of(maker_of(scenario), scenario)
+            self._warm_ups[key] = found.warm_up_s, found.wall_s
+        return self._warm_ups[key]

@@ -2,9 +2,8 @@
 
 from .catalogue import load_workload, workload_from_document, workload_names
 from .keys import Density, KeyDistribution
-from .scaling import scaled
 from .schema import DataObject, Operation, WorkloadDescription
-from .workload import PhaseState, ResolvedOperation, Workload, resolve
+from .workload import PhaseState, ResolvedOperation, Workload, resolve, scaled
 
 __all__ = [
     "DataObject",

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from numatwin.validate.profile.run_counted import RUNS
+from numatwin.validate.profile.callgrind import RUNS
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 SIZES = (64, 1024, 16384)  # bytes of a value

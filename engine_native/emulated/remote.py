@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...sim.planes.plane import Experiment, Plane
 from .. import _engine
 from .guest_process import GuestProcess
 
@@ -103,3 +104,7 @@ def _arrays(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _arrays(part) for name, part in value.items()}
     return np.array(value) if isinstance(value, list) else value
+
+
+EmulatedPlane = Callable[[Experiment], Plane]
+"""Makes the plane of the one replication that is played."""

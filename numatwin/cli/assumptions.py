@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..reports.assumptions import NOTHING, assumption_rows
+from ..reports.page import NOTHING, assumption_rows
 from ..reports.words import count
 from .output import Part, whole_table
 

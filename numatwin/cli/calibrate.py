@@ -83,7 +83,7 @@ class FitOptions:
     def keep(self, found: Calibration, text: str) -> None:
         """Writes the result and a report on the fit, where they are wanted."""
         from ..inputs import write_text_atomically
-        from ..reports.validation import write_validation
+        from ..reports.predicted_measured import write_validation
         from ..validate.calibrate.report import validation_of
 
         if self.out is not None:

@@ -148,7 +148,7 @@ def _whole(suite: str, of: Checks, scratch: Path) -> None:
 
 
 def _keep(result: Result, out: Path, quiet: bool) -> None:
-    from ..reports.validation import write_validation
+    from ..reports.predicted_measured import write_validation
     from ..validate.crossvalidate.report import validation_of
     from ..validate.crossvalidate.result import ROWS_FILE
 

@@ -92,7 +92,7 @@ def _module(name: str) -> str:
 
 def _guest_kernel() -> Finding:
     from ..inputs import InputError
-    from ..topologies.emulator.kernel import find_kernel
+    from ..topologies.emulator.image import find_kernel
 
     problem = ""
     try:

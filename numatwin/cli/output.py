@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from ..reports.validation import Cell
-    from ..reports.validation import Table as ReportTable
+    from ..reports.predicted_measured import Cell
+    from ..reports.predicted_measured import Table as ReportTable
 
 WIDTH_WITHOUT_TERMINAL = 100
 WIDTH_MAX = 1_000

@@ -91,7 +91,7 @@ class Counting:
 
     def _found(self, words: list[str]) -> Found:
         from ..validate.profile import read_profiles
-        from ..validate.profile.run_counted import run_counted
+        from ..validate.profile.callgrind import run_counted
 
         extra, prefetched = [] if self.plan is None else [self.plan], self.prefetched or []
         first = Path(words[0])

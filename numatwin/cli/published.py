@@ -38,8 +38,7 @@ def published(
 ) -> None:
     """Compare predictions with published results."""
     from ..inputs import InputError
-    from ..validate.published import left_out, published_rows
-    from ..validate.published_given import given_others
+    from ..validate.published import given_others, left_out, published_rows
     from ..validate.published_page import write_page
 
     if page is not None and (on is not None or id_ is not None):

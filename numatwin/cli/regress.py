@@ -79,7 +79,7 @@ class Gate:
         """The results so far: as a table or as JSON, in the form of the CI system, as JUnit XML."""
         from ..inputs.atomic import write_text_atomically
         from ..validate.annotations import annotation_lines, junit_xml
-        from ..validate.verdicts import VERDICTS
+        from ..validate.regress import VERDICTS
 
         counts = {verdict: sum(r.verdict == verdict for r in results) for verdict in VERDICTS}
         plain = {"suite": suite.name, "complete": len(results) == len(suite.checks)}

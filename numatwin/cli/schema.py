@@ -100,7 +100,7 @@ def _of_scenarios() -> dict[str, Any]:
 
 def _of_engines() -> dict[str, Any]:
     """That of an engine's profile; what its facts may be goes by the kind of system."""
-    from ..sim.systems.profile import ProfileFile
+    from ..sim.systems.descriptor import ProfileFile
     from ..sim.systems.registry import systems
 
     whole = _of_model(ProfileFile)

@@ -42,7 +42,7 @@ def what_if(
     """
     import tempfile
 
-    from ..validate.profile.one_query import described
+    from ..validate.profile.timed_rates import described
     from ..validate.profile.what_if import NOT_PREDICTED, predictions
 
     with tempfile.TemporaryDirectory(prefix="numatwin-") as name:

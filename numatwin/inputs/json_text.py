@@ -8,7 +8,7 @@ from typing import Any
 
 from .atomic import write_text_atomically
 from .errors import InputError
-from .regular import check_regular
+from .text_lines import check_regular
 
 READ_MAX_BYTES = 2**28
 DEPTH_MAX = 64

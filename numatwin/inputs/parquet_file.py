@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import InputError
-from .regular import check_regular
+from .text_lines import check_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from .errors import InputError
-from .regular import check_regular
 
 
 def text_lines(path: Path, bytes_max: int) -> list[str]:
@@ -20,3 +21,14 @@ def text_lines(path: Path, bytes_max: int) -> list[str]:
     except UnicodeDecodeError as failure:
         line = content.count(b"\n", 0, failure.start) + 1
         raise InputError("not text", str(path), line, expected="UTF-8") from None
+
+
+def check_regular(path: str | Path) -> None:
+    """Raises InputError where something stands at ``path`` that is neither file nor folder.
+
+    Raises OSError where nothing stands there.
+    """
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        what = "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"
+        raise InputError(f"cannot be read: {what}", str(path), expected="a file")

@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from .errors import DescriptionError as DescriptionError
 from .errors import InputError
 from .errors import Place as Place
-from .regular import check_regular
 from .schema_faults import part_at, path_of, schema_faults
+from .text_lines import check_regular
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str")}

@@ -6,7 +6,6 @@ What policies of a family see and order belongs to a system (``sim/systems``).
 from __future__ import annotations
 
 from .family import ChosenPolicy, Family, decide
-from .policy import Policy
-from .policy_spec import NO_POLICY, PolicySpec
+from .policy import NO_POLICY, Policy, PolicySpec
 
 __all__ = ["NO_POLICY", "ChosenPolicy", "Family", "Policy", "PolicySpec", "decide"]

@@ -10,8 +10,7 @@ from typing import Any
 
 from ...inputs import DescriptionError, InputError
 from ..planes.outcome import ControlEvent
-from .policy import AnyPolicy
-from .policy_spec import NO_POLICY, PolicySpec
+from .policy import NO_POLICY, AnyPolicy, PolicySpec
 from .user_policy import Origin, guarded, origin_of, user_policy
 
 

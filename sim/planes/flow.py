@@ -17,11 +17,10 @@ import numpy.typing as npt
 
 from ..machine.costs import Scales
 from ..machine.demands import Demand, Exchange, Gathered, TransferDemand
-from .experiment import Experiment
 from .flow_log import FlowLog
 from .flow_system import Demands, FlowSystem, Piece
 from .outcome import Outcome
-from .plane import Command, StartPhase
+from .plane import Command, Experiment, StartPhase
 from .rate_solver import TOLERANCE, RateSolver
 from .rates import Loads, Rates
 from .why import explain

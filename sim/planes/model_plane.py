@@ -15,10 +15,9 @@ from ..kernel.histogram import Histogram
 from ..kernel.picoseconds import PS_PER_S
 from ..machine.costs import LINE_BYTES, CostModel
 from ..machine.threads import Workers
-from .experiment import Experiment
 from .machine_use import MachineUse
 from .outcome import ControlEvent, Outcome, ResourceUse, Why
-from .plane import Command
+from .plane import Command, Experiment
 from .why import WORKERS
 
 Floats = npt.NDArray[np.float64]

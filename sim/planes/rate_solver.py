@@ -16,12 +16,10 @@ from .._kernel import solve_max_min
 from ..kernel.sums import group_sums
 from ..machine.costs import LINE_BYTES, CostModel
 from ..machine.demands import Demand, Reads, TransferDemand
-from .bursts import DATA_PART_MIN
-from .exchange import ExchangeStep, overlapped
+from .exchange import DATA_PART_MIN, ExchangeStep, overlapped
 from .rates import Loads, Rates
-from .resources import Resources
+from .resources import SOURCE_TOLERANCE, Moved, Resources, Wires
 from .transfer_flows import Latency, TransferFlows
-from .wires import SOURCE_TOLERANCE, Moved, Wires
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..kernel.sums import group_sums
 from ..machine.costs import LINE_BYTES
 from ..machine.demands import TransferDemand
-from .wires import Wires
+from .resources import Wires
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ from ...inputs import Document, changed, load_yaml
 from ...inputs.fields import near
 from ...topologies import Machine
 from ...topologies.schema_types import Misfit
-from ..systems.profile import EngineProfile, ProfileFile
+from ..systems.descriptor import EngineProfile, ProfileFile
 from ..systems.registry import system_named, systems
 
 

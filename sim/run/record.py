@@ -365,7 +365,7 @@ def _checked(head: dict[str, Any], path: Path) -> dict[str, Any]:
     """The fields of a Record, with the types of theirs."""
     from pydantic import ValidationError
 
-    from .record_shape import check_shape
+    from .record_files import check_shape
 
     try:
         # As JSON, of which pydantic makes tuples, but no numbers of strings. Of half a surrogate

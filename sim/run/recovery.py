@@ -31,7 +31,6 @@ import numpy.typing as npt
 
 from ...inputs.quantities import time_text
 from .record import Record
-from .steps import steps
 
 SAMPLES_MAX = 20_000
 FINAL_PART = 0.1
@@ -252,3 +251,52 @@ class _Pieces:
         edges[-1] = last_s
         rates = [self.mean(a, b) for a, b in pairwise(edges.tolist())]
         return _Pieces(edges[:-1], edges[1:], np.array(rates))
+
+
+RARE = 2.0
+# Of fewer values nothing can be said of their noise.
+VALUES_MIN = 5
+# The median of |x - 2 y + z| of independent normal draws, in their standard deviations.
+MEDIAN_BEND = 0.6745 * math.sqrt(6.0)
+
+
+def noise_of(values: Floats, lengths: Floats) -> float:
+    """Standard deviation of the noise of ``values``.
+
+    Told by how far each lies from the line through its neighbours: a steady rise is no noise, and a
+    few steps hardly count. A series of which most of the second half lies on lines, or of which
+    very few values lie there, has none: it is exact.
+    """
+    ends = np.cumsum(lengths)
+    late = values[ends > ends[-1] / 2]
+    if len(late) < VALUES_MIN or np.median(np.abs(np.diff(late, 2))) == 0.0:
+        return 0.0
+    return float(np.median(np.abs(np.diff(values, 2)))) / MEDIAN_BEND
+
+
+def steps(values: Floats, lengths: Floats) -> Floats:
+    """(n,) the height of the step that each of ``values`` (n,) belongs to; ``lengths`` (n,) > 0."""
+    noise, count = noise_of(values, lengths), len(values)
+    if noise == 0.0:
+        return values
+    each = RARE * 2.0 * noise**2 * math.log(count)
+    weight = lengths / lengths.mean()
+    # About their mean: sums of squares of large numbers would lose what distinguishes steps.
+    away = values - values.mean()
+    weights, sums, squares = (
+        np.concatenate([[0.0], np.cumsum(part)])
+        for part in (weight, weight * away, weight * away**2)
+    )
+    least, begins = np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64)
+    for end in range(1, count + 1):
+        width, total = weights[end] - weights[:end], sums[end] - sums[:end]
+        cost = least[:end] + each + (squares[end] - squares[:end] - total**2 / width)
+        begins[end] = np.argmin(cost)
+        least[end] = cost[begins[end]]
+    found, end = np.empty(count), count
+    while end > 0:
+        first = int(begins[end])
+        part = slice(first, end)
+        found[part] = np.average(values[part], weights=weight[part])
+        end = first
+    return found

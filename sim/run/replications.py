@@ -30,8 +30,7 @@ from ..control.sampling import Sampling
 from ..planes.outcome import ControlEvent, Outcome, Series
 from ..planes.plane import Maker, is_real_time
 from .scenario import Scenario, scenario_from_settings
-from .statistics import mean_interval
-from .warm_up import mser5, trends
+from .statistics import mean_interval, mser5, trends
 from .workers import local_workers, stop_without, without_interrupts
 
 Progress = Callable[[float], None]

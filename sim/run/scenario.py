@@ -33,7 +33,6 @@ from ...topologies import Machine, MachineDescription
 from ...workloads import Workload, WorkloadDescription, scaled
 from ..control import ChosenPolicy
 from ..systems.descriptor import System, SystemSpec
-from .plan import Statistics
 from .real_planes import OWN_HORIZONS
 from .scenario_checks import (
     check_horizon,
@@ -44,7 +43,7 @@ from .scenario_checks import (
     check_warm_up,
     simulated_span,
 )
-from .scenario_description import ScenarioDescription, described_system, description_of
+from .scenario_description import ScenarioDescription, Statistics, described_system, description_of
 from .scenario_parts import (
     anywhere,
     check_mappings,

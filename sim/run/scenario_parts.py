@@ -25,9 +25,9 @@ from ...inputs import (
     part_of,
     with_setting,
 )
-from ...inputs.regular import check_regular
 from ...inputs.settings import place_of
 from ...inputs.shared_work import KEPT_MAX, once
+from ...inputs.text_lines import check_regular
 from ...inputs.yaml_file import Place
 from ...topologies import Machine, MachineDescription, load_machine, machine_from_document
 from ...topologies.catalogue import CATALOGUE as MACHINES

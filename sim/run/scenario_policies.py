@@ -12,7 +12,7 @@ from ...inputs.fields import near
 from ...inputs.yaml_file import Place
 from ..control import NO_POLICY, ChosenPolicy, PolicySpec
 from ..control.family import Family, choose
-from ..control.policy_spec import named
+from ..control.policy import named
 from ..systems.descriptor import System
 from ..systems.registry import family_names
 from .scenario_description import ScenarioDescription, described_system

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernel.histogram import Histogram, merged
-from .warm_up import batch_means
 
 Floats = npt.NDArray[np.float64]
 Values = Sequence[float] | Floats
@@ -233,3 +232,70 @@ def value_error(histogram: Histogram, part: float) -> float:
         return math.nan
     low, high = histogram.around(part)
     return 0.5 * (high - low)
+
+
+BATCH = 5
+LEFT_OUT = 5  # of the last means of five
+BATCHES_MIN = 20
+
+# A trend: Kendall's test on the means of so many parts. Values that depend on each other look like
+# one more often than independent ones do, hence the low level.
+TREND_PARTS, TREND_LEVEL = 20, 1e-3
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """What MSER-5 says of a series.
+
+    ``first``: the position of the first value that counts. ``settled``: False where the series is
+    too short to tell: then the first half is left out, and may not be enough.
+    """
+
+    first: int
+    settled: bool
+
+
+def mser5(series: Sequence[float] | Floats) -> Truncation:
+    """Where the warm-up of ``series`` ends."""
+    values = np.asarray(series, dtype=np.float64)
+    statistic = mser(batch_means(values, BATCH))
+    half = len(values) // BATCH // 2
+    if len(values) // BATCH < BATCHES_MIN:
+        return Truncation(len(values) // 2, settled=False)
+    best = int(np.argmin(statistic))
+    if best > half:
+        return Truncation(half * BATCH, settled=False)
+    return Truncation(best * BATCH, settled=True)
+
+
+def trends(series: Sequence[float] | Floats) -> bool:
+    """Whether a series rises or falls all the way, by Mann and Kendall's test on the means of
+    twenty parts; False of fewer values.
+
+    MSER-5 does not see a growing queue whose noise grows with it.
+    """
+    from scipy.stats import kendalltau  # slow to load: only of random runs
+
+    values = np.asarray(series, dtype=np.float64)
+    size = len(values) // TREND_PARTS
+    if not size:
+        return False
+    means = batch_means(values[len(values) - TREND_PARTS * size :], size)
+    p_value = float(kendalltau(np.arange(TREND_PARTS), means).pvalue)
+    return not math.isnan(p_value) and p_value < TREND_LEVEL
+
+
+def mser(means: Floats) -> Floats:
+    """MSER(d) for each d that is looked at, from 0 on."""
+    # From the last value on: sums over those after d. Less the last value, equal ones give 0.
+    rest = (means - means[-1:])[::-1]
+    count = np.arange(1, len(rest) + 1)
+    squares = np.cumsum(rest**2) - np.cumsum(rest) ** 2 / count
+    statistic = (np.maximum(squares, 0.0) / count**2)[::-1]
+    return np.asarray(statistic[: max(len(statistic) - LEFT_OUT, 0)])
+
+
+def batch_means(values: Floats, size: int) -> Floats:
+    """(n // size,) means of ``size`` values each; what is left over at the end is dropped."""
+    count = len(values) // size
+    return np.asarray(values[: count * size].reshape(count, size).mean(axis=1))

@@ -3,25 +3,62 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
-from ...inputs import DescriptionError, Strict
+from ...inputs import AnyPart, DescriptionError, Strict
+from ...inputs.names import Name
 from ...topologies import Machine
+from ...topologies.schema_types import Misfit
 from ...workloads import Workload
 from ..control import Family
-from ..machine.assumptions import (
-    LESS,
-    MORE,
-    Assumption,
-    split_quantity,
-    stated,
-    times_value,
-)
+from ..machine.assumptions import LESS, MORE, Assumption, split_quantity, stated, times_value
 from ..machine.memory_policy import MemoryField
-from .profile import EngineProfile
+from ..planes.plane import Experiment
+
+
+class EngineProfile(Strict):
+    """The ``facts`` of a profile. A system's own class adds fields, each a ``Fact`` or None."""
+
+    @classmethod
+    @abstractmethod
+    def in_play(cls, experiment: Experiment) -> Mapping[str, float]:
+        """The facts that a run of this meets, by field, each with what counts where it is left
+        out.
+        """
+
+    @classmethod
+    def serial(cls, experiment: Experiment) -> Mapping[str, float]:
+        """Its facts that say what one thread at a time does, each with the instructions that such a
+        section executes per second; by default there are none.
+        """
+        return {}
+
+    @abstractmethod
+    def on(self, machine: Machine) -> Strict:
+        """What such an engine takes on ``machine``: the ``facts`` of its system there.
+
+        Their ranges count as doubts, so that what is predicted from them is an interval.
+        """
+
+
+class ProfileFile(Strict):
+    """A profile's file: ``system``, the kind of system that the engine is of, and its ``facts``.
+
+    ``source``: what they were fitted to, ``misfit``: how well. Planes read ``facts`` alone.
+    """
+
+    name: Name
+    title: str = ""
+    system: Name
+    source: str | None = None
+    notes: tuple[str, ...] = ()
+    misfit: Misfit | None = None
+    facts: AnyPart
+
 
 # Parts of a machine file that only some systems read.
 OF_SOME = ("nics", "processes", "copy_engines")

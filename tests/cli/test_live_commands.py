@@ -32,12 +32,12 @@ def test_bad_input(refused: Refused, arguments: list[str], said: str) -> None:
 
 def test_no_counters_of_links(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     from numatwin.engine_native.memory_traffic import NoCounters
-    from numatwin.validate.live import sampling
+    from numatwin.validate.live import observing
 
     def none() -> None:
         raise NoCounters("this host shows no counters of its links between sockets")
 
-    monkeypatch.setattr(sampling, "LinkTraffic", none)
+    monkeypatch.setattr(observing, "LinkTraffic", none)
     told = refused("cores", "--pid", "1", "--metric", "interconnect", "--dry-run")
     assert "no counters of its links between sockets" in told
     assert "expected load" in told

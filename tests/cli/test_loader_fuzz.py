@@ -22,7 +22,7 @@ from numatwin.sim.run.engine_profile import load_engine
 from numatwin.sim.studies.results import load_results
 from numatwin.sim.studies.run_study import progressed, run_study
 from numatwin.sim.studies.study import load_study
-from numatwin.sim.systems.tasks.access_models import FEATURES, FORMAT, load_access_model
+from numatwin.sim.systems.tasks.access_path import FEATURES, FORMAT, load_access_model
 from numatwin.topologies import load_machine
 from numatwin.validate.baseline import Entry, load_baseline, save_baseline
 from numatwin.validate.calibrate.engine_rows import load_rows

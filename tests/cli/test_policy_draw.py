@@ -7,7 +7,7 @@ import pytest
 from command_line import CommandLine, Refused
 
 from numatwin.sim.systems.tasks.cores import elastic_net
-from numatwin.sim.systems.tasks.net_picture import net_svg
+from numatwin.sim.systems.tasks.petri_net import net_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

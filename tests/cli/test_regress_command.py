@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from command_line import CommandLine, Refused
 
-from numatwin.validate import alternatives
+from numatwin.validate import regress
 from numatwin.validate.suite import suite_names
 
 FLOW = """\
@@ -201,7 +201,7 @@ def test_ctrl_c(update: bool, numatwin: CommandLine, monkeypatch: pytest.MonkeyP
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(alternatives, "play_numbers", interrupted)
+    monkeypatch.setattr(regress, "play_numbers", interrupted)
     done = numatwin("regress", "mine.yaml", *(["--update"] if update else []))
     assert done.status == 130
     assert done.err == "numatwin: interrupted; what was finished is printed\n"

@@ -7,10 +7,8 @@ import pytest
 from numatwin import InputError, load_scenario, run_scenario
 from numatwin.engine_native import _engine
 from numatwin.engine_native.systems.joins import plane as joins_plane
-from numatwin.engine_native.systems.joins import setup as joins_setup
 from numatwin.engine_native.systems.joins.cluster import JoinRounds, NodeFigures
-from numatwin.engine_native.systems.joins.plane import NativeJoins
-from numatwin.engine_native.systems.joins.setup import join_plan
+from numatwin.engine_native.systems.joins.plane import NativeJoins, join_plan
 from numatwin.engine_native.transports import VARIABLE
 from numatwin.sim.run.scenario import Scenario
 
@@ -148,6 +146,6 @@ def test_what_the_engine_lacks_is_said_in_one_line(change: str, message: str) ->
 def test_tables_that_do_not_fit_are_refused_with_a_scale_that_would(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(joins_setup, "free_bytes", lambda: 31 << 20)
+    monkeypatch.setattr(joins_plane, "free_bytes", lambda: 31 << 20)
     with pytest.raises(InputError, match=r"expected --scale 0\.0?[0-9]+ or less"):
         join_plan(scenario("workload.objects.outer.records=10_000_000"), 1)

@@ -16,7 +16,7 @@ from commit_runs import children_of, environment, is_running, segments, until
 
 from numatwin import engine_native
 from numatwin.engine_native import _engine
-from numatwin.engine_native.systems.eris.host import ErisHost
+from numatwin.engine_native.systems.eris.setup import ErisHost
 from numatwin.inputs import InputError
 from numatwin.sim.run.scenario import Scenario, load_scenario
 

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
 
-from numatwin.engine_native.systems.eris.host import ErisHost
+from numatwin.engine_native.systems.eris.setup import ErisHost
 from numatwin.sim.run.scenario import load_scenario
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from browser_page import open_page
 
-from numatwin.reports.validation import write_validation
+from numatwin.reports.predicted_measured import write_validation
 from numatwin.topologies import load_machine
 from numatwin.validate.calibrate import calibrate
 from numatwin.validate.calibrate.report import validation_of

@@ -15,8 +15,8 @@ import pytest
 from numatwin.inputs import InputError
 from numatwin.reports.explore import ExploreServer
 from numatwin.reports.explore import server as explore_server
-from numatwin.reports.explore.access import BODY_MAX_BYTES
 from numatwin.reports.explore.explorer import Explorer
+from numatwin.reports.explore.server import BODY_MAX_BYTES
 from numatwin.sim.studies.base import Base
 
 PREDICT = (

@@ -9,8 +9,14 @@ import plotly.graph_objects as go
 import pytest
 from browser_page import open_page
 
-from numatwin.reports.predicted_measured import Row
-from numatwin.reports.validation import Cell, Table, Validation, validation_html, write_validation
+from numatwin.reports.predicted_measured import (
+    Cell,
+    Row,
+    Table,
+    Validation,
+    validation_html,
+    write_validation,
+)
 
 HOSTILE = """<script>document.title='got in'</script><img src=x onerror="boom()"><b>"%{x}'</b>"""
 

@@ -16,7 +16,6 @@ from numatwin.sim.systems.commits.messages import (
     REMEDY_MESSAGES,
     TWO_PHASE_MESSAGES,
 )
-from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import (
     Architecture,
     CommitParameters,
@@ -25,6 +24,7 @@ from numatwin.sim.systems.commits.parameters import (
     Node,
     Straggler,
 )
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 from numatwin.sim.systems.commits.reference.commits import CommitModel
 from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
 from numatwin.sim.systems.commits.reference.two_phase import TwoPhaseModel

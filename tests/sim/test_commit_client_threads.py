@@ -15,8 +15,8 @@ from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.commits.build import commit_parameters
-from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import CommitParameters
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 
 SHORT = ("statistics.replications=4", "horizon=3 ms", "statistics.warm_up=1 ms")
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from commit_clusters import US, cluster
 
 from numatwin.sim.systems.commits.history import BROKEN, WRITE, snapshot_isolation_violations
-from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import CommitParameters, Death, Straggler
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 
 FROM, UNTIL = 2_000 * US, 12_000 * US
 

@@ -20,10 +20,8 @@ from numatwin.sim.systems.commits.history import (
     snapshot_isolation_violations,
 )
 from numatwin.sim.systems.commits.reference.commits import CommitModel
-from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
-from numatwin.sim.systems.commits.reference.one_sided_client import Request
-from numatwin.sim.systems.commits.reference.places import Node
-from numatwin.sim.systems.commits.reference.record import GRANTED, compare_and_lock
+from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel, Request
+from numatwin.sim.systems.commits.reference.places import GRANTED, Node, compare_and_lock
 from numatwin.sim.systems.commits.reference.two_phase import TwoPhaseModel
 
 # Two clients write record 7, one after the other: the second has seen the first one's version.

@@ -11,8 +11,8 @@ from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.commits.build import commit_parameters
 from numatwin.sim.systems.commits.flow import CommitFlow
-from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import CommitParameters
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 
 OWN = "system.manager_threads=per-client"
 STORAGE = "system.storage_threads=per-client"

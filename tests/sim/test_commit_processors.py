@@ -14,8 +14,8 @@ from numatwin.sim._kernel import MessageCost, ProcessorSetup
 from numatwin.sim.machine.reference.processors import SharedProcessors
 from numatwin.sim.machine.reference.run_queues import Process
 from numatwin.sim.systems.commits.messages import ONE_SIDED_MESSAGES, TWO_PHASE_MESSAGES
-from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import CommitParameters, Death, Node
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 
 TIMES = st.sampled_from((0, 1, 1000, 300_000, US))
 

@@ -19,8 +19,8 @@ from numatwin.sim.systems.commits.history import (
     REJOINED,
     snapshot_isolation_violations,
 )
-from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import Stop
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 from numatwin.sim.systems.commits.reference.one_sided import OneSidedModel
 from numatwin.sim.systems.commits.reference.places import Node
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from numatwin.sim._kernel import MessageCost, ProcessorSetup
 from numatwin.sim.machine.reference.processors import SharedProcessors
 from numatwin.sim.machine.reference.run_queues import Process
-from numatwin.sim.systems.commits.homes import homes
+from numatwin.sim.systems.commits.host import homes
 from numatwin.sim.systems.commits.messages import ONE_SIDED_MESSAGES
-from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import CommitParameters, Node
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 
 MS = 1_000_000_000
 SLICE, TICK = 1_400_000_000, 4 * MS

@@ -23,8 +23,8 @@ from numatwin.sim.systems.commits.history import (
     STOPPED,
     UNDONE,
 )
-from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import Death, Stop
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 from numatwin.sim.systems.commits.shaking import ENDS, Case, case_of, described, findings_of, shrunk
 
 pytestmark = pytest.mark.kernel

@@ -11,8 +11,8 @@ from scipy.stats import binomtest
 from numatwin.sim._kernel import MessageCost, RecordWork
 from numatwin.sim.systems.commits.history import COMMIT, MESSAGE, OUTCOME
 from numatwin.sim.systems.commits.messages import TWO_PHASE_MESSAGES
-from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import Node
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 
 FREE = (MessageCost(),)
 READS = ("snapshot-request", "snapshot", "read", "record")

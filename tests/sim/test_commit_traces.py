@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from numatwin.sim._kernel import MessageCost
 from numatwin.sim.systems.commits.history import BROKEN, DIED, FENCED, KINDS, SKIPPED
-from numatwin.sim.systems.commits.model import KernelCommitModel
 from numatwin.sim.systems.commits.parameters import (
     CommitParameters,
     Death,
@@ -19,6 +18,7 @@ from numatwin.sim.systems.commits.parameters import (
     Node,
     Straggler,
 )
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 
 pytestmark = pytest.mark.kernel
 

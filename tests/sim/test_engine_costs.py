@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import Scenario, load_scenario
 from numatwin.sim.systems.eris.costs import ErisCosts
-from numatwin.sim.systems.eris.overlap import overlap_of
-from numatwin.sim.systems.eris.prefix_tree import LINE_BYTES, ArrayTree
+from numatwin.sim.systems.eris.index import LINE_BYTES, ArrayTree
+from numatwin.sim.systems.eris.parts import overlap_of
 from numatwin.sim.systems.eris.routing import (
     batches_per_command,
     extra_groups,

@@ -11,7 +11,7 @@ from numatwin.sim.run.scenario import Scenario, load_scenario, scenario_from_set
 from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.sim.run.what_if import first_moment
 from numatwin.sim.systems.eris.costs import ErisCosts
-from numatwin.sim.systems.eris.prefix_tree import ArrayTree, PrefixTree
+from numatwin.sim.systems.eris.index import ArrayTree, PrefixTree
 
 PROFILE = Path(__file__).parents[2] / "docs" / "examples" / "my-engine.yaml"
 CLOCK = "machine.node_types.opteron-6274-die.clock"

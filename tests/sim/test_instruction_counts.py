@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from numatwin.sim.systems.eris.instructions import INSTRUCTIONS
+from numatwin.sim.systems.eris.costs import INSTRUCTIONS
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "instruction_counts.py"
 UNITS = 64

@@ -9,7 +9,7 @@ import time
 import pytest
 from commit_clusters import US, cluster
 
-from numatwin.sim.systems.commits.model import KernelCommitModel
+from numatwin.sim.systems.commits.plane import KernelCommitModel
 
 pytestmark = pytest.mark.kernel
 

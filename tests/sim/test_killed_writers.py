@@ -16,7 +16,7 @@ from test_record import made_up
 from numatwin.inputs import InputError, write_text_atomically
 from numatwin.sim.run.record import load_record
 from numatwin.sim.studies.store import Store
-from numatwin.sim.systems.tasks.access_models import FEATURES, AccessModel, Line, load_access_model
+from numatwin.sim.systems.tasks.access_path import FEATURES, AccessModel, Line, load_access_model
 from numatwin.topologies import load_machine
 from numatwin.topologies.export import machine_yaml
 from numatwin.validate.baseline import Entry, load_baseline, save_baseline

@@ -7,8 +7,8 @@ import pytest
 from small_scenarios import LOOKUP, small_file
 
 from numatwin.inputs import InputError
-from numatwin.sim.run.plan import Statistics
 from numatwin.sim.run.scenario import Scenario, load_scenario, scenario_from_settings
+from numatwin.sim.run.scenario_description import Statistics
 
 
 def loaded(folder: Path, block: str = "", **options: Any) -> Scenario:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numatwin.sim.systems.eris.prefix_tree import LINE_BYTES, POINTER_BYTES, BucketTree, PrefixTree
+from numatwin.sim.systems.eris.index import LINE_BYTES, POINTER_BYTES, BucketTree, PrefixTree
 
 ENTRY_BYTES = 16
 

@@ -23,7 +23,7 @@ from small_scenarios import (
 
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.what_if import flow_plane
-from numatwin.sim.systems.eris.instructions import INSTRUCTIONS
+from numatwin.sim.systems.eris.costs import INSTRUCTIONS
 
 PLACEMENTS = ["partitioned", "interleaved", "single-ram"]
 LINES = COLUMN_BYTES / 64

@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from numatwin.sim.run.steps import RARE, Floats, noise_of, steps
+from numatwin.sim.run.recovery import RARE, Floats, noise_of, steps
 
 
 def even(values: Floats) -> Floats:

@@ -12,8 +12,7 @@ from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.run.what_if import flow_plane
-from numatwin.sim.systems.eris.index import tree_of
-from numatwin.sim.systems.eris.prefix_tree import LINE_BYTES, lines_of
+from numatwin.sim.systems.eris.index import LINE_BYTES, lines_of, tree_of
 from numatwin.workloads.schema import DataObject
 
 KEYS, SLOW_BPS = 1_000_000, 4e9

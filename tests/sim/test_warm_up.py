@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from numatwin.sim.run.warm_up import LEFT_OUT, Truncation, mser, mser5, trends
+from numatwin.sim.run.statistics import LEFT_OUT, Truncation, mser, mser5, trends
 
 Floats = npt.NDArray[np.float64]
 

@@ -18,9 +18,8 @@ from small_scenarios import LOOKUP, small_file
 
 from numatwin.sim.kernel.histogram import Histogram
 from numatwin.sim.kernel.streams import stream_key
-from numatwin.sim.planes.experiment import Experiment
 from numatwin.sim.planes.outcome import Outcome, ResourceUse, Why
-from numatwin.sim.planes.plane import Command, StartPhase
+from numatwin.sim.planes.plane import Command, Experiment, StartPhase
 from numatwin.sim.run.scenario import Scenario, load_scenario
 from numatwin.sim.systems.eris.commands import BalancingObservation
 

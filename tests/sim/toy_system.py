@@ -22,10 +22,9 @@ from numatwin.sim.kernel.sums import group_sums
 from numatwin.sim.machine.costs import CostModel, Scales
 from numatwin.sim.machine.demands import Demand, Step, TransferDemand
 from numatwin.sim.machine.threads import place_workers
-from numatwin.sim.planes.experiment import Experiment
 from numatwin.sim.planes.flow_system import FlowSystem, MachineDemands, Piece
 from numatwin.sim.planes.outcome import ControlEvent
-from numatwin.sim.planes.plane import StartPhase
+from numatwin.sim.planes.plane import Experiment, StartPhase
 from numatwin.sim.systems.descriptor import LazyImport, System, SystemSpec
 
 Floats = npt.NDArray[np.float64]

@@ -18,10 +18,9 @@ from numatwin.inputs import InputError, parse_yaml
 from numatwin.topologies import Machine, load_machine, machine_from_document, machine_names
 from numatwin.topologies.compose import compose
 from numatwin.topologies.draw import draw_machine, picture_data, write_picture
-from numatwin.topologies.link_lines import LINKS_DRAWN_MAX
-from numatwin.topologies.picture import read_picture
+from numatwin.topologies.layout import LINKS_DRAWN_MAX
+from numatwin.topologies.picture import USE_COLOURS, read_picture, use_colour
 from numatwin.topologies.png import BROWSERS
-from numatwin.topologies.scene import USE_COLOURS, use_colour
 
 PARTS = """\
 node_types: {a: {cores: 2, memory: {size: 8 GiB, bandwidth: 20 GB/s, latency: 90 ns}}}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from numatwin.sim.run.statistics import Interval
+from numatwin.validate.crossvalidate.result import coverage_of
 from numatwin.validate.crossvalidate.rows import Row, Set
-from numatwin.validate.crossvalidate.summary import coverage_of
 
 
 def row(group: int, measured: float, of: Set = "test") -> Row:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.sim.run.statistics import Interval
+from numatwin.validate.crossvalidate.result import checks_of, errors_of, spread_warnings
 from numatwin.validate.crossvalidate.rows import Row, measured_interval, relative
-from numatwin.validate.crossvalidate.summary import checks_of, errors_of, spread_warnings
 
 positive = st.floats(1e-6, 1e12)
 

@@ -12,9 +12,8 @@ from small_suites import FLOW, KEEPS, write
 from numatwin.sim.run.statistics import Interval
 from numatwin.validate.annotations import annotation_lines, junit_xml
 from numatwin.validate.baseline import Entry
-from numatwin.validate.regress import Result
+from numatwin.validate.regress import Difference, Result, Verdict
 from numatwin.validate.suite import Suite, load_suite
-from numatwin.validate.verdicts import Difference, Verdict
 
 # What Jenkins' schema allows (xunit plugin, junit-10.xsd), which GitLab and Azure Pipelines read
 # too: by element, its attributes (the required ones with a *) and what it may hold.

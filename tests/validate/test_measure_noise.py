@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from numatwin.topologies.measurements import Measurement
+from numatwin.validate.measure.bench import Samples, Windows
 from numatwin.validate.measure.noise import noise_warnings, ticks
-from numatwin.validate.measure.samples import Samples, Windows
 
 
 def windows(disturbed: list[bool]) -> Windows:

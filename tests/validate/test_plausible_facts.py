@@ -9,9 +9,9 @@ from measured_hosts import figure, measured
 
 from numatwin.inputs import Quantity
 from numatwin.topologies import build_machine, load_machine
-from numatwin.topologies.identity import ProcessorIdentity
 from numatwin.topologies.measurements import Measurement
 from numatwin.topologies.schema import Cache, MachineDescription, NodeType
+from numatwin.topologies.schema_types import ProcessorIdentity
 from numatwin.validate.measure import Result, measured_description, merged
 from numatwin.validate.measure.plausible import OF_CORES, plausible
 

@@ -23,7 +23,7 @@ from numatwin.validate.profile.callgrind import read_callgrind
 from numatwin.validate.profile.counts import CallGraph
 from numatwin.validate.profile.importers import read_profile, read_profiles
 from numatwin.validate.profile.loops import counted, structures
-from numatwin.validate.profile.one_query import on_one_thread, one_query
+from numatwin.validate.profile.timed_rates import on_one_thread, one_query
 from numatwin.workloads import Workload, WorkloadDescription, load_workload
 from numatwin.workloads.operators import CustomSpec
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numatwin.validate.published import PUBLISHED
-from numatwin.validate.published_given import given_others, shares, source_of, stored
+from numatwin.validate.published import PUBLISHED, given_others, shares, source_of, stored
 from numatwin.validate.results import Condition
 
 RESULT = "hana-thresholds-32s"

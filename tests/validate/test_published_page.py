@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numatwin.validate.published import PUBLISHED
-from numatwin.validate.published_given import given_others
+from numatwin.validate.published import PUBLISHED, given_others
 from numatwin.validate.published_page import page, pictures
 from numatwin.validate.published_pictures import Bar, Curve, bars_svg, curves_svg
 from numatwin.validate.systems.commits.validation import CLIENTS, CURVES

@@ -10,12 +10,11 @@ from small_suites import AGAINST, BOUND, FASTER, FLOW, KEEPS, PROMPT, REPLICATIO
 
 from numatwin.sim.run import replications
 from numatwin.sim.run.scenario import load_scenario
-from numatwin.validate import alternatives
-from numatwin.validate.alternatives import AlternativeRun, Sides
+from numatwin.validate import regress as sides_module
 from numatwin.validate.annotations import message_of
 from numatwin.validate.baseline import Entry
 from numatwin.validate.metrics import Metric
-from numatwin.validate.regress import Result, regress
+from numatwin.validate.regress import AlternativeRun, Result, Sides, regress
 from numatwin.validate.suite import load_suite
 
 
@@ -139,7 +138,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         numbers.extend(which)
         return real(make, scenario, which, *rest)
 
-    monkeypatch.setattr(alternatives, "play_numbers", play_numbers)
+    monkeypatch.setattr(sides_module, "play_numbers", play_numbers)
     return numbers
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from numatwin.sim.run.statistics import Sample
-from numatwin.validate.verdicts import (
+from numatwin.validate.regress import (
     ALPHA,
     WELCH_MIN,
     Difference,

@@ -6,9 +6,8 @@ For guests of another architecture that is the first argument.
 import sys
 
 from ...inputs import InputError
-from .host_files import find_busybox
-from .kernel import fetch_kernel, find_kernel
-from .platforms import host_architecture, platform_of
+from .image import fetch_kernel, find_kernel
+from .platforms import find_busybox, host_architecture, platform_of
 
 try:
     platform = platform_of(sys.argv[1] if len(sys.argv) > 1 else host_architecture())

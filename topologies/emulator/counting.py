@@ -19,8 +19,7 @@ from ..machine import CacheLevel, Machine
 from .command_line import Plugin, memory_ranges, topology
 from .guest import GuestFailure, GuestRun, run_in_guest
 from .guest_machine import GuestMachine, guest_machine
-from .host_files import cache_folder, qemu_version
-from .platforms import X86_64
+from .platforms import X86_64, cache_folder, qemu_version
 from .traffic import Traffic, read_counts, snoop_domains
 
 

@@ -20,9 +20,9 @@ from ...inputs import InputError
 from ..machine import Machine
 from .command_line import Plugin, Share, machine_arguments, plugin_arguments, share_arguments
 from .guest_machine import GuestMachine, guest_machine
-from .host_files import find_qemu
 from .image import guest_image
 from .job import Job
+from .platforms import find_qemu
 from .snapshots import KEPT_BYTES, Monitor, incoming, opened, snapshot_file
 
 BOOT_LIMIT_S, BOOT_LIMIT_PER_PROCESSOR_S, RESUME_LIMIT_S = 60.0, 4.0, 60.0

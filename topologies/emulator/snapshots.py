@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .host_files import cache_folder
+from .platforms import cache_folder
 
 KEPT_BYTES = 2 << 30
 LOOK_S = 0.02

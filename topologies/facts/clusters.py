@@ -21,8 +21,7 @@ from ..schema import (
 from ..schema_types import NODES_MAX
 from .catalogue import Entry, facts, named
 from .complete import complete
-from .schema import Adapter
-from .taking import Origin, bounds
+from .schema import Adapter, Origin, bounds
 
 SOURCE = "numatwin machine build, from the catalogue of facts"
 LINE_BYTES = 64.0

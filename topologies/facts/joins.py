@@ -16,8 +16,7 @@ from ..schema import Hub, Link, LinkType
 from ..schema_types import EndId
 from .catalogue import Entry, facts
 from .nodes import origin_of
-from .schema import Guess, Links
-from .taking import Origin, bounds
+from .schema import Guess, Links, Origin, bounds
 
 # Beyond this SLIT distance a node controller is between, whose makers put in what they measured.
 GLUED = 30

@@ -10,8 +10,7 @@ from typing import Any
 from ...inputs import Quantity
 from ..schema import Cache, Memory, NodeType
 from .catalogue import Entry, core_of, facts
-from .schema import Core, CoreCache, Guess
-from .taking import Origin, bounds
+from .schema import Core, CoreCache, Guess, Origin, bounds
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ...inputs import Quantity
 from ...inputs.names import Name
-from ...inputs.quantities import (
-    Bandwidth,
-    Duration,
-    Frequency,
-    Rate,
-    Size,
-    SizeOrZero,
-)
+from ...inputs.quantities import Bandwidth, Duration, Frequency, Rate, Size, SizeOrZero
 from ...inputs.yaml_file import Strict
 from ..schema import Coherence, Tlb
 from ..schema_types import Count, Fact
@@ -289,3 +283,50 @@ class Facts(Strict):
                 if not re.search(known.pattern, known.example, re.IGNORECASE):
                     raise ValueError(f"{name}: its pattern does not match its example")
         return processors
+
+
+DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose values they are: an entry of the catalogue, or a guess for what is not in it."""
+
+    label: str
+    guessed: bool = False
+
+    def text(self, source: str | None) -> str:
+        """What stands in the source of a value."""
+        head = f"{'guessed' if self.guessed else 'catalogue'} ({self.label})"
+        return f"{head}: {source}" if source else head
+
+    def quantity(
+        self, value: float, low: float, high: float, source: str | None, *, sure: bool = False
+    ) -> Quantity:
+        """The quantity, rounded; one with a range is uncertain, as the machine's own is unknown."""
+        value, low, high = _rounded(value), _rounded(low), _rounded(high)
+        doubtful = self.guessed or (not sure and low < high)
+        return Quantity(value, min(low, value), max(high, value), self.text(source), doubtful)
+
+    def taken(self, known: Quantity, source: str | None = None) -> Quantity:
+        """A quantity of the catalogue."""
+        return self.quantity(known.value, known.low, known.high, known.source or source)
+
+    def fact(self, known: Fact, source: str | None = None) -> Fact:
+        """A number of the catalogue."""
+        doubtful = self.guessed or known.range is not None
+        return Fact(
+            value=known.value,
+            range=known.range,
+            source=self.text(known.source or source),
+            doubtful=doubtful,
+        )
+
+
+def bounds(fact: Fact) -> tuple[float, float]:
+    """The range of a number, both its value where it has none."""
+    return fact.range or (fact.value, fact.value)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..identity import ProcessorIdentity
+from ..schema_types import ProcessorIdentity
 
 # Linux' /proc/cpuinfo has a name for each of these on each architecture.
 _CPUINFO = {

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from ...inputs import Quantity
 from ...inputs.quantities import read_quantity
-from ..identity import ProcessorIdentity
 from ..schema import (
     Cache,
     LoadedPoint,
@@ -21,6 +20,7 @@ from ..schema import (
     NodeType,
     ReadWriteMix,
 )
+from ..schema_types import ProcessorIdentity
 from .number_sets import format_list
 
 Pair = tuple[int, int]

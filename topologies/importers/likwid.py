@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ..identity import ProcessorIdentity
 from ..schema import MachineDescription
+from ..schema_types import ProcessorIdentity
 from .inventory import (
     CacheFacts,
     Core,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from ...inputs import InputError, Quantity
-from ..identity import ProcessorIdentity
+from ..schema_types import ProcessorIdentity
 from .identities import cpuinfo_identities
 from .inventory import CACHE_LEVEL_MAX, CacheFacts, Core, clock_of_model, quantity
 from .number_sets import parse_list, parse_mask

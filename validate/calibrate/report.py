@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..._version import __version__
 from ...inputs.quantities import time_text
-from ...reports.predicted_measured import Row, in_unit
-from ...reports.validation import Cell, Table, Validation
+from ...reports.predicted_measured import Cell, Row, Table, Validation, in_unit
 from ...reports.words import count, percent, signed_percent
 from .calibration import FITTED, HELD_OUT, Calibration, Residual, error_summary
 from .fit import INSENSITIVE

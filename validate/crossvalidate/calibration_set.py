@@ -22,11 +22,10 @@ from ..measure.layout import host_layout
 from ..measure.passes import part_of
 from ..measure.session import check_engine
 from .primitives import primitive_rows
-from .result import ROWS_FILE, Result
+from .result import ROWS_FILE, Errors, Result, errors_of
 from .rows import Row
 from .session import Found, Play, Session
 from .suite import Case, Suite, load_suite
-from .summary import Errors, errors_of
 
 # Of all that is asked for, as these parts are held against one another and against nothing else.
 PASSES = 5

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 from ..._version import __version__
 from ...inputs.quantities import time_text
 from ...reports.facts import fact_rows
+from ...reports.predicted_measured import Cell, Table, Validation
 from ...reports.predicted_measured import Interval as Bounds
 from ...reports.predicted_measured import Row as Drawn
-from ...reports.validation import Cell, Table, Validation
 from ...reports.words import count, listing, percent, seconds, si, signed_percent
 from ...sim.run.statistics import Interval
-from .result import Result
+from .result import Check, Errors, Result
 from .rows import Row
 from .suite import LeftOut
-from .summary import Check, Errors
 
 NANO = 1e-9
 ERROR_COLUMNS = (

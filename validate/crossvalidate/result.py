@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from ..._version import __version__
 from ...inputs import write_json
+from ...sim.run.model_error import Class, Evidence
 from ...topologies import Machine
-from ..trust import AIM, LEVEL, Coverage
+from ..trust import AIM, LEVEL, Coverage, coverage
 from .rows import Row
 from .session import Found
 from .suite import LeftOut, Suite
-from .summary import (
-    MEDIAN_MAX,
-    NEAR,
-    NEAR_SHARE,
-    WORST_MAX,
-    Check,
-    Errors,
-    checks_of,
-    coverage_of,
-    errors_of,
-    spread_warnings,
-)
 
 ROWS_FILE = "rows.json"
 NOISY = "noisy host"
@@ -135,3 +127,159 @@ class Result:
     def save(self, folder: Path) -> None:
         """Writes the rows into ``folder``, whole or not at all."""
         write_json(folder / ROWS_FILE, self.as_json())
+
+
+MEDIAN_MAX, WORST_MAX = 0.05, 0.25
+NEAR, NEAR_SHARE = 0.10, 0.90
+SPREAD_MAX, SPREAD_SHARE = 0.10, 0.25
+HALF_WIDTH_MAX = 1e6  # that of an interval about 0 is infinite, which JSON does not know
+COVERED_MIN = 10  # rows: of fewer, a share tells nothing
+
+
+@dataclass(frozen=True)
+class Check:
+    """One part of the aim: ``found`` against ``aim``, at most or (``at_least``) at least that."""
+
+    kind: str
+    name: str
+    aim: float
+    found: float
+    at_least: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is reached."""
+        return self.found >= self.aim if self.at_least else self.found <= self.aim
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``--json`` has it."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "aim": self.aim,
+            "found": self.found,
+            "holds": self.holds,
+        }
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Of some rows: how many, their median and worst error, and the share within 10%.
+
+    ``plane``: None for all planes together. ``predicted_half``, ``measured_half``: the median of
+    the larger halves of their intervals, relative to the value; ``held``: the share of rows whose
+    predicted interval holds the measured value.
+    """
+
+    set: str
+    kind: str
+    plane: str | None
+    rows: int
+    median: float
+    worst: float
+    near: float
+    predicted_half: float
+    measured_half: float
+    held: float
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``--json`` has it."""
+        return {
+            "set": self.set,
+            "kind": self.kind,
+            "plane": self.plane,
+            "rows": self.rows,
+            "median_error": self.median,
+            "worst_error": self.worst,
+            "within_10_percent": self.near,
+            "predicted_half_width": self.predicted_half,
+            "measured_half_width": self.measured_half,
+            "held_by_predicted_interval": self.held,
+        }
+
+
+def errors_of(rows: Sequence[Row]) -> list[Errors]:
+    """By set and kind, all planes together and, of several, each alone."""
+    found = []
+    for name, kind in dict.fromkeys((row.set, row.kind) for row in rows):
+        chosen = [row for row in rows if (row.set, row.kind) == (name, kind)]
+        planes = list(dict.fromkeys(row.plane for row in chosen))
+        found.append(_errors(name, kind, None, chosen))
+        if len(planes) > 1:
+            found += [
+                _errors(name, kind, plane, [row for row in chosen if row.plane == plane])
+                for plane in planes
+            ]
+    return sorted(found, key=lambda summary: summary.set)
+
+
+def _errors(name: str, kind: str, plane: str | None, rows: Sequence[Row]) -> Errors:
+    errors = [row.error for row in rows]
+    return Errors(
+        set=name,
+        kind=kind,
+        plane=plane,
+        rows=len(rows),
+        median=median(errors),
+        worst=max(errors),
+        near=sum(error <= NEAR for error in errors) / len(errors),
+        predicted_half=min(median(row.predicted.relative for row in rows), HALF_WIDTH_MAX),
+        measured_half=min(median(row.measured.relative for row in rows), HALF_WIDTH_MAX),
+        held=sum(row.interval_holds for row in rows) / len(rows),
+    )
+
+
+def checks_of(rows: Sequence[Row]) -> list[Check]:
+    """The aim, held against the rows of the test set; kinds without a row are left out."""
+    return [
+        check
+        for errors in errors_of([row for row in rows if row.set == "test"])
+        if errors.plane is None
+        for check in _checks(errors)
+    ]
+
+
+def _checks(errors: Errors) -> Iterator[Check]:
+    if errors.kind in ("throughput", "memory traffic"):
+        yield Check(errors.kind, "median error", MEDIAN_MAX, errors.median)
+        yield Check(errors.kind, "rows within 10%", NEAR_SHARE, errors.near, at_least=True)
+        yield Check(errors.kind, "worst error", WORST_MAX, errors.worst)
+    elif errors.kind == "p99 latency":
+        yield Check(errors.kind, "worst error", WORST_MAX, errors.worst)
+
+
+def coverage_of(rows: Sequence[Row]) -> list[Coverage]:
+    """Of the test set, by kind: what intervals hold that the errors of all other runs make."""
+    test = [row for row in rows if row.set == "test"]
+    test = [row for row in test if min(row.predicted.low, row.measured.value) > 0.0]
+    found = []
+    for kind in dict.fromkeys(row.kind for row in test):
+        of_kind = [_evidence(row) for row in test if row.kind == kind]
+        if len(of_kind) >= COVERED_MIN:
+            found.append(replace(coverage(of_kind)[0], group=kind))
+    return found
+
+
+def _evidence(row: Row) -> Evidence:
+    value = row.predicted.value
+    return Evidence(
+        row.metric, row.group, Class("", row.plane, "", row.kind), (row.measured.value,) * 2, value,
+        (row.predicted.low / value, row.predicted.high / value),
+    )  # fmt: skip
+
+
+def spread_warnings(rows: Sequence[Row]) -> Iterator[str]:
+    """A line if the rounds of many figures differ much: the host was not quiet."""
+    spans = {}
+    for row in rows:
+        if len(row.values) > 1 and row.kind == "throughput" and row.set == "test":
+            low, high = row.measured.low, row.measured.high
+            spans[row.scenario, row.metric] = (
+                (high - low) / row.measured.value if row.measured.value else math.inf
+            )
+    wide = [span for span in spans.values() if span > SPREAD_MAX]
+    if spans and len(wide) > SPREAD_SHARE * len(spans):
+        yield (
+            f"noisy host: the rounds of {len(wide)} of {len(spans)} measured throughputs lie more "
+            f"than {SPREAD_MAX:.0%} apart, at worst {max(wide):.0%}"
+        )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .bench import LINE_BYTES, Bench, Member
+from .bench import LINE_BYTES, Bench, Member, Samples
 from .layout import NodeLayout
-from .samples import Samples
 
 if TYPE_CHECKING:
     from ...engine_native._engine import Traffic

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .bench import Bench
-from .samples import Samples, Windows
+from .bench import Bench, Samples, Windows
 
 THREAD = "a thread"
 METHODS = {

@@ -15,8 +15,7 @@ import numpy as np
 from ...inputs import Quantity
 from ...topologies.measurements import Measurement
 from ...topologies.schema import Interruption
-from .bench import Bench
-from .samples import Floats, Samples
+from .bench import Bench, Floats, Samples
 
 METHOD = "looks at the clock, on two CPUs at once, that came late by {}"
 # By length, in ns. Shorter than the first is a cache miss, longer than the last another program's

@@ -6,9 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from .bench import LINE_BYTES, Bench
+from .bench import LINE_BYTES, Bench, Samples
 from .layout import NodeLayout
-from .samples import Samples
 
 CHASE = "dependent loads along a random cycle of lines, in huge pages"
 SMALL_CHASE = "dependent loads along a random cycle of lines, in small pages"

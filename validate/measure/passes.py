@@ -18,8 +18,8 @@ import numpy as np
 
 from ...inputs import Quantity
 from ...topologies.measurements import HostState, Measurement, Reading
+from .bench import DIGITS
 from .noise import DISTURBANCES, noise_warnings
-from .samples import DIGITS
 from .session import PARTS, Progress, Result, measure_pass
 
 PASSES = 3

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...inputs import InputError
 from ...inputs.json_text import read_json
-from ...inputs.regular import check_regular
+from ...inputs.text_lines import check_regular
 from .callgrind import is_callgrind, read_callgrind
 from .counts import CallGraph, Totals
 from .duckdb_plan import is_duckdb, read_duckdb

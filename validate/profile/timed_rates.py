@@ -8,7 +8,7 @@ machine. What is uncertain of that machine, and between runs, leaves a range of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,10 +23,12 @@ from ...inputs.shared_work import SharedWork, shared
 from ...sim.machine.assumptions import Place, Variant
 from ...sim.run.assumptions import varied
 from ...sim.run.doubts import Doubt, Floats, doubts_of, merged, stream_of_loops
-from ...sim.run.scenario import Scenario
+from ...sim.run.scenario import Scenario, load_scenario
 from ...sim.run.uncertainty import DRAWS, bounds
 from ...sim.run.what_if import Predictor
-from .one_query import described, on_one_thread
+from ...topologies.export import machine_yaml
+from ...topologies.facts import complete
+from ...topologies.importers import import_machine
 
 PARTS = np.linspace(0.0, 1.0, 9)
 
@@ -120,3 +122,44 @@ class _Times:
         found = self.predictor(varied(self.scenario, Variant("a rate", settings)))
         (rate,) = found.throughput.values()
         return 1.0 / rate
+
+
+SCENARIO = """\
+name: one-query
+machine: {machine}
+workload: {workload}
+system: {{kind: tasks, threads: {threads}, placement: first-touch, loaders: 1}}
+policies: {{stealing: none}}
+horizon: 10 s
+"""
+
+
+def described(machine: str | None, folder: Path) -> str:
+    """The machine's name or file; None: a file in ``folder`` of this host."""
+    if machine is not None:
+        return str(Path(machine).absolute()) if Path(machine).exists() else machine
+    made = folder / "this-host.yaml"
+    made.write_text(machine_yaml(complete(import_machine(None), None, None).description))
+    return str(made)
+
+
+def one_query(
+    folder: Path,
+    machine: str,
+    workload: Path,
+    threads: int | None,
+    settings: Iterable[str] = (),
+) -> Scenario:
+    """With so many ``threads`` on each node, by default one for each core; ``folder``: for its
+    file. Raises InputError."""
+    path = folder / "one-query.yaml"
+    fields = {"machine": machine, "workload": workload, "threads": threads or "cores"}
+    path.write_text(SCENARIO.format(**fields))
+    return load_scenario(path, plane="flow", settings=tuple(settings))
+
+
+def on_one_thread(folder: Path, machine: str, workload: Path) -> Scenario:
+    """On a thread of the first node that has cores."""
+    nodes = one_query(folder, machine, workload, 1).machine.nodes
+    first = next(node.id for node in nodes if node.cores)
+    return one_query(folder, machine, workload, 1, (f"system.nodes=[{first}]",))

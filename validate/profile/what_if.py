@@ -19,7 +19,7 @@ from ...sim.run.record import Record
 from ...sim.run.runner import run_scenario
 from ...sim.run.uncertainty import with_uncertainty
 from ...topologies import Machine
-from .one_query import one_query
+from .timed_rates import one_query
 
 BIND = "bind to node "
 NOT_PREDICTED = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
@@ -14,11 +14,9 @@ import yaml
 from ...inputs import InputError
 from ...inputs.quantities import format_quantity
 from .counts import CallGraph
-from .engines import ENGINES, Engine
 from .importers import Found
 from .loops import LINE_BYTES, Counted, Floats, Loop, counted, loops_of, rates, whole_loop
-from .pipelines import Pipeline, pipelines_of
-from .plans import Plan
+from .plans import Plan, PlanOperator
 from .timed_rates import Timed, set_rates
 
 WIDTH = 96
@@ -267,3 +265,128 @@ def _written(loop: Loop, structure_of: str) -> dict[str, Any]:
         ]
         found["structure_of"] = structure_of
     return found
+
+
+Part = tuple[PlanOperator, str]
+
+
+@dataclass
+class Pipeline:
+    """``rows`` come from a ``table``, or from what the pipeline ``after`` put away; ``parts`` of
+    operators work on them in turn. ``results``: rows that come out of it.
+    """
+
+    name: str
+    rows: float
+    results: float
+    table: PlanOperator | None = None
+    after: list[str] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+
+
+def pipelines_of(plan: Plan, engine: Engine) -> list[Pipeline]:
+    """The pipelines of a plan, each after those that it waits for."""
+    by_name = {operator.name: operator for operator in plan.operators}
+    inputs = {name for operator in plan.operators for name in operator.inputs}
+    found: list[Pipeline] = []
+
+    def ended(pipeline: Pipeline, at: PlanOperator) -> Pipeline:
+        pipeline.name = at.name
+        found.append(pipeline)
+        return pipeline
+
+    def of(operator: PlanOperator) -> Pipeline:
+        below = [by_name[name] for name in operator.inputs]
+        if not below:
+            own = operator if operator.table else None
+            rows = max(operator.rows, 1.0)
+            return Pipeline("", rows, operator.results, own, [], [(operator, FLOWS)])
+        now = of(below[0])
+        if operator.kind in engine.joins:
+            for other in below[1:]:
+                build = of(other)
+                if other.kind not in engine.breakers:
+                    build.parts.append((operator, SINK))
+                now.after.append(ended(build, other).name)
+        else:
+            for other in below[1:]:  # of a union: after each other
+                now.after.append(ended(of(other), other).name)
+        if operator.kind in engine.breakers:
+            now.parts.append((operator, SINK))
+            rows = max(operator.results, 1.0)
+            first = ended(now, operator)
+            first.results = 0.0
+            now = Pipeline("", rows, rows, None, [first.name], [])
+        now.parts.append((operator, FLOWS))
+        now.results = operator.results
+        return now
+
+    for operator in plan.operators:
+        if operator.name not in inputs:
+            ended(of(operator), operator)
+    names: dict[str, int] = {}
+    for pipeline in found:  # what an operator passes on is another pipeline than what it takes in
+        count = names[pipeline.name] = names.get(pipeline.name, 0) + 1
+        if count > 1:
+            pipeline.name = f"{pipeline.name}-results"
+    return found
+
+
+SINK, FLOWS = "sink", "flows"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What an engine calls things.
+
+    ``breakers``: kinds of operators that take in all of their input before they pass anything on;
+    ``joins``: those whose last input is a hash table. ``functions``: a pattern of the functions of
+    an operator, ``{}`` its name in the source: those that take in (``sink``), and all others.
+    ``named``: of kinds whose name there is another. ``shared``: kinds whose structures all tasks
+    share. ``row_group``: rows that a task takes at least.
+    """
+
+    breakers: frozenset[str]
+    joins: frozenset[str]
+    functions: Mapping[str, str]
+    named: Mapping[str, str] = field(default_factory=dict)
+    shared: frozenset[str] = frozenset()
+    row_group: int | None = None
+
+    def roots(self, kind: str, part: str, names: Sequence[str]) -> list[int]:
+        """Positions of the functions that begin the work of an operator's part."""
+        own = self.named.get(kind, "".join(re.findall(r"[A-Za-z0-9]+", kind.title())))
+        pattern = re.compile(self.functions[part].format(own))
+        return [k for k, name in enumerate(names) if pattern.match(name)]
+
+
+ENGINES = {
+    "duckdb": Engine(
+        breakers=frozenset(
+            {
+                *("HASH_GROUP_BY", "PERFECT_HASH_GROUP_BY", "UNGROUPED_AGGREGATE", "ORDER_BY"),
+                *("TOP_N", "WINDOW", "PARTITIONED_AGGREGATE", "LIMIT", "SIMPLE_AGGREGATE"),
+            }
+        ),
+        joins=frozenset({"HASH_JOIN", "NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "CROSS_PRODUCT"}),
+        functions={
+            SINK: r"duckdb::(?:Physical{0}::(?:Sink|Combine|Prepare|Finalize)|{0}\w*::ExecuteTask)",
+            FLOWS: r"duckdb::Physical{0}::(?!Sink|Combine|Prepare|Finalize)",
+        },
+        named={
+            "HASH_GROUP_BY": "HashAggregate",
+            "PERFECT_HASH_GROUP_BY": "PerfectHashAggregate",
+            "ORDER_BY": "Order",
+            "TOP_N": "TopN",
+            "SEQ_SCAN": "TableScan",
+        },
+        shared=frozenset({"HASH_JOIN", "NESTED_LOOP_JOIN"}),
+        row_group=122_880,
+    ),
+    "postgresql": Engine(
+        breakers=frozenset({"Aggregate", "Sort", "Hash", "Gather", "Gather Merge", "WindowAgg"}),
+        joins=frozenset({"Hash Join"}),
+        functions={SINK: r"(?:Multi)?Exec{0}$", FLOWS: r"(?:Multi)?Exec{0}$"},
+        named={"Aggregate": "Agg", "WindowAgg": "WindowAgg"},
+    ),
+}

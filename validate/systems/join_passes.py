@@ -12,8 +12,7 @@ from ...sim.systems.joins.facts import ENGINE, ExchangeCost, JoinFacts, PassCost
 from ...topologies.measurements import Measurement
 from ...topologies.schema import MachineDescription
 from ..measure import fabric
-from ..measure.bench import Bench
-from ..measure.samples import Samples
+from ..measure.bench import Bench, Samples
 
 # By step of the facts: how it is made, and what it is (engine_native/measure/engine_work.hpp).
 METHODS = {

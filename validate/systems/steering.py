@@ -17,7 +17,7 @@ import numpy as np
 
 from ...inputs import DescriptionError, InputError, Quantity
 from ...sim.control.family import ChosenPolicy, choose, decide
-from ...sim.control.policy_spec import named
+from ...sim.control.policy import named
 from ...sim.planes.outcome import ControlEvent
 from ...sim.run.record import Record
 from ...sim.systems.tasks.commands import AllocateCore, CoresObservation
@@ -25,10 +25,8 @@ from ...sim.systems.tasks.cores import CORES, MODES, CoresSpec
 from ...topologies.importers.number_sets import format_list, parse_list
 from ...topologies.machine import Machine
 from ..live.masks import Affinity, Cpuset, Journal, Masks, left_behind
-from ..live.observing import this_host
+from ..live.observing import HostCounters, Sampler, live_record, this_host
 from ..live.process import LiveProcess
-from ..live.record import live_record
-from ..live.sampling import HostCounters, Sampler
 
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 Core = tuple[int, int]

@@ -13,8 +13,7 @@ from ...inputs import Quantity
 from ...sim.systems.tasks.facts import ENGINE, LoopTimes, TasksFacts
 from ...topologies.measurements import Measurement
 from ...topologies.schema import MachineDescription
-from ..measure.bench import Bench
-from ..measure.samples import Samples
+from ..measure.bench import Bench, Samples
 
 METHODS = {
     "scan": "ids of 12 bits compared with a range, a bit for each written; half of them are in it",

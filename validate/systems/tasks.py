@@ -219,5 +219,5 @@ VALIDATION = Validation(
     conditions=CONDITIONS,
     measured={"queries": Microbenchmark(Late(".task_loops", "measure"), 1.0)},
     described=Late(".task_loops", "described"),
-    entry_bytes={TABLE_BY_COLUMN: Late("numatwin.sim.systems.tasks.tables", "bytes_per_row")},
+    entry_bytes={TABLE_BY_COLUMN: Late("numatwin.sim.systems.tasks.spec", "bytes_per_row")},
 )

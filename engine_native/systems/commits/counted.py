@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....sim.planes.experiment import Experiment
+from ....sim.planes.plane import Experiment
 from ....sim.systems.commits.history import CAUSES
 from ....sim.systems.commits.spec import CommitSystem
 from ...transports import THREADS

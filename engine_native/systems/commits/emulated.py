@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 
 from ....inputs import InputError
-from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import Outcome
-from ....sim.planes.plane import Command
+from ....sim.planes.plane import Command, Experiment
 from ....sim.run.runner import Progress
 from ....sim.systems.commits.servers import faults
 from ....sim.systems.commits.spec import CommitSystem
 from ..._engine import CommitBoard
 from ...emulated.guest_process import GuestProcess
-from ...emulated.plane import EmulatedPlane
-from ...emulated.remote import RemoteEngine, counted
+from ...emulated.remote import EmulatedPlane, RemoteEngine, counted
 from ...transports import THREADS
 from .cluster import make_run
 from .counted import Counted, engine_facts

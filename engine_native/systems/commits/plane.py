@@ -10,14 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from ....sim.kernel.histogram import Histogram
-from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
-from ....sim.planes.plane import Command, Maker
+from ....sim.planes.plane import Command, Experiment, Maker
 from ....sim.run.runner import Progress
 from ....sim.systems.commits.servers import faults
 from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.why import binding
-from ...host_room import cpu_ns
+from ...host_mapping import cpu_ns
 from ...outcomes import network_outcome
 from ...transports import THREADS
 from .cluster import CommitCluster

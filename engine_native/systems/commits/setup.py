@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....inputs import InputError
-from ....sim.planes.experiment import Experiment
+from ....sim.planes.plane import Experiment
 from ....sim.systems.commits.build import commit_parameters
-from ....sim.systems.commits.homes import homes
+from ....sim.systems.commits.host import homes
 from ....sim.systems.commits.parameters import CommitParameters
 from ....sim.systems.commits.sizes import transaction_records
 from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.workload import stream_keys
 from ... import _engine
-from ...host_mapping import amount, map_workers
-from ...host_room import SHARE, free_bytes, free_shared_bytes, processors
+from ...host_mapping import SHARE, amount, free_bytes, free_shared_bytes, map_workers, processors
 from ...transports import THREADS, VARIABLE, usual_transport
 from ...typed import HostFacts
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import Outcome
+from ....sim.planes.plane import Experiment
 from ....sim.run.runner import Progress
 from ...emulated.guest_process import GuestProcess
-from ...emulated.plane import EmulatedPlane
-from ...emulated.remote import RemoteEngine, counted
-from .host import ErisHost
+from ...emulated.remote import EmulatedPlane, RemoteEngine, counted
+from .setup import ErisHost
 from .steered import SteeredEris
 
 SLICE_S = 4.0  # how often a waiting plane looks whether a worker failed

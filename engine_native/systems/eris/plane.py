@@ -15,18 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ....sim.kernel.histogram import Histogram
-from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
-from ....sim.planes.plane import Maker
+from ....sim.planes.plane import Experiment, Maker
 from ....sim.run.runner import Progress
 from ....sim.systems.eris.spec import ErisSystem
 from ..._engine import STEPS
-from ...host_mapping import amount
-from ...host_room import threads_waited_ns, transparent_huge_bytes
+from ...host_mapping import amount, threads_waited_ns, transparent_huge_bytes
 from ...memory_traffic import MemoryTraffic, NoCounters
 from ...outcomes import SLICE_S, TAKEN, limit_of_workers, no_memory
 from ...typed import ObjectMemory
-from .host import ErisHost
+from .setup import ErisHost
 from .steered import SteeredEris
 
 Floats = npt.NDArray[np.float64]

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import ControlEvent
-from ....sim.planes.plane import Command, StartPhase
+from ....sim.planes.plane import Command, Experiment, StartPhase
 from ....sim.systems.eris.commands import BalancingObservation, ObjectObservation
-from .host import ErisHost
-from .setup import phase_setup
+from .setup import ErisHost, phase_setup
 
 Floats = npt.NDArray[np.float64]
 

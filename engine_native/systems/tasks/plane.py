@@ -17,9 +17,8 @@ import numpy.typing as npt
 from ....inputs import InputError
 from ....sim.kernel.histogram import Histogram
 from ....sim.kernel.streams import stream_key
-from ....sim.planes.experiment import Experiment
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
-from ....sim.planes.plane import Command, Maker, StartPhase
+from ....sim.planes.plane import Command, Experiment, Maker, StartPhase
 from ....sim.run.runner import Progress
 from ....sim.systems.tasks.build import mix_shares
 from ....sim.systems.tasks.commands import AllowStealing, StealingObservation
@@ -27,7 +26,7 @@ from ....sim.systems.tasks.facts import ENGINE, TasksFacts
 from ....sim.systems.tasks.history import CLIENT_MIX
 from ....sim.systems.tasks.piece_log import interconnect_ratio
 from ..._engine import TaskEngine
-from ...host_room import threads_waited_ns
+from ...host_mapping import threads_waited_ns
 from ...outcomes import SLICE_S, TAKEN, limit_of_workers, no_memory
 from .setup import tasks_plan
 

@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ....inputs import InputError
-from ....sim.planes.experiment import Experiment
+from ....sim.planes.plane import Experiment
 from ....sim.systems.tasks.build import program_of
 from ....sim.systems.tasks.program import Program, Stage, Table
-from ....sim.systems.tasks.spec import TasksSystem
-from ....sim.systems.tasks.tables import column_bits, counts_by_row
+from ....sim.systems.tasks.spec import TasksSystem, column_bits, counts_by_row
 from ....workloads.operators import AggregateSpec, MaterialiseSpec, ScanSpec
 from ....workloads.query_graphs import ColumnOf, OperatorNode
 from ....workloads.schema import DataObject

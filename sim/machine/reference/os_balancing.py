@@ -11,11 +11,28 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import exp2
 from typing import NamedTuple
 
 from ..._kernel import OsDomain
 from ..os_scheduler import IMBALANCE_PERCENT, Level
-from .use_average import UseAverage
+
+HALF_LIFE_PS = 32_000_000_000  # y^32 = 0.5, in periods of 1,024 us (kernel/sched/pelt.c)
+
+
+@dataclass
+class UseAverage:
+    """``part`` of the time, 0 to 1 of a thread, as of ``updated_ps``."""
+
+    part: float = 0.0
+    updated_ps: int = 0
+
+    def pass_time(self, now: int, runs: bool) -> None:
+        """It was in use all the time since, or not at all."""
+        left = exp2(-(now - self.updated_ps) / HALF_LIFE_PS)
+        self.part = 1.0 - (1.0 - self.part) * left if runs else self.part * left
+        self.updated_ps = now
+
 
 NONE = -1
 ONE = 1024  # a thread's load

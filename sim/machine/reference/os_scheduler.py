@@ -46,13 +46,13 @@ from .os_balancing import (
     ONE,
     Cpu,
     MigrationType,
+    UseAverage,
     imbalance,
     least_room,
     local_group,
     sums_of,
     weight,
 )
-from .use_average import UseAverage
 
 MOVED_MAX = 32  # sysctl_sched_nr_migrate
 BUSY_FACTOR = 16

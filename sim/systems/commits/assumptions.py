@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...machine.assumptions import Assumption, Place, Variant, node_types_of
-from ...planes.experiment import Experiment
+from ...planes.plane import Experiment
 from .spec import CommitSystem
 
 

@@ -17,7 +17,7 @@ from .parameters import CommitParameters, Death, KeyDraw, Node, Straggler
 from .spec import CommitSystem
 
 if TYPE_CHECKING:
-    from ...planes.experiment import Experiment
+    from ...planes.plane import Experiment
 
 PARAMETERS = CommitParameters.__dataclass_fields__.keys()
 OTHER_FORMS = {"managers", "deaths", "stragglers"}  # a scenario says these in another form

@@ -11,9 +11,9 @@ from ....workloads import Workload
 from ..._kernel import MessageCost, ProcessorSetup, RecordWork
 from ...machine.message_costs import message_cost
 from .checked_values import PS
-from .client_threads import shared_processors
 from .facts import host_facts
 from .host import Host, host_costs
+from .managers import shared_processors
 from .messages import ONE_SIDED_SIDES, REMEDY_SIDES, TWO_PHASE_SIDES
 from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
 from .spec import CommitSystem, clock_Hz

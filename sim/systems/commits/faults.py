@@ -25,7 +25,7 @@ from .fault_spec import (
 from .parameters import RELIABLE_ONCE, CommitParameters, Death, Stop
 
 if TYPE_CHECKING:
-    from ...planes.experiment import Experiment
+    from ...planes.plane import Experiment
     from .spec import CommitSystem
 
 

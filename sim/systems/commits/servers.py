@@ -8,8 +8,8 @@ from typing import NamedTuple
 from ....inputs.quantities import format_quantity
 from ....topologies import Machine
 from ...machine.processors import SHARES_NONE
-from ...planes.experiment import Experiment
 from ...planes.outcome import ControlEvent
+from ...planes.plane import Experiment
 from .costs import CommitCosts
 from .facts import ENGINE
 from .parameters import CommitParameters

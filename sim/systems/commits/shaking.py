@@ -15,7 +15,6 @@ from ....inputs import InputError
 from ..._kernel import ClockFault, PathFault, Stream, Transport
 from ...kernel.streams import stream
 from .build import commit_parameters
-from .model import KernelCommitModel
 from .parameters import (
     ARCHITECTURES,
     RELIABLE_ONCE,
@@ -26,6 +25,7 @@ from .parameters import (
     KeyDraw,
     Stop,
 )
+from .plane import KernelCommitModel
 
 BEGINS, ENDS, PATIENCE = 20, 25, 400  # in typical transactions: until when they begin, all faults
 # are over, and each must have ended

@@ -30,8 +30,7 @@ from ..fields import (
 )
 from .checked_values import PS, TIME_MAX_PS
 from .facts import host_facts
-from .faulty_system import FaultySystem
-from .free_nodes import FreeNodes, Roles
+from .faulty_system import FaultySystem, FreeNodes, Roles
 from .parameters import VERSIONS_MAX
 
 # The transport of its network adapter that each architecture uses, as machine files name it.

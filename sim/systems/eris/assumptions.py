@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from ....topologies import Machine
 from ...machine.assumptions import LESS, MORE, Assumption, Place, Variant
-from ...planes.experiment import Experiment
-from .costs import ErisCosts
+from ...planes.plane import Experiment
+from .costs import INSTRUCTIONS, ErisCosts
 from .facts import ENGINE
-from .instructions import INSTRUCTIONS
 from .routing import in_one_piece
 from .spec import ErisSystem
 

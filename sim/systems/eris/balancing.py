@@ -27,8 +27,7 @@ from pydantic import Field
 from ....inputs import Quantity
 from ....inputs.quantities import Duration
 from ...control.family import Family
-from ...control.policy import NoPolicy, Policy
-from ...control.policy_spec import PolicySpec
+from ...control.policy import NoPolicy, Policy, PolicySpec
 from ...planes.outcome import ControlEvent
 from .commands import (
     BalancingObservation,

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...control.command_check import CommandCheck
-from ...control.user_policy import Origin
+from ...control.user_policy import CommandCheck, Origin
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -14,9 +14,9 @@ from ...kernel.sums import group_sums
 from ...machine.costs import Scales, costs_once
 from ...machine.demands import Demand, TransferDemand
 from ...machine.threads import place_workers
-from ...planes.experiment import Experiment
 from ...planes.flow_system import Piece
 from ...planes.outcome import ControlEvent
+from ...planes.plane import Experiment
 from .commands import BalancingObservation, ObjectObservation, Rebalance
 from .costs import ErisCosts
 from .partitioned import PartitionedDemands

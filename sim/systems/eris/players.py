@@ -22,8 +22,8 @@ from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, LINK_LOAD_MAX
 from ...machine.demands import Demand, Reads
 from ...planes import model_plane
-from ...planes.experiment import Experiment
 from ...planes.model_plane import memory_bytes, moved_bytes
+from ...planes.plane import Experiment
 from .costs import ErisCosts
 from .engine import Eris
 from .event_model import (

@@ -12,11 +12,11 @@ from ....inputs import Quantity
 from ....topologies import Machine
 from ....topologies.schema_types import Fact
 from ...machine.costs import CostModel
-from ...planes.experiment import Experiment
-from ..profile import EngineProfile
+from ...planes.plane import Experiment
+from ..descriptor import EngineProfile
 from .assumptions import loops_in_play
+from .costs import INSTRUCTIONS
 from .facts import ErisFacts
-from .instructions import INSTRUCTIONS
 from .spec import ErisSystem
 
 LINES, LINES_COUNTED = "level_lines", 1.0

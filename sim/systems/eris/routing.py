@@ -16,8 +16,7 @@ from ....workloads.zipf import Zipf
 from ..._kernel import binomial_parts
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Waits
-from .costs import ErisCosts
-from .instructions import InstructionCounts
+from .costs import ErisCosts, InstructionCounts
 from .spec import ErisSystem
 
 Floats = npt.NDArray[np.float64]

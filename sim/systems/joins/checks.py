@@ -5,11 +5,9 @@ from __future__ import annotations
 from ....inputs import DescriptionError
 from ....topologies import Machine
 from ....workloads import Workload
-from .cardinalities import partition_shares
 from .facts import ENGINE, TUPLE_BYTES, JoinFacts
-from .fan_out import buffers_fit, fan_out
-from .spec import BUFFERED_BY_PARTITION, JoinSystem, last_cache_bytes
-from .tables import Tables, tables_of
+from .spec import BUFFERED_BY_PARTITION, JoinSystem, buffers_fit, fan_out, last_cache_bytes
+from .tables import Tables, partition_shares, tables_of
 
 
 def check_host(system: JoinSystem, machine: Machine, workload: Workload) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 from ....inputs import InputError, Quantity
 from ....inputs.quantities import Duration
 from ...control.family import Family
-from ...control.policy import NoPolicy, Policy
-from ...control.policy_spec import PolicySpec
+from ...control.policy import NoPolicy, Policy, PolicySpec
 from ...control.user_policy import Origin
 from ...planes.outcome import ControlEvent
 from .spec import OPERATORS

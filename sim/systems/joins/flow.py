@@ -15,14 +15,12 @@ import numpy.typing as npt
 
 from ..._kernel import ExchangeOperator, ExchangeStep, MessageCost
 from ...kernel.picoseconds import PS_PER_S
-from ...planes.experiment import Experiment
 from ...planes.outcome import Gain, Outcome, Why
-from ...planes.plane import Command
+from ...planes.plane import Command, Experiment
 from .choice import ChooseOperator, OperatorObservation
-from .fan_out import LINE_BYTES
 from .operators import Pieces, StepPlan
-from .setup import Play, play_of
-from .uses import Busy, binding, network_Bps, plan_facts, stragglers, uses_of
+from .setup import Busy, Play, binding, network_Bps, plan_facts, play_of, stragglers, uses_of
+from .spec import LINE_BYTES
 
 Floats = npt.NDArray[np.float64]
 

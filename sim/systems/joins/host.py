@@ -26,12 +26,10 @@ import numpy.typing as npt
 
 from ..._kernel import MessageCost
 from ...kernel.picoseconds import PS_PER_S
-from .cardinalities import merged, of_homes
 from .facts import ENGINE, GROUP_BYTES, TUPLE_BYTES, JoinFacts, PassCost, Step
-from .fan_out import LINE_BYTES, FanOut
 from .operators import FILTER_BLOCK_BYTES, TABLE_PART, Pieces, Planner, StepPlan
-from .spec import ONE_SIDED, JoinSystem, Operator, own_cache_bytes
-from .tables import Table
+from .spec import LINE_BYTES, ONE_SIDED, FanOut, JoinSystem, Operator, own_cache_bytes
+from .tables import Table, merged, of_homes
 
 Point = tuple[float, float]
 

@@ -16,10 +16,17 @@ import numpy.typing as npt
 
 from ....topologies import Machine
 from ....workloads import Workload
-from .cardinalities import drawn_rows, merged, of_homes, partition_shares, random
-from .fan_out import LINE_BYTES, FanOut, fan_out
-from .spec import ONE_SIDED, JoinSystem, Operator, last_cache_bytes, own_cache_bytes
-from .tables import Table, Tables, tables_of
+from .spec import (
+    LINE_BYTES,
+    ONE_SIDED,
+    FanOut,
+    JoinSystem,
+    Operator,
+    fan_out,
+    last_cache_bytes,
+    own_cache_bytes,
+)
+from .tables import Table, Tables, drawn_rows, merged, of_homes, partition_shares, random, tables_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -13,14 +13,12 @@ from ..._kernel import ExchangeModel, ExchangeSetup
 from ...kernel.histogram import Histogram
 from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import LINE_BYTES
-from ...planes.experiment import Experiment
 from ...planes.outcome import Outcome, ResourceUse, Why
-from ...planes.plane import Command
+from ...planes.plane import Command, Experiment
 from .choice import ChooseOperator, OperatorObservation
 from .flow import FlowModel
 from .reference.exchange import Exchange
-from .setup import play_of
-from .uses import Busy, binding, network_Bps, plan_facts, stragglers, uses_of
+from .setup import Busy, binding, network_Bps, plan_facts, play_of, stragglers, uses_of
 
 Ints = npt.NDArray[np.int64]
 Counts = Mapping[str, npt.NDArray[Any]]

@@ -11,10 +11,9 @@ from ....inputs import InputError
 from ....workloads.schema import Operation
 from ....workloads.workload import PhaseState
 from ...machine.costs import CostModel, Scales
-from ...planes.experiment import Experiment
+from ...planes.plane import Experiment
 from .entry_costs import EntryCosts
-from .facts import ENGINE, TasksFacts
-from .instructions import instructions_of
+from .facts import ENGINE, TasksFacts, instructions_of
 from .operators import QueryStages
 from .paths import background_of
 from .program import MemoryUse, Program, Query, Scheduling

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from ....workloads.workload import PhaseState
 from ...machine.costs import CostModel
-from ...planes.experiment import Experiment
-from ...planes.plane import Command
+from ...planes.plane import Command, Experiment
 from .build import mix_shares, program_with
 from .commands import (
     AccessPathObservation,
@@ -25,7 +24,7 @@ from .commands import (
 from .facts import ENGINE, TasksFacts
 from .layout import PAGE_BYTES, Layout
 from .parameters import cores_of
-from .scan_paths import ScanPaths
+from .single_scans import ScanPaths
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

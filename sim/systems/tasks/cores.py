@@ -34,13 +34,10 @@ from pydantic import Field, model_validator
 from ....inputs import Quantity
 from ....inputs.quantities import Duration
 from ...control.family import Family
-from ...control.policy import NoPolicy, Policy
-from ...control.policy_spec import PolicySpec
+from ...control.policy import NoPolicy, Policy, PolicySpec
 from ...planes.outcome import ControlEvent
-from .check import check_cores
-from .commands import AllocateCore, CoresCommand, CoresObservation, ReleaseCore
-from .net_picture import net_svg
-from .petri_net import PetriNet, Token, Transition
+from .commands import AllocateCore, CoresCommand, CoresObservation, ReleaseCore, check_cores
+from .petri_net import PetriNet, Token, Transition, net_svg
 
 TH_MIN, TH_MAX = 0.1, 0.7
 PERIOD = Quantity(0.1, 0.1, 0.1)  # not given in the source

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from ....inputs import Strict
 from ....inputs.quantities import Bandwidth, Duration, DurationOrZero
 
@@ -57,3 +61,54 @@ class TasksFacts(Strict):
     def partition_s(self) -> float:
         """Time per page of a part that is split."""
         return PARTITION_PAGE_S if self.partition_page is None else self.partition_page.value
+
+
+Instructions = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
+
+
+class OperatorInstructions(Strict):
+    """Instructions per entry of each step."""
+
+    scan_row: Instructions = 2.5
+    """Per row and column of a filter: unpack an id of the index vector and compare it with the
+    bounds of a range. For four ids at once: two loads, shuffle, shift, mask, two comparisons, their
+    conjunction, moving and storing the result's bits (Willhalm et al., SIMD-Scan, PVLDB 2 (2009),
+    with SSE). With AVX2, less than a cycle per row (Willhalm et al., ADMS 2013)."""
+    scan_match: Instructions = 5.0
+    """Per row that a filter finds: the lowest bit of its result, cleared, as a position."""
+    value_id: Instructions = 8.0
+    """Per id that is taken from an index vector at a position: multiply by its bits, address,
+    unaligned load, shift, mask, loop."""
+    dictionary_value: Instructions = 5.0
+    """Per value that is looked up in a dictionary: address, load, store, loop."""
+    group: Instructions = 14.0
+    """Per entry: the ids of its group combined and hashed, its slot found and compared."""
+    sum: Instructions = 4.0
+    """Per entry and summed column: address, load, add, store."""
+    merge_group: Instructions = 20.0
+    """Per group of a task, as all are merged: read, hashed, found in the result, compared."""
+    merge_dictionary: Instructions = 40.0
+    """Per value of a part's dictionary, as those of all parts become one: a step of a merge of
+    sorted lists, with a branch that nobody can guess (15 cycles), and its new id stored."""
+    build: Instructions = 16.0
+    """Per entry of a hash table: key hashed, its bucket addressed and locked, key and position
+    stored, bucket released."""
+    probe: Instructions = 14.0
+    """Per entry that looks for its key: hashed, its bucket addressed, compared."""
+    match: Instructions = 6.0
+    """Per result entry of a join: both positions stored."""
+
+
+def instructions_of(
+    stated: OperatorInstructions, facts: TasksFacts | None, per_s: float
+) -> OperatorInstructions:
+    """Those that ``stated`` names; of the others, as many as take the times in the machine's
+    ``facts``, at ``per_s`` a second, or the usual ones."""
+    if facts is None or facts.loops is None:
+        return stated
+    measured = {
+        name: getattr(facts.loops, name).value * per_s
+        for name in type(facts.loops).model_fields
+        if name not in stated.model_fields_set
+    }
+    return stated.model_copy(update=measured)

@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, CostModel, Scales
-from ...planes.experiment import Experiment
 from ...planes.outcome import Gain, Outcome, Why
-from ...planes.plane import Command, StartPhase
+from ...planes.plane import Command, Experiment, StartPhase
 from ...planes.why import GAIN_MIN, MORE, what_ifs
 from .build import program_with
 from .commands import (

@@ -39,10 +39,9 @@ from .entry_costs import (
     lines_per_entry,
     table_bytes,
 )
-from .instructions import OperatorInstructions
+from .facts import OperatorInstructions
 from .program import Entries, EntryCost, Path, Place, Stage, Table
-from .spec import TasksSystem
-from .tables import column_bits, part_dictionary_bytes
+from .spec import TasksSystem, column_bits, part_dictionary_bytes
 
 MERGE_ENTRIES = 1024.0  # groups that are worth a task of their own
 # Stands for a cost that is worked out once all stages are known.

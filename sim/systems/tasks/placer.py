@@ -37,10 +37,8 @@ from pydantic import Field
 from ....inputs import Quantity
 from ....inputs.quantities import Duration
 from ...control.family import Family
-from ...control.policy import NoPolicy, Policy
-from ...control.policy_spec import PolicySpec
+from ...control.policy import NoPolicy, Policy, PolicySpec
 from ...planes.outcome import ControlEvent
-from .check import check_placement
 from .commands import (
     SAMPLE_S,
     Floats,
@@ -50,6 +48,7 @@ from .commands import (
     PartUse,
     PlacerCommand,
     PlacerObservation,
+    check_placement,
 )
 
 PERIOD = Quantity(1.0, 1.0, 1.0)  # the source's

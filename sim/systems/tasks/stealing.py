@@ -16,11 +16,9 @@ from typing import Any
 from ....inputs import InputError, Quantity
 from ....inputs.quantities import Bandwidth, Duration
 from ...control.family import Family
-from ...control.policy import Policy
-from ...control.policy_spec import PolicySpec
+from ...control.policy import Policy, PolicySpec
 from ...planes.outcome import ControlEvent
-from .check import check_stealing
-from .commands import AllowStealing, StealingObservation
+from .commands import AllowStealing, StealingObservation, check_stealing
 
 PERIOD = Quantity(0.1, 0.1, 0.1)  # how often the source refreshes its statistics
 

@@ -1,6 +1,6 @@
 """Network adapters, by hand; messages by both models stand in test_message_path.py."""
 
-from numatwin.sim.machine.reference.adapter import Adapter
+from numatwin.sim.machine.reference.message_path import Adapter
 
 
 def test_messages_cut_through() -> None:

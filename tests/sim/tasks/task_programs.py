@@ -15,7 +15,7 @@ import pytest
 from numatwin.inputs import parse_yaml
 from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
-from numatwin.sim.systems.tasks.models import Model
+from numatwin.sim.systems.tasks.event_plane import Model
 from numatwin.sim.systems.tasks.parameters import task_setup
 from numatwin.sim.systems.tasks.program import (
     Entries,

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from numatwin.inputs import InputError
-from numatwin.sim.systems.tasks.access_models import AccessModel, load_access_model
-from numatwin.sim.systems.tasks.access_online import OnlineLine, explored, learn_online
-from numatwin.sim.systems.tasks.access_path import ACCESS_PATH
-from numatwin.sim.systems.tasks.access_training import observe, train, train_on
+from numatwin.sim.systems.tasks.access_path import ACCESS_PATH, AccessModel, load_access_model
+from numatwin.sim.systems.tasks.access_training import (
+    OnlineLine,
+    explored,
+    learn_online,
+    observe,
+    train,
+    train_on,
+)
 from numatwin.topologies import load_machine
 
 MACHINE = "sgi-uv300h-8s"

@@ -13,7 +13,7 @@ from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
-from numatwin.sim.systems.tasks.access_models import Tree, load_access_model
+from numatwin.sim.systems.tasks.access_path import Tree, load_access_model
 from numatwin.sim.systems.tasks.access_training import (
     Observations,
     observe,

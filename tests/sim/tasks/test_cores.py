@@ -8,8 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim.systems.tasks.check import check_cores
-from numatwin.sim.systems.tasks.commands import AllocateCore, CoresObservation, ReleaseCore
+from numatwin.sim.systems.tasks.commands import (
+    AllocateCore,
+    CoresObservation,
+    ReleaseCore,
+    check_cores,
+)
 from numatwin.sim.systems.tasks.cores import MODES, CoresSpec, ElasticCores, elastic_net
 from numatwin.sim.systems.tasks.petri_net import PetriNet
 

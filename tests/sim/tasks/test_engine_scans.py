@@ -13,10 +13,9 @@ from task_programs import MACHINE, MS, NS, cost, program, query, same_counts, st
 from numatwin.inputs import parse_yaml
 from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
-from numatwin.sim.systems.tasks.engine_parameters import initial_paths
+from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceModel
 from numatwin.sim.systems.tasks.history import ANSWERED, ENDED
-from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
-from numatwin.sim.systems.tasks.parameters import task_setup
+from numatwin.sim.systems.tasks.parameters import initial_paths, task_setup
 from numatwin.sim.systems.tasks.program import Background, MemoryUse, Path, Program
 from numatwin.sim.systems.tasks.steady_state import State, SteadyState
 from numatwin.topologies import Machine, machine_from_document

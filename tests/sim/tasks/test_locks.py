@@ -16,7 +16,7 @@ from numatwin import load_scenario, run_scenario
 from numatwin.inputs import InputError
 from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
-from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
+from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceModel
 from numatwin.sim.systems.tasks.program import Entries, Program, Stage
 from numatwin.sim.systems.tasks.steady_state import State, SteadyState
 

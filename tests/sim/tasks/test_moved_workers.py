@@ -10,9 +10,9 @@ from numatwin import load_scenario
 from numatwin.inputs import InputError
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.systems.tasks.build import program_of
+from numatwin.sim.systems.tasks.event_plane import EventModel, ReferenceModel
 from numatwin.sim.systems.tasks.history import BEGAN, ENDED, ON
 from numatwin.sim.systems.tasks.layout import PartState
-from numatwin.sim.systems.tasks.models import EventModel, ReferenceModel
 from numatwin.sim.systems.tasks.parameters import task_setup
 from numatwin.sim.systems.tasks.piece_log import interconnect_ratio
 from numatwin.sim.systems.tasks.program import MemoryUse

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from numatwin.inputs import InputError
-from numatwin.sim.systems.tasks.check import check_placement
 from numatwin.sim.systems.tasks.commands import (
     SAMPLE_S,
     MergeTable,
@@ -15,6 +14,7 @@ from numatwin.sim.systems.tasks.commands import (
     PartUse,
     PlacerCommand,
     PlacerObservation,
+    check_placement,
 )
 from numatwin.sim.systems.tasks.layout import Layout
 from numatwin.sim.systems.tasks.placer import AdaptivePlacer, UseHistory

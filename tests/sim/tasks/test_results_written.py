@@ -9,8 +9,8 @@ import pytest
 from task_programs import MS, cost, machine, parameters, program, query, stage, table
 
 from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.systems.tasks.event_plane import EventModel, ReferenceModel
 from numatwin.sim.systems.tasks.layout import Layout
-from numatwin.sim.systems.tasks.models import EventModel, ReferenceModel
 from numatwin.sim.systems.tasks.program import MemoryUse
 from numatwin.sim.systems.tasks.steady_state import State, SteadyState
 

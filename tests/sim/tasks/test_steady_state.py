@@ -15,8 +15,8 @@ from numatwin.sim.machine.costs import CostModel, Scales
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.tasks.commands import MovePart
+from numatwin.sim.systems.tasks.event_plane import EventModel
 from numatwin.sim.systems.tasks.layout import Layout
-from numatwin.sim.systems.tasks.models import EventModel
 from numatwin.sim.systems.tasks.parameters import near_nodes, task_setup
 from numatwin.sim.systems.tasks.program import LoopCost, MemoryUse, Program, Stage
 from numatwin.sim.systems.tasks.steady_state import Rates, State, SteadyState

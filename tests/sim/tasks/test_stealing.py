@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim.systems.tasks.check import check_stealing
-from numatwin.sim.systems.tasks.commands import AllowStealing, StealingObservation
+from numatwin.sim.systems.tasks.commands import AllowStealing, StealingObservation, check_stealing
 from numatwin.sim.systems.tasks.stealing import STEALING, AdaptiveStealing, StealingSpec
 
 NONE = np.zeros(4, dtype=np.int64)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numatwin.sim.systems.tasks.spec import TasksSystem
-from numatwin.sim.systems.tasks.tables import (
+from numatwin.sim.systems.tasks.spec import (
+    TasksSystem,
     bytes_per_row,
     fixed_bytes,
     id_bits,

@@ -22,14 +22,16 @@ from numatwin.sim.systems.tasks.commands import (
     StealingObservation,
 )
 from numatwin.sim.systems.tasks.event_plane import (
+    EventModel,
+    Model,
     PartsInPlay,
+    ReferenceModel,
     TasksEvents,
     event_plane,
     reference_plane,
 )
 from numatwin.sim.systems.tasks.history import BEGAN
 from numatwin.sim.systems.tasks.layout import PAGE_BYTES, Layout
-from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
 
 pytestmark = pytest.mark.kernel
 

@@ -10,8 +10,8 @@ import pytest
 from task_programs import MS, NS, US, cost, parameters, program, query, stage, table
 
 from numatwin.sim._kernel import TaskSetup
+from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceModel
 from numatwin.sim.systems.tasks.history import ANSWERED, BEGAN, ENDED, WOKEN
-from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
 from numatwin.sim.systems.tasks.program import Entries, MemoryUse
 
 pytestmark = pytest.mark.kernel

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from task_programs import MS, US, cost, parameters, program, query, same_counts, stage, table
 
 from numatwin.sim._kernel import TaskSetup
+from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceModel
 from numatwin.sim.systems.tasks.history import ANSWERED, ASKED
-from numatwin.sim.systems.tasks.models import EventModel, Model, ReferenceModel
 from numatwin.sim.systems.tasks.program import Entries, LoopCost, MemoryUse, Program
 
 pytestmark = pytest.mark.kernel

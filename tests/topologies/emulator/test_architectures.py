@@ -7,13 +7,11 @@ import pytest
 
 from numatwin.inputs import InputError
 from numatwin.topologies import load_machine
-from numatwin.topologies.emulator import Share, guest_machine, host_files, run_in_guest
+from numatwin.topologies.emulator import Share, guest_machine, platforms, run_in_guest
 from numatwin.topologies.emulator.command_line import guest_slit, machine_arguments
 from numatwin.topologies.emulator.counting import run_counted
-from numatwin.topologies.emulator.host_files import find_busybox, find_qemu
-from numatwin.topologies.emulator.image import Image
-from numatwin.topologies.emulator.kernel import find_kernel
-from numatwin.topologies.emulator.platforms import AARCH64
+from numatwin.topologies.emulator.image import Image, find_kernel
+from numatwin.topologies.emulator.platforms import AARCH64, find_busybox, find_qemu
 
 MIB = 1 << 20
 
@@ -61,7 +59,7 @@ def test_what_cannot_be_had_is_refused_in_a_line() -> None:
 def test_a_missing_kernel_is_told_with_what_fetches_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(host_files, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(platforms, "cache_folder", lambda: tmp_path)
     wanted = r"kernel and a busybox for aarch64 .*python -m numatwin.topologies.emulator aarch64\)"
     with pytest.raises(InputError, match=wanted):
         find_kernel(AARCH64)

@@ -20,8 +20,7 @@ from ....sim.systems.commits.facts import (
 from ....topologies.measurements import Measurement
 from ....topologies.processes import ProcessFacts
 from ....topologies.schema import MachineDescription
-from ...measure.bench import Bench
-from ...measure.samples import Samples
+from ...measure.bench import Bench, Samples
 
 # What the engine calls them, and what they are (systems/commits/measure_steps.hpp).
 STEPS = {

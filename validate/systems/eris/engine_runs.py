@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....inputs import InputError
-from ...measure.bench import Bench
-from ...measure.samples import Samples
+from ...measure.bench import Bench, Samples
 
 BATCH = 128
 LINE_BYTES = 64

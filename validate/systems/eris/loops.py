@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from ....inputs import Quantity
 from ....sim.machine.defaults import ASSUMED_CLOCK_HZ, ASSUMED_IPC
+from ....sim.systems.eris.costs import INSTRUCTIONS
 from ....sim.systems.eris.facts import ENGINE, ErisFacts
-from ....sim.systems.eris.instructions import INSTRUCTIONS
 from ....topologies.machine import Machine
 from ....topologies.schema import MachineDescription
 from ...calibrate.parameters import Key, Parameter

@@ -34,8 +34,7 @@ from ..parameters import LOSSES, CommitParameters, Death, Stop
 from ..result import CommitResult
 from ..workload import TransactionDraw, server_of
 from .cluster import Cluster
-from .places import Client, Node
-from .record import Record
+from .places import Client, Node, Record
 
 OUT = object()  # what came of asking a server that is out
 

@@ -46,6 +46,7 @@ Two remedies, which RSI as published lacks:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import simpy
@@ -69,9 +70,7 @@ from ..history import (
 from ..messages import ANSWERS
 from ..parameters import CommitParameters
 from .commits import CommitModel
-from .one_sided_client import REFUSED, OneSidedClient, Request
-from .places import Client, Node
-from .record import GONE, GRANTED, compare_and_lock, free
+from .places import GONE, GRANTED, Client, Node, compare_and_lock, free
 from .timestamps import TimestampVector
 
 
@@ -444,3 +443,32 @@ class OneSidedModel(CommitModel):
 
     def quiet(self) -> bool:
         return len(self.fencing) == len(self.fenced)
+
+
+REFUSED = object()
+
+
+@dataclass(frozen=True)
+class Request:
+    """A signaled verb: what it does at the node's memory, and returns."""
+
+    kind: str
+    node: Node
+    effect: Callable[[], Any]
+    out: Callable[[], Any] | None = None
+    """What is done instead where the node is out."""
+
+
+class OneSidedClient:
+    """What a client keeps beside its copy of the snapshot."""
+
+    def __init__(self, client: int) -> None:
+        self.next_cid = client + 1
+        self.known = 0
+        """The highest committed timestamp when it last looked, and when it last changed."""
+        self.since_ps = 0
+        self.top = 0
+        """The highest timestamp that was set when it last looked."""
+        self.unsignaled = 0
+        self.locking_ps = 0
+        self.claimed = False

@@ -40,8 +40,7 @@ from ..history import (
 )
 from ..parameters import CommitParameters
 from .commits import CommitModel
-from .places import Client, Node
-from .record import GRANTED
+from .places import GRANTED, Client, Node
 from .timestamps import TimestampCounter
 
 

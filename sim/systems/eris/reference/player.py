@@ -9,8 +9,8 @@ from ...._kernel import Stream
 from ....kernel.picoseconds import PS_PER_S
 from ....kernel.streams import stream_key
 from ....machine.disturbances.reference.disturbances import disturbances_of
-from ....planes.experiment import Experiment
 from ....planes.model_plane import memory_bytes
+from ....planes.plane import Experiment
 from ..costs import ErisCosts
 from ..engine import Eris
 from ..event_model import (

@@ -8,8 +8,7 @@ the nodes to which their partitions belong. What each event means is in
 from __future__ import annotations
 
 from ...._kernel import ExchangeOperator
-from .messages import Messages
-from .parties import (
+from .messages import (
     ANSWERED,
     ASK,
     ASK_QUERY,
@@ -22,6 +21,7 @@ from .parties import (
     READY,
     RECEIVED,
     UNDER_WAY,
+    Messages,
     Worker,
 )
 

@@ -154,7 +154,7 @@ void register_tasks(py::module_& module) {
         .def(
             "trace", [](Held& self) { return rows(self->trace()); },
             "[rows, 6]: see numatwin.sim.systems.tasks.history.")
-        .def("counts", counts, "Since time 0, by name: see numatwin.sim.systems.tasks.models.")
+        .def("counts", counts, "Since time 0, by name: see numatwin.sim.systems.tasks.event_plane.")
         .def(
             "latency_buckets",
             [](Held& self, std::size_t query) { return self->latencies().at(query).buckets(); },
