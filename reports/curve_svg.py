@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape
 
-from ..sim.studies.responses import Response, short
+from ..sim.studies.results import Response, short
 from .runs import COLOURS
 from .words import si
 

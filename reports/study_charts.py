@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..sim.run.record import unit_of
-from ..sim.studies.effects import level_effects, main_effects
-from ..sim.studies.explanation import Explanation
+from ..sim.studies.explanation import Explanation, level_effects, main_effects
 from ..sim.studies.levels import is_number, written
 from ..sim.studies.regret import UnderDoubt
-from ..sim.studies.responses import short
-from ..sim.studies.results import Results
+from ..sim.studies.results import Results, short
 from ..topologies.figure import Figure
 from .charts import SOFT, polished
 from .runs import COLOURS

@@ -15,13 +15,11 @@ from .._version import __version__
 from ..inputs import InputError, json_text, write_text_atomically
 from ..sim.run.record import unit_of
 from ..sim.studies.base import INNER
-from ..sim.studies.evaluate import ERROR, REPLAY, UNSETTLED, own_seed
+from ..sim.studies.evaluate import COST, ERROR, REPLAY, UNSETTLED, own_seed
 from ..sim.studies.explanation import Explanation, explained_by_rows
 from ..sim.studies.levels import is_number
-from ..sim.studies.metrics import COST
 from ..sim.studies.regret import UnderDoubt
-from ..sim.studies.responses import short
-from ..sim.studies.results import Results
+from ..sim.studies.results import Results, short
 from ..topologies.figure import Figure
 from .decisions import best_texts
 from .page import Plot, Plots

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from ..inputs.open_part import OpenPart
+from ..inputs.settings import OpenPart
 from ..inputs.yaml_file import Place
 from .copy_engines import build_copy_engines
 from .generators import Generated, generate

@@ -8,7 +8,6 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, model_validator
 
 from ..inputs.names import Name
-from ..inputs.open_part import AnyPart, OpenPart
 from ..inputs.quantities import (
     Bandwidth,
     Duration,
@@ -19,6 +18,7 @@ from ..inputs.quantities import (
     Size,
     SizeOrZero,
 )
+from ..inputs.settings import AnyPart, OpenPart
 from ..inputs.yaml_file import DescriptionError as DescriptionError
 from ..inputs.yaml_file import Strict
 from .copy_engines import CopyEngineFacts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from ..inputs.quantities import Duration, Size
 from ..sim.run.counted import counted_record
 from ..sim.run.record import Record
 from ..topologies import Machine, load_machine
-from .relative_paths import seen_from
 
 # Of ``Record.traffic``: the figure's name, its dimension in a suite, its unit.
 FIGURES: Mapping[str, tuple[str | None, str]] = {
@@ -144,3 +144,17 @@ def traffic_figure(traffic: Mapping[str, Any], name: str) -> float:
         if node != home
     )
     return float(misses * traffic["line_bytes"])
+
+
+_BY_FAMILY = re.compile(r"[A-Za-z][\w-]*=", re.ASCII)
+
+
+def seen_from(folder: Path, text: str) -> str:
+    """``text`` where it is a name; where it is a path, or a policy ``FILE.py:CLASS`` (after
+    ``FAMILY=`` or alone), the same path as seen from here.
+    """
+    if not ("/" in text or text.endswith((".yaml", ".yml")) or ".py:" in text):
+        return text
+    family = _BY_FAMILY.match(text) if ".py:" in text else None
+    before = family[0] if family else ""
+    return f"{before}{folder / text.removeprefix(before)}"

@@ -27,9 +27,8 @@ from ..inputs.quantities import parse_quantity
 from ..inputs.yaml_file import Place
 from ..sim.run.real_planes import SIMULATED
 from ..sim.run.scenario import Scenario, load_scenario
-from .emulated import EmulatedCommand, EmulatedRun, emulated_run
+from .emulated import EmulatedCommand, EmulatedRun, emulated_run, seen_from
 from .metrics import BIN_HALF, Metric
-from .relative_paths import seen_from
 
 BUNDLED = Path(__file__).parent / "suites"
 BASELINE_ENDING = ".baseline.json"

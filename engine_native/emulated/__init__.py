@@ -41,7 +41,7 @@ def run_emulated(
     """
     require_engine()
     from ...topologies.emulator.counting import Counting
-    from .guest_process import GuestProcess
+    from .remote import GuestProcess
 
     began = time.perf_counter()
     guest = guest_machine(scenario.machine, nodes=nodes, scale=machine_scale)

@@ -21,7 +21,7 @@ from .decision_scores import decisions
 from .doctor import doctor
 from .emulate import emulate
 from .explore import explore
-from .failures import exit_status
+from .failures import LOGGER, begin, end, exit_status, with_log_options_first
 from .infer import infer
 from .listings import (
     draw_policy,
@@ -32,7 +32,6 @@ from .listings import (
     show_workload,
 )
 from .live import cores, observe
-from .log import LOGGER, begin, end, with_log_options_first
 from .machine import draw, import_, list_, show
 from .machine_build import build
 from .measure import measure

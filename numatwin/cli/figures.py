@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 from .output import Part, figure, number, whole_table
 
 if TYPE_CHECKING:
-    from ..sim.studies.designs import Design
-    from ..sim.studies.factors import Factor
+    from ..sim.studies.designs import Design, Factor
     from ..sim.studies.regret import UnderDoubt
-    from ..sim.studies.responses import Response
-    from ..sim.studies.results import Results
+    from ..sim.studies.results import Response, Results
 
 
 def factor_names(factors: Sequence[Factor]) -> list[str]:
     """Their names in short, as columns of a table have them."""
-    from ..sim.studies.responses import short
+    from ..sim.studies.results import short
 
     return [short(factor.path) for factor in factors]
 
@@ -95,7 +93,7 @@ def curve_of(
 ) -> list[str]:
     """The lines of the curve of a metric, and its ``knee``; none where there is nothing to draw."""
     from ..sim.studies.levels import written
-    from ..sim.studies.responses import response, short
+    from ..sim.studies.results import response, short
     from .curves import Curve, curve_lines
 
     factors = design.factors

@@ -54,7 +54,7 @@ def study_frontier(
     json: Json = False,
 ) -> None:
     """Show the runs that no other beats in both cost and throughput."""
-    from ..sim.studies.metrics import COST
+    from ..sim.studies.evaluate import COST
     from ..sim.studies.regret import UnderDoubt, evenly, intervals_of
 
     study, results = _loaded(file, out)
@@ -244,7 +244,7 @@ class Sampling:
 
     def figure(self, study: Study) -> str:
         """The one that is asked for; by default the objective, or the first throughput."""
-        from ..sim.studies.metrics import check_metric
+        from ..sim.studies.evaluate import check_metric
 
         operations = list(study.runs.base.load().workload.operations)
         of, name = study.objective, self.metric

@@ -269,7 +269,7 @@ def _keep(
     from ..inputs import InputError, write_bytes_atomically, write_text_atomically
     from ..reports.curve_svg import curve_svg
     from ..sim.run.record import unit_of
-    from ..sim.studies.responses import response
+    from ..sim.studies.results import response
     from ..topologies.png import png_from_svg
 
     out.mkdir(parents=True, exist_ok=True)

@@ -4,12 +4,20 @@ Every folder may import this one; it imports none.
 """
 
 from .atomic import check_folder, check_writable, write_bytes_atomically, write_text_atomically
-from .changes import changed, merged, moved, part_of
 from .errors import InputError
 from .json_text import json_text, read_json, write_json
-from .open_part import AnyPart, OpenPart
 from .quantities import Quantity, format_quantity, parse_quantity
-from .settings import Setting, parse_setting, with_setting
+from .settings import (
+    AnyPart,
+    OpenPart,
+    Setting,
+    changed,
+    merged,
+    moved,
+    parse_setting,
+    part_of,
+    with_setting,
+)
 from .shared_work import Catalogue
 from .text_lines import check_regular
 from .yaml_file import DescriptionError, Document, Limits, Strict, load_yaml, parse_yaml

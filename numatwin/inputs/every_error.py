@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from .changes import changed, moved
 from .errors import InputError, Place
 from .quantities import DIMENSIONS
+from .settings import changed, moved
 from .yaml_file import Document, key_mark
 
 READ_MAX = 400  # a file with more faults than this allows is reported with the first ones

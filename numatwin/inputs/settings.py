@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator, PlainSerializer, WithJsonSchema
 
-from .changes import changed
 from .errors import InputError
 from .fields import field_names, kinds_at, near
-from .open_part import OpenPart
 from .yaml_file import Document, Place, parse_yaml
 
 SHOWN_MAX = 80
@@ -104,3 +103,172 @@ _names_at = lru_cache(maxsize=4_096)(field_names)
 def _is_open(model: type[BaseModel], place: Place) -> bool:
     """Whether another schema says what may stand at ``place``, or in it."""
     return any(OpenPart in kinds_at(model, place[:depth]) for depth in range(len(place) + 1))
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class OpenPart:
+    """A mapping whose fields the enclosing schema does not know.
+
+    It holds what a file says, or a ``model`` that was read or made elsewhere. Two are equal where
+    they are written alike.
+    """
+
+    def __init__(
+        self, value: Mapping[str, Any] | BaseModel, document: Document | None = None,
+        place: Place = (),
+    ) -> None:  # fmt: skip
+        self._document, self._place = document, place
+        self._raw: Mapping[str, Any] | None = None
+        self.model: BaseModel | None = None
+        """What was made of it last, or what it was made of; None before ``read_as``."""
+        if isinstance(value, BaseModel):
+            self.model = value
+        else:
+            self._raw = value
+
+    @staticmethod
+    def read(value: Any) -> OpenPart:
+        """From a plain value; raises ValueError where it is no mapping."""
+        if isinstance(value, OpenPart):
+            return value
+        if not isinstance(value, (Mapping, BaseModel)):
+            raise ValueError("expected a mapping")
+        return OpenPart(value)
+
+    def placed(self, document: Document, place: Place) -> OpenPart:
+        """The same, which stands at ``place`` of ``document``: its errors say so."""
+        assert self._raw is not None
+        return OpenPart(self._raw, document.only(place), place)
+
+    @property
+    def plain(self) -> Mapping[str, Any]:
+        """As it is written in a file."""
+        if self._raw is not None:
+            return self._raw
+        assert self.model is not None
+        return self.model.model_dump(mode="json", exclude_defaults=True)
+
+    def read_as(self, model: type[Model]) -> Model:
+        """The part as ``model``; raises InputError, with file and line where these are known."""
+        if not isinstance(self.model, model):
+            document = self._document or Document(self.plain, "description")
+            self.model = document.read_as(model, self._place)
+        return self.model
+
+    def error(self, message: str, *, expected: str | None = None) -> InputError:
+        """The InputError for the whole part."""
+        document = self._document or Document(self.plain, "description")
+        return document.error(self._place, message, expected=expected)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpenPart) and self.plain == other.plain
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.plain))
+
+    def __repr__(self) -> str:
+        return f"OpenPart({dict(self.plain)!r})"
+
+
+AnyPart = Annotated[
+    OpenPart,
+    BeforeValidator(OpenPart.read),
+    PlainSerializer(lambda part: dict(part.plain)),
+    WithJsonSchema({"type": "object"}, mode="validation"),
+]
+"""The type of a field that holds one."""
+
+
+def merged(base: Document, over: Document) -> Document:
+    """``base`` with all that ``over`` says: mappings key by key, anything else as a whole."""
+    return Document(
+        _merged(base.value, over.value),
+        over.file,
+        base.marks | over.marks,
+        {place: base.source_of(place) for place in base.known_places()}
+        | {place: over.source_of(place) for place in over.known_places()},
+    )
+
+
+def changed(document: Document, place: Place, value: Any, source: str) -> Document:
+    """``document`` with ``value`` at ``place``; errors about it name ``source``, not a line.
+
+    Mappings on the way are made where there are none; a position in a list must be there.
+    """
+    made = replace(
+        document,
+        value=_with(document.value, place, value),
+        marks={
+            marked: mark for marked, mark in document.marks.items() if marked[: len(place)] != place
+        },
+        sources={
+            marked: by for marked, by in document.sources.items() if marked[: len(place)] != place
+        },
+    )
+    for depth in range(1, len(place)):
+        if place[:depth] not in made.marks:
+            made.sources.setdefault(place[:depth], source)
+    made.sources[place] = source
+    return made
+
+
+def moved(document: Document, place: Place, to: Place) -> Document:
+    """``document`` with the part at ``place`` of a mapping at ``to`` instead, where there is
+    nothing yet; errors still name the line where it stands.
+    """
+    depth = len(place)
+
+    def renamed(marked: Place) -> Place:
+        return (*to, *marked[depth:]) if marked[:depth] == place else marked
+
+    made = replace(
+        document,
+        value=_with(_without(document.value, place), to, document.part(place)),
+        marks={renamed(marked): mark for marked, mark in document.marks.items()},
+        sources={renamed(marked): source for marked, source in document.sources.items()},
+    )
+    for length in range(1, len(to)):  # mappings that were made on the way
+        if to[:length] not in made.known_places():
+            made.marks[to[:length]] = document.marks.get(place, (1, 1))
+    return made
+
+
+def part_of(document: Document, place: Place) -> Document:
+    """The part at ``place`` as a document of its own."""
+    depth = len(place)
+    inside = [marked for marked in document.known_places() if marked[:depth] == place]
+    return Document(
+        document.part(place),
+        document.source_of(place),
+        {marked[depth:]: document.marks[marked] for marked in inside if marked in document.marks},
+        {marked[depth:]: document.source_of(marked) for marked in inside},
+        (*document.within, *place),
+    )
+
+
+def _merged(base: Any, over: Any) -> Any:
+    if not (isinstance(base, dict) and isinstance(over, dict)):
+        return over
+    return {**base, **{key: _merged(base.get(key), value) for key, value in over.items()}}
+
+
+def _without(whole: Any, place: Place) -> Any:
+    key, rest = place[0], place[1:]
+    if rest:
+        return _with(whole, (key,), _without(whole[key], rest))
+    return {name: value for name, value in whole.items() if name != key}
+
+
+def _with(whole: Any, place: Place, value: Any) -> Any:
+    if not place:
+        return value
+    key, rest = place[0], place[1:]
+    if isinstance(whole, list):
+        assert isinstance(key, int)
+        return [
+            _with(item, rest, value) if index == key else item for index, item in enumerate(whole)
+        ]
+    parts = whole if isinstance(whole, dict) else {}
+    return {**parts, key: _with(parts.get(key), rest, value)}

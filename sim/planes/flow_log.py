@@ -14,7 +14,7 @@ from ..machine.threads import Workers
 from .machine_use import MachineUse
 from .outcome import Outcome
 from .rates import Rates
-from .resources import Resources
+from .transfer_flows import Resources
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

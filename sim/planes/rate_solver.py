@@ -16,10 +16,8 @@ from .._kernel import solve_max_min
 from ..kernel.sums import group_sums
 from ..machine.costs import LINE_BYTES, CostModel
 from ..machine.demands import Demand, Reads, TransferDemand
-from .exchange import DATA_PART_MIN, ExchangeStep, overlapped
-from .rates import Loads, Rates
-from .resources import SOURCE_TOLERANCE, Moved, Resources, Wires
-from .transfer_flows import Latency, TransferFlows
+from .rates import DATA_PART_MIN, ExchangeStep, Loads, Rates, overlapped
+from .transfer_flows import SOURCE_TOLERANCE, Latency, Moved, Resources, TransferFlows, Wires
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -4,19 +4,157 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 from ...inputs import InputError
+from ...inputs.fields import near
 from ...inputs.shared_work import SharedWork, shared
 from ..kernel.streams import stream_key
+from ..run.record import KINDS, Record, better
+from ..run.record import figures as figures_of
 from ..run.replications import unsettled
 from ..run.runner import RunInterrupted, bare_record
+from ..run.scenario import Scenario
 from ..run.workers import Stopped
 from .base import Base, settings_of
-from .metrics import Metrics
+
+GAINS = ("bottleneck.gain_of", "bottleneck.gain_per_unit")
+DEFAULTS = (
+    "throughput.*",
+    "latency_ns.*",
+    "bandwidth_Bps.*",
+    "power_W",
+    "bottleneck.resource",
+)
+FORMS = (
+    "throughput.OPERATION, latency_ns.OPERATION.p99, bandwidth_Bps.memory, "
+    "utilisation.KIND.busiest, resources.NAME.utilisation, power_W, energy_J, bottleneck.resource, "
+    "model.NAME, machine.nodes or cost"
+)
+MACHINE = ("name", "nodes", "cores", "threads", "memory_GB", "ports")
+COUNTED = "traffic"  # of the emulator alone, which studies do not run on
+COST = "cost"
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The ``patterns`` of what is kept: paths, in which ``*`` stands for anything."""
+
+    patterns: tuple[str, ...] = DEFAULTS
+
+    @property
+    def gains(self) -> bool:
+        """Whether any asks what more of a resource would bring."""
+        return any(fnmatchcase(path, pattern) for path in GAINS for pattern in self.patterns)
+
+    def keep(self, path: str) -> bool:
+        """Whether any pattern stands for the path."""
+        return _kept(path, self.patterns)
+
+    def of(self, record: Record, scenario: Scenario) -> dict[str, Any]:
+        """The figures of a run by path, with the bounds of their intervals where there are any:
+        ``PATH.low`` and ``PATH.high``.
+        """
+        found: dict[str, Any] = {}
+        roots = {pattern.partition(".")[0] for pattern in self.patterns}
+        for path, value in figures(record, scenario, roots):
+            if not self.keep(path):
+                continue
+            found[path] = value
+            if not record.confidence:  # as of the flow plane
+                continue
+            between = record.interval(*path.split("."))
+            if between is not None:
+                found[f"{path}.low"], found[f"{path}.high"] = between
+        return found
+
+    def check(self, operations: Sequence[str] | None) -> None:
+        """See ``check_metric``."""
+        for pattern in self.patterns:
+            check_metric(pattern, operations)
+
+    def check_found(self, rows: Sequence[Mapping[str, Any]], file: str | None = None) -> None:
+        """Raises InputError for a figure that is asked for by name and none of these runs has."""
+        names = dict.fromkeys(name for row in rows for name in row)
+        for pattern in self.patterns:
+            if names and "*" not in pattern and pattern not in names:
+                root = pattern.partition(".")[0]
+                raise InputError(
+                    "no run has such a figure",
+                    file,
+                    token=pattern,
+                    expected=f"one of those that metric '{root}.*' keeps",
+                )
+
+
+@lru_cache(maxsize=2**14)
+def _kept(path: str, patterns: tuple[str, ...]) -> bool:
+    """Whether any pattern stands for the path. Runs of a study have the same paths."""
+    return any(fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def check_metric(pattern: str, operations: Sequence[str] | None, source: str | None = None) -> None:
+    """Raises InputError where no Record has such a figure. ``operations``: that there are, None
+    where runs have different ones.
+    """
+    root, *rest = pattern.split(".")
+    kind = KINDS.get(root)
+    names, last = (1, MACHINE) if kind is None else (kind.names, kind.last)
+    if (kind is None and root != "machine") or root == COUNTED or "" in rest:
+        raise InputError("unknown metric", source, token=pattern, expected=FORMS)
+    if pattern.endswith("*"):
+        return
+    few = names is not None and len(rest) != names
+    if few or (root == "resources" and len(rest) < 2):
+        raise InputError("unknown metric", source, token=pattern, expected=FORMS)
+    if last and rest[-1] not in last and "*" not in rest[-1]:
+        forms = [".".join([root, *rest[:-1], leaf]) for leaf in last]
+        raise InputError("unknown metric", source, token=pattern, expected=near(pattern, forms))
+    if operations is None or root not in ("throughput", "operations", "latency_ns"):
+        return
+    if "*" not in rest[0] and rest[0] not in operations:
+        forms = [".".join([root, name, *rest[1:]]) for name in operations]
+        raise InputError("unknown metric", source, token=pattern, expected=near(pattern, forms))
+
+
+def figures(record: Record, scenario: Scenario, roots: set[str]) -> Iterator[tuple[str, Any]]:
+    """All figures below ``roots`` by path: numbers, texts, None where one is unknown."""
+    for path, value in figures_of(record, (root for root in KINDS if root in roots)):
+        yield ".".join(path), value
+    if "machine" in roots:
+        yield from machine_figures(scenario)
+
+
+def machine_figures(scenario: Scenario) -> Iterator[tuple[str, float | str]]:
+    """What a machine's price depends on."""
+    machine = scenario.machine
+    yield "machine.name", machine.name
+    yield "machine.nodes", len(machine.nodes)
+    yield "machine.cores", sum(node.cores for node in machine.nodes)
+    yield "machine.threads", machine.threads
+    known = [node.memory_bytes for node in machine.nodes if math.isfinite(node.memory_bytes)]
+    yield "machine.memory_GB", math.fsum(known) / 1e9
+    yield (
+        "machine.ports",
+        sum(
+            nic.ports * (int(last or first) - int(first) + 1)
+            for nic in machine.description.nics
+            for first, _, last in [str(nic.nodes).partition("-")]
+        ),
+    )
+
+
+def less_is_better(path: str) -> bool:
+    """Whether a figure is one that nobody wants more of."""
+    root = path.partition(".")[0]
+    return root == COST or better(root) == "less"
+
 
 Row = dict[str, Any]
 POINT, ERROR, REPLAY, WALL, PLANE, HASH, UNSETTLED = (

@@ -24,9 +24,8 @@ from ..run.scenario import Scenario
 from ..run.uncertainty import DRAWS, PARTS, bounds, error_of, shift_of, with_uncertainty
 from ..run.what_if import FLOW
 from ..systems.registry import system_of
-from .evaluate import ERROR, POINT, UNSETTLED, Runs
+from .evaluate import COST, ERROR, POINT, UNSETTLED, Runs
 from .levels import is_number
-from .metrics import COST
 from .results import Results
 
 CANDIDATES = 10

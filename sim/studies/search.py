@@ -27,9 +27,9 @@ from ...inputs import InputError, parse_setting
 from ...inputs.shared_work import SharedWork
 from ..kernel.streams import stream_key
 from ..run.scenario import Scenario
+from .designs import Factor
 from .engine import run_points
 from .evaluate import ERROR, POINT, WALL, Row, rows_of
-from .factors import Factor
 from .results import Results, results_of
 from .run_study import COLLECT_S, check_same
 from .store import Store, rows_in, table_of

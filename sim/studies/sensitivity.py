@@ -32,11 +32,10 @@ from ..run.assumptions import doubtful_facts
 from ..run.scenario import Scenario
 from . import designs
 from .base import Base
+from .designs import Distribution, Factor
 from .engine import run_points
-from .evaluate import ERROR, POINT, UNSETTLED, Runs
-from .factors import Distribution, Factor
+from .evaluate import ERROR, POINT, UNSETTLED, Metrics, Runs
 from .levels import Levels, is_number, written
-from .metrics import Metrics
 from .study import Study
 
 CONFIDENCE = 0.95

@@ -20,12 +20,19 @@ from ..run.scenario import load_document
 from ..run.scenario_parts import reported_at
 from . import designs
 from .base import INNER, POLICY, Base, is_whole
-from .description import POINTS_MAX, FactorDescription, StudyDescription
-from .evaluate import Runs
-from .factors import Distribution, Factor
-from .goals import Constraint, Objective, Prices, read_constraint, read_objective
+from .description import (
+    POINTS_MAX,
+    Constraint,
+    FactorDescription,
+    Objective,
+    Prices,
+    StudyDescription,
+    read_constraint,
+    read_objective,
+)
+from .designs import Distribution, Factor
+from .evaluate import COST, Metrics, Runs
 from .levels import Levels, checked_range, is_number, listed, read_levels, split_number
-from .metrics import COST, Metrics
 
 FORMAT = 2  # of rows: the second has what says that a run did not settle
 STEPS = 5  # of a range that a grid has and that does not say how many

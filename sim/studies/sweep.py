@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ...inputs import InputError
 from ...inputs.settings import SHOWN_MAX
 from .base import POLICY, Base, is_whole
-from .designs import Design, grid
+from .designs import Design, Factor, grid
 from .engine import run_points
-from .evaluate import ERROR, LIKELY, POINT, Row, Runs
-from .factors import Factor
+from .evaluate import DEFAULTS, ERROR, LIKELY, POINT, Metrics, Row, Runs
 from .levels import is_single, read_levels
-from .metrics import DEFAULTS, Metrics
 from .store import table_of
 
 if TYPE_CHECKING:

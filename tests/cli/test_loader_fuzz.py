@@ -18,7 +18,7 @@ from test_record_fuzz import damage_json
 from numatwin import load_record, load_scenario
 from numatwin.inputs import InputError
 from numatwin.reports.study_page import study_html
-from numatwin.sim.run.engine_profile import load_engine
+from numatwin.sim.run.scenario_parts import load_engine
 from numatwin.sim.studies.results import load_results
 from numatwin.sim.studies.run_study import progressed, run_study
 from numatwin.sim.studies.study import load_study

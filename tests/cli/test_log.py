@@ -12,7 +12,7 @@ import pytest
 from command_line import CommandLine
 
 from numatwin.cli import doctor
-from numatwin.cli.log import with_log_options_first
+from numatwin.cli.failures import with_log_options_first
 
 MINE = "name: mine\nextends: eris-fig12-scan\nhorizon: 1 s\n"
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import CommandLine, Refused
 
 from numatwin import sweep
-from numatwin.sim.studies.responses import Response
+from numatwin.sim.studies.results import Response
 
 SWEEP = ("sweep", "eris-fig5", "--set")
 

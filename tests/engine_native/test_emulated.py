@@ -17,8 +17,7 @@ from typing import Any
 from numatwin import emulator
 from numatwin.engine_native import _engine
 from numatwin.engine_native.emulated import run_emulated
-from numatwin.engine_native.emulated.guest_process import DRIVER, GuestProcess
-from numatwin.engine_native.emulated.remote import RemoteEngine, counted
+from numatwin.engine_native.emulated.remote import DRIVER, GuestProcess, RemoteEngine, counted
 from numatwin.engine_native.systems.commits.emulated import EmulatedCommits, emulated_commits
 from numatwin.inputs import InputError
 from numatwin.sim.run.real_planes import EMULATOR
@@ -154,9 +153,7 @@ def test_commits_by_threads_of_another_process_are_counted_there() -> None:
 @needs_emulator
 @pytest.mark.sweep
 def test_a_process_that_cannot_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "numatwin.engine_native.emulated.guest_process.DRIVER", Path("/no/such/driver.py")
-    )
+    monkeypatch.setattr("numatwin.engine_native.emulated.remote.DRIVER", Path("/no/such/driver.py"))
     guest = guest_machine(load_machine("opteron-4n"), nodes=1, scale=1 / 64)
     with GuestProcess(guest) as process, pytest.raises(InputError, match="no/such/driver"):
         process.ask("sleep", 0)

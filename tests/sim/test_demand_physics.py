@@ -10,8 +10,8 @@ from small_scenarios import CACHE, LOOKUP, NODE, UPSERT, ran, rate, small_file
 
 from numatwin.sim._kernel import link_rows, water_filling
 from numatwin.sim.machine.costs import CostModel
-from numatwin.sim.planes.exchange import spare_time_shares
 from numatwin.sim.planes.flow import closed_rate
+from numatwin.sim.planes.rates import spare_time_shares
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.topologies import load_machine

@@ -24,9 +24,8 @@ from small_scenarios import (
 
 from numatwin.sim.machine.costs import LINK_LOAD_MAX, CostModel
 from numatwin.sim.machine.defaults import TYPICAL_LOADED_LATENCY
-from numatwin.sim.planes.exchange import spare_time_shares
 from numatwin.sim.planes.flow import FlowPlane
-from numatwin.sim.planes.rates import Rates
+from numatwin.sim.planes.rates import Rates, spare_time_shares
 from numatwin.sim.run.what_if import flow_plane
 from numatwin.topologies import load_machine
 

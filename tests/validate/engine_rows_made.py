@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from numatwin.sim.run.engine_profile import on_machine
 from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.run.scenario_parts import on_machine
 from numatwin.sim.run.what_if import flow_plane
 from numatwin.sim.systems.eris.profile import ErisProfile
 

@@ -22,8 +22,8 @@ import yaml
 
 from ...inputs import InputError
 from ...inputs.names import is_name
-from ...sim.run.engine_profile import on_machine
 from ...sim.run.scenario import Scenario, load_document, scenario_of_document
+from ...sim.run.scenario_parts import on_machine
 from ...sim.run.what_if import flow_plane
 from ...sim.systems.descriptor import System
 from ...sim.systems.registry import system_of

@@ -29,8 +29,8 @@ from ...sim.run.scenario_parts import reported_at
 from ...sim.systems.registry import system_of
 from ...topologies import Machine
 from ...workloads import Workload
+from ..emulated import seen_from
 from ..metrics import Metric
-from ..relative_paths import seen_from
 from .sizes import bytes_of, entries_of, size_bytes
 
 CATALOGUE = Catalogue(Path(__file__).parent.parent / "suites" / "crossvalidate", "suite")

@@ -20,8 +20,7 @@ from ....sim.run.runner import Progress
 from ....sim.systems.commits.servers import faults
 from ....sim.systems.commits.spec import CommitSystem
 from ..._engine import CommitBoard
-from ...emulated.guest_process import GuestProcess
-from ...emulated.remote import EmulatedPlane, RemoteEngine, counted
+from ...emulated.remote import EmulatedPlane, GuestProcess, RemoteEngine, counted
 from ...transports import THREADS
 from .cluster import make_run
 from .counted import Counted, engine_facts

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from ....sim.planes.outcome import Outcome
 from ....sim.planes.plane import Experiment
 from ....sim.run.runner import Progress
-from ...emulated.guest_process import GuestProcess
-from ...emulated.remote import EmulatedPlane, RemoteEngine, counted
+from ...emulated.remote import EmulatedPlane, GuestProcess, RemoteEngine, counted
 from .setup import ErisHost
 from .steered import SteeredEris
 

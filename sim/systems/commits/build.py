@@ -10,9 +10,8 @@ from ....workloads.key_specs import HotRangeSpec, ZipfSpec
 from ..._kernel import RecordWork
 from ..fields import threads_of
 from .checked_values import ps
-from .costs import CommitCosts, commit_costs
+from .costs import CommitCosts, commit_costs, with_own_managers
 from .faults import with_faults
-from .managers import with_own_managers
 from .parameters import CommitParameters, Death, KeyDraw, Node, Straggler
 from .spec import CommitSystem
 

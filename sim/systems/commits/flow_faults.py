@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ..._kernel import PathFault
-from ...machine.reference.path_faults import PathFaults
+from ...machine.reference.message_path import PathFaults
 from .checked_values import PS
 from .parameters import CommitParameters, Stop
 

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from ..._kernel import ServiceSetup, SettledService
 from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch
-from .copied_kinds import CopiedKinds, engines_of
-from .parameters import PLACES
+from .parameters import PLACES, CopiedKinds, engines_of
 from .program import MemoryUse
 
 Floats = npt.NDArray[np.float64]

@@ -31,9 +31,8 @@ from ..._kernel import QueueSetup, SettledQueues
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch, batches_of
-from .copied_kinds import CopiedKinds, background_lines
 from .layout import PAGE_BYTES, Copy, PartState
-from .parameters import cores_of, near_nodes, spreads_of
+from .parameters import CopiedKinds, background_lines, cores_of, near_nodes, spreads_of
 from .paths import PATHS
 from .program import Program
 from .service_times import (

@@ -6,8 +6,7 @@ from numatwin.inputs.shared_work import SharedWork, shared
 from numatwin.sim.run.runner import bare_record, run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.studies.base import Base
-from numatwin.sim.studies.evaluate import Runs, rows_of
-from numatwin.sim.studies.metrics import Metrics, figures
+from numatwin.sim.studies.evaluate import Metrics, Runs, figures, rows_of
 
 EVERYTHING = {"throughput", "operations", "latency_ns", "bandwidth_Bps", "power_W", "energy_J"}
 CLOCK = "machine.node_types.opteron-6274-die.clock"

@@ -11,7 +11,7 @@ from study_files import study_file
 
 from numatwin.inputs import InputError
 from numatwin.sim.studies import designs
-from numatwin.sim.studies.factors import Distribution, Factor
+from numatwin.sim.studies.designs import Distribution, Factor
 from numatwin.sim.studies.levels import Levels
 from numatwin.sim.studies.study import load_study
 

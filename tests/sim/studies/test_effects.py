@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from study_files import study_file
 
-from numatwin.sim.studies.effects import from_rows, level_effects, main_effects, shapley
+from numatwin.sim.studies.explanation import from_rows, level_effects, main_effects, shapley
 from numatwin.sim.studies.results import Results, results_of
 from numatwin.sim.studies.store import table_of
 from numatwin.sim.studies.study import load_study

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.inputs import InputError
-from numatwin.sim.studies.goals import Price, Prices, read_constraint, read_objective
+from numatwin.sim.studies.description import Price, Prices, read_constraint, read_objective
 from numatwin.sim.studies.results import pareto
 
 OPERATIONS = ["commit", "lookup"]

@@ -12,7 +12,7 @@ from study_files import study_file
 import numatwin
 from numatwin.inputs import InputError
 from numatwin.sim.studies.base import Base
-from numatwin.sim.studies.factors import Factor
+from numatwin.sim.studies.designs import Factor
 from numatwin.sim.studies.levels import Levels
 from numatwin.sim.studies.sensitivity import (
     _analysed,

@@ -16,8 +16,7 @@ from ...._kernel import PathFault
 from ....kernel.histogram import Histogram
 from ....kernel.streams import stream
 from ....machine.reference.clock import run_until
-from ....machine.reference.message_path import LostError, Place, Process
-from ....machine.reference.path_faults import PathFaults
+from ....machine.reference.message_path import LostError, PathFaults, Place, Process
 from ..history import (
     ABORT,
     BEGIN,
@@ -33,8 +32,7 @@ from ..history import (
 from ..parameters import LOSSES, CommitParameters, Death, Stop
 from ..result import CommitResult
 from ..workload import TransactionDraw, server_of
-from .cluster import Cluster
-from .places import Client, Node, Record
+from .places import Client, Cluster, Node, Record
 
 OUT = object()  # what came of asking a server that is out
 
