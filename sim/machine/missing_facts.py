@@ -40,47 +40,35 @@ def _tlb(entries: int) -> Any:
 
 _FACTS = (
     _Fact(
-        "reorder window",
-        "not limiting",
+        "reorder window", "not limiting",
         f"Not known; 128 instructions on Nehalem, 512 on Golden Cove ({INTEL})",
-        ("reorder_window",),
-        lambda node: node.reorder_window is None,
-        (128.0, lambda node: 128),
-        (512.0, lambda node: 512),
+        ("reorder_window",), lambda node: node.reorder_window is None,
+        (128.0, lambda node: 128), (512.0, lambda node: 512),
     ),
     _Fact(
-        "outstanding misses of a core while all work",
-        "as alone",
+        "outstanding misses of a core while all work", "as alone",
         "Not known: cores are taken to share nothing that carries their misses",
         ("outstanding_misses_together",),
-        lambda node: (
-            node.outstanding_misses is not None and node.outstanding_misses_together is None
-        ),
+        lambda node: bool(node.outstanding_misses) and node.outstanding_misses_together is None,
         ("a tenth less", lambda node: LESS * (node.outstanding_misses or 0.0)),
         ("as alone", lambda node: node.outstanding_misses),
     ),
     _Fact(
-        "translation buffers",
-        "no page walks",
+        "translation buffers", "no page walks",
         f"Not known; 32 entries for pages of 2 MiB on Sandy Bridge, 1,536 on Skylake ({INTEL})",
-        ("tlbs",),
-        lambda node: not node.tlbs,
-        (32.0, lambda node: _tlb(32)),
-        (1536.0, lambda node: _tlb(1536)),
+        ("tlbs",), lambda node: not node.tlbs,
+        (32.0, lambda node: _tlb(32)), (1536.0, lambda node: _tlb(1536)),
     ),
     _Fact(
-        "caches",
-        "none",
-        "Not known: all data come from memory",
-        ("caches",),
-        lambda node: not node.caches,
+        "caches", "none", "Not known: all data come from memory",
+        ("caches",), lambda node: not node.caches,
         ("none", lambda node: []),
         (
             "1 MiB a core",
             lambda node: [{"level": 3, "size": f"{node.cores} MiB", "shared_by_cores": node.cores}],
         ),
     ),
-)
+)  # fmt: skip
 # By level: a typical latency, and where it comes from. The first level counts as part of the core.
 _HITS = {
     2: (5.0, f"10 to 16 cycles on Intel's cores ({INTEL})"),
@@ -136,25 +124,22 @@ def _loaded_latency(machine: Machine) -> Iterator[Assumption]:
         return
 
     def variant(times: float) -> Variant:
+        ratios = [(load, 1.0 + times * (ratio - 1.0)) for load, ratio in TYPICAL_LOADED_LATENCY]
         points = [
             {
                 "bandwidth": written(max(load, 1e-6) * CURVE_PEAK_BPS, "B/s"),
-                "latency": written(100.0 * (1.0 + times * (ratio - 1.0)), "ns"),
+                "latency": written(100.0 * ratio, "ns"),
             }
-            for load, ratio in TYPICAL_LOADED_LATENCY
+            for load, ratio in ratios
         ]
-        peak = 1.0 + times * (TYPICAL_LOADED_LATENCY[-1][1] - 1.0)
-        return Variant(f"×{peak:.3g} at peak", {("machine", "loaded_latency"): points})
+        return Variant(f"×{ratios[-1][1]:.3g} at peak", {("machine", "loaded_latency"): points})
 
-    yield Assumption(
-        "rise of latency under load",
-        f"×{TYPICAL_LOADED_LATENCY[-1][1]:g} at peak",
-        "",
+    source = (
         "Median of curves that Intel MLC printed on 2-socket Ivy Bridge, Skylake and Ice Lake "
-        "servers (KU Leuven's cluster documentation)",
-        variant(LESS),
-        variant(MORE),
+        "servers (KU Leuven's cluster documentation)"
     )
+    peak = f"×{TYPICAL_LOADED_LATENCY[-1][1]:g} at peak"
+    yield Assumption("rise of latency under load", peak, "", source, variant(LESS), variant(MORE))
 
 
 def _coherence(machine: Machine) -> Iterator[Assumption]:
@@ -186,52 +171,32 @@ def _interruptions(machine: Machine) -> Iterator[Assumption]:
     """``Disturbances``."""
     if machine.description.interruptions:
         return
-    tick = [{"length": "2 us", "every": "4 ms"}]
-    yield Assumption(
-        "interruptions",
-        "none",
-        "",
-        "Not known: a quiet host; Linux' timer ticks every 4 ms (CONFIG_HZ_250), for some 2 µs",
-        Variant("none", {("machine", "interruptions"): []}),
-        Variant("2 µs every 4 ms", {("machine", "interruptions"): tick}),
-    )
+    source = "Not known: a quiet host; Linux' timer ticks every 4 ms (CONFIG_HZ_250), for some 2 µs"
+    place, tick = ("machine", "interruptions"), [{"length": "2 us", "every": "4 ms"}]
+    ends = Variant("none", {place: []}), Variant("2 µs every 4 ms", {place: tick})
+    yield Assumption("interruptions", "none", "", source, *ends)
 
 
 def _links(machine: Machine) -> Iterator[Assumption]:
     """``CostModel.link_Bps``, ``MachineUse.energy_J``."""
     if len(machine.nodes) > 1 and not machine.links:
-        yield Assumption(
-            "links",
-            "none",
-            "",
-            "Unknown: traffic between nodes is only limited by the bandwidth of pairs",
-        )
+        source = "Unknown: traffic between nodes is only limited by the bandwidth of pairs"
+        yield Assumption("links", "none", "", source)
     used = {link.kind for link in machine.links}
-    lacking = [
-        name
+    places: list[Place] = [
+        ("machine", "link_types", name, "energy")
         for name, kind in machine.description.link_types.items()
         if kind.energy is None and used & {name, f"{name}-single", f"{name}-dual"}
     ]
-    if lacking and _power_known(machine):
+    if places and _power_known(machine):
         low, high = (
-            Variant(
-                value,
-                {
-                    ("machine", "link_types", name, "energy"): written(value, "pJ/bit")
-                    for name in lacking
-                },
-            )
-            for value in (0.0, 11.0)
+            Variant(value, dict.fromkeys(places, written(value, "pJ/bit"))) for value in (0.0, 11.0)
         )
-        yield Assumption(
-            "energy of links",
-            0.0,
-            "pJ/bit",
+        source = (
             "Not known: none counted; 11 pJ/bit between sockets of EPYC 7001 (Beck et al., ISSCC "
-            "2018)",
-            low,
-            high,
+            "2018)"
         )
+        yield Assumption("energy of links", 0.0, "pJ/bit", source, low, high)
 
 
 def _of_nodes(machine: Machine) -> Iterator[Assumption]:
@@ -250,17 +215,15 @@ def _of_nodes(machine: Machine) -> Iterator[Assumption]:
         lacking = {name: node for name, node in types.items() if fact.lacks(node)}
         if lacking:
             low, high = (
-                Variant(
-                    words,
-                    {
-                        ("machine", "node_types", name, *fact.place): state(node)
-                        for name, node in lacking.items()
-                    },
-                )
-                for words, state in (fact.low, fact.high)
+                Variant(words, {_at(name, *fact.place): of(node) for name, node in lacking.items()})
+                for words, of in (fact.low, fact.high)
             )
             yield Assumption(fact.name, fact.value, "", fact.source, low, high)
     yield from _hits(machine, types)
+
+
+def _at(node_type: str, *place: str | int) -> Place:
+    return ("machine", "node_types", node_type, *place)
 
 
 def _bandwidth(types: Mapping[str, Node], local: Mapping[int, float]) -> Iterator[Assumption]:
@@ -279,9 +242,7 @@ def _bandwidth(types: Mapping[str, Node], local: Mapping[int, float]) -> Iterato
         Variant(
             f"{Bps / 1e9:g} GB/s a core",
             {
-                ("machine", "node_types", name, "memory", "bandwidth"): written(
-                    Bps * node.cores, "B/s"
-                )
+                _at(name, "memory", "bandwidth"): written(Bps * node.cores, "B/s")
                 for name, node in lacking.items()
             },
         )
@@ -295,7 +256,7 @@ def _hits(machine: Machine, types: Mapping[str, Node]) -> Iterator[Assumption]:
     """``CostModel.last_cache`` and ``private_cache``."""
     for level, (typical_ns, source) in _HITS.items():
         places = [
-            ("machine", "node_types", name, "caches", position, "latency")
+            _at(name, "caches", position, "latency")
             for name in types
             for position, cache in enumerate(machine.description.node_types[name].caches)
             if cache.level == level and cache.latency is None
@@ -311,12 +272,8 @@ def _hits(machine: Machine, types: Mapping[str, Node]) -> Iterator[Assumption]:
 def _energy(machine: Machine) -> Iterator[Assumption]:
     """``MachineUse.energy_J``."""
     if not _power_known(machine):
-        yield Assumption(
-            "power of cores and memory",
-            "unknown",
-            "",
-            "Not known of all nodes: no energy is predicted",
-        )
+        source = "Not known of all nodes: no energy is predicted"
+        yield Assumption("power of cores and memory", "unknown", "", source)
 
 
 def _power_known(machine: Machine) -> bool:
