@@ -26,6 +26,7 @@ from numatwin.validate.calibrate.observation import (
     IDLE,
     LOADED,
     READ,
+    Kind,
     Measured,
     Observation,
 )
@@ -235,23 +236,28 @@ def test_without_anything_to_fit_to_it_says_so() -> None:
         calibrated(MACHINE, [everything])
 
 
-def test_what_depends_on_a_parameter_only_where_the_fit_ends_counts_too() -> None:
+@pytest.mark.parametrize("runs", [False, True])
+def test_what_depends_on_a_parameter_only_where_the_fit_ends_counts_too(runs: bool) -> None:
     """The larger of two latencies: at the start the other one, at the end this one."""
     here, there = (
-        Parameter(("latency", name), name, "s", start, 1e-9, 1e3)
+        Parameter(("latency", name), name, "s", start, 1e-9, 1e3, core=runs)
         for name, start in (("here", 10.0), ("there", 1.0))
     )
+    met = {IDLE: {here.key}, READ: {there.key}, LOADED: {here.key, there.key}}
 
     def predict(values: Mapping[Key, float], of: Observation) -> float:
         a, b = values[here.key], values[there.key]
-        return {IDLE: a, READ: b, LOADED: max(a, b)}[of.kind]
+        return {str(IDLE): a, str(READ): b, str(LOADED): max(a, b)}[of.kind]
 
     told = {IDLE: [0.5, 0.5, 0.5], READ: [1.6, 1.6, 1.6], LOADED: [1.5] * 9}
     ones = [
-        Observation(kind, kind, value, "s", ORIGIN, 0.1 if kind == READ else 0.01)
+        Observation(
+            Kind(kind, core=runs, run=runs), kind, value, "s", ORIGIN,
+            0.1 if kind == READ else 0.01, {"facts": met[kind]} if runs else {},
+        )
         for kind, values in told.items()
         for value in values
-    ]
+    ]  # fmt: skip
     found = fit([here, there], ones, of_each(predict))
     assert found.values[there.key] == pytest.approx(1.5, rel=2e-3)
 

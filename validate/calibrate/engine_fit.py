@@ -242,14 +242,19 @@ def _predicted(system: System) -> Predict:
     profile = system.profile
     assert profile is not None
 
+    kept: dict[tuple[object, ...], float] = {}  # a search comes back to them
+
+    def rate(values: Mapping[Key, float], one: Observation) -> float:
+        run, seen = one.at["run"], {k: v for k, v in values.items() if k in one.at["facts"]}
+        at = (run.hash, *seen.items())
+        if at not in kept:
+            costs = profile.model_validate({key[1]: value for key, value in seen.items()})
+            on = replace(run, machine=on_machine(run.machine, system.name, costs))
+            kept[at] = float(flow_plane(on).steady().flows.sum())
+        return kept[at]
+
     def predicted(values: Mapping[Key, float], ones: Sequence[Observation]) -> Floats:
-        costs = profile.model_validate({key[1]: value for key, value in values.items()})
-        rates: dict[str, float] = {}
-        for run in (one.at["run"] for one in ones):
-            if run.hash not in rates:
-                on = replace(run, machine=on_machine(run.machine, system.name, costs))
-                rates[run.hash] = float(flow_plane(on).steady().flows.sum())
-        return np.array([rates[one.at["run"].hash] for one in ones])
+        return np.array([rate(values, one) for one in ones], dtype=np.float64)
 
     return predicted
 
@@ -305,6 +310,7 @@ def _fitted_system(whole: Scenario, named: str | None) -> tuple[System, OwnEngin
 def _observation(row: EngineRow, run: Scenario, origin: Origin) -> Observation:
     profile = system_of(run.system).profile
     assert profile is not None
+    serial = profile.serial(run)
     return Observation(
         ENGINE,
         row.label,
@@ -314,7 +320,8 @@ def _observation(row: EngineRow, run: Scenario, origin: Origin) -> Observation:
         spread=ASSUMED_SPREAD if row.spread is None else row.spread,
         at={
             "run": run,
-            "serial": profile.serial(run),
+            "facts": frozenset((KEY, name) for name in (*profile.in_play(run), *serial)),
+            "serial": serial,
             "operation": row.operation,
         },
         line=row.line,

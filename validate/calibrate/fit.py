@@ -248,8 +248,13 @@ class _Block:
     def solve(self) -> None:
         """Finds what is determined, its mode and its spread."""
         slopes = self.slopes(self.known, WIDE, central=True)
-        for k, p in enumerate(self.kept):  # a run takes a thousand times as long as a formula
-            self.meets[p.key] = ~self.runs | (np.abs(slopes[:, k]) > NOTHING)
+        # A run takes a thousand times as long as a formula. Steps of a run take what they take; its
+        # rate shows only what binds, so that it says itself which facts it meets.
+        for k, p in enumerate(self.kept):
+            moved = (~self.runs | (np.abs(slopes[:, k]) > NOTHING)).tolist()
+            each = zip(self.ones, moved, strict=True)
+            meets = [p.key in one.at["facts"] if "facts" in one.at else it for one, it in each]
+            self.meets[p.key] = np.array(meets, dtype=np.bool_)
         self._leave(self._unmoved(slopes / self._sigmas()[:, None]))
         while self.kept:
             self._search(rough=True)
