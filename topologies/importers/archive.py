@@ -1,9 +1,4 @@
-"""Tar archives, read as a stream into memory, never unpacked to disk.
-
-The loop over the members is written here because ``tarfile`` itself reads extended headers and
-sparse maps of any size into memory and can be made to run forever by a crafted one; the members of
-a saved sysfs tree need none of that.
-"""
+"""Tar archives, read as a stream into memory within limits, never unpacked to disk."""
 
 from __future__ import annotations
 
@@ -17,13 +12,15 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self, cast
 
 from ...inputs import InputError
 
 BUFFER_BYTES = 256 * 1024
 BLOCK = tarfile.BLOCKSIZE
 _LONG_HEADER_MAX = 64 * 1024
+_EXTENDED = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE,
+             tarfile.SOLARIS_XHDTYPE)  # fmt: skip
 
 _MAGIC = (
     (b"\x1f\x8b", "gzip"),
@@ -115,14 +112,10 @@ def read_exactly(stream: BinaryIO, size: int, name: str) -> bytes:
 def is_tar(head: bytes) -> bool:
     """Whether ``head``, the first bytes of a stream, begins with a tar header."""
     try:
-        _read_header(head[:BLOCK])
+        tarfile.TarInfo.frombuf(head[:BLOCK], "utf-8", "surrogateescape")
     except tarfile.HeaderError:
         return False
     return True
-
-
-def _read_header(block: bytes) -> tarfile.TarInfo:
-    return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
 
 
 def read_members(
@@ -136,134 +129,97 @@ def read_members(
     Raises InputError for an archive that is cut off, damaged or beyond ``limits``, and for a member
     with an absolute path or one that leads upward.
     """
-    return _Reader(stream, name, wanted, limits or ArchiveLimits()).members()
+    bounded = _Bounded(stream, name, limits or ArchiveLimits())
+    try:
+        # It reads by the method `read` alone, of which its types ask more.
+        source, headers = cast(BinaryIO, bounded), bounded.headers()
+        with tarfile.open(fileobj=source, mode="r|", tarinfo=headers, encoding="utf-8") as archive:
+            return _read(archive, bounded, wanted)
+    except (tarfile.TarError, ValueError, OverflowError) as failure:
+        what = "cut off: it has no end mark" if bounded.ended else f"damaged: {failure}"
+        raise bounded.refused(what) from None
 
 
-class _Reader:
-    def __init__(
-        self, stream: BinaryIO, name: str, wanted: Callable[[str], bool], limits: ArchiveLimits
-    ) -> None:
-        self._stream, self._name, self._wanted, self._limits = stream, name, wanted, limits
-        self._total = self._large = self._kept = 0
-        self._files: dict[str, bytes] = {}
-        self._links: dict[str, str] = {}
+def _read(archive: tarfile.TarFile, bounded: _Bounded, wanted: Callable[[str], bool]) -> Members:
+    found = Members({}, {})
+    while (member := archive.next()) is not None:
+        vars(archive)["members"].clear()  # else it keeps them all
+        bounded.count(member)
+        path = bounded.checked(member.name)
+        if not wanted(path):
+            continue
+        if member.issym():
+            found.links[path] = member.linkname
+        elif member.islnk():  # names its target from the top of the archive
+            found.links[path] = "../" * path.count("/") + bounded.checked(member.linkname)
+        elif (file := archive.extractfile(member)) is not None:
+            bounded.keep(member.size)
+            found.files[path] = file.read()
+    if not bounded.marked:
+        raise bounded.refused("damaged: a header is unreadable")
+    return found
 
-    def members(self) -> Members:
-        count = 0
-        changes: dict[str, str] = {}  # what extended headers say of the next member
-        while (header := self._header()) is not None:
-            count += 1
-            if count > self._limits.members_max:
-                raise self._refused(f"more than {self._limits.members_max:,} members")
-            if header.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK):
-                text = self._text(header).rstrip("\0")
-                is_name = header.type == tarfile.GNUTYPE_LONGNAME
-                changes["path" if is_name else "linkpath"] = text
-            elif header.type in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
-                records = self._records(header)
-                if header.type != tarfile.XGLTYPE:
-                    changes |= records
-            else:
-                self._member(header, changes)
-                changes = {}
-        return Members(self._files, self._links)
 
-    def _member(self, header: tarfile.TarInfo, changes: dict[str, str]) -> None:
-        path = self._checked(changes.get("path", header.name))
-        size = header.size
-        if "size" in changes:
-            size = self._size(changes["size"])
-        is_file = header.type in tarfile.REGULAR_TYPES
-        if header.type == tarfile.GNUTYPE_SPARSE or any(
-            key.startswith("GNU.sparse") for key in changes
-        ):
-            raise self._refused(f"a sparse member '{path}'")
-        if header.type in (tarfile.SYMTYPE, tarfile.LNKTYPE):
-            if self._wanted(path):
-                target = changes.get("linkpath", header.linkname)
-                if header.type == tarfile.LNKTYPE:  # names its target from the top of the archive
-                    target = "../" * path.count("/") + self._checked(target)
-                self._links[path] = target
-        elif is_file and self._wanted(path):
-            self._kept += size
-            if self._kept > self._limits.kept_bytes_max:
-                raise self._refused("its files are too large for a sysfs tree")
-            self._files[path] = self._data(size)
-            return
-        if is_file or header.type not in tarfile.SUPPORTED_TYPES:
-            self._skip(size)
+class _Bounded:
+    """An archive's bytes, read within limits. ``ended``: there are no more; ``marked``: the last
+    header was its end mark."""
 
-    def _header(self) -> tarfile.TarInfo | None:
-        """The next header, None at the archive's end mark."""
-        block = self._read(BLOCK)
-        if not block.strip(b"\0"):
-            return None
-        try:
-            header = _read_header(block)
-        except tarfile.HeaderError:
-            raise self._refused("damaged: a header does not fit its checksum") from None
-        if header.size < 0:
-            raise self._refused("damaged: a member of negative size")
-        return header
+    def __init__(self, stream: BinaryIO, name: str, limits: ArchiveLimits) -> None:
+        self._stream, self._name, self._limits = stream, name, limits
+        self._total = self._members = self._large = self._kept = 0
+        self.ended = self.marked = False
 
-    def _text(self, header: tarfile.TarInfo) -> str:
-        if header.size > _LONG_HEADER_MAX:
-            raise self._refused("an extended header is too long")
-        return self._data(header.size).decode("utf-8", "surrogateescape")
+    def read(self, size: int) -> bytes:
+        data = read_exactly(self._stream, size, self._name)
+        self.ended = self.ended or len(data) < size
+        self._total += len(data)
+        if self._total > self._limits.total_bytes_max:
+            raise self.refused(f"more than {self._limits.total_bytes_max >> 20:,} MiB unpacked")
+        return data
 
-    def _records(self, header: tarfile.TarInfo) -> dict[str, str]:
-        """The records ``<length> <key>=<value>\\n`` of a POSIX extended header."""
-        rest = self._text(header).encode("utf-8", "surrogateescape").rstrip(b"\0")
-        records = {}
-        while rest:
-            length, space, _ = rest[:20].partition(b" ")
-            size = int(length) if length.isdigit() else 0
-            record = rest[len(length) + 1 : size]
-            key, equals, value = record.partition(b"=")
-            if not space or not equals or not record.endswith(b"\n") or size > len(rest):
-                raise self._refused("damaged: an extended header is unreadable")
-            records[key.decode("utf-8", "replace")] = value[:-1].decode("utf-8", "surrogateescape")
-            rest = rest[size:]
-        return records
+    def headers(self) -> type[tarfile.TarInfo]:
+        """Of this archive: refused where they would take much memory or are of no use here."""
+        bounded = self
 
-    def _size(self, text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) < 20):
-            raise self._refused("damaged: the size of a member is unreadable")
-        return int(text)
+        class Header(tarfile.TarInfo):
+            @classmethod
+            def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+                bounded.marked = len(buf) == BLOCK and not buf.strip(b"\0")
+                if len(buf) < BLOCK:
+                    raise bounded.refused("cut off: it has no end mark")
+                header = super().frombuf(buf, encoding, errors)
+                if header.type in _EXTENDED and header.size > _LONG_HEADER_MAX:
+                    raise bounded.refused("an extended header is too long")
+                if header.type == tarfile.GNUTYPE_SPARSE:
+                    raise bounded.refused(f"a sparse member '{header.name}'")
+                if header.size < 0:
+                    raise bounded.refused("damaged: a member of negative size")
+                return header
 
-    def _checked(self, path: str) -> str:
+        return Header
+
+    def count(self, member: tarfile.TarInfo) -> None:
+        """Counts a member; raises InputError where there are too many, or too large ones."""
+        self._members += 1
+        if self._members > self._limits.members_max:
+            raise self.refused(f"more than {self._limits.members_max:,} members")
+        if any(key.startswith("GNU.sparse") for key in member.pax_headers):
+            raise self.refused(f"a sparse member '{member.name}'")
+        self._large += member.size if member.size > 64 * 1024 else 0
+        if self._large > self._limits.large_bytes_max:
+            raise self.refused("its files are too large for a sysfs tree")
+
+    def keep(self, size: int) -> None:
+        self._kept += size
+        if self._kept > self._limits.kept_bytes_max:
+            raise self.refused("its files are too large for a sysfs tree")
+
+    def checked(self, path: str) -> str:
         """The path without ``./`` and final slash; refuses one that leads out of the archive."""
         parts = [part for part in path.split("/") if part not in ("", ".")]
         if path.startswith("/") or ".." in parts or "\0" in path:
             raise InputError("a member's path leads out of the archive", self._name, token=path)
         return "/".join(parts)
 
-    def _data(self, size: int) -> bytes:
-        self._account(size)
-        data = self._read(size)
-        self._read(-size % BLOCK)
-        return data
-
-    def _skip(self, size: int) -> None:
-        self._account(size)
-        left = size + -size % BLOCK
-        while left:
-            left -= len(self._read(min(left, 1 << 20)))
-
-    def _account(self, size: int) -> None:
-        if size > 64 * 1024:
-            self._large += size
-            if self._large > self._limits.large_bytes_max:
-                raise self._refused("its files are too large for a sysfs tree")
-
-    def _read(self, size: int) -> bytes:
-        self._total += size
-        if self._total > self._limits.total_bytes_max:
-            raise self._refused(f"more than {self._limits.total_bytes_max >> 20:,} MiB unpacked")
-        data = read_exactly(self._stream, size, self._name)
-        if len(data) < size:
-            raise self._refused("cut off: it has no end mark")
-        return data
-
-    def _refused(self, why: str) -> InputError:
+    def refused(self, why: str) -> InputError:
         return InputError(f"not a usable archive: {why}", self._name)
