@@ -1,12 +1,25 @@
 """Runs of the scripts of ``benchmarks/``, which print a JSON object a line."""
 
+import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+def imported(script: str) -> ModuleType:
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location(f"{script}_benchmark", FOLDER / f"{script}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def printed_by(script: str, *options: str) -> tuple[list[dict[str, Any]], str]:

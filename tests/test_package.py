@@ -8,6 +8,7 @@ from pathlib import Path
 from shutil import copy
 
 import pytest
+from known import known
 
 ROOT = Path(__file__).parents[1]
 # In the folders, but of no use once installed.
@@ -24,10 +25,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=True,
         capture_output=True,
     )
-    kernel = find_spec("numatwin.sim._kernel")
-    assert kernel is not None
-    assert kernel.origin is not None
-    copy(kernel.origin, folder / "numatwin" / "sim")
+    kernel = known(find_spec("numatwin.sim._kernel"))
+    copy(known(kernel.origin), folder / "numatwin" / "sim")
     return folder
 
 

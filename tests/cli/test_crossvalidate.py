@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import CommandLine, Refused
+from known import known
 from measured_hosts import figure, measured
 from synthetic_planes import NO_MEMORY, SyntheticPlanes, by_round, steady
 
@@ -194,8 +195,7 @@ def test_interrupted_while_the_host_is_measured(
     assert done.status == 130
     assert "What was measured of this host until then: kept/machine.yaml" in done.err
     kept = load_machine(str(Path("kept/machine.yaml"))).description
-    assert kept.host is not None
-    assert kept.host.parts == ("messages",)
+    assert known(kept.host).parts == ("messages",)
     assert kept.measurements == found.measurements
     assert numatwin("crossvalidate", "mine.yaml").status == 130
     assert made.played == []
@@ -272,11 +272,9 @@ def test_the_host_is_measured_in_passes(
     assert [row["predicted"] for row in flow] == [100.0, 100.0]
     kept = load_machine("kept/machine.yaml")
     assert kept.latency_ns[0, 0] == pytest.approx(100.0)
-    assert kept.description.host is not None
-    assert kept.description.host.passes == 3
+    assert known(kept.description.host).passes == 3
     (node,) = kept.description.node_types.values()
-    latency = node.memory.latency
-    assert latency is not None
+    latency = known(node.memory.latency)
     assert (latency.low, latency.high) == (90e-9, 140e-9)  # the quartiles of three passes
 
 

@@ -20,9 +20,7 @@ def test_tiny_run_prints_the_whole_and_its_parts() -> None:
     assert judged[0]["ratio"] == pytest.approx(whole / 0.6, abs=0.01)
     parts = [row["value"] for row in rows if row["ratio"] is None]
     assert len(parts) == 10
-    # The same work, played twice: far from equal on a busy host.
-    assert 0.4 < sum(parts) / whole < 2.5
-    assert sum(parts[:6]) == pytest.approx(answer, abs=0.005)
+    assert sum(parts[:6]) == pytest.approx(answer, abs=0.005)  # each is rounded to a millisecond
 
 
 def test_the_answer_comes_before_what_nobody_waits_for(tmp_path: Path) -> None:

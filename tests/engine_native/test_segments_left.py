@@ -27,6 +27,7 @@ from commit_runs import (
     small_run,
     until,
 )
+from known import known
 
 from numatwin.engine_native import _engine
 from numatwin.engine_native.systems.commits.cluster import CommitCluster
@@ -78,8 +79,7 @@ def stopped_at_the_worst_moment() -> Iterator[tuple[int, int, Path]]:
 
 def held_segment(parent: int) -> Path | None:
     assert until(lambda: folder_of(parent) is not None)
-    folder = folder_of(parent)
-    assert folder is not None
+    folder = known(folder_of(parent))
     late = time.monotonic() + LONGEST_S
     while time.monotonic() < late:  # without a pause: the moment is short
         names = os.listdir(folder)
@@ -151,8 +151,7 @@ def test_what_a_killed_guard_leaves_goes_with_the_next_run() -> None:
 def test_a_folder_in_use_stays() -> None:
     with CommitCluster(small_run(1), "shm") as first:
         first.start()
-        folder = folder_of(first.parent_pid or 0)
-        assert folder is not None
+        folder = known(folder_of(first.parent_pid or 0))
         with CommitCluster(small_run(1), "shm") as second:
             second.start()
             assert folder.exists()
@@ -169,8 +168,7 @@ def test_a_sysv_segment_of_the_dead_is_removed() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     with CommitCluster(small_run(1), "sysv") as run:
         run.start()
-        folder = folder_of(run.parent_pid or 0)
-        assert folder is not None
+        folder = known(folder_of(run.parent_pid or 0))
         reading, writing = os.pipe()
         maker = os.fork()
         if maker == 0:  # as if it were one of the run's processes, which note themselves first

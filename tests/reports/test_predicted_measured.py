@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known import known
 
 from numatwin.reports.predicted_measured import (
     Row,
@@ -35,8 +36,7 @@ def test_ratios_and_their_intervals() -> None:
 @given(POSITIVE, POSITIVE, st.floats(0, 0.5), st.floats(0, 0.5))
 def test_one_lies_within_where_intervals_overlap(m: float, p: float, a: float, b: float) -> None:
     mine, theirs = (m * (1 - a), m * (1 + a)), (p * (1 - b), p * (1 + b))
-    found = row(m, p, measured_interval=mine, predicted_interval=theirs).ratio_interval
-    assert found is not None
+    found = known(row(m, p, measured_interval=mine, predicted_interval=theirs).ratio_interval)
     low, high = found
     overlap = mine[0] <= theirs[1] and theirs[0] <= mine[1]
     near = 1e-9
@@ -56,8 +56,7 @@ def test_one_lies_within_where_intervals_overlap(m: float, p: float, a: float, b
 def test_half_and_twice_are_as_far_from_one(
     ratios: list[float], expected: dict[float, str], text: str
 ) -> None:
-    figure = residuals_by_group([row(1.0, ratio) for ratio in ratios])
-    assert figure is not None
+    figure = known(residuals_by_group([row(1.0, ratio) for ratio in ratios]))
     axis = figure.plotly().layout.xaxis
     assert axis.type == "log"
     assert axis.range[0] == -axis.range[1]
@@ -72,16 +71,14 @@ def test_half_and_twice_are_as_far_from_one(
 
 
 def test_an_interval_down_to_nothing_is_cut() -> None:
-    figure = residuals_by_group([row(1.0, 1.0, predicted_interval=(0.0, 2.0))])
-    assert figure is not None
+    figure = known(residuals_by_group([row(1.0, 1.0, predicted_interval=(0.0, 2.0))]))
     (points,) = figure.plotly().data
     assert points.x[0] - points.error_x.arrayminus[0] > 0
 
 
 def test_no_two_of_many_groups_look_alike() -> None:
     rows = [Row("x", f"g{k}", of, "s", 1.0, 1.0) for k in range(40) for of in ("fitted", "test")]
-    figure = predicted_against_measured(rows)
-    assert figure is not None
+    figure = known(predicted_against_measured(rows))
     looks = [
         (t.marker.color, t.marker.symbol)
         for t in figure.plotly().data
@@ -94,8 +91,7 @@ def test_no_two_of_many_groups_look_alike() -> None:
 @given(st.lists(st.tuples(POSITIVE, POSITIVE, st.sampled_from("abc")), min_size=1, max_size=20))
 def test_every_row_is_a_point_within_the_axes(found: list[tuple[float, float, str]]) -> None:
     rows = [Row(g, g, "fitted", "s", m, p, size=2.0**k) for k, (m, p, g) in enumerate(found)]
-    figure = predicted_against_measured(rows)
-    assert figure is not None
+    figure = known(predicted_against_measured(rows))
     points = [
         (x, y)
         for t in figure.plotly().data
@@ -124,16 +120,9 @@ def test_nothing_gives_no_picture() -> None:
 
 def test_what_was_fitted_comes_first() -> None:
     rows = [Row("b", "k", "held out", "s", 1.0, 1.0), Row("a", "k", "fitted", "s", 1.0, 1.0)]
-    figure = predicted_against_measured(rows)
-    assert figure is not None
-    assert [t.name for t in figure.plotly().data if t.mode == "markers"] == [
-        "k, fitted",
-        "k, held out",
-    ]
-    assert [t.marker.symbol for t in figure.plotly().data if t.mode == "markers"] == [
-        "circle",
-        "circle-open",
-    ]
+    figure = known(predicted_against_measured(rows))
+    marks = [(t.name, t.marker.symbol) for t in figure.plotly().data if t.mode == "markers"]
+    assert marks == [("k, fitted", "circle"), ("k, held out", "circle-open")]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """What the pictures show is what the records hold."""
 
-import dataclasses
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from known import known
 from synthetic_records import CHANGES_S, HORIZON_S, POLICIES, phased_record, steady_record
 
 from numatwin.reports.bars import depths, gains, parts_of_time, recovery_times
@@ -11,11 +13,22 @@ from numatwin.reports.charts import HEAT_ROWS_MAX, throughput_over_time, use_ove
 from numatwin.reports.machine_picture import machine_in_use
 from numatwin.reports.runs import COLOURS, recoveries_of, runs_of
 from numatwin.sim.planes.outcome import ControlEvent, Gain, ResourceUse, Why
+from numatwin.sim.run.record import Record
+
+
+def over_time(*records: Record) -> Any:
+    return throughput_over_time(runs_of(records), ["lookup"]).plotly()
+
+
+def in_use(**changes: Any) -> tuple[str, str]:
+    """The picture of a steady record's machine, and its caption."""
+    picture, caption = known(machine_in_use(replace(steady_record(), **changes)))
+    return picture.to_json(), caption
 
 
 def test_throughput_is_drawn_to_the_end() -> None:
     record = phased_record(pieces=11)
-    figure = throughput_over_time(runs_of([record]), ["lookup"]).plotly()
+    figure = over_time(record)
     line = figure.data[0]
     assert list(line.x) == pytest.approx(np.arange(12) * 10.0)
     assert list(line.y) == pytest.approx([*record.series["throughput/lookup"], line.y[-2]])
@@ -25,14 +38,14 @@ def test_throughput_is_drawn_to_the_end() -> None:
 
 def test_control_events_stand_at_their_times() -> None:
     record = phased_record()
-    figure = throughput_over_time(runs_of([record]), ["lookup"]).plotly()
+    figure = over_time(record)
     marks = {trace.marker.symbol: list(trace.x) for trace in figure.data if trace.mode == "markers"}
     for kind, symbol in (("balance", "triangle-down"), ("transfer", "line-ns-open")):
         assert marks[symbol] == [e.time_s for e in record.control_events if e.kind == kind]
 
 
 def test_every_second_phase_is_shaded() -> None:
-    figure = throughput_over_time(runs_of([phased_record()]), ["lookup"]).plotly()
+    figure = over_time(phased_record())
     assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(10, 30), (50, 70), (90, HORIZON_S)]
     names = [a.text for a in figure.layout.annotations if a.name == "phase"]
     assert names == ["uniform", "hot-range", "move 1", "move 2", "move 3", "move 4"]
@@ -42,32 +55,22 @@ def test_a_phase_that_no_event_opens_is_shown_too() -> None:
     """A record may tell only of changes, not of the phase that a run starts in."""
     record = phased_record()
     later = tuple(e for e in record.control_events if e.time_s > 0)
-    figure = throughput_over_time(
-        runs_of([dataclasses.replace(record, control_events=later)]), ["lookup"]
-    ).plotly()
+    figure = over_time(replace(record, control_events=later))
     assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(10, 30), (50, 70), (90, HORIZON_S)]
 
 
 def test_a_fault_of_an_unknown_kind_has_its_line() -> None:
     record = phased_record()
     events = (*record.control_events, ControlEvent(5.0, "flood <b>", "water"))
-    figure = throughput_over_time(
-        runs_of([dataclasses.replace(record, control_events=events)]), ["lookup"]
-    ).plotly()
+    figure = over_time(replace(record, control_events=events))
     assert "flood &lt;b&gt;" in figure.layout.yaxis3.ticktext
 
 
 def test_faults_of_several_runs_are_marked_with_their_runs() -> None:
     """Not decisions and transfers, of which each run has its own."""
-    record = dataclasses.replace(
-        phased_record(),
-        control_events=(
-            ControlEvent(5.0, "fault", "node 4 stops"),
-            ControlEvent(6.0, "balance", "a decision"),
-        ),
-    )
-    other = dataclasses.replace(record, policy="other")
-    figure = throughput_over_time(runs_of([record, other]), ["lookup"]).plotly()
+    events = ControlEvent(5.0, "fault", "node 4 stops"), ControlEvent(6.0, "balance", "a decision")
+    record = replace(phased_record(), control_events=events)
+    figure = over_time(record, replace(record, policy="other"))
     (marks,) = (trace for trace in figure.data if trace.mode == "markers")
     assert [text.endswith("node 4 stops") for text in marks.customdata] == [True, True]
     assert len({*marks.customdata}) == 2
@@ -75,41 +78,35 @@ def test_faults_of_several_runs_are_marked_with_their_runs() -> None:
 
 def test_use_as_lines_and_as_heat_map() -> None:
     record = phased_record()
-    heat = use_over_time(record)
-    assert heat is not None
-    (tiles,) = heat.plotly().data
+    (tiles,) = known(use_over_time(record)).plotly().data
     assert tiles.z.shape == (HEAT_ROWS_MAX, 330)
     assert len(tiles.x) == 331
     peaks = {u.name: record.series[f"utilisation/{u.name}"].max() for u in record.resources}
     shown = sorted(np.asarray(tiles.z).max(axis=1))
     assert shown == pytest.approx(sorted(peaks.values())[-HEAT_ROWS_MAX:], abs=1e-6)
-    few = dataclasses.replace(record, resources=record.resources[:3])
-    lines = use_over_time(few)
-    assert lines is not None
+    few = replace(record, resources=record.resources[:3])
+    lines = known(use_over_time(few)).plotly().data
     by_peak = sorted(few.resources, key=lambda u: -peaks[u.name])
-    assert [line.name for line in lines.plotly().data] == [u.name for u in by_peak]
-    for line, use in zip(lines.plotly().data, by_peak, strict=True):
+    assert [line.name for line in lines] == [u.name for u in by_peak]
+    for line, use in zip(lines, by_peak, strict=True):
         assert list(line.y)[:-1] == pytest.approx(list(record.series[f"utilisation/{use.name}"]))
 
 
 def test_no_use_no_picture() -> None:
     record = phased_record(pieces=3)
     idle = {n: np.zeros(3) if n.startswith("utilisation/") else c for n, c in record.series.items()}
-    assert use_over_time(dataclasses.replace(record, series=idle)) is None
-    assert use_over_time(dataclasses.replace(record, resources=())) is None
+    assert use_over_time(replace(record, series=idle)) is None
+    assert use_over_time(replace(record, resources=())) is None
 
 
 def test_gains() -> None:
     long = "speed of memory access (1 / latency)"
     gained = (Gain("memory", 0.06), Gain(long, 0.02), Gain("clock", 0.0))
-    figure = gains(Why("memory", gained))
-    assert figure is not None
-    assert list(figure.plotly().data[0].x) == [0.06, 0.02]
-    assert list(figure.plotly().data[0].text) == ["+6.0%", "+2.0%"]
-    assert list(figure.plotly().layout.yaxis.ticktext) == [
-        "memory",
-        "speed of memory<br>access (1 / latency)",
-    ]
+    figure = known(gains(Why("memory", gained))).plotly()
+    assert list(figure.data[0].x) == [0.06, 0.02]
+    assert list(figure.data[0].text) == ["+6.0%", "+2.0%"]
+    names = ["memory", "speed of memory<br>access (1 / latency)"]
+    assert list(figure.layout.yaxis.ticktext) == names
     assert gains(Why("nothing", (Gain("memory", 0.0),))) is None
 
 
@@ -119,9 +116,7 @@ def test_parts_of_time() -> None:
         "scan": Why("memory", (), {"stall": 50.0}),
         "none": Why("memory", (), {}),
     }
-    bars = parts_of_time(why)
-    assert bars is not None
-    figure = bars.plotly()
+    figure = known(parts_of_time(why)).plotly()
     assert [bar.name for bar in figure.data] == ["walk", "stall"]
     assert list(figure.data[0].x) == pytest.approx([300e-9, 0.0])
     assert list(figure.data[1].x) == pytest.approx([100e-9, 50e-9])
@@ -133,9 +128,7 @@ def test_balancers_side_by_side() -> None:
     runs = runs_of([phased_record(policy) for policy in POLICIES])
     found = recoveries_of(runs, "lookup")
     figures = depths(runs, found), recovery_times(runs, found)
-    assert figures[0] is not None
-    assert figures[1] is not None
-    deep, back = figures[0].plotly(), figures[1].plotly()
+    deep, back = (known(figure).plotly() for figure in figures)
     assert [bar.name for bar in deep.data] == list(POLICIES)
     assert [bar.marker.color for bar in deep.data] == list(COLOURS[:4])
     for run, bar in zip(runs, deep.data, strict=True):
@@ -146,12 +139,11 @@ def test_balancers_side_by_side() -> None:
     assert set(never.marker.pattern.shape) == {"/"}
     assert "not back before the next change" in never.customdata[0]
     open_ended = {
-        name: [dataclasses.replace(one, recovery_s=None, settled=False) for one in ones]
+        name: [replace(one, recovery_s=None, settled=False) for one in ones]
         for name, ones in found.items()
     }
-    still = recovery_times(runs, open_ended)
-    assert still is not None
-    assert "not recovered by the end, 20 s later" in still.plotly().data[0].customdata[0]
+    still = known(recovery_times(runs, open_ended)).plotly()
+    assert "not recovered by the end, 20 s later" in still.data[0].customdata[0]
     assert depths(runs, {}) is None
 
 
@@ -159,14 +151,9 @@ def test_the_machine_is_coloured_by_use() -> None:
     """By that of links, and of a node's busiest resource: a saturated one never looks idle."""
 
     def drawn(**uses: float) -> str:
-        record = steady_record()
-        resources = tuple(
-            dataclasses.replace(use, utilisation=uses.get(use.kind, 0.0))
-            for use in record.resources
-        )
-        found = machine_in_use(dataclasses.replace(record, resources=resources))
-        assert found is not None
-        return found[0].to_json()
+        resources = steady_record().resources
+        used = tuple(replace(use, utilisation=uses.get(use.kind, 0.0)) for use in resources)
+        return in_use(resources=used)[0]
 
     idle = drawn()
     assert drawn(cores=1.0) == drawn(memory=1.0) == drawn(cores=0.2, memory=1.0)
@@ -177,60 +164,43 @@ def test_several_links_between_two_nodes_are_told() -> None:
     record = steady_record()
     links = record.machine["links"]
     twice = {**record.machine, "links": [*links, links[0]]}
-    found = machine_in_use(dataclasses.replace(record, machine=twice))
-    assert found is not None
-    assert found[1].endswith(
-        "Of the pairs joined, 1 by 2 links: one line, as busy as the busiest of them."
-    )
-    once = machine_in_use(record)
-    assert once is not None
-    assert (
-        once[1] == "Links by their mean use, nodes by the mean use of the busiest of their cores "
-        "and memory."
-    )
+    told = "Of the pairs joined, 1 by 2 links: one line, as busy as the busiest of them."
+    assert in_use(machine=twice)[1].endswith(told)
+    of_nodes = "nodes by the mean use of the busiest of their cores and memory."
+    assert in_use()[1] == f"Links by their mean use, {of_nodes}"
 
 
 def test_parallel_links_show_the_busier_one() -> None:
-    record = steady_record()
-
     def drawn(*uses: ResourceUse) -> str:
-        found = machine_in_use(dataclasses.replace(record, resources=uses))
-        assert found is not None
-        return found[0].to_json()
+        return in_use(resources=uses)[0]
 
-    link = next(use for use in record.resources if use.kind == "link")
-    busy, idle = (dataclasses.replace(link, utilisation=u) for u in (0.9, 0.1))
+    link = next(use for use in steady_record().resources if use.kind == "link")
+    busy, idle = (replace(link, utilisation=u) for u in (0.9, 0.1))
     assert drawn(busy, idle) == drawn(idle, busy) == drawn(busy)
 
 
 def test_what_is_no_machine_is_not_drawn() -> None:
-    assert machine_in_use(dataclasses.replace(steady_record(), machine={"name": "x"})) is None
+    assert machine_in_use(replace(steady_record(), machine={"name": "x"})) is None
 
 
 def test_nodes_are_coloured_by_their_adapters_where_transactions_ran() -> None:
-    record = steady_record()
-
     def drawn(out: float, into: float) -> tuple[str, str]:
-        uses = [ResourceUse("o", "nic out", out, node=0), ResourceUse("i", "nic in", into, node=0)]
-        found = machine_in_use(dataclasses.replace(record, resources=tuple(uses)))
-        assert found is not None
-        return found[0].to_json(), found[1]
+        uses = ResourceUse("o", "nic out", out, node=0), ResourceUse("i", "nic in", into, node=0)
+        return in_use(resources=uses)
 
     assert drawn(0.9, 0.1) == drawn(0.1, 0.9) != drawn(0.1, 0.1)
     assert drawn(0.9, 0.1)[1] == "Nodes by the mean use of their network adapter."
     picture = drawn(0.9, 0.1)[0]
     assert '"use of nodes"' in picture  # links, of which nothing is known, are not said to be idle
     assert "use unknown" not in picture
-    assert '"use of links and nodes"' in str(machine_in_use(record)[0].to_json())  # type: ignore[index]
+    assert '"use of links and nodes"' in in_use()[0]
 
 
 def test_counted_traffic_is_relative_to_the_most() -> None:
     link = {"ends": [0, 1], "data_bytes": 900, "message_bytes": 100, "bandwidth_Bps": 1e9}
     memory = [{"node": k, "read_bytes": 100 * k, "written_bytes": 0} for k in range(3)]
     traffic = {"links": [link, {**link, "ends": [1, 0], "data_bytes": 400}], "memory": memory}
-    found = machine_in_use(dataclasses.replace(steady_record(), traffic=traffic))
-    assert found is not None
-    picture = found[0].to_json()
+    picture, _ = in_use(traffic=traffic)
     assert '"traffic, relative to the most"' in picture
     assert "0 \\u2192 1: 100.0% of the most" in picture or "0 → 1: 100.0% of the most" in picture
     assert "of the most: 50.0%" in picture
@@ -239,7 +209,7 @@ def test_counted_traffic_is_relative_to_the_most() -> None:
 
 def test_a_machine_whose_use_nobody_told_is_not_drawn() -> None:
     cores = tuple(use for use in steady_record().resources if use.kind == "cores")
-    assert machine_in_use(dataclasses.replace(steady_record(), resources=cores)) is None
+    assert machine_in_use(replace(steady_record(), resources=cores)) is None
 
 
 def test_a_steady_run_beside_a_moving_one() -> None:
@@ -247,7 +217,7 @@ def test_a_steady_run_beside_a_moving_one() -> None:
     moving = phased_record(pieces=11)
     one = {name: column[:1] for name, column in moving.series.items()}
     one["duration_s"] = np.array([1e3 * HORIZON_S])
-    steady = dataclasses.replace(moving, plane="event", horizon_s=1e3 * HORIZON_S, series=one)
-    figure = throughput_over_time(runs_of([steady, moving]), ["lookup"]).plotly()
+    steady = replace(moving, plane="event", horizon_s=1e3 * HORIZON_S, series=one)
+    figure = over_time(steady, moving)
     assert list(figure.data[0].x) == [0.0, 1e3 * HORIZON_S]
     assert tuple(figure.layout.xaxis.range) == (0, HORIZON_S)

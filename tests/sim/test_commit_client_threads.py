@@ -7,6 +7,7 @@ import pytest
 from commit_clusters import US, cluster, configurations, traces, verbs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from known import known
 
 from numatwin.inputs import InputError
 from numatwin.sim._kernel import ProcessorSetup
@@ -27,8 +28,7 @@ def ran(clients: int, *more: str, plane: str = "event", name: str = "nam-fig6-rs
 
 
 def latency_ns(record: Record, figure: str) -> float:
-    found = (record.latency_ns["checkout"] or {})[figure]
-    assert found is not None
+    found = known((record.latency_ns["checkout"] or {})[figure])
     return found
 
 
@@ -129,8 +129,7 @@ def test_the_planes_say_the_same_of_many_clients() -> None:
 def test_a_switch_is_the_scenarios_the_machines_or_the_default(tmp_path: Path) -> None:
     def switch_ps(*more: str) -> int:
         scenario = load_scenario("nam-fig6-rsi", settings=["system.clients=100", *more])
-        shared = commit_parameters(scenario)[0].processors
-        assert shared is not None
+        shared = known(commit_parameters(scenario)[0].processors)
         return shared.switch_ps
 
     assert switch_ps() == 1_500_000

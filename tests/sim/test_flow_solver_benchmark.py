@@ -1,18 +1,17 @@
 """A tiny run of the flow solver's benchmark, and its comparison with SimGrid."""
 
 import functools
-import importlib.util
 import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmark_runs import imported
 from numpy.testing import assert_allclose
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "flow_solver.py"
@@ -23,20 +22,14 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("flow_solver_benchmark", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+def benchmark(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    module = imported("flow_solver")
     # Each contender is compiled once for all tests here.
     program = functools.cache(
         functools.partial(module.Program, tmp_path_factory.mktemp("programs"))
     )
     vars(module)["Program"] = lambda folder, *words: program(*words)
-    yield module
-    del sys.modules[spec.name]
+    return module
 
 
 # The same on every machine: only + - * / of doubles.

@@ -1,16 +1,15 @@
 """The instruction counts of the cost model, measured again where callgrind and GCC are present."""
 
 import dataclasses
-import importlib.util
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from benchmark_runs import imported
 
 from numatwin.sim.systems.eris.costs import INSTRUCTIONS
 
@@ -19,15 +18,8 @@ UNITS = 64
 
 
 @pytest.fixture(scope="module")
-def benchmark() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("instruction_counts_benchmark", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+def benchmark() -> ModuleType:
+    return imported("instruction_counts")
 
 
 def test_counts_of_the_model_are_those_of_callgrind(benchmark: ModuleType) -> None:

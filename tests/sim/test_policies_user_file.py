@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known import known
 from policy_cases import index, observed
 
 from numatwin.inputs import InputError
@@ -90,8 +91,7 @@ def test_a_policy_from_a_file(good: Path, capsys: pytest.CaptureFixture[str]) ->
     policy: Any = _load(good, "EvenKeys", step=2)
     assert (policy.step, dataclasses.is_dataclass(policy)) == (2, True)
     (command,) = decide(BALANCING, policy, observed(index=index([1.0, 2.0], [0, 10, 90])))
-    assert command.bounds is not None
-    assert command.bounds.tolist() == [0, 45, 90]
+    assert known(command.bounds).tolist() == [0, 45, 90]
     assert policy.asked == [0.5]
     assert capsys.readouterr() == ("", "hello\n")  # the file ran once, and not onto the results
 
@@ -121,8 +121,7 @@ def test_two_files_of_one_name(tmp_path: Path) -> None:
 def test_a_class_may_build_on_a_bundled_one(good: Path) -> None:
     seen = observed(index=index([1.0, 3.0]))
     (command,) = decide(BALANCING, _load(good, "Inherits", threshold=0.2), seen)
-    assert command.bounds is not None
-    assert command.bounds.tolist() == [0, 133, 200]
+    assert known(command.bounds).tolist() == [0, 133, 200]
 
 
 def test_the_innermost_line_of_the_users_file(good: Path) -> None:

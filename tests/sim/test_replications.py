@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known import known
 from scipy import stats
 from small_scenarios import as_told
 from toy_plane import SERVER, Queue, QueuePlane, toy_scenario
@@ -81,8 +82,7 @@ def test_figures_are_means_of_their_replicates(tmp_path: Path) -> None:
     assert len(set(each["throughput"]["lookup"])) == 5
     assert record.throughput["lookup"] == pytest.approx(np.mean(each["throughput"]["lookup"]))
     means = each["latency_ns"]["lookup"]["mean"]
-    found = record.latency_ns["lookup"]
-    assert found is not None
+    found = known(record.latency_ns["lookup"])
     assert found["mean"] == pytest.approx(np.mean(means))
     assert found["p50"] == pytest.approx(np.mean(each["latency_ns"]["lookup"]["p50"]), rel=0.02)
     assert record.operations["lookup"] == pytest.approx(
@@ -200,8 +200,7 @@ def test_a_stated_warm_up_is_left_out(tmp_path: Path) -> None:
     whole = run_random(
         Queue(waiting=1_000), toy_scenario(tmp_path, "40 ms", warm_up="0 ns", replications=10)
     )
-    biased = whole.latency_ns["lookup"]
-    assert biased is not None
+    biased = known(whole.latency_ns["lookup"])
     assert (biased["mean"] or 0) > 10 * 2_000
 
 
@@ -296,8 +295,7 @@ def test_one_replication_has_the_intervals_of_its_batches(tmp_path: Path) -> Non
 
 def test_a_percentile_of_too_few_latencies_is_unknown(tmp_path: Path) -> None:
     record = run_random(QUEUE, toy_scenario(tmp_path, "500 us", warm_up="50 us"))
-    found = record.latency_ns["lookup"]
-    assert found is not None
+    found = known(record.latency_ns["lookup"])
     assert found["p50"] is not None
     assert found["p999"] is None
     assert "p999" not in record.confidence["latency_ns"]["lookup"]
@@ -309,8 +307,7 @@ def test_common_draws_tell_alternatives_apart(tmp_path: Path) -> None:
     found = {}
     for name, queue in (("slow", QUEUE), ("fast", Queue(services_per_s=1.02e6))):
         record = run_random(queue, scenario)
-        value = (record.latency_ns["lookup"] or {})["mean"]
-        assert value is not None
+        value = known((record.latency_ns["lookup"] or {})["mean"])
         found[name] = Sample(value, tuple(record.replicates["latency_ns"]["lookup"]["mean"]))
     paired = difference(found["slow"], found["fast"], 0.95, True)
     alone = difference(found["slow"], found["fast"], 0.95, False)
@@ -374,8 +371,7 @@ def _at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]
         text=True,
         start_new_session=True,
     ) as process:
-        assert process.stdout is not None
-        yield process, [process.stdout.readline() for _ in range(6)]
+        yield process, [known(process.stdout).readline() for _ in range(6)]
 
 
 def test_ctrl_c_while_workers_play(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from known import known
 from small_scenarios import (
     COLUMN_BYTES,
     CORES,
@@ -71,8 +72,7 @@ def test_lookups_held_by_misses_obey_littles_law(tmp_path: Path) -> None:
     assert (4 * INSTRUCTIONS.tree_level + INSTRUCTIONS.tree_entry) / INSTRUCTIONS_PER_S < walk_s
     assert record.throughput["lookup"] == pytest.approx(CORES / (make_s + walk_s), rel=1e-4)
     # Little's law: lines under way = lines per second * time of each, a part of the 40 at most.
-    assert record.bandwidth_Bps["memory"] is not None
-    under_way = record.bandwidth_Bps["memory"] / 64 * LATENCY_S
+    under_way = known(record.bandwidth_Bps["memory"]) / 64 * LATENCY_S
     assert use(record, "misses of node 0") == pytest.approx(under_way / 40, rel=1e-4)
     assert record.why["lookup"].demands["walking the index"] == pytest.approx(
         walk_s * 1e9, rel=1e-4
@@ -194,7 +194,6 @@ def test_slow_links_are_nearly_full_and_never_more(tmp_path: Path, link: str) ->
     record = ran(path, f"{LINK}bandwidth={link}")
     uses = [use for use in record.resources if use.kind == "link"]
     for use in uses:
-        assert use.capacity_Bps is not None
-        room = 12 * use.capacity_Bps / (80 * 5 * 0.75)
+        room = 12 * known(use.capacity_Bps) / (80 * 5 * 0.75)
         assert 0.9 < record.throughput["lookup"] / room <= 1 + 1e-6
         assert use.utilisation == pytest.approx(record.throughput["lookup"] / room, rel=1e-4)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from known import known
 from saved_trees import TREE, write_folder
 
 from numatwin.inputs import Quantity, parse_yaml
@@ -118,8 +119,7 @@ def test_more_sockets_than_links_hang_on_a_hub() -> None:
 def test_more_sockets_than_snoop_have_a_directory(sockets: int, protocol: str) -> None:
     """An SGI of 24 × E5-4640 would else send each miss to all, and its links would bind."""
     packages: list[str | None] = [f"p{k}" for k in range(sockets)]
-    coherence = made("Xeon E5-4640", packages, all_equal(sockets, 65)).description.coherence
-    assert coherence is not None
+    coherence = known(made("Xeon E5-4640", packages, all_equal(sockets, 65)).description.coherence)
     assert coherence.protocol == protocol
 
 
@@ -170,11 +170,9 @@ def test_a_virtual_machine_shares_its_socket() -> None:
     description = complete(
         described(HASWELL, [None], cores=4, identity=", virtual: true")
     ).description
-    bandwidth = description.node_types["node"].memory.bandwidth
-    assert bandwidth is not None
+    bandwidth = known(description.node_types["node"].memory.bandwidth)
     real = complete(described(HASWELL, [None], cores=4)).description
-    whole = real.node_types["node"].memory.bandwidth
-    assert whole is not None
+    whole = known(real.node_types["node"].memory.bandwidth)
     assert bandwidth.low == pytest.approx(whole.low / 3, rel=1e-3)
     assert bandwidth.high == whole.high
     assert bandwidth.low < bandwidth.value < whole.value
@@ -183,10 +181,8 @@ def test_a_virtual_machine_shares_its_socket() -> None:
 def test_an_unknown_processor_is_a_guess() -> None:
     done = complete(described(None, ["a", "b"], all_equal(2)))
     machine = build_machine(done.description)
-    bandwidth = done.description.node_types["node"].memory.bandwidth
-    assert bandwidth is not None
-    assert bandwidth.source is not None
-    assert bandwidth.source.startswith("guessed (a processor of which nothing is known)")
+    bandwidth = known(done.description.node_types["node"].memory.bandwidth)
+    assert known(bandwidth.source).startswith("guessed (a processor of which nothing is known)")
     assert bandwidth.high > 5 * bandwidth.low
     assert "node_types.node.clock" in machine.doubtful
     assert machine.links
@@ -196,8 +192,7 @@ def test_an_unknown_processor_is_a_guess() -> None:
 
 def test_the_name_of_the_processor_may_be_given() -> None:
     done = complete(described(None, ["a", "b"], all_equal(2)), "EPYC 7763")
-    assert done.description.node_types["node"].clock is not None
-    assert done.description.node_types["node"].clock.value == 2.45e9
+    assert known(done.description.node_types["node"].clock).value == 2.45e9
     assert not any("which processor" in line for line in done.unknown)
 
 
@@ -223,8 +218,7 @@ def test_kinds_of_memory(kind: str, low_Bps: float, high_Bps: float) -> None:
         "nodes: [{id: 1, type: far}, {id: 0,",
     )
     before = parse_yaml(text, "made.yaml").read_as(MachineDescription)
-    bandwidth = complete(before).description.node_types["far"].memory.bandwidth
-    assert bandwidth is not None
+    bandwidth = known(complete(before).description.node_types["far"].memory.bandwidth)
     assert (bandwidth.low, bandwidth.high) == (low_Bps, high_Bps)
     assert bandwidth.doubtful
 

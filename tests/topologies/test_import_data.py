@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from known import known
 
 from numatwin.inputs import InputError, parse_yaml
 from numatwin.topologies import Machine, MachineDescription, build_machine
@@ -60,8 +61,7 @@ def test_shapes(
     if distances is None:
         assert made.slit is None
     else:
-        assert made.slit is not None
-        assert set(made.slit.ravel().tolist()) == distances
+        assert set(known(made.slit).ravel().tolist()) == distances
 
 
 def test_modules_share_a_cache() -> None:
@@ -151,8 +151,7 @@ def test_machines_of_every_kind(
     expected = [int(size) for size, _, count in parts for _ in range(int(count or 1))]
     assert [len(node.cpus) for node in made.nodes] == expected
     for (a, b), distance in distances.items():
-        assert made.slit is not None
-        assert made.slit[a, b] == distance
+        assert known(made.slit)[a, b] == distance
 
 
 @pytest.mark.parametrize(

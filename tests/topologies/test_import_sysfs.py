@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known import known
 from saved_trees import CPU, NODE, TREE, tar_bytes, write_folder
 
 from numatwin.inputs import InputError, parse_yaml
@@ -78,15 +79,12 @@ def test_everything_comes_through(tmp_path: Path) -> None:
     ]
     assert machine.latency_ns[0, 2] == pytest.approx(250)
     assert machine.bandwidth_Bps[0, 2] == 17.6e9
-    level = machine.nodes[0].cache(1)
-    assert level is not None
+    level = known(machine.nodes[0].cache(1))
     assert (level.size_bytes, level.shared_by_cores, level.line_bytes) == (32 << 10, 1, 64)
     assert level.ways == 8
     assert machine.nodes[0].clock_Hz == 2.5e9
-    writes = machine.description.pair_write_bandwidth
-    assert writes is not None
-    assert writes[0][2] is not None
-    assert writes[0][2].value == 9e9
+    writes = known(machine.description.pair_write_bandwidth)
+    assert known(writes[0][2]).value == 9e9
 
 
 def test_ways_are_kept_in_the_machine_file_and_left_out_where_unknown(tmp_path: Path) -> None:

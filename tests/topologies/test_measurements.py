@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from known import known
 from pydantic import ValidationError
 
 from numatwin import InputError, load_machine
@@ -44,14 +45,12 @@ def test_figures_of_a_file(tmp_path: Path) -> None:
     description = load_machine(path).description
     latency, bandwidth, rate, count = description.measurements
     assert (latency.value.value, latency.value.unit) == (92.3e-9, "s")
-    assert latency.parameters.size is not None
-    assert latency.parameters.size.value == 2**28
+    assert known(latency.parameters.size).value == 2**28
     assert latency.spread == pytest.approx(4.3 / 92.3)
     assert (bandwidth.value.value, bandwidth.value.unit, bandwidth.spread) == (20e9, "B/s", 0.0)
     assert (rate.value.value, rate.value.unit) == (130e6, "/s")
     assert (count.value.value, count.value.unit) == (21.5, "1")
-    assert description.host is not None
-    assert description.host.load_average == 0.5
+    assert known(description.host).load_average == 0.5
 
     again = tmp_path / "again.yaml"
     again.write_text(machine_yaml(description))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from known import known
 
 from numatwin.inputs import parse_yaml
 from numatwin.workloads import Workload, load_workload, workload_from_document
@@ -66,8 +67,7 @@ def test_phases_change_what_they_name_and_keep_the_rest() -> None:
     second, third = phased.at(20).operations, phased.at(40).operations
     assert [op.share for op in second.values()] == [3 / 12, 5 / 12, 4 / 12]
     assert [op.share for op in third.values()] == [3 / 8, 1 / 8, 4 / 8]
-    assert third["lookup"].keys is not None
-    assert third["lookup"].keys.shares([0, 200, 300, 1000]).tolist() == [0, 1, 0]
+    assert known(third["lookup"].keys).shares([0, 200, 300, 1000]).tolist() == [0, 1, 0]
     assert phased.operations["upsert"].share == 1.0
 
 
@@ -77,8 +77,7 @@ def test_keys_that_a_phase_leaves_alone_go_on_moving() -> None:
     assert phased.change_times(100.0) == [10, 15, 20, 30, 40]
     for time_s, first in ((0, 0), (10, 100), (15, 100), (20, 200), (30, 300), (39.9, 300)):
         state = phased.at(time_s)
-        keys = state.operations["upsert"].keys
-        assert keys is not None
+        keys = known(state.operations["upsert"].keys)
         inside = keys.shares([first, first + 100], time_s - state.start_s)
         assert inside.tolist() == [1.0]
 
@@ -112,10 +111,8 @@ def test_eris_moving_range_is_the_published_experiment() -> None:
     assert eris.change_times(110.0) == [10, 30, 50, 70, 90]
     for time_s, first in ((10, 128), (30, 120), (50, 112), (70, 104), (90, 96), (109, 96)):
         state = eris.at(time_s)
-        keys = state.operations["lookup"].keys
-        assert keys is not None
+        keys = known(state.operations["lookup"].keys)
         bounds = [first * 1_000_000, (first + 256) * 1_000_000]
         assert keys.shares(bounds, time_s - state.start_s).tolist() == [1.0]
-    uniform = eris.at(9.99).operations["lookup"].keys
-    assert uniform is not None
+    uniform = known(eris.at(9.99).operations["lookup"].keys)
     assert uniform.shares([0, 256_000_000]).tolist() == [0.5]
