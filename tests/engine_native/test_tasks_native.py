@@ -147,6 +147,9 @@ def test_a_scenario_is_run_and_its_tasks_are_stolen(tmp_path: Path) -> None:
     for query in "select", "sums":
         assert record["throughput"][query] > 0
         assert record["latency_ns"][query]["mean"] > 0
+    parts = {query: {*why["demands"]} for query, why in record["why"].items()}
+    assert parts["select"] == {"scan", "materialise"}
+    assert parts["sums"] == {"scan", "aggregate", "merge"}
     model = record["model"]
     steals = np.array(model["native"]["steals"])
     assert steals[1, 0] > 0

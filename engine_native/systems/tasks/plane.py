@@ -199,12 +199,9 @@ class NativeTasks:
             begin = int(self._since.answered[k, 0])
             taken = self._engine.latencies(k, begin)[: int(done[name])]
             latencies[name] = Histogram.of_values([ns * 1_000 for ns in taken])
-        why = {}
-        if answers := sum(done.values()):
-            each_ns = (more.busy_s.sum(axis=0) * 1e9 / answers).tolist()
-            limit = limit_of_workers(np.array([use.utilisation for use in uses]), paced=False)
-            of_class = dict(zip(self._program.classes, each_ns, strict=True))
-            why = dict.fromkeys(self._names, Why(limit, (), of_class))
+        limit = limit_of_workers(np.array([use.utilisation for use in uses]), paced=False)
+        busy_ns = more.busy_s.sum(axis=0) * 1e9
+        why = {name: Why(limit, (), part) for name, part in self._parts(busy_ns, done).items()}
         return Outcome(
             throughput={name: count / counted_s for name, count in done.items()},
             operations=done,
@@ -215,11 +212,20 @@ class NativeTasks:
             energy_J=None,
             events=(),
             model=self._facts(more, counted_s, waited),
-            warnings=tuple(self._warnings(waited, answers)),
+            warnings=tuple(self._warnings(waited, sum(done.values()))),
             series={},
             steps=int(more.done.sum()),
             latencies_ns=latencies,
         )
+
+    def _parts(self, busy_ns: Floats, done: Mapping[str, int]) -> dict[str, dict[str, float]]:
+        """By query that was answered, ns of each of its classes, for an answer of those with it."""
+        of = {q.name: {one.task_class for one in q.stages} for q in self._program.queries}
+        each = {}
+        for name, ns in zip(self._program.classes, busy_ns.tolist(), strict=True):
+            answers = sum(done[query] for query, classes in of.items() if name in classes)
+            each[name] = ns / answers if answers else 0.0
+        return {q: {n: each[n] for n in each if n in of[q]} for q in of if done[q]}
 
     def _facts(self, more: Counts, counted_s: float, waited: float) -> dict[str, Any]:
         """What the event plane tells, by the same names, and what this host did with it."""
