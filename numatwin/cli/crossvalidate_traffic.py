@@ -47,7 +47,7 @@ def crossvalidate_traffic(
 
     with keeping(out is not None), progress_bar("measuring") as progress:
         result = traffic_crossvalidated(cases, progress, keep, store)
-    present(json, result.as_json, _parts(result))
+    present(json, result.as_json, _traffic_parts(result))
     store(result)
     if not result.holds:
         raise typer.Exit(MISSED)
@@ -67,7 +67,7 @@ def _cases(begin: str, quick: bool) -> list[TrafficCase]:
     return cases
 
 
-def _parts(result: TrafficResult) -> Iterator[Part]:
+def _traffic_parts(result: TrafficResult) -> Iterator[Part]:
     from ..validate.crossvalidate.traffic import MEDIAN_MAX, WORST_MAX
 
     cells = (

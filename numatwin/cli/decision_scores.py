@@ -32,8 +32,7 @@ def decisions(
     from ..inputs import InputError
     from ..inputs.atomic import write_text_atomically
     from ..validate.decision_cases import case_files
-    from ..validate.decisions_page import page_of
-    from ..validate.decisions_scored import scored, summary
+    from ..validate.decisions_scored import page_of, scored, summary
 
     if page is not None and (on is not None or id_ is not None):
         raise InputError("--page writes all cases", expected="neither --on nor --id")
@@ -69,7 +68,7 @@ def summary_line(found: dict[str, Any]) -> str:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    from ..validate.decisions_page import ratio_text
+    from ..validate.decisions_scored import ratio_text
 
     error = "–" if row["relative_error"] is None else f"{row['relative_error']:+.1%}"
     return (

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from .errors import DescriptionError as DescriptionError
 from .errors import InputError
 from .errors import Place as Place
-from .schema_faults import part_at, path_of, schema_faults
+from .fields import fields, part_at, path_of
 from .text_lines import check_regular
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -158,7 +158,7 @@ class Document:
         try:
             return model.model_validate(self.part(place))
         except ValidationError as failure:
-            faults = schema_faults(self, failure, model, place)
+            faults = fields(self, failure, model, place)
             first, *others = (
                 self.error(
                     fault.place,

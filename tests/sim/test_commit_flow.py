@@ -12,13 +12,12 @@ from numatwin.sim.run.runner import bare_record, run_scenario
 from numatwin.sim.run.scenario import load_scenario, scenario_names
 from numatwin.sim.run.what_if import Predictor, first_moment
 from numatwin.sim.systems.commits.build import commit_parameters
-from numatwin.sim.systems.commits.conflicts import fresh, popularity, undisturbed
 from numatwin.sim.systems.commits.flow import CommitFlow
 from numatwin.sim.systems.commits.parameters import KeyDraw
 from numatwin.sim.systems.commits.plane import KernelCommitModel
 from numatwin.sim.systems.commits.routes import CLIENT, Chances, Routes
 from numatwin.sim.systems.commits.spec import CommitSystem
-from numatwin.sim.systems.commits.tries import Snapshots, TryModel
+from numatwin.sim.systems.commits.tries import Snapshots, TryModel, fresh, popularity, undisturbed
 
 BUNDLED = [
     name for name in scenario_names() if isinstance(load_scenario(name).system, CommitSystem)

@@ -8,8 +8,7 @@ import pytest
 
 from numatwin.inputs import InputError
 from numatwin.validate.decision_cases import FOLDER, case_files
-from numatwin.validate.decisions_page import page_of
-from numatwin.validate.decisions_scored import error, scored, summary, verdict
+from numatwin.validate.decisions_scored import error, page_of, scored, summary, verdict
 
 MEASURED = {
     ("cxl-triad", "one-to-one"): 48.7 / 208.5,

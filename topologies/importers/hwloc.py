@@ -14,13 +14,13 @@ from ...inputs import InputError, Quantity
 from ..schema import MachineDescription
 from ..schema_types import NODES_MAX
 from .hwloc_values import Distances, read_attributes, read_clocks, read_distances
-from .identities import hwloc_identity
 from .inventory import (
     CacheFacts,
     Core,
     Inventory,
     NodeFacts,
     clock_of_model,
+    hwloc_identity,
     machine_title,
 )
 from .number_sets import NUMBER_MAX, parse_mask

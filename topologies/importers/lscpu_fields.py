@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from .identities import lscpu_identity
-from .inventory import CacheFacts, Core, Inventory, clock_of_model, machine_title
+from .inventory import CacheFacts, Core, Inventory, clock_of_model, lscpu_identity, machine_title
 from .source import Source
 
 FIELD = re.compile(r"\s*([A-Z][\w() -]{1,40}?):\s*(.*)", re.ASCII)

@@ -8,8 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from ...inputs import InputError, Quantity
 from ..schema_types import ProcessorIdentity
-from .identities import cpuinfo_identities
-from .inventory import CACHE_LEVEL_MAX, CacheFacts, Core, clock_of_model, quantity
+from .inventory import (
+    CACHE_LEVEL_MAX,
+    CacheFacts,
+    Core,
+    clock_of_model,
+    cpuinfo_identities,
+    quantity,
+)
 from .number_sets import parse_list, parse_mask
 from .tree import Tree
 
