@@ -159,11 +159,10 @@ class NativeTasks:
 
     def start_counting(self) -> None:
         self._since, self._since_s = self._host.counts(), time.monotonic()
-        self._looked_s, self._shown_s = self._since_s, dict[str, float]()
+        self._looked_s, self._shown_s = self._time_s, dict[str, float]()
         self._waited_before_ns = threads_waited_ns()
 
     def totals(self) -> Mapping[str, float]:
-        looked_s = time.monotonic()
         more, found = self._host.counts().since(self._since), {}
         for name, (done, ns) in zip(self._names, more.answered.tolist(), strict=True):
             found[f"throughput/{name}"] = done
@@ -171,10 +170,10 @@ class NativeTasks:
         stolen = more.stolen.sum(axis=0).tolist()
         found |= {f"stolen/{k}": n for k, n in zip(self._program.classes, stolen, strict=True)}
         for name, _, busy_s in self._busy(more):
-            # No longer than passed between two looks: workers are counted a little later.
-            most_s = self._shown_s.get(name, 0.0) + looked_s - self._looked_s
+            # No longer than the sample takes: workers are counted a little after its end.
+            most_s = self._shown_s.get(name, 0.0) + self._time_s - self._looked_s
             self._shown_s[name] = min(busy_s, most_s)
-        self._looked_s = looked_s
+        self._looked_s = self._time_s
         return found | {f"utilisation/{name}": busy_s for name, busy_s in self._shown_s.items()}
 
     def _busy(self, more: Counts) -> Iterator[tuple[str, int, float]]:
