@@ -58,6 +58,13 @@ class ClassSharing {
     // Returns the classes whose pace has changed; valid until the next call.
     std::span<const Index> share();
 
+    // use(resource, time of a unit of work)
+    template <class Use>
+    void each_need(Index of, Use use) const {
+        const Class& state = class_[of];
+        for (std::uint32_t k = state.first; k < state.first + state.count; ++k)
+            use(need_[k].resource, need_[k].time);
+    }
     // As of the last share(); infinite for a class without members.
     double pace(Index of) const { return class_[of].pace; }
     // Which resource bounds it; `none` if its least pace does.

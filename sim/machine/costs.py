@@ -237,7 +237,7 @@ class CostModel(LinkTraffic):
         drawn[np.diag_indices_from(drawn)] = np.nan_to_num(self.memory_Bps, nan=np.inf)
         with np.errstate(divide="ignore"):
             each = LINE_BYTES * self.cores[:, None] / drawn
-        return np.where(np.isfinite(drawn), SLOTS_SPARE * each, np.inf)
+        return np.where(np.isfinite(drawn) & (each > 0), SLOTS_SPARE * each, np.inf)
 
     @cached_property
     def limits(self) -> TransferLimits:

@@ -44,6 +44,8 @@ def service_machine(
         load_ratio=load_ratio,
         core_node=core_node,
         core_threads=core_threads,
+        stream_slots=costs.streaming_misses,
+        line_max_ps=np.nan_to_num(costs.streamed_s * PS_PER_S, posinf=0.0),
         entries=costs.home_agent_entries if costs.home_agent_entries.any() else (),
         directory_in_memory=costs.directory_in_memory,
         **links,

@@ -16,9 +16,6 @@ from numatwin.topologies.catalogue import load_machine, machine_names
 
 NODES_MAX = 64
 BIG = [name for name in machine_names() if 2 <= len(load_machine(name).nodes) <= NODES_MAX]
-# Only ERIS's flow plane lets a core stream as fast as its node was measured (``streamed_s``), and
-# has single lines wait before links. Where slots bind, rates differ by that.
-BY_SLOTS = {"ib-fdr-8n", "xeon-4s-ivb"}
 LEAST_S = 1e-15  # of instructions
 
 
@@ -52,8 +49,7 @@ def test_an_interleaved_scan_has_one_traffic_and_rate(name: str) -> None:
     assert served.link_Bps.sum() / served.memory_Bps.sum() == pytest.approx(
         eris.link_Bps.sum() / eris.memory_Bps.sum(), rel=0.01
     )
-    if name not in BY_SLOTS:
-        assert served.memory_Bps.sum() == pytest.approx(eris.memory_Bps.sum(), rel=0.01)
+    assert served.memory_Bps.sum() == pytest.approx(eris.memory_Bps.sum(), rel=0.01)
 
 
 @pytest.mark.parametrize("name", [name for name in BIG if len(load_machine(name).nodes) <= 8])

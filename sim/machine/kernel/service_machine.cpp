@@ -61,6 +61,11 @@ void ServiceMachine::check() const {
             "links and limits");
     require(message_ps.size() == message_link.size() && std::ranges::all_of(message_ps, is_amount),
             "message_ps", "a time from 0 on for each message");
+    require(stream_slots.size() <= n && std::ranges::all_of(stream_slots, is_amount),
+            "stream_slots", "amounts from 0 on, at most one for each node");
+    require(line_max_ps.size() == stream_slots.size() * stream_slots.size() &&
+                std::ranges::all_of(line_max_ps, is_amount),
+            "line_max_ps", "a time from 0 on for each pair of these nodes");
     if (links == 0) return;
     require(all_vertices >= n && entering.size() == n * all_vertices, "entering",
             "a link for each node and vertex");
@@ -91,6 +96,16 @@ double settled_ratio(const ServiceMachine& of, double under_way) {
     const double root = std::sqrt(std::max(0.0, base * base + 4 * slope * under_way));
     const double load = base > 0 ? 2 * under_way / (base + root) : (root - base) / (2 * slope);
     return base + slope * std::min(load, 1.0);
+}
+
+double settled_link_wait(double line, double latency, double load, double waited) {
+    constexpr double load_most = 0.95;
+    // load * (latency + wait(load)) = under way, with wait(load) = line * load / (2 (1 - load)).
+    const double under_way = load * (latency + waited), beyond = latency - under_way;
+    if (!(under_way > 0)) return 0;
+    const double root = std::sqrt(beyond * beyond + 2 * line * under_way);
+    const double found = std::min(2 * under_way / (latency + under_way + root), load_most);
+    return line * found / (2 * (1 - found));
 }
 
 Numbers PieceDemand::checked(const ServiceMachine& machine) const {

@@ -34,6 +34,8 @@ struct ServiceMachine {
     FIELD(Positions, message_first, "[m*m + 1] first message for a line that a node reads of one");
     FIELD(Positions, message_link, "[M] that it crosses, or 2L + the limit that it takes");
     FIELD(Numbers, message_ps, "[M] time there, for each line read");
+    FIELD(Numbers, stream_slots, "[s] of the first nodes: lines under way of a core that streams");
+    FIELD(Numbers, line_max_ps, "[s, s] that a line of a stream takes it at most; 0: not limited");
     END_OF_FIELDS;
 
     bool operator==(const ServiceMachine&) const = default;
@@ -70,6 +72,10 @@ struct PieceDemand {
 
 // Latency over that without load, where load times this is so much; at most that at full load.
 double settled_ratio(const ServiceMachine& of, double under_way);
+
+// How long a line waits before a link (M/D/1) that has this load, at most `link_load_most` of it,
+// where lines waited so long: such that as many are under way as now, with that latency besides.
+double settled_link_wait(double line, double latency, double load, double waited);
 
 namespace service {
 

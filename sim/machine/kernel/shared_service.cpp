@@ -21,7 +21,24 @@ SharedService::SharedService(ServiceMachine machine)
       answer_ps_(machine_.answer_ps.empty() ? machine_.request_ps : machine_.answer_ps),
       routes_(machine_.entering, machine_.predecessor, static_cast<std::size_t>(machine_.vertices)),
       link_busy_(machine_.data_ps.size() + static_cast<std::size_t>(machine_.limits)),
-      lines_(machine_.read_ps.size() * machine_.read_ps.size()) {
+      lines_(machine_.read_ps.size() * machine_.read_ps.size()),
+      stream_slots_(machine_.read_ps.size(), ClassSharing::infinity),
+      line_max_ps_(lines_.size(), ClassSharing::infinity),
+      link_work_(machine_.data_ps.size()),
+      link_wait_(machine_.data_ps.size()),
+      pair_(machine_.data_ps.size()),
+      pair_wait_(lines_.size()) {
+    const std::size_t n = machine_.read_ps.size(), known = machine_.stream_slots.size();
+    for (std::size_t k = 0; k < known * known; ++k) {
+        const std::size_t node = k / known;
+        stream_slots_[node] = machine_.stream_slots[node];
+        if (machine_.line_max_ps[k] > 0)
+            line_max_ps_[node * n + k % known] = machine_.line_max_ps[k];
+    }
+    for (std::size_t pair = 0; pair < n * n && !pair_.empty(); ++pair)
+        routes_.each_link(pair % n, pair / n, [&](std::size_t link) {
+            pair_[link].push_back(static_cast<Index>(pair));
+        });
     for (std::size_t k = 0; k < machine_.read_ps.size(); ++k)
         node_.push_back({MemoryHome(machine_, k)});
     for (std::size_t c = 0; c < machine_.core_node.size(); ++c) {
@@ -164,10 +181,18 @@ double SharedService::held_ps(std::span<const MemoryUse> memory, std::size_t nod
                               bool loaded) const {
     double held = 0;
     for (const MemoryUse& m : memory) {
-        const double wait_ps = loaded ? node_[m.home].home.wait_ps() : 0.0;
-        if (m.read > 0)
-            held +=
-                m.read * (machine_.latency_ps[node * node_.size() + m.home] + wait_ps) / m.slots;
+        if (!(m.read > 0)) continue;
+        const std::size_t pair = node * node_.size() + m.home;
+        const MemoryHome& home = node_[m.home].home;
+        double wait_ps = 0, entry_ps = 0;
+        if (loaded) {
+            entry_ps = home.entry_wait_ps();
+            wait_ps = home.wait_ps() + static_cast<double>(pair_wait_[pair]);
+        }
+        double each = m.read * (machine_.latency_ps[pair] + wait_ps) / m.slots;
+        if (m.slots >= stream_slots_[node])
+            each = std::min(each, m.read * (line_max_ps_[pair] + entry_ps / m.slots));
+        held += each;
     }
     return held;
 }
@@ -358,11 +383,15 @@ void SharedService::close_window() {
     for (const Index index : window_) {
         PieceClass& piece_class = class_[index];
         const Demand& d = demand_[piece_class.demand];
-        const double lines = piece_class.served(now_),
-                     units = (lines - piece_class.marked) / d.lines;
-        piece_class.marked = lines;
+        const double served = piece_class.served(now_), lines = served - piece_class.marked,
+                     units = lines / d.lines;
+        piece_class.marked = served;
         for (const MemoryUse& m : d.memory)
             node_[m.home].home.use(m, units, m.home == piece_class.node);
+        sharing_.each_need(index, [&](std::size_t resource, double time) {
+            const std::size_t link = resource - node_.size();
+            if (link < link_work_.size()) link_work_[link] += rounded_ps(lines * time);
+        });
         if (!machine_.entries.empty()) wait_for_link(index, units);
     }
     bool any = false;
@@ -375,13 +404,41 @@ void SharedService::close_window() {
         node_[k].changed = home.settle_waits(machine_);
         any = any || node_[k].changed;
     }
-    const auto waits = [&](const MemoryUse& m) { return m.read > 0 && node_[m.home].changed; };
+    settle_links();
+    any = any || !pair_changed_.empty();
     std::erase_if(window_, [&](Index index) {
         PieceClass& piece_class = class_[index];
+        const auto waits = [&](const MemoryUse& m) {
+            const std::size_t pair = piece_class.node * node_.size() + m.home;
+            return m.read > 0 &&
+                   (node_[m.home].changed || (!pair_changed_.empty() && pair_changed_[pair]));
+        };
         if (any && std::ranges::any_of(demand_[piece_class.demand].memory, waits)) change(index);
         piece_class.counted = !piece_class.member.empty();
         return !piece_class.counted;
     });
+}
+
+// Waits before links follow the loads of the window that is over, as those of controllers do.
+void SharedService::settle_links() {
+    pair_changed_.clear();
+    const double latency_ps = machine_.latency_ps[0];
+    for (std::size_t link = 0; link < link_work_.size(); ++link) {
+        const double load =
+            std::min(1.0, static_cast<double>(link_work_[link]) / static_cast<double>(window));
+        link_work_[link] = 0;
+        const Time before = link_wait_[link];
+        const Time found = rounded_ps(settled_link_wait(machine_.data_ps[link], latency_ps, load,
+                                                        static_cast<double>(before)));
+        const double change = static_cast<double>(std::abs(found - before));
+        if (change <= MemoryHome::wait_tolerance * latency_ps) continue;
+        link_wait_[link] = found;
+        pair_changed_.resize(pair_wait_.size());
+        for (const Index pair : pair_[link]) {
+            pair_wait_[pair] += found - before;
+            pair_changed_[pair] = true;
+        }
+    }
 }
 
 // How long lines that a class has read in a window waited for the link that bounds it now, on their
@@ -402,7 +459,10 @@ void SharedService::wait_for_link(Index index, double units) {
     const double wait_ps = longer_ps * piece_class.part.slots / held;
     for (const MemoryUse& m : d.memory)
         if (m.read > 0 && crosses(m.home, piece_class.node, link))
-            node_[m.home].home.wait_for_link(units * m.read, wait_ps);
+            node_[m.home].home.wait_for_link(
+                units * m.read,
+                wait_ps +
+                    static_cast<double>(pair_wait_[piece_class.node * node_.size() + m.home]));
 }
 
 Time SharedService::next_time() {

@@ -17,7 +17,9 @@
 // counted in lines (read and written), so that it does not matter what a unit is.
 //
 // What threads share of their core, they share as in `core_parts.hpp`. Latencies follow loads, and
-// lines wait for entries of home agents, by windows of 100 us: `memory_home.hpp`.
+// lines wait for entries of home agents, by windows of 100 us: `memory_home.hpp`. Before links
+// lines wait by the same windows, each for others that come at random (M/D/1). A piece with as many
+// lines under way as a core's stream gets each as fast as streams were measured to, at least.
 //
 // How it is done: pieces of one demand on cores of one node, with equal parts of their cores, are
 // alike: a *class* (`piece_class.hpp`; ClassSharing finds their paces). So what a change costs
@@ -142,6 +144,7 @@ class SharedService {
     Index class_of(std::uint32_t demand, std::uint32_t node, CorePart part);
     Index add_class(std::uint32_t demand, std::uint32_t node, CorePart part);
     double held_ps(std::span<const MemoryUse> memory, std::size_t node, bool loaded) const;
+    void settle_links();
     double overlapped_ps(const Demand& demand, std::size_t node, double slots) const;
     double least_pace(const PieceClass& piece_class) const;
     void wait_for_link(Index index, double units);
@@ -207,7 +210,13 @@ class SharedService {
     std::size_t running_ = 0;
     std::uint64_t started_ = 0;
     Numbers link_busy_, lines_;
-    CoreParts parts_;  // scratch of look_at_threads
+    Numbers stream_slots_, line_max_ps_;    // [n], [n, n]: infinite where unknown
+    std::vector<Time> link_work_;           // [2L] of the window under way
+    std::vector<Time> link_wait_;           // [2L] of a line
+    std::vector<std::vector<Index>> pair_;  // [2L] node * n + home: their lines cross it on the way
+    std::vector<Time> pair_wait_;           // [n, n] of all links on the way
+    std::vector<bool> pair_changed_;        // [n, n] in the window that is over; empty: none
+    CoreParts parts_;                       // scratch of look_at_threads
     Time now_ = 0, window_end_ = LoadWindow::window;
 };
 

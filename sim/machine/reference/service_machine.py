@@ -7,6 +7,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from ..._kernel import ServiceMachine
+from ..costs import LINK_LOAD_MAX
 
 
 class MemoryUse(NamedTuple):
@@ -37,6 +38,19 @@ class PieceDemand(NamedTuple):
     loops: Sequence[Loop] = ()
     lock: int = -1
     held_ps: float = 0.0
+
+
+def settled_link_wait(line: float, latency: float, load: float, waited: float) -> float:
+    """How long a line waits before a link (M/D/1) with this load, at most ``LINK_LOAD_MAX`` of it,
+    where lines waited so long: such that as many are under way as now, with that latency besides.
+    """
+    under_way = load * (latency + waited)
+    beyond = latency - under_way
+    if not under_way > 0:
+        return 0.0
+    root = sqrt(beyond * beyond + 2 * line * under_way)
+    found = min(2 * under_way / (latency + under_way + root), LINK_LOAD_MAX)
+    return line * found / (2 * (1 - found))
 
 
 def settled_ratio(service_machine: ServiceMachine, under_way: float) -> float:

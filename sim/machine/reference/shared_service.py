@@ -4,8 +4,8 @@ While a piece runs, a unit of it takes at least ``separate + max(instructions, m
 misses are lines read * latency / slots (of each loop, where it has several: ``separate +`` the sum
 of ``max``); and all pieces together take no more than all the time of controllers, links and locks.
 Shares are counted in lines. Threads of a core share it as in ``core_parts``.
-Latencies follow loads, and lines wait for entries of home agents, by windows of 100 µs
-(``memory_home``).
+Latencies follow loads, and lines wait for entries of home agents and before links, by windows of
+100 µs (``memory_home``). Streams get lines as fast as they were measured to, at least.
 
 Pieces of one demand on cores of one node, with equal parts of their cores, form a class
 (``piece_class``, ``class_sharing``). Work is counted in lines, and in units where there are none.
@@ -24,9 +24,10 @@ from .class_sharing import ClassSharing
 from .core_parts import WHOLE, CorePart, core_parts, need_of
 from .interconnect import route
 from .load_window import WINDOW_PS
-from .memory_home import MemoryHome
+from .memory_home import WAIT_TOLERANCE, MemoryHome
 from .piece_class import PieceClass
-from .service_machine import MemoryUse, PieceDemand
+from .servers import rounded
+from .service_machine import MemoryUse, PieceDemand, settled_link_wait
 
 NEVER = 2**63 - 1
 
@@ -74,6 +75,7 @@ class SharedService:
         self.window: dict[int, None] = {}
         self.ended: deque[int] = deque()
         self.now, self.window_end = 0, WINDOW_PS
+        self.link_work, self.link_wait_ps = ([0] * len(machine.data_ps) for _ in range(2))
 
     def demand(self, demand: PieceDemand) -> int:
         """The number of a demand; equal ones have the same."""
@@ -236,10 +238,27 @@ class SharedService:
         held = 0.0
         for m in memory:
             if m.read > 0:
-                wait_ps = self.homes[m.home].wait_ps if loaded else 0.0
+                wait_ps = entry_ps = 0.0
+                if loaded:
+                    entry_ps = self.homes[m.home].entry_wait_ps
+                    wait_ps = self.homes[m.home].wait_ps + self._before_links_ps(node, m.home)
                 latency_ps = self.machine.latency_ps[node * self.n + m.home] + wait_ps
-                held += m.read * latency_ps / m.slots
+                each = m.read * latency_ps / m.slots
+                if (most_ps := self._line_max_ps(node, m)) > 0:
+                    each = min(each, m.read * (most_ps + entry_ps / m.slots))
+                held += each
         return held
+
+    def _line_max_ps(self, node: int, use: MemoryUse) -> float:
+        """That a line of a stream takes; 0: not limited, or no stream."""
+        known = len(self.machine.stream_slots)
+        if node >= known or use.home >= known or use.slots < self.machine.stream_slots[node]:
+            return 0.0
+        return self.machine.line_max_ps[node * known + use.home]
+
+    def _before_links_ps(self, node: int, home: int) -> int:
+        """How long a line waits before links, on its way from home."""
+        return sum(self.link_wait_ps[link] for link in self._links(home, node))
 
     def _overlapped_ps(self, d: PieceDemand, node: int, slots: float) -> float:
         """Time of a unit's instructions and misses; ``slots``: the part of its core's slots."""
@@ -410,11 +429,15 @@ class SharedService:
         changed = set()
         for index in self.window:
             piece_class = self.classes[index]
-            lines = piece_class.served(self.now)
-            units = (lines - piece_class.marked) / self.lines_of[piece_class.demand]
-            piece_class.marked = lines
+            served = piece_class.served(self.now)
+            lines = served - piece_class.marked
+            units = lines / self.lines_of[piece_class.demand]
+            piece_class.marked = served
             for m in self.demands[piece_class.demand].memory:
                 self.homes[m.home].use(m, units, m.home == piece_class.node)
+            for need in self.sharing.classes[index].needs:
+                if 0 <= need.resource - self.n < len(self.link_work):
+                    self.link_work[need.resource - self.n] += rounded(lines * need.time)
             if self.machine.entries:
                 self._wait_for_link(index, units)
         for node, home in enumerate(self.homes):
@@ -422,11 +445,33 @@ class SharedService:
                 self.sharing.limit(node, home.room)
             if home.settle_waits():
                 changed.add(node)
+        passed = self._settle_links()
         for index in self.window:
-            memory = self.demands[self.classes[index].demand].memory
-            if any(use.read > 0 and use.home in changed for use in memory):
+            node, memory = self.classes[index].node, self.demands[self.classes[index].demand].memory
+            if any(
+                use.read > 0 and (use.home in changed or passed & set(self._links(use.home, node)))
+                for use in memory
+            ):
                 self.changed[index] = None
         self.window = {k: None for k in self.window if self.classes[k].members}
+
+    def _settle_links(self) -> set[int]:
+        """Waits before links follow the loads of the window that is over: those that change."""
+        changed = set()
+        for link, work in enumerate(self.link_work):
+            before, latency_ps = self.link_wait_ps[link], self.machine.latency_ps[0]
+            load = min(1.0, work / WINDOW_PS)
+            line_ps = self.machine.data_ps[link]
+            found = rounded(settled_link_wait(line_ps, latency_ps, load, before))
+            if abs(found - before) > WAIT_TOLERANCE * latency_ps:
+                self.link_wait_ps[link] = found
+                changed.add(link)
+        self.link_work = [0] * len(self.link_work)
+        return changed
+
+    def _links(self, home: int, node: int) -> Sequence[int]:
+        """That a line crosses on its way from home."""
+        return route(self.machine, home, node) if self.machine.data_ps else ()
 
     def _wait_for_link(self, index: int, units: float) -> None:
         """How long lines that a class has read in a window waited for the link that bounds it now,
@@ -451,4 +496,5 @@ class SharedService:
             return
         wait_ps = longer_ps * piece_class.part.slots / held
         for use in crossing:
-            self.homes[use.home].wait_for_link(units * use.read, wait_ps)
+            before_ps = self._before_links_ps(piece_class.node, use.home)
+            self.homes[use.home].wait_for_link(units * use.read, wait_ps + before_ps)

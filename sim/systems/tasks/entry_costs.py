@@ -235,6 +235,8 @@ def _together(
     total = streamed + random
     if not total:
         return np.ones(n)
+    if not random:
+        return stream_slots  # to the last bit: the machine knows streams by it
     return np.asarray(total / (streamed / stream_slots + random / random_slots))
 
 

@@ -207,10 +207,19 @@ class ServiceTimes:
             "curve_ratio": ratio,
             "capacity": self.capacity,
             "cores": costs.cores,
+            "stream_slots": costs.streaming_misses,
+            "line_max_s": costs.streamed_s,
             "tolerance_s": TOLERANCE * float(idle_s.max()),
             "rounds_max": ROUNDS_MAX,
             "newton_rounds": ROUNDS_OF_NEWTON,
         }
+        if self.links:
+            routes = costs.machine.routes
+            self._of_machine |= {
+                "line_s": costs.link_line_s,
+                "entering": routes.entering,
+                "predecessor": routes.predecessor,
+            }
         if costs.directory_in_memory:
             self._of_machine["update_lines"] = costs.written_line_times
         if entries.any() and self.links:
@@ -223,7 +232,6 @@ class ServiceTimes:
                     out=np.full(self.n, np.inf),
                     where=np.isfinite(lines) & (entries > 0),
                 ),
-                "crosses": self._crosses(),
             }
 
     def of(self, kinds: Kinds) -> Sharing:
@@ -264,15 +272,6 @@ class ServiceTimes:
             **found,
         )
         return Sharing(kinds, self.capacity, self.links, SettledService(setup))
-
-    def _crosses(self) -> Ints:
-        """(n, R - n, n) 1: lines take a link on their way to a node from a home."""
-        found = np.zeros((self.n, len(self.capacity) - self.n, self.n), dtype=np.int64)
-        for node in range(self.n):
-            for home in range(self.n):
-                if node != home:
-                    found[node, list(self.costs.machine.routes.links_of(home, node)), home] = 1
-        return found
 
     def _uses(self, kinds: Kinds) -> Floats:
         """(F, R) of an entry: times of controllers, in lines that they read in it; bytes on links;

@@ -13,9 +13,9 @@ approximation of mean value analysis). How long tasks run depends on how many ru
 and equally far ones in turn, where the class may be stolen.
 
 Queries of open clients come at random: what they wait for others is that of M/G/c
-(``kernel/settled_queues.cpp``). A lone client's tasks run in whole rounds of the workers. Left out,
-and simulated by the event plane: that queries of several closed clients come at random, too, and
-that their tasks are whole.
+(``kernel/settled_queues.cpp``). Of up to three clients that do not think, tasks are played round
+by round. Left out, and simulated by the event plane: that queries of several closed clients come at
+random, too, and that their tasks are whole.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ Flags = npt.NDArray[np.bool_]
 OUTER_MAX, INNER_MAX = 60, 200
 OUTER_TOLERANCE, INNER_TOLERANCE = 1e-5, 1e-6
 DAMPING = 0.5
+FEW_CLIENTS = 3
 
 
 @dataclass(frozen=True)
@@ -431,6 +432,20 @@ class _Search:
         wanted = np.where(np.isnan(self.hint), self.free[self.query], self.hint) * self.share
         return np.asarray(np.minimum(np.maximum(wanted, self.least), self.most))
 
+    def _few(self) -> list[int]:
+        """The query of each closed client, where they are few, go on at once, and have steps of a
+        known number of tasks that nobody steals; else none."""
+        program, of_mix = self.program, self.state.mix_clients * self.shares
+        asks = np.where(self.mixed, of_mix, self.population)
+        asks[list(self.blocked)] = 0.0
+        drawn = ((asks > 0) & (self.shares < 1.0)).any() or (asks % 1.0).any()
+        by_chance = program.arrivals_per_s or program.think_s or drawn or np.isnan(self.hint).any()
+        stolen = self.spread is None and self.stealable.any()
+        if by_chance or stolen or not 1.0 < asks.sum() <= FEW_CLIENTS:
+            return []
+        there = np.isin(np.arange(len(asks)), self.group_query)
+        return [int(k) for k in np.repeat(np.arange(len(asks)), (asks * there).astype(np.int64))]
+
     def _settled_queues(self) -> SettledQueues:
         """What finds the queues at given service times."""
         program, queries = self.program, len(self.program.queries)
@@ -453,6 +468,7 @@ class _Search:
                 mixed=self.mixed.astype(np.int64),
                 shares=self.shares,
                 blocked=[int(k in self.blocked) for k in range(queries)],
+                few=self._few(),
                 mix_clients=self.state.mix_clients,
                 think_s=program.think_s,
                 arrivals_per_s=program.arrivals_per_s or 0.0,

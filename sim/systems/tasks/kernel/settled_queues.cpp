@@ -14,7 +14,8 @@ using Values = std::vector<double>;
 constexpr int rounds_of_taking = 8;
 constexpr double busiest = 0.999;  // beyond, queries that come at random wait as in a full queue
 constexpr double servers_most = 256.0;
-constexpr double whole_round = 1e-6;  // rounding of how many there are
+constexpr int queries_before = 4, queries_played = 20;  // of each of a few clients
+constexpr double part_of_task = 1e-6;                   // is rounding
 
 std::size_t at(std::int64_t position) {
     return static_cast<std::size_t>(position);
@@ -58,10 +59,13 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
                          of_.distance.size() == nodes_ * nodes_ && of_.mixed.size() == queries_ &&
                          of_.shares.size() == queries_ && of_.blocked.size() == queries_ &&
                          (moved_ || kinds_ >= batches_);
-    const bool positions = below(of_.query, queries_) && below(of_.home, nodes_) &&
-                           below(of_.group, groups) && below(of_.group_query, queries_) &&
-                           below(of_.kind_batch, batches_) && below(of_.kind_node, nodes_) &&
-                           below(of_.able, nodes_) && below(of_.nearest, nodes_);
+    const bool positions =
+        below(of_.query, queries_) && below(of_.home, nodes_) && below(of_.group, groups) &&
+        below(of_.group_query, queries_) && below(of_.kind_batch, batches_) &&
+        below(of_.kind_node, nodes_) && below(of_.able, nodes_) && below(of_.nearest, nodes_) &&
+        std::ranges::all_of(of_.few, [&](auto query) {
+            return std::ranges::find(of_.group_query, query) != of_.group_query.end();
+        });
     if (!lengths || !positions) throw std::invalid_argument("queues: columns do not fit together");
     stealing_ = !moved_ && std::ranges::any_of(of_.stealable, [](auto may) { return may != 0; });
     mix_ = std::ranges::any_of(of_.mixed, [](auto of_mix) { return of_mix != 0; });
@@ -77,16 +81,21 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
     for (Values* pairs : {&taken_, &thieves_}) pairs->assign(nodes_ * nodes_, 0.0);
     for (Values* pairs : {&by_query_, &own_}) pairs->assign(queries_ * nodes_, 0.0);
     response_.assign(groups, 0.0);
-    double own = 0.0;
-    for (std::size_t k = 0; k < queries_; ++k) own += of_.mixed[k] ? 0.0 : of_.population[k];
-    alone_ = !stealing_ && !(of_.arrivals_per_s > 0) && own + (mix_ ? of_.mix_clients : 0.0) <= 1.0;
-    if (alone_) at_once_.assign(groups * nodes_, 0.0);
+    double all = mix_ ? of_.mix_clients : 0.0;
+    for (std::size_t k = 0; k < queries_; ++k) all += of_.mixed[k] ? 0.0 : of_.population[k];
+    alone_ = !stealing_ && !(of_.arrivals_per_s > 0) && all <= 1.0;
+    for (const std::int64_t query : of_.few) clients_.push_back(at(query));
     for (std::size_t b = 0; b < batches_; ++b) able_[b] = of_.workers[at(of_.home[b])];
 }
 
 void SettledQueues::settle(const Values& tasks, const Values& local_s, const Values& task_s) {
     if (tasks.size() != batches_ || local_s.size() != batches_ || task_s.size() != kinds_)
         throw std::invalid_argument("queues: columns do not fit together");
+    std::ranges::fill(response_, 0.0);
+    if (!clients_.empty()) play(clients_, tasks, local_s);
+    for (std::size_t k = 0; k < queries_ && alone_; ++k)
+        if (std::ranges::find(of_.group_query, k) != of_.group_query.end())
+            play({k}, tasks, local_s);
     for (std::int64_t round = 0; round < of_.rounds_max; ++round) {
         for (std::size_t b = 0; b < batches_; ++b) asked_[b] = rates[at(of_.query[b])] * tasks[b];
         see(local_s);
@@ -245,27 +254,79 @@ void SettledQueues::wait_for_others(const Values& tasks, const Values& local_s) 
     others_s_[nodes_] = wait_of(all, [](auto) { return true; });
 }
 
-// When the last of a batch's tasks ends, and how long one is there on average. Where nobody else
-// asks and nobody steals, tasks of a step run in whole rounds of all workers of their node.
-void SettledQueues::respond(const Values& tasks, const Values& local_s) {
-    std::ranges::fill(response_, 0.0);
-    std::ranges::fill(response_s, 0.0);
-    if (alone_) {
-        std::ranges::fill(at_once_, 0.0);
-        for (std::size_t b = 0; b < batches_; ++b)
-            at_once_[at(of_.group[b]) * nodes_ + at(of_.home[b])] += tasks[b];
-    }
-    for (std::size_t b = 0; b < batches_; ++b) {
-        if (alone_) {
-            const double all = at_once_[at(of_.group[b]) * nodes_ + at(of_.home[b])];
-            const double rounds = std::max(std::ceil(all / able_[b] - whole_round), 1.0);
-            const double last_s = rounds * local_s[b];
-            residence_s_[b] =
-                local_s[b] * (rounds - (rounds - 1.0) * rounds / 2.0 * able_[b] / all);
-            double& slowest = response_[at(of_.group[b])];
-            slowest = std::max(slowest, last_s);
-            continue;
+// What `clients` wait for themselves and each other, by the query of each: tasks of a batch that
+// begin at a time end at a time, and a node's queue is first come, first served. On average over
+// some queries, after some others; for one client each query is like the first.
+void SettledQueues::play(const std::vector<std::size_t>& clients, const Values& tasks,
+                         const Values& local_s) {
+    struct Part {
+        std::size_t client, batch;
+        double count, when_s, came_s;  // it ends when, if it runs
+    };
+    struct Client {
+        std::size_t group;
+        double left, since_s;
+    };
+    std::vector<Part> runs, waits;
+    std::vector<Client> state(clients.size());
+    Values free = of_.workers, steps(response_.size(), 0.0), done(batches_, 0.0);
+    for (std::size_t b = 0; b < batches_; ++b)
+        if (std::ranges::find(clients, at(of_.query[b])) != clients.end()) residence_s_[b] = 0.0;
+    double now_s = 0.0;
+    const auto begin = [&](std::size_t c, std::size_t group) {
+        const auto of_query = static_cast<std::int64_t>(clients[c]);
+        while (of_.group_query[group % response_.size()] != of_query) ++group;
+        state[c] = {group % response_.size(), 0.0, now_s};
+        for (std::size_t b = 0; b < batches_; ++b) {
+            if (at(of_.group[b]) != state[c].group) continue;
+            waits.push_back({c, b, tasks[b], 0.0, now_s});
+            state[c].left += tasks[b];
         }
+    };
+    for (std::size_t c = 0; c < clients.size(); ++c) begin(c, 0);
+    const int all = clients.size() > 1 ? queries_before + queries_played : 1;
+    const int before = clients.size() > 1 ? queries_before : 0;
+    for (int answered = 0; answered < all * std::ssize(clients);) {
+        for (Part& part : waits) {
+            double& room = free[at(of_.home[part.batch])];
+            const double some = std::min(part.count, room);
+            if (!(some > part_of_task)) continue;
+            runs.push_back(
+                {part.client, part.batch, some, now_s + local_s[part.batch], part.came_s});
+            room -= some;
+            part.count -= some;
+        }
+        std::erase_if(waits, [](const Part& part) { return !(part.count > part_of_task); });
+        if (runs.empty()) return;
+        const auto first = std::ranges::min_element(runs, {}, &Part::when_s);
+        const Part part = *first;
+        runs.erase(first);
+        now_s = part.when_s;
+        free[at(of_.home[part.batch])] += part.count;
+        Client& client = state[part.client];
+        const bool counts = answered >= before * std::ssize(clients);
+        if (counts) residence_s_[part.batch] += part.count * (now_s - part.came_s);
+        if (counts) done[part.batch] += part.count;
+        client.left -= part.count;
+        if (client.left > part_of_task) continue;
+        if (counts) response_[client.group] += now_s - client.since_s;
+        if (counts) ++steps[client.group];
+        const std::size_t next = client.group + 1;
+        answered += next == response_.size() || of_.group_query[next] != of_.group_query[next - 1];
+        begin(part.client, next);
+    }
+    for (std::size_t b = 0; b < batches_; ++b)
+        if (done[b] > 0) residence_s_[b] /= done[b];
+    for (std::size_t g = 0; g < response_.size(); ++g)
+        if (steps[g] > 0) response_[g] /= steps[g];
+}
+
+// When the last of a batch's tasks ends, and how long one is there on average.
+void SettledQueues::respond(const Values& tasks, const Values& local_s) {
+    std::ranges::fill(response_s, 0.0);
+    const bool played = alone_ || !clients_.empty();
+    if (!played) std::ranges::fill(response_, 0.0);
+    for (std::size_t b = 0; b < batches_ && !played; ++b) {
         double ahead = std::max(seen_[b] + tasks[b] - able_[b], 0.0), others_s = 0.0;
         if (of_.arrivals_per_s > 0) {
             const double found_s = others_s_[of_.stealable[b] ? nodes_ : at(of_.home[b])];

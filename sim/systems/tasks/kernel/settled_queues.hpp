@@ -30,6 +30,7 @@ struct QueueSetup {
     FIELD(std::vector<std::int64_t>, mixed, "(K) 1: asked for by clients of the mix");
     FIELD(std::vector<double>, shares, "(K) of the mix; else 1");
     FIELD(std::vector<std::int64_t>, blocked, "(K) 1: its clients wait for a part");
+    FIELD(std::vector<std::int64_t>, few, "query of each closed client, if these are to be played");
     FIELD(double, mix_clients, "that are not stuck");
     FIELD(double, think_s, "of closed clients");
     FIELD(double, arrivals_per_s, "of open ones; 0: clients are closed");
@@ -62,6 +63,8 @@ class SettledQueues {
     void take(std::size_t thief, std::size_t from, std::size_t to);
     double away(std::size_t batch, double tasks) const;
     void respond(const std::vector<double>& tasks, const std::vector<double>& local_s);
+    void play(const std::vector<std::size_t>& clients, const std::vector<double>& tasks,
+              const std::vector<double>& local_s);
     void wait_for_others(const std::vector<double>& tasks, const std::vector<double>& local_s);
     double ask();  // by how much rates changed
     void run(const std::vector<double>& tasks, const std::vector<double>& task_s);
@@ -69,13 +72,14 @@ class SettledQueues {
     const QueueSetup of_;
     const std::size_t batches_, kinds_, queries_, nodes_;
     const bool moved_;
-    bool stealing_ = false, mix_ = false, alone_ = false;  // alone_: a lone client, no thieves
+    bool stealing_ = false, mix_ = false;
+    bool alone_ = false;                // a lone client, no thieves: it is played, as a few are
+    std::vector<std::size_t> clients_;  // query of each of these
     std::vector<double> asked_, seen_, mean_s_, able_, residence_s_, response_;
     std::vector<double> by_query_, own_, together_, arriving_, work_s_, idle_, excess_, taken_;
     std::vector<double> stolen_, busy_;
     std::vector<double> others_s_;  // (n + 1) what queries wait for others; last: workers of all
     std::vector<double> thieves_, worth_, whole_, on_;
-    std::vector<double> at_once_;  // (G, n) of a lone client, tasks of a step at a node
 };
 
 }  // namespace numatwin

@@ -5,6 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "machine/kernel/service_machine.hpp"
+
 namespace numatwin {
 namespace {
 
@@ -36,7 +38,11 @@ SettledService::SettledService(const ServiceSetup& setup)
       links_(of_.capacity.size() - std::min(of_.capacity.size(), of_.idle_s.size())),
       limited_(!of_.entries.empty() && links_ > 0),
       copies_(!of_.engine.empty()),
-      updates_(!of_.update_lines.empty()) {
+      updates_(!of_.update_lines.empty()),
+      routes_(of_.entering, of_.predecessor,
+              of_.entering.size() / std::max<std::size_t>(nodes_, 1)),
+      before_link_s_(of_.line_s.size(), 0.0),
+      before_links_s_(kinds_ * nodes_, 0.0) {
     const auto each = [this](const auto&... of_kinds) {
         return ((of_kinds.size() == kinds_) && ...);
     };
@@ -58,8 +64,10 @@ SettledService::SettledService(const ServiceSetup& setup)
           of_.loop_instructions_s.size() == of_.loop_slots.size() &&
           of_.loop_read.size() == of_.loop_slots.size() * nodes_)) &&
         (!updates_ || of_.update_lines.size() == nodes_) &&
-        (!limited_ || (of_.entries.size() == nodes_ && of_.held_most_s.size() == nodes_ &&
-                       of_.crosses.size() == nodes_ * links_ * nodes_)) &&
+        (!limited_ || (of_.entries.size() == nodes_ && of_.held_most_s.size() == nodes_)) &&
+        of_.line_s.size() <= links_ && of_.entering.size() == of_.predecessor.size() &&
+        of_.entering.size() % nodes_ == 0 && (of_.line_s.empty() || !of_.entering.empty()) &&
+        of_.stream_slots.size() == nodes_ && of_.line_max_s.size() == nodes_ * nodes_ &&
         (!copies_ || (each(of_.engine, of_.engine_s, of_.copied_slots) &&
                       by_node(of_.copied, of_.copied_latency_s) && !of_.contexts.empty())) &&
         below(of_.node, nodes_) && below(of_.engine, of_.contexts.size()) &&
@@ -93,7 +101,7 @@ void SettledService::solve(std::span<const double> count) {
         seen_entry_s = entry_wait_s;
         take_alone(count);
         share(count);
-        double change = wait();
+        double change = std::max(wait(), wait_before_links());
         if (limited_ && !running_.empty())
             change = std::max(change, wait_for_entries(count, round <= of_.newton_rounds));
         bool settled = change <= of_.tolerance_s;
@@ -149,12 +157,18 @@ void SettledService::choose(std::span<const double> count) {
     binding_.resize(running_.size());
 }
 
-// Latencies of lines of a kind, with the present waits.
-double SettledService::lines_s(std::size_t kind, std::span<const double> read) const {
-    const auto latency_s = row(of_.latency_s, kind);
+// Of lines of a kind, so many of them at a time, with the present waits.
+double SettledService::misses_s(std::size_t kind, std::span<const double> read,
+                                double slots) const {
+    const auto latency_s = row(of_.latency_s, kind), links_s = row(before_links_s_, kind);
+    const std::size_t node = at(of_.node[kind]);
+    const bool streams = slots >= of_.stream_slots[node];
     double sum = 0.0;
-    for (std::size_t home = 0; home < nodes_; ++home)
-        sum += read[home] * (latency_s[home] + wait_s[home] + entry_wait_s[home]);
+    for (std::size_t home = 0; home < nodes_; ++home) {
+        double line_s = (latency_s[home] + wait_s[home] + links_s[home]) / slots;
+        if (streams) line_s = std::min(line_s, of_.line_max_s[node * nodes_ + home]);
+        sum += read[home] * (line_s + entry_wait_s[home] / slots);
+    }
     return sum;
 }
 
@@ -165,14 +179,14 @@ double SettledService::overlapped_s(std::size_t kind) const {
     double sum = 0.0;
     for (std::size_t k = at(of_.loop_first[kind]); k < at(of_.loop_first[kind + 1]); ++k)
         sum += std::max(of_.loop_instructions_s[k] * pipeline_[kind],
-                        lines_s(kind, row(of_.loop_read, k)) / of_.loop_slots[k]);
+                        misses_s(kind, row(of_.loop_read, k), of_.loop_slots[k]));
     return sum;
 }
 
 // What an entry takes with the present waits, if no resource were full. Threads of a core share its
 // pipeline and its miss slots in equal parts.
 void SettledService::take_alone(std::size_t f) {
-    held_s[f] = lines_s(f, row(of_.read, f)) / of_.slots[f];
+    held_s[f] = misses_s(f, row(of_.read, f), of_.slots[f]);
     work_s[f] = of_.separate_s[f] + overlapped_s(f);
     work_s[f] = std::max(work_s[f], held_s[f] * pipeline_[f]);
     alone_s_[f] = std::max(work_s[f], least_s);
@@ -249,6 +263,29 @@ double SettledService::wait() {
     return change;
 }
 
+// Waits of lines before links, likewise; of each kind's lines, the sum over their way.
+double SettledService::wait_before_links() {
+    double change = 0.0, most = 0.0;
+    for (std::size_t link = 0; link < of_.line_s.size(); ++link) {
+        const double load_of_link = std::min(used[nodes_ + link] / capacity_[nodes_ + link], 1.0);
+        const double found_s =
+            settled_link_wait(of_.line_s[link], of_.idle_s[0], load_of_link, before_link_s_[link]);
+        change = std::max(change, std::abs(found_s - before_link_s_[link]));
+        before_link_s_[link] = found_s;
+        most = std::max(most, found_s);
+    }
+    if (most == 0 && change == 0) return 0.0;
+    for (std::size_t f = 0; f < kinds_; ++f)
+        for (std::size_t home = 0; home < nodes_; ++home) {
+            double& sum = before_links_s_[f * nodes_ + home];
+            sum = 0.0;
+            if (of_.read[f * nodes_ + home] > 0)
+                routes_.each_link(home, at(of_.node[f]),
+                                  [&](std::size_t link) { sum += before_link_s_[link]; });
+        }
+    return change;
+}
+
 // Directories that are kept with the lines in memory: what their updates leave of controllers'
 // time, half of the way from what they left before. Of lines that near readers read, others had the
 // part that others read, and the other way round; each such change is a write.
@@ -291,17 +328,21 @@ double SettledService::wait_for_entries(std::span<const double> count, bool newt
         for (std::size_t home = 0; home < nodes_; ++home) came_[home] += entries * read[home];
         if (binding_[r] < static_cast<std::int64_t>(nodes_)) continue;
         const std::size_t link = at(binding_[r]) - nodes_;
-        const std::int64_t* crosses =
-            of_.crosses.data() + (at(of_.node[f]) * links_ + link) * nodes_;
+        crosses_.assign(nodes_, false);
         double crossing = 0.0;
-        for (std::size_t home = 0; home < nodes_; ++home)
-            if (crosses[home]) crossing += read[home];
+        for (std::size_t home = 0; home < nodes_; ++home) {
+            if (!(read[home] > 0)) continue;
+            routes_.each_link(home, at(of_.node[f]), [&](std::size_t passed) {
+                if (passed == link) crosses_[home] = true;
+            });
+            if (crosses_[home]) crossing += read[home];
+        }
         const double longer_s = count[f] / std::max(entries, least_rate) - alone_s_[f];
         if (!(crossing > 0) || !(longer_s > 0)) continue;
         const double line_s = longer_s * slots / crossing;
         for (std::size_t home = 0; home < nodes_; ++home) {
-            if (!crosses[home]) continue;
-            waited_[home] += entries * line_s * read[home];
+            if (!crosses_[home]) continue;
+            waited_[home] += entries * (line_s + row(before_links_s_, f)[home]) * read[home];
             fall_[home] += entries * read[home];
         }
     }

@@ -8,6 +8,7 @@
 
 #include "kernel/described.hpp"
 #include "kernel/max_min.hpp"
+#include "machine/kernel/routes.hpp"
 
 namespace numatwin {
 
@@ -22,7 +23,12 @@ struct ServiceSetup {
     FIELD(std::vector<double>, capacity, "(n + L) lines, bytes per second");
     FIELD(std::vector<double>, update_lines,
           "(n) controller's time of a directory update, in lines read. Empty: none in memory");
-    FIELD(std::vector<std::int64_t>, crosses, "(n, L, n) 1: lines to a node take a link from home");
+    FIELD(std::vector<double>, line_s, "(links) of a line on each, which are the first of L");
+    FIELD(std::vector<std::int64_t>, entering,
+          "(n, v) last link on the way from a node to a vertex");
+    FIELD(std::vector<std::int64_t>, predecessor, "(n, v) vertex before it");
+    FIELD(std::vector<double>, stream_slots, "(n) lines under way of a core that streams");
+    FIELD(std::vector<double>, line_max_s, "(n, n) that a line of a stream takes a core at most");
     FIELD(std::vector<double>, cores, "(n) of each node");
     FIELD(std::vector<std::int64_t>, node, "(F) of the worker");
     FIELD(std::vector<double>, latency_s, "(F, n) of each home without load");
@@ -73,11 +79,12 @@ class SettledService {
     void choose(std::span<const double> count);
     void take_alone(std::size_t kind);
     void take_alone(std::span<const double> count);
-    double lines_s(std::size_t kind, std::span<const double> read) const;
+    double misses_s(std::size_t kind, std::span<const double> read, double slots) const;
     double overlapped_s(std::size_t kind) const;
     void copy(std::span<const double> count);
     void share(std::span<const double> count);
     double wait();                // the largest change
+    double wait_before_links();   // likewise
     double update_directories();  // the largest change of room
     double wait_for_entries(std::span<const double> count, bool newton);
     std::span<const double> row(const std::vector<double>& matrix, std::size_t kind) const;
@@ -85,12 +92,15 @@ class SettledService {
     const ServiceSetup of_;
     const std::size_t kinds_, nodes_, links_;
     const bool limited_, copies_, updates_;
+    const Routes routes_;
     MaxMinSolver solver_;
     std::vector<std::size_t> running_;
     std::vector<std::int64_t> row_ptr_, resource_, binding_;
     std::vector<double> coefficient_, cap_, weight_, rate_;
     std::vector<double> pipeline_, alone_s_, before_s_, active_, part_, total_;
     std::vector<double> came_, waited_, fall_, slower_, near_, capacity_;
+    std::vector<bool> crosses_;
+    std::vector<double> before_link_s_, before_links_s_;  // (links), (F, n) of the way from a home
 };
 
 }  // namespace numatwin
