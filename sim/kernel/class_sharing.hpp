@@ -59,10 +59,8 @@ class ClassSharing {
     std::span<const Index> share();
 
     // use(resource, time of a unit of work)
-    template <class Use>
-    void each_need(Index of, Use use) const {
-        const Class& state = class_[of];
-        for (std::uint32_t k = state.first; k < state.first + state.count; ++k)
+    void each_need(Index of, auto use) const {
+        for (std::uint32_t k = class_[of].first, end = k + class_[of].count; k < end; ++k)
             use(need_[k].resource, need_[k].time);
     }
     // As of the last share(); infinite for a class without members.

@@ -118,8 +118,9 @@ def with_copy_engines(service: ServiceMachine, costs: CostModel) -> EnginesInSer
     latency_s = engine_latency_s(costs) if engines else np.zeros((0, n))
     in_hubs = [e for e, engine in enumerate(engines) if engine.vertex >= n]
     more, all_nodes = len(in_hubs), n + len(in_hubs)
-    latency_ps = np.zeros((all_nodes, all_nodes))
+    latency_ps, line_max_ps = np.zeros((2, all_nodes, all_nodes))
     latency_ps[:n, :n] = np.reshape(service.latency_ps, (n, n))
+    line_max_ps[:n, :n] = np.reshape(service.line_max_ps, (n, n))
     latency_ps[n:, :n] = latency_s[in_hubs] * PS_PER_S
     node = [engine.vertex for engine in engines]
     for k, e in enumerate(in_hubs):
@@ -130,6 +131,8 @@ def with_copy_engines(service: ServiceMachine, costs: CostModel) -> EnginesInSer
         read_ps=[*service.read_ps, *[0.0] * more],
         write_ps=[*service.write_ps, *[0.0] * more],
         latency_ps=latency_ps,
+        stream_slots=[*service.stream_slots, *[0.0] * more],
+        line_max_ps=line_max_ps,
         core_node=[*service.core_node, *node],
         core_threads=[*service.core_threads, *[engine.contexts for engine in engines]],
         **(_routes(machine, hubs) if more and machine.links else {}),

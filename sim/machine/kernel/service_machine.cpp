@@ -61,11 +61,12 @@ void ServiceMachine::check() const {
             "links and limits");
     require(message_ps.size() == message_link.size() && std::ranges::all_of(message_ps, is_amount),
             "message_ps", "a time from 0 on for each message");
-    require(stream_slots.size() <= n && std::ranges::all_of(stream_slots, is_amount),
-            "stream_slots", "amounts from 0 on, at most one for each node");
-    require(line_max_ps.size() == stream_slots.size() * stream_slots.size() &&
+    require((stream_slots.empty() || stream_slots.size() == n) &&
+                std::ranges::all_of(stream_slots, is_amount),
+            "stream_slots", "an amount from 0 on for each node");
+    require(line_max_ps.size() == n * stream_slots.size() &&
                 std::ranges::all_of(line_max_ps, is_amount),
-            "line_max_ps", "a time from 0 on for each pair of these nodes");
+            "line_max_ps", "a time from 0 on for each pair of nodes, if stream_slots are known");
     if (links == 0) return;
     require(all_vertices >= n && entering.size() == n * all_vertices, "entering",
             "a link for each node and vertex");

@@ -34,8 +34,8 @@ struct ServiceMachine {
     FIELD(Positions, message_first, "[m*m + 1] first message for a line that a node reads of one");
     FIELD(Positions, message_link, "[M] that it crosses, or 2L + the limit that it takes");
     FIELD(Numbers, message_ps, "[M] time there, for each line read");
-    FIELD(Numbers, stream_slots, "[s] of the first nodes: lines under way of a core that streams");
-    FIELD(Numbers, line_max_ps, "[s, s] that a line of a stream takes it at most; 0: not limited");
+    FIELD(Numbers, stream_slots, "[n] lines under way of a core that streams");
+    FIELD(Numbers, line_max_ps, "[n, n] that a line of a stream takes it at most; 0: not limited");
     END_OF_FIELDS;
 
     bool operator==(const ServiceMachine&) const = default;

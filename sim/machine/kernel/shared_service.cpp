@@ -22,23 +22,8 @@ SharedService::SharedService(ServiceMachine machine)
       routes_(machine_.entering, machine_.predecessor, static_cast<std::size_t>(machine_.vertices)),
       link_busy_(machine_.data_ps.size() + static_cast<std::size_t>(machine_.limits)),
       lines_(machine_.read_ps.size() * machine_.read_ps.size()),
-      stream_slots_(machine_.read_ps.size(), ClassSharing::infinity),
-      line_max_ps_(lines_.size(), ClassSharing::infinity),
       link_work_(machine_.data_ps.size()),
-      link_wait_(machine_.data_ps.size()),
-      pair_(machine_.data_ps.size()),
-      pair_wait_(lines_.size()) {
-    const std::size_t n = machine_.read_ps.size(), known = machine_.stream_slots.size();
-    for (std::size_t k = 0; k < known * known; ++k) {
-        const std::size_t node = k / known;
-        stream_slots_[node] = machine_.stream_slots[node];
-        if (machine_.line_max_ps[k] > 0)
-            line_max_ps_[node * n + k % known] = machine_.line_max_ps[k];
-    }
-    for (std::size_t pair = 0; pair < n * n && !pair_.empty(); ++pair)
-        routes_.each_link(pair % n, pair / n, [&](std::size_t link) {
-            pair_[link].push_back(static_cast<Index>(pair));
-        });
+      link_wait_(machine_.data_ps.size()) {
     for (std::size_t k = 0; k < machine_.read_ps.size(); ++k)
         node_.push_back({MemoryHome(machine_, k)});
     for (std::size_t c = 0; c < machine_.core_node.size(); ++c) {
@@ -179,22 +164,30 @@ void SharedService::release(std::uint32_t slot) {
 // The time that a unit's misses take a thread that has all of its core's slots.
 double SharedService::held_ps(std::span<const MemoryUse> memory, std::size_t node,
                               bool loaded) const {
+    const bool known = !machine_.stream_slots.empty();
+    const double stream = known ? machine_.stream_slots[node] : ClassSharing::infinity;
     double held = 0;
     for (const MemoryUse& m : memory) {
         if (!(m.read > 0)) continue;
         const std::size_t pair = node * node_.size() + m.home;
         const MemoryHome& home = node_[m.home].home;
-        double wait_ps = 0, entry_ps = 0;
-        if (loaded) {
-            entry_ps = home.entry_wait_ps();
-            wait_ps = home.wait_ps() + static_cast<double>(pair_wait_[pair]);
-        }
+        const double wait_ps = loaded ? home.wait_ps() + before_links_ps(node, m.home) : 0.0;
         double each = m.read * (machine_.latency_ps[pair] + wait_ps) / m.slots;
-        if (m.slots >= stream_slots_[node])
-            each = std::min(each, m.read * (line_max_ps_[pair] + entry_ps / m.slots));
+        if (m.slots >= stream && machine_.line_max_ps[pair] > 0) {
+            const double entry_ps = loaded ? home.entry_wait_ps() : 0.0;
+            each = std::min(each, m.read * (machine_.line_max_ps[pair] + entry_ps / m.slots));
+        }
         held += each;
     }
     return held;
+}
+
+// How long a line waits before links on its way from home.
+double SharedService::before_links_ps(std::size_t node, std::size_t home) const {
+    Time found = 0;
+    if (links_wait_)
+        routes_.each_link(home, node, [&](std::size_t link) { found += link_wait_[link]; });
+    return static_cast<double>(found);
 }
 
 // The time of a unit's instructions and misses; `slots`: the thread's part of its core's.
@@ -404,24 +397,22 @@ void SharedService::close_window() {
         node_[k].changed = home.settle_waits(machine_);
         any = any || node_[k].changed;
     }
-    settle_links();
-    any = any || !pair_changed_.empty();
+    const bool links = settle_links();
     std::erase_if(window_, [&](Index index) {
         PieceClass& piece_class = class_[index];
         const auto waits = [&](const MemoryUse& m) {
-            const std::size_t pair = piece_class.node * node_.size() + m.home;
-            return m.read > 0 &&
-                   (node_[m.home].changed || (!pair_changed_.empty() && pair_changed_[pair]));
+            return m.read > 0 && (node_[m.home].changed || (links && m.home != piece_class.node));
         };
-        if (any && std::ranges::any_of(demand_[piece_class.demand].memory, waits)) change(index);
+        if ((any || links) && std::ranges::any_of(demand_[piece_class.demand].memory, waits)) change(index);
         piece_class.counted = !piece_class.member.empty();
         return !piece_class.counted;
     });
 }
 
 // Waits before links follow the loads of the window that is over, as those of controllers do.
-void SharedService::settle_links() {
-    pair_changed_.clear();
+// Returns whether any has changed.
+bool SharedService::settle_links() {
+    bool any = links_wait_ = false;
     const double latency_ps = machine_.latency_ps[0];
     for (std::size_t link = 0; link < link_work_.size(); ++link) {
         const double load =
@@ -431,14 +422,13 @@ void SharedService::settle_links() {
         const Time found = rounded_ps(settled_link_wait(machine_.data_ps[link], latency_ps, load,
                                                         static_cast<double>(before)));
         const double change = static_cast<double>(std::abs(found - before));
-        if (change <= MemoryHome::wait_tolerance * latency_ps) continue;
-        link_wait_[link] = found;
-        pair_changed_.resize(pair_wait_.size());
-        for (const Index pair : pair_[link]) {
-            pair_wait_[pair] += found - before;
-            pair_changed_[pair] = true;
+        if (change > MemoryHome::wait_tolerance * latency_ps) {
+            link_wait_[link] = found;
+            any = true;
         }
+        links_wait_ = links_wait_ || link_wait_[link] > 0;
     }
+    return any;
 }
 
 // How long lines that a class has read in a window waited for the link that bounds it now, on their
@@ -460,9 +450,7 @@ void SharedService::wait_for_link(Index index, double units) {
     for (const MemoryUse& m : d.memory)
         if (m.read > 0 && crosses(m.home, piece_class.node, link))
             node_[m.home].home.wait_for_link(
-                units * m.read,
-                wait_ps +
-                    static_cast<double>(pair_wait_[piece_class.node * node_.size() + m.home]));
+                units * m.read, wait_ps + before_links_ps(piece_class.node, m.home));
 }
 
 Time SharedService::next_time() {

@@ -144,7 +144,8 @@ class SharedService {
     Index class_of(std::uint32_t demand, std::uint32_t node, CorePart part);
     Index add_class(std::uint32_t demand, std::uint32_t node, CorePart part);
     double held_ps(std::span<const MemoryUse> memory, std::size_t node, bool loaded) const;
-    void settle_links();
+    double before_links_ps(std::size_t node, std::size_t home) const;
+    bool settle_links();
     double overlapped_ps(const Demand& demand, std::size_t node, double slots) const;
     double least_pace(const PieceClass& piece_class) const;
     void wait_for_link(Index index, double units);
@@ -210,13 +211,9 @@ class SharedService {
     std::size_t running_ = 0;
     std::uint64_t started_ = 0;
     Numbers link_busy_, lines_;
-    Numbers stream_slots_, line_max_ps_;    // [n], [n, n]: infinite where unknown
-    std::vector<Time> link_work_;           // [2L] of the window under way
-    std::vector<Time> link_wait_;           // [2L] of a line
-    std::vector<std::vector<Index>> pair_;  // [2L] node * n + home: their lines cross it on the way
-    std::vector<Time> pair_wait_;           // [n, n] of all links on the way
-    std::vector<bool> pair_changed_;        // [n, n] in the window that is over; empty: none
-    CoreParts parts_;                       // scratch of look_at_threads
+    std::vector<Time> link_work_, link_wait_;  // [2L] of the window under way; of a line
+    bool links_wait_ = false;                  // of any of them
+    CoreParts parts_;                          // scratch of look_at_threads
     Time now_ = 0, window_end_ = LoadWindow::window;
 };
 

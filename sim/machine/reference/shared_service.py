@@ -238,27 +238,24 @@ class SharedService:
         held = 0.0
         for m in memory:
             if m.read > 0:
-                wait_ps = entry_ps = 0.0
+                wait_ps = entry_ps = line_max_ps = 0.0
                 if loaded:
                     entry_ps = self.homes[m.home].entry_wait_ps
                     wait_ps = self.homes[m.home].wait_ps + self._before_links_ps(node, m.home)
+                if self.machine.stream_slots and m.slots >= self.machine.stream_slots[node]:
+                    line_max_ps = self.machine.line_max_ps[node * self.n + m.home]
                 latency_ps = self.machine.latency_ps[node * self.n + m.home] + wait_ps
                 each = m.read * latency_ps / m.slots
-                if (most_ps := self._line_max_ps(node, m)) > 0:
-                    each = min(each, m.read * (most_ps + entry_ps / m.slots))
+                if line_max_ps > 0:
+                    each = min(each, m.read * (line_max_ps + entry_ps / m.slots))
                 held += each
         return held
 
-    def _line_max_ps(self, node: int, use: MemoryUse) -> float:
-        """That a line of a stream takes; 0: not limited, or no stream."""
-        known = len(self.machine.stream_slots)
-        if node >= known or use.home >= known or use.slots < self.machine.stream_slots[node]:
-            return 0.0
-        return self.machine.line_max_ps[node * known + use.home]
-
     def _before_links_ps(self, node: int, home: int) -> int:
         """How long a line waits before links, on its way from home."""
-        return sum(self.link_wait_ps[link] for link in self._links(home, node))
+        if not any(self.link_wait_ps):
+            return 0
+        return sum(self.link_wait_ps[link] for link in route(self.machine, home, node))
 
     def _overlapped_ps(self, d: PieceDemand, node: int, slots: float) -> float:
         """Time of a unit's instructions and misses; ``slots``: the part of its core's slots."""
@@ -445,19 +442,19 @@ class SharedService:
                 self.sharing.limit(node, home.room)
             if home.settle_waits():
                 changed.add(node)
-        passed = self._settle_links()
+        links = self._settle_links()
         for index in self.window:
             node, memory = self.classes[index].node, self.demands[self.classes[index].demand].memory
             if any(
-                use.read > 0 and (use.home in changed or passed & set(self._links(use.home, node)))
+                use.read > 0 and (use.home in changed or (links and use.home != node))
                 for use in memory
             ):
                 self.changed[index] = None
         self.window = {k: None for k in self.window if self.classes[k].members}
 
-    def _settle_links(self) -> set[int]:
-        """Waits before links follow the loads of the window that is over: those that change."""
-        changed = set()
+    def _settle_links(self) -> bool:
+        """Waits before links follow the loads of the window that is over; whether any changes."""
+        changed = False
         for link, work in enumerate(self.link_work):
             before, latency_ps = self.link_wait_ps[link], self.machine.latency_ps[0]
             load = min(1.0, work / WINDOW_PS)
@@ -465,13 +462,9 @@ class SharedService:
             found = rounded(settled_link_wait(line_ps, latency_ps, load, before))
             if abs(found - before) > WAIT_TOLERANCE * latency_ps:
                 self.link_wait_ps[link] = found
-                changed.add(link)
+                changed = True
         self.link_work = [0] * len(self.link_work)
         return changed
-
-    def _links(self, home: int, node: int) -> Sequence[int]:
-        """That a line crosses on its way from home."""
-        return route(self.machine, home, node) if self.machine.data_ps else ()
 
     def _wait_for_link(self, index: int, units: float) -> None:
         """How long lines that a class has read in a window waited for the link that bounds it now,

@@ -125,6 +125,33 @@ def test_a_scan_that_crosses_a_link(make: Any) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize(("slots", "line_ns"), [(10, 5.0), (20, 5.0), (8, 12.5), (50, 2.0)])
+def test_a_stream_gets_lines_as_fast_as_measured(make: Any, slots: float, line_ns: float) -> None:
+    """Streams have at least 10 lines of 100 ns under way, and get each in 5 ns at most."""
+    known = {"stream_slots": (10.0, 10.0), "line_max_ps": (5.0 * NS, 0.0, 0.0, 0.0)}
+    service = make(MACHINE.replaced(**known))
+    begin(service, 0, scan(slots), 1000)
+    begin(service, 2, scan(slots, home=1), 1000, 1)  # its node's streams were not measured
+    assert played(service) == [(1000 * line_ns * NS, 0), (max(100 / slots * 1000, 2000) * NS, 1)]
+
+
+@BOTH
+def test_lines_wait_before_a_link(make: Any) -> None:
+    """Of M/D/1 with lines of 4 ns, where the link is busy for 0.8 of the time: 4 * 0.8 / (2 * 0.2)
+    = 8 ns. With 41.6 lines under way for 208 ns each that is the load: 0.2 lines a ns. In the first
+    window nothing is known yet: 0.208. Waits follow within 1 ns, a hundredth of a latency. Who
+    reads at home does not wait.
+    """
+    service = make(MACHINE)
+    far = begin(service, 2, scan(slots=41.6), 1e6)
+    near = begin(service, 0, scan(slots=10), 1e6, 1)
+    assert service.rate(far) * NS == pytest.approx(0.208)
+    assert not played(service, 1000 * US)
+    assert service.rate(far) * NS == pytest.approx(0.2, rel=0.006)
+    assert service.rate(near) * NS == pytest.approx(0.1)
+
+
+@BOTH
 def test_written_lines_go_to_their_home(make: Any) -> None:
     """A copy on core 2: reads a line of its node, writes one of node 0: 4 ns of link 1 a line."""
     service = make(MACHINE)
@@ -314,15 +341,17 @@ PIECES = st.tuples(DEMANDS, st.floats(0, 3e5))
     ),
     st.sampled_from(((), (10.0, 0.0), (100.0, 300.0))),
     st.booleans(),
+    st.sampled_from((0.0, 1.0, 10.0, 200.0)),
 )
 def test_kernel_and_reference_agree_and_nothing_is_lost(
     steps: list[tuple[int, tuple[PieceDemand, float] | bool, int]],
     entries: tuple[float, ...],
     in_memory: bool,
+    streams: float,
 ) -> None:
     """Pieces begin, move and are cancelled at any time, on cores of one and two threads, under a
     curve of loaded latency, where home agents have many, few or unlimited entries, with and without
-    a directory in memory: the same ends to the picosecond; lines read and written are those of the
+    a directory in memory, and streams as fast as measured: the same ends to the picosecond; lines read and written are those of the
     pieces, and nothing is busy for longer than time passed."""
     machine = MACHINE.replaced(
         core_threads=(2, 1, 2, 1),
@@ -331,6 +360,8 @@ def test_kernel_and_reference_agree_and_nothing_is_lost(
         smt_throughput=1.25,
         entries=entries,
         directory_in_memory=in_memory,
+        stream_slots=(streams, 2 * streams) if streams else (),
+        line_max_ps=(2.0 * NS, 0.0, 9.0 * NS, 3.0 * NS) if streams else (),
     )
     both: list[Any] = [make(machine) for make in MAKERS]
     running: dict[
