@@ -1,5 +1,5 @@
 // How much load one group of processors takes from another, by Linux's rules: the twin of
-// ../reference/os_balancing.py (and use_average.py), where they are written out.
+// ../reference/os_balancing.py, where they are written out.
 #include <algorithm>
 #include <cmath>
 #include <tuple>

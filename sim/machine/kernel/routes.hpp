@@ -32,6 +32,11 @@ class Routes {
             vertex = hop.before;
         }
     }
+    bool crosses(std::size_t from, std::size_t to, std::size_t link) const {
+        bool crossed = false;
+        each_link(from, to, [&](std::size_t passed) { crossed = crossed || passed == link; });
+        return crossed;
+    }
     // Where the way is looked up first, for callers that fetch it into the cache.
     const void* last_hop(std::size_t from, std::size_t to) const {
         return hop_.data() + from * vertices_ + to;

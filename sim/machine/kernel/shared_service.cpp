@@ -443,12 +443,12 @@ void SharedService::wait_for_link(Index index, double units) {
     const Demand& d = demand_[piece_class.demand];
     double held = 0;
     for (const MemoryUse& m : d.memory)
-        if (m.read > 0 && crosses(m.home, piece_class.node, link)) held += m.read / m.slots;
+        if (m.read > 0 && routes_.crosses(m.home, piece_class.node, link)) held += m.read / m.slots;
     const double longer_ps = (piece_class.pace - least_pace(piece_class)) * d.lines;
     if (!(held > 0) || !(longer_ps > 0)) return;
     const double wait_ps = longer_ps * piece_class.part.slots / held;
     for (const MemoryUse& m : d.memory)
-        if (m.read > 0 && crosses(m.home, piece_class.node, link))
+        if (m.read > 0 && routes_.crosses(m.home, piece_class.node, link))
             node_[m.home].home.wait_for_link(
                 units * m.read, wait_ps + before_links_ps(piece_class.node, m.home));
 }

@@ -149,12 +149,6 @@ class SharedService {
     double overlapped_ps(const Demand& demand, std::size_t node, double slots) const;
     double least_pace(const PieceClass& piece_class) const;
     void wait_for_link(Index index, double units);
-    bool crosses(std::size_t from, std::size_t to, std::size_t link) const {
-        bool crossed = false;
-        routes_.each_link(from, to,
-                          [&](std::size_t passed) { crossed = crossed || passed == link; });
-        return crossed;
-    }
     void join(std::uint32_t slot, Index index);
     void quit(std::uint32_t slot);
     void change(Index index);

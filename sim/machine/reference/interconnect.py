@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from ..._kernel import SparseRows
-from .load_window import WINDOW_PS
-from .servers import Backlog, rounded
+from .servers import WINDOW_PS, Backlog, rounded
 
 
 class Routes(NamedTuple):

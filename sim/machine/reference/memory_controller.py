@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .load_window import LoadWindow
-from .servers import Backlog, rounded
+from .servers import Backlog, LoadWindow, rounded
 
 
 class LoadCurve(NamedTuple):

@@ -8,8 +8,7 @@ directory in memory are writes, which leave the rest of the controller's time to
 from __future__ import annotations
 
 from ..._kernel import ServiceMachine
-from .load_window import WINDOW_PS
-from .servers import rounded
+from .servers import WINDOW_PS, rounded
 from .service_machine import MemoryUse, settled_ratio
 
 WAIT_TOLERANCE = 0.01  # of the node's own latency: by less, waits do not change

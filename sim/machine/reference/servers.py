@@ -1,6 +1,9 @@
-"""Servers without an event of their own, as those of ``kernel/backlog.hpp``."""
+"""Servers without an event of their own, and their recent load, as ``kernel/backlog.hpp`` and
+``kernel/load_window.hpp``."""
 
 from __future__ import annotations
+
+WINDOW_PS = 100_000_000  # 100 µs
 
 
 class Backlog:
@@ -26,3 +29,18 @@ class Backlog:
 def rounded(time_ps: float) -> int:
     """The nearest picosecond of a time that is not negative."""
     return int(time_ps + 0.5)
+
+
+class LoadWindow:
+    """The load of the last window, by which latencies rise."""
+
+    start = work = 0  # of the window under way
+
+    def close(self, now: int) -> float | None:
+        """The load of the window under way (at most 1) if it is over; the next one begins."""
+        elapsed = now - self.start
+        if elapsed < WINDOW_PS:
+            return None
+        load = min(1.0, self.work / elapsed)
+        self.start, self.work = now, 0
+        return load

@@ -23,10 +23,9 @@ from ...kernel.plain_fields import plain
 from .class_sharing import ClassSharing
 from .core_parts import WHOLE, CorePart, core_parts, need_of
 from .interconnect import route
-from .load_window import WINDOW_PS
 from .memory_home import WAIT_TOLERANCE, MemoryHome
 from .piece_class import PieceClass
-from .servers import rounded
+from .servers import WINDOW_PS, rounded
 from .service_machine import MemoryUse, PieceDemand, settled_link_wait
 
 NEVER = 2**63 - 1

@@ -351,8 +351,8 @@ def test_kernel_and_reference_agree_and_nothing_is_lost(
 ) -> None:
     """Pieces begin, move and are cancelled at any time, on cores of one and two threads, under a
     curve of loaded latency, where home agents have many, few or unlimited entries, with and without
-    a directory in memory, and streams as fast as measured: the same ends to the picosecond; lines read and written are those of the
-    pieces, and nothing is busy for longer than time passed."""
+    a directory in memory, and streams as fast as measured: the same ends to the picosecond; lines
+    read and written are those of the pieces, and nothing is busy for longer than time passed."""
     machine = MACHINE.replaced(
         core_threads=(2, 1, 2, 1),
         load=(0.0, 0.5, 1.0),

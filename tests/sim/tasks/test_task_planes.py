@@ -10,7 +10,7 @@ from task_programs import MS, US, cost, parameters, program, query, stage, table
 
 from numatwin import Scenario, load_scenario, run_scenario
 from numatwin.sim._kernel import TaskSetup
-from numatwin.sim.machine.reference.load_window import WINDOW_PS
+from numatwin.sim.machine.reference.servers import WINDOW_PS
 from numatwin.sim.systems.tasks.commands import (
     AllowStealing,
     CoresObservation,

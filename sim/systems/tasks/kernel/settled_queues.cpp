@@ -83,8 +83,10 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
     response_.assign(groups, 0.0);
     double all = mix_ ? of_.mix_clients : 0.0;
     for (std::size_t k = 0; k < queries_; ++k) all += of_.mixed[k] ? 0.0 : of_.population[k];
-    alone_ = !stealing_ && !(of_.arrivals_per_s > 0) && all <= 1.0;
-    for (const std::int64_t query : of_.few) clients_.push_back(at(query));
+    const bool alone = !stealing_ && !(of_.arrivals_per_s > 0) && all <= 1.0;
+    if (!of_.few.empty()) plays_.push_back(of_.few);
+    for (const std::int64_t query : of_.group_query)
+        if (alone && (plays_.empty() || plays_.back()[0] != query)) plays_.push_back({query});
     for (std::size_t b = 0; b < batches_; ++b) able_[b] = of_.workers[at(of_.home[b])];
 }
 
@@ -92,10 +94,7 @@ void SettledQueues::settle(const Values& tasks, const Values& local_s, const Val
     if (tasks.size() != batches_ || local_s.size() != batches_ || task_s.size() != kinds_)
         throw std::invalid_argument("queues: columns do not fit together");
     std::ranges::fill(response_, 0.0);
-    if (!clients_.empty()) play(clients_, tasks, local_s);
-    for (std::size_t k = 0; k < queries_ && alone_; ++k)
-        if (std::ranges::find(of_.group_query, k) != of_.group_query.end())
-            play({k}, tasks, local_s);
+    for (const auto& clients : plays_) play(clients, tasks, local_s);
     for (std::int64_t round = 0; round < of_.rounds_max; ++round) {
         for (std::size_t b = 0; b < batches_; ++b) asked_[b] = rates[at(of_.query[b])] * tasks[b];
         see(local_s);
@@ -257,11 +256,11 @@ void SettledQueues::wait_for_others(const Values& tasks, const Values& local_s) 
 // What `clients` wait for themselves and each other, by the query of each: tasks of a batch that
 // begin at a time end at a time, and a node's queue is first come, first served. On average over
 // some queries, after some others; for one client each query is like the first.
-void SettledQueues::play(const std::vector<std::size_t>& clients, const Values& tasks,
+void SettledQueues::play(const std::vector<std::int64_t>& clients, const Values& tasks,
                          const Values& local_s) {
     struct Part {
         std::size_t client, batch;
-        double count, when_s, came_s;  // it ends when, if it runs
+        double count, came_s, end_s;  // it ends then, if it runs
     };
     struct Client {
         std::size_t group;
@@ -271,46 +270,47 @@ void SettledQueues::play(const std::vector<std::size_t>& clients, const Values& 
     std::vector<Client> state(clients.size());
     Values free = of_.workers, steps(response_.size(), 0.0), done(batches_, 0.0);
     for (std::size_t b = 0; b < batches_; ++b)
-        if (std::ranges::find(clients, at(of_.query[b])) != clients.end()) residence_s_[b] = 0.0;
+        if (std::ranges::find(clients, of_.query[b]) != clients.end()) residence_s_[b] = 0.0;
     double now_s = 0.0;
     const auto begin = [&](std::size_t c, std::size_t group) {
-        const auto of_query = static_cast<std::int64_t>(clients[c]);
-        while (of_.group_query[group % response_.size()] != of_query) ++group;
+        while (of_.group_query[group % response_.size()] != clients[c]) ++group;
         state[c] = {group % response_.size(), 0.0, now_s};
         for (std::size_t b = 0; b < batches_; ++b) {
             if (at(of_.group[b]) != state[c].group) continue;
-            waits.push_back({c, b, tasks[b], 0.0, now_s});
+            waits.push_back({c, b, tasks[b], now_s, 0.0});
             state[c].left += tasks[b];
         }
     };
     for (std::size_t c = 0; c < clients.size(); ++c) begin(c, 0);
-    const int all = clients.size() > 1 ? queries_before + queries_played : 1;
-    const int before = clients.size() > 1 ? queries_before : 0;
-    for (int answered = 0; answered < all * std::ssize(clients);) {
+    const auto count = std::ssize(clients);
+    const auto before = count > 1 ? queries_before * count : 0;
+    const auto all = count > 1 ? before + queries_played * count : 1;
+    for (std::ptrdiff_t answered = 0; answered < all;) {
         for (Part& part : waits) {
             double& room = free[at(of_.home[part.batch])];
             const double some = std::min(part.count, room);
             if (!(some > part_of_task)) continue;
-            runs.push_back(
-                {part.client, part.batch, some, now_s + local_s[part.batch], part.came_s});
+            runs.push_back(part);
+            runs.back().count = some;
+            runs.back().end_s = now_s + local_s[part.batch];
             room -= some;
             part.count -= some;
         }
         std::erase_if(waits, [](const Part& part) { return !(part.count > part_of_task); });
         if (runs.empty()) return;
-        const auto first = std::ranges::min_element(runs, {}, &Part::when_s);
+        const auto first = std::ranges::min_element(runs, {}, &Part::end_s);
         const Part part = *first;
         runs.erase(first);
-        now_s = part.when_s;
+        now_s = part.end_s;
         free[at(of_.home[part.batch])] += part.count;
         Client& client = state[part.client];
-        const bool counts = answered >= before * std::ssize(clients);
-        if (counts) residence_s_[part.batch] += part.count * (now_s - part.came_s);
-        if (counts) done[part.batch] += part.count;
+        const double counts = answered >= before ? 1.0 : 0.0;
+        residence_s_[part.batch] += counts * part.count * (now_s - part.came_s);
+        done[part.batch] += counts * part.count;
         client.left -= part.count;
         if (client.left > part_of_task) continue;
-        if (counts) response_[client.group] += now_s - client.since_s;
-        if (counts) ++steps[client.group];
+        response_[client.group] += counts * (now_s - client.since_s);
+        steps[client.group] += counts;
         const std::size_t next = client.group + 1;
         answered += next == response_.size() || of_.group_query[next] != of_.group_query[next - 1];
         begin(part.client, next);
@@ -324,9 +324,8 @@ void SettledQueues::play(const std::vector<std::size_t>& clients, const Values& 
 // When the last of a batch's tasks ends, and how long one is there on average.
 void SettledQueues::respond(const Values& tasks, const Values& local_s) {
     std::ranges::fill(response_s, 0.0);
-    const bool played = alone_ || !clients_.empty();
-    if (!played) std::ranges::fill(response_, 0.0);
-    for (std::size_t b = 0; b < batches_ && !played; ++b) {
+    if (plays_.empty()) std::ranges::fill(response_, 0.0);
+    for (std::size_t b = 0; b < batches_ && plays_.empty(); ++b) {
         double ahead = std::max(seen_[b] + tasks[b] - able_[b], 0.0), others_s = 0.0;
         if (of_.arrivals_per_s > 0) {
             const double found_s = others_s_[of_.stealable[b] ? nodes_ : at(of_.home[b])];

@@ -63,7 +63,7 @@ class SettledQueues {
     void take(std::size_t thief, std::size_t from, std::size_t to);
     double away(std::size_t batch, double tasks) const;
     void respond(const std::vector<double>& tasks, const std::vector<double>& local_s);
-    void play(const std::vector<std::size_t>& clients, const std::vector<double>& tasks,
+    void play(const std::vector<std::int64_t>& clients, const std::vector<double>& tasks,
               const std::vector<double>& local_s);
     void wait_for_others(const std::vector<double>& tasks, const std::vector<double>& local_s);
     double ask();  // by how much rates changed
@@ -73,8 +73,8 @@ class SettledQueues {
     const std::size_t batches_, kinds_, queries_, nodes_;
     const bool moved_;
     bool stealing_ = false, mix_ = false;
-    bool alone_ = false;                // a lone client, no thieves: it is played, as a few are
-    std::vector<std::size_t> clients_;  // query of each of these
+    // Clients that are played together, by the query of each: a few, or a lone one of each query.
+    std::vector<std::vector<std::int64_t>> plays_;
     std::vector<double> asked_, seen_, mean_s_, able_, residence_s_, response_;
     std::vector<double> by_query_, own_, together_, arriving_, work_s_, idle_, excess_, taken_;
     std::vector<double> stolen_, busy_;

@@ -265,17 +265,15 @@ double SettledService::wait() {
 
 // Waits of lines before links, likewise; of each kind's lines, the sum over their way.
 double SettledService::wait_before_links() {
-    double change = 0.0, most = 0.0;
+    double change = 0.0;
     for (std::size_t link = 0; link < of_.line_s.size(); ++link) {
         const double load_of_link = std::min(used[nodes_ + link] / capacity_[nodes_ + link], 1.0);
         const double found_s =
             settled_link_wait(of_.line_s[link], of_.idle_s[0], load_of_link, before_link_s_[link]);
         change = std::max(change, std::abs(found_s - before_link_s_[link]));
         before_link_s_[link] = found_s;
-        most = std::max(most, found_s);
     }
-    if (most == 0 && change == 0) return 0.0;
-    for (std::size_t f = 0; f < kinds_; ++f)
+    for (std::size_t f = 0; f < kinds_ && change > 0; ++f)
         for (std::size_t home = 0; home < nodes_; ++home) {
             double& sum = before_links_s_[f * nodes_ + home];
             sum = 0.0;
@@ -328,20 +326,16 @@ double SettledService::wait_for_entries(std::span<const double> count, bool newt
         for (std::size_t home = 0; home < nodes_; ++home) came_[home] += entries * read[home];
         if (binding_[r] < static_cast<std::int64_t>(nodes_)) continue;
         const std::size_t link = at(binding_[r]) - nodes_;
-        crosses_.assign(nodes_, false);
+        const auto crosses = [&](std::size_t home) {
+            return read[home] > 0 && routes_.crosses(home, at(of_.node[f]), link);
+        };
         double crossing = 0.0;
-        for (std::size_t home = 0; home < nodes_; ++home) {
-            if (!(read[home] > 0)) continue;
-            routes_.each_link(home, at(of_.node[f]), [&](std::size_t passed) {
-                if (passed == link) crosses_[home] = true;
-            });
-            if (crosses_[home]) crossing += read[home];
-        }
+        for (std::size_t home = 0; home < nodes_; ++home) crossing += crosses(home) ? read[home] : 0;
         const double longer_s = count[f] / std::max(entries, least_rate) - alone_s_[f];
         if (!(crossing > 0) || !(longer_s > 0)) continue;
         const double line_s = longer_s * slots / crossing;
         for (std::size_t home = 0; home < nodes_; ++home) {
-            if (!crosses_[home]) continue;
+            if (!crosses(home)) continue;
             waited_[home] += entries * (line_s + row(before_links_s_, f)[home]) * read[home];
             fall_[home] += entries * read[home];
         }
