@@ -403,7 +403,8 @@ void SharedService::close_window() {
         const auto waits = [&](const MemoryUse& m) {
             return m.read > 0 && (node_[m.home].changed || (links && m.home != piece_class.node));
         };
-        if ((any || links) && std::ranges::any_of(demand_[piece_class.demand].memory, waits)) change(index);
+        if ((any || links) && std::ranges::any_of(demand_[piece_class.demand].memory, waits))
+            change(index);
         piece_class.counted = !piece_class.member.empty();
         return !piece_class.counted;
     });
@@ -449,8 +450,8 @@ void SharedService::wait_for_link(Index index, double units) {
     const double wait_ps = longer_ps * piece_class.part.slots / held;
     for (const MemoryUse& m : d.memory)
         if (m.read > 0 && routes_.crosses(m.home, piece_class.node, link))
-            node_[m.home].home.wait_for_link(
-                units * m.read, wait_ps + before_links_ps(piece_class.node, m.home));
+            node_[m.home].home.wait_for_link(units * m.read,
+                                             wait_ps + before_links_ps(piece_class.node, m.home));
 }
 
 Time SharedService::next_time() {

@@ -330,7 +330,8 @@ double SettledService::wait_for_entries(std::span<const double> count, bool newt
             return read[home] > 0 && routes_.crosses(home, at(of_.node[f]), link);
         };
         double crossing = 0.0;
-        for (std::size_t home = 0; home < nodes_; ++home) crossing += crosses(home) ? read[home] : 0;
+        for (std::size_t home = 0; home < nodes_; ++home)
+            crossing += crosses(home) ? read[home] : 0;
         const double longer_s = count[f] / std::max(entries, least_rate) - alone_s_[f];
         if (!(crossing > 0) || !(longer_s > 0)) continue;
         const double line_s = longer_s * slots / crossing;
