@@ -48,7 +48,7 @@ from numatwin.validate.published import (
     words_given,
 )
 from numatwin.validate.results import Condition, Published, Runs
-from numatwin.validate.systems.descriptor import validations
+from numatwin.validate.systems.registry import validations
 
 # As many as take some minutes of each.
 COUNTS = {"eris": 128, "nam": 32, "gru": 32, "hana": 32}

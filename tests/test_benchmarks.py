@@ -117,7 +117,7 @@ def runs() -> Iterator[Any]:
     yield tiny(
         "inference_calibration",
         "--events 0 --truths 16 --draws 64 --jobs 1",
-        ("unknown system.page_size, 16", "a run that was not measured, 16"),
+        ("flow: unknown system.page_size, 16", "flow: a run that was not measured, 16"),
     )
     yield tiny(
         "disturbances",

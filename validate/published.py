@@ -31,7 +31,7 @@ from .posterior import (
     tempered,
 )
 from .results import Published, Runs
-from .systems.descriptor import validations
+from .systems.registry import validations
 
 PUBLISHED: Mapping[str, Published] = {
     id_: result for validation in validations() for id_, result in validation.published.items()

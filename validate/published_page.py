@@ -10,7 +10,7 @@ from typing import Any
 from ..inputs.atomic import write_text_atomically
 from .published import NEAR, PUBLISHED, Given, given_others, words_given
 from .published_pictures import Bar, Curve, bars_svg, curves_svg
-from .systems.descriptor import validations
+from .systems.registry import validations
 
 Row = Mapping[str, Any]
 PICTURES = "pictures"

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from .failures import BAD_INPUT, INTERRUPTED
+from .status import BAD_INPUT, INTERRUPTED
 
 __all__ = ["main"]
 

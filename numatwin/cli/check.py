@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .failures import BAD_INPUT
 from .options import Json
 from .output import present
+from .status import BAD_INPUT
 
 if TYPE_CHECKING:
     from pathlib import Path

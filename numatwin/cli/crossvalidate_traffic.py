@@ -55,7 +55,7 @@ def crossvalidate_traffic(
 
 def _cases(begin: str, quick: bool) -> list[TrafficCase]:
     from ..inputs import InputError
-    from ..validate.systems.descriptor import validations
+    from ..validate.systems.registry import validations
 
     found = [one.traffic_cases.load() for one in validations() if one.traffic_cases is not None]
     known = [case for cases_of in found for case in cases_of(quick=quick)]

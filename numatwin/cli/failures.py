@@ -16,6 +16,8 @@ from typing import Any
 
 import typer
 
+from .status import BAD_INPUT, INTERRUPTED
+
 BUG, NO_ROOM, READER_GONE = 70, 75, 141
 DEBUG_VARIABLE = "NUMATWIN_DEBUG"
 
@@ -247,7 +249,3 @@ def _add(handler: logging.Handler, form: str, level: int) -> None:
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.DEBUG)
     LOGGER.propagate = False
-
-
-BAD_INPUT = 2
-INTERRUPTED = 130

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .failures import INTERRUPTED, Ended, after_interrupt
+from .failures import Ended, after_interrupt
 from .files import alone_in
 from .long_work import announce_run
 from .options import (
@@ -31,6 +31,7 @@ from .options import (
     grouped,
 )
 from .output import present, progress_bars, show
+from .status import INTERRUPTED
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record

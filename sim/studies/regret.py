@@ -93,6 +93,7 @@ class UnderDoubt:
 
     @property
     def intervals(self) -> dict[int, list[float]]:
+        """Ends of 90% intervals, by point."""
         return {one.point: one.interval for one in self.figures}
 
 

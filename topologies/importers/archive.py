@@ -184,6 +184,7 @@ class _Bounded:
         class Header(tarfile.TarInfo):
             @classmethod
             def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+                """Raises InputError for a header that is refused."""
                 bounded.marked = len(buf) == BLOCK and not buf.strip(b"\0")
                 if len(buf) < BLOCK:
                     raise bounded.refused("cut off: it has no end mark")

@@ -22,7 +22,7 @@ from ...inputs.text_lines import text_lines
 from ...sim.run.scenario import Scenario, scenario_of_document
 from ...sim.run.what_if import Predictor
 from ...sim.systems.registry import system_of
-from ..systems.descriptor import validation_of
+from ..systems.registry import validation_of
 
 SUFFIX = ".csv"
 BYTES_MAX, ROWS_MAX = 2**20, 500

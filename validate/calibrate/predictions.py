@@ -29,7 +29,7 @@ from ...sim.run.what_if import flow_plane
 from ...topologies.machine import Machine, Node
 from ...topologies.measurements import Measurement
 from ...topologies.schema import MachineDescription
-from ..systems.descriptor import validation_of, validations
+from ..systems.registry import validation_of, validations
 from .engine_rows import OwnEngine
 from .observation import (
     ATOMIC,

@@ -20,7 +20,7 @@ from ...topologies.measurements import Measurement, Parameters
 from ..calibrate.predictions import contended_s
 from ..measure.bandwidth import TRAFFICS
 from ..measure.copying_ahead import double_buffered_s
-from ..systems.descriptor import validations
+from ..systems.registry import validations
 from .rows import Kind, Row
 
 PLANE = "model"

@@ -9,7 +9,7 @@ from ...inputs import InputError
 from ...inputs.quantities import parse_quantity
 from ...topologies import Machine
 from ...workloads.schema import TABLE_BY_COLUMN, DataObject
-from ..systems.descriptor import validations
+from ..systems.registry import validations
 
 # No object takes more of a host's memory, whatever a suite says.
 MEMORY_PART = 0.25

@@ -19,7 +19,7 @@ from ...topologies import build_machine
 from ...topologies.measurements import Measurement
 from ...topologies.schema import Cache, LoadedPoint, MachineDescription, NodeType, ReadWriteMix
 from ...topologies.schema_types import Fact, WriteTurnaround
-from ..systems.descriptor import validations
+from ..systems.registry import validations
 from .bandwidth import TRAFFICS
 from .bench import DIGITS
 from .interrupting import interruptions

@@ -16,7 +16,7 @@ from ..._version import __version__
 from ...inputs import InputError, Quantity
 from ...topologies.importers.number_sets import format_list
 from ...topologies.measurements import HostState, Measurement
-from ..systems.descriptor import validations
+from ..systems.registry import validations
 from . import bandwidth, copying, copying_ahead, fabric, interrupting, latency, sharing
 from .bench import FULL, QUICK, Bench, CannotBind
 from .layout import Layout, host_layout, read_text

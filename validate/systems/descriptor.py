@@ -5,7 +5,7 @@ All of it is in the system's folder or file here. What is needed late is importe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -66,27 +66,3 @@ class Validation:
     predicted: Mapping[str, Late] = field(default_factory=dict)
     entry_bytes: Mapping[str, Late] = field(default_factory=dict)
     traffic_cases: Late | None = None
-
-
-# The module with its ``VALIDATION``: of systems by the names of sim/systems/registry.py; then of
-# studies of what no system runs whole.
-MODULES = {
-    "eris": ".eris.validation",
-    "commits": ".commits.validation",
-    "joins": ".joins",
-    "access_paths": ".access_paths",
-    "tasks": ".tasks",
-}
-
-
-def validation_of(name: str) -> Validation:
-    """That of the system of this name; of one without a line here, nothing."""
-    if name not in MODULES:
-        return Validation()
-    found: Validation = import_module(MODULES[name], __package__).VALIDATION
-    return found
-
-
-def validations() -> Iterator[Validation]:
-    """Of each one."""
-    return map(validation_of, MODULES)
