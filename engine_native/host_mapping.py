@@ -1,4 +1,7 @@
-"""Maps a scenario's nodes and workers to this host."""
+"""Maps a scenario's nodes and workers to this host.
+
+Memory and processors of this host that a run may use.
+"""
 
 from __future__ import annotations
 

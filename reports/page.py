@@ -1,4 +1,7 @@
-"""What the page of a report shows, made of records; ``report.html`` says how it is laid out."""
+"""What the page of a report shows, made of records; ``report.html`` says how it is laid out.
+
+What a run assumed, as rows of words: for reports and for the command line.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
 """The pictures of a validation: predicted and measured figures, and their differences.
 
 Pure functions of rows, for any command that holds predictions against measurements.
+
+A page that compares predictions with measurements: pictures, a summary, all rows.
+
+It is made of plain rows and tables, for any command that validates.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Plotly's Python library takes longer to import than most scenarios to run, so pages do without it;
 ``Figure.plotly`` gives its object, which knows every name and refuses others.
+
+The part of Plotly that pages need, as text: they work without a network.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ one group. A block takes a sector of a ring: its nodes outside, its hubs inside,
 nodes in the middle. Where blocks hold many hubs (an IRU of an SGI), each block is a ring of its own
 and the blocks stand around a circle. Many nodes without hubs stand on a grid, and so do nodes
 whose links are unknown, block by block. All distances are in units of about one node.
+
+The links of a machine's picture: which are drawn, how they bow, their colours and widths.
 """
 
 from __future__ import annotations

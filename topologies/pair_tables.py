@@ -1,4 +1,7 @@
-"""Latency and bandwidth of every pair of nodes: by distance class, full matrix, or from parts."""
+"""Latency and bandwidth of every pair of nodes: by distance class, full matrix, or from parts.
+
+Values of a description as plain numbers; what it leaves out is None or NaN.
+"""
 
 from __future__ import annotations
 

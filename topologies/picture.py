@@ -1,6 +1,11 @@
 """What a picture of a machine shows: vertices, groups and links, read from a Machine or its JSON.
 
 Reports draw the machine of a stored Record, which is plain data; so all drawing starts from that.
+
+A machine's picture as lines, areas and labels, for any painter (Plotly, SVG) to paint.
+
+Positions are in units of about one node, y upwards; widths and letters in pixels at the picture's
+natural size. Texts are plain: the painter escapes them.
 """
 
 from __future__ import annotations

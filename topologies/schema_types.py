@@ -1,4 +1,7 @@
-"""Values in a machine file that have no unit: counts, nodes and runs of them, plain numbers."""
+"""Values in a machine file that have no unit: counts, nodes and runs of them, plain numbers.
+
+The identity of a processor: the name and numbers by which it is found in the catalogue.
+"""
 
 from __future__ import annotations
 

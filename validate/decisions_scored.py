@@ -1,4 +1,7 @@
-"""Measured decisions against predictions: ratio, interval, verdict, and all together."""
+"""Measured decisions against predictions: ratio, interval, verdict, and all together.
+
+The page on decisions: predicted against measured, the reasons of misses, the form of a case.
+"""
 
 from __future__ import annotations
 

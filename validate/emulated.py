@@ -1,4 +1,7 @@
-"""Commands that a suite runs in the emulator, for bounds on what they do to memory."""
+"""Commands that a suite runs in the emulator, for bounds on what they do to memory.
+
+Paths in a suite's file, relative to that file.
+"""
 
 from __future__ import annotations
 

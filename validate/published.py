@@ -1,6 +1,14 @@
 """Published results against predictions, a row each; the figures are those of the papers.
 
 A published figure is only compared, never an input of a prediction.
+
+What results of a source say of its other results: each is predicted from all but its own figure.
+
+Three predictions that must not be confused. *Blind*: from low-level facts alone, as they are.
+*Before evidence*: the interval of all that facts, assumptions and unreported conditions may be, and
+of what the model was wrong by elsewhere. *Given the others*: the same draws, weighed by how well
+they predict the other figures of the same source (``posterior``), without the figure itself.
+``benchmarks/published_draws.py`` writes the draws, ``published_draws.json``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,23 @@
 """The gate: runs the checks of a suite and says which figures became better or worse.
 
-Each side of a check runs replications until the verdict is clear (see ``verdicts.py``). Both have
+Each side of a check runs replications until the verdict is clear (below). Both have
 the same random numbers, replication by replication, so that what is left is mostly the difference.
+
+Verdicts of comparisons: better, worse, no difference, or undecided, by confidence interval.
+
+The relative difference to what a figure is held against, counted so that more is better, has an
+interval [low, high]. With a tolerance T:
+
+- *worse*: high < -T, *better*: low > T;
+- *no difference* within T: -T <= low and high <= T;
+- else *undecided*: more replications may tell, up to the last look.
+
+A suite has several checks, and each of them looks several times; so each interval has the
+confidence 1 - ALPHA / (looks * checks) (Bonferroni). The chance that any interval of the whole
+suite misses the truth, and so that any of its verdicts is wrong, is at most ALPHA. All checks of
+the file count, so that a verdict does not depend on which of them are run.
+
+The sides of a suite's checks: scenarios whose replications run on demand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A workload ready to run: at each time, which operations on which keys, in which mix."""
+"""A workload ready to run: at each time, which operations on which keys, in which mix.
+
+Scaling of a workload: all objects and ranges of keys shrink by the same factor.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,10 @@
 
 Its objects live in the guest; here are their numbers. Where a method returns arrays, its twin
 ``plain_...`` is asked instead, for the guest has no NumPy.
+
+What a system offers to run in a guest: a maker of its plane.
+
+A process in a guest that has the compiled engine, and does what it is asked for.
 """
 
 from __future__ import annotations

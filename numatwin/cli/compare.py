@@ -142,9 +142,9 @@ def _method(first: Record, other: Record, paired: bool) -> str:
     if paired:
         return "compared pair by pair with {}'s replications, which have the same draws"
     if not first.replications:
-        return "compared with {}, which is exact, as its plane draws nothing at random"
+        return "compared with {}, whose plane draws nothing at random"
     if not other.replications:
-        return "exact, as its plane draws nothing at random, and compared with the mean of {}"
+        return "compared with the mean of {}; its own plane draws nothing at random"
     return "compared with {} as independent samples (Welch)"
 
 

@@ -1,4 +1,9 @@
-"""Errors: one line on standard error, and an exit status."""
+"""Errors: one line on standard error, and an exit status.
+
+``--verbose`` and ``--log-file``: what a command reads, runs and ends with, line by line.
+
+The file also has the traceback of each error.
+"""
 
 from __future__ import annotations
 

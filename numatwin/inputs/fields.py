@@ -67,11 +67,12 @@ def fields(
     value = document.value
     problems = failure.errors(include_url=False, include_context=True)
     located = [(_place(value, (*root, *problem["loc"])), problem) for problem in problems]
-    # A list is also too short where an item of it does not fit: that is the fault to tell.
+    # A list is also too short where an item of it does not fit, and a mapping is no word where one
+    # of its fields does not fit: that is the fault to tell.
     located = [
         (place, problem)
         for place, problem in located
-        if problem["type"] not in ("too_short", "too_long")
+        if problem["type"] not in _OF_THE_WHOLE
         or not any(len(other) > len(place) and other[: len(place)] == place for other, _ in located)
     ]
     located.sort(key=lambda pair: document.marks.get(pair[0], (1, 1)))
@@ -94,6 +95,9 @@ def fields(
         for fault in faults
         if not (fault.message.startswith("missing field") and fault.place in meant)
     ]
+
+
+_OF_THE_WHOLE = ("too_short", "too_long", "literal_error", "string_type", "int_type", "float_type")
 
 
 def _place(value: Any, location: Place) -> Place:

@@ -1,4 +1,11 @@
-"""Settings from the command line: ``path=value``, another value for any field of a description."""
+"""Settings from the command line: ``path=value``, another value for any field of a description.
+
+A part of a description that another schema reads: kept as written, with its place.
+
+Documents made from others: one over another, one with a part changed, a part of one.
+
+None of them changes the document it is given; each part still knows where it comes from.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Lines of a text file of limited size."""
+"""Lines of a text file of limited size.
+
+Regular files only: a pipe or a device may keep its reader waiting forever.
+"""
 
 from __future__ import annotations
 

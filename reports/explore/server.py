@@ -1,4 +1,11 @@
-"""Serves the page on this computer only: on 127.0.0.1."""
+"""Serves the page on this computer only: on 127.0.0.1.
+
+Who may ask the server of the page, and what: a link that works once, a cookie, small bodies.
+
+Other users of this computer reach the port, and read the command line in which the browser is
+started; other sites' pages may send requests in the browser. So the link in the command line works
+once and leaves a cookie, and requests must come from the page itself.
+"""
 
 from __future__ import annotations
 

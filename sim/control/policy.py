@@ -2,6 +2,8 @@
 
 A policy knows no plane: the same policy runs on all of them. The control plane asks it once per
 period. What it sees and what it may order is its family's, and that belongs to a system.
+
+The fields of a policy in a scenario file.
 """
 
 from __future__ import annotations

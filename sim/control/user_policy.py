@@ -2,6 +2,8 @@
 
 Its errors are the user's, so they are reported as InputError: one line, with file
 and line of the user's code.
+
+The common part of checks of what a policy orders: one clear line for what cannot be done.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 All planes share it; they differ only in how they simulate the demands. It works from low-level
 facts alone (latencies, bandwidths, cache sizes, instruction counts) and says which of them were
 missing and had to be assumed.
+
+Costs of cache lines that move from core to core.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The interface of every data plane to the control plane."""
+"""The interface of every data plane to the control plane.
+
+The part of a scenario that planes and systems read.
+"""
 
 from __future__ import annotations
 

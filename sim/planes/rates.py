@@ -1,4 +1,9 @@
-"""Times of messages between cores: making them (by cores with time left), and receiving them."""
+"""Rates of flows at one moment, and the loads that go with them.
+
+Times of messages between cores: making them (by cores with time left), and receiving them.
+
+Waits of bursts: what a hand-over moves goes over links in one piece, behind those of others.
+"""
 
 from __future__ import annotations
 

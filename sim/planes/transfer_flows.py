@@ -1,4 +1,9 @@
-"""Copies between cores as flows: rows of coefficients for the solver, next to the workload's."""
+"""Copies between cores as flows: rows of coefficients for the solver, next to the workload's.
+
+The resources of a machine that flows share, by position.
+
+Bytes on links per cache line, for each pair of nodes; each computed once.
+"""
 
 from __future__ import annotations
 

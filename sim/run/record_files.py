@@ -1,4 +1,10 @@
-"""The two files of a record: its head in JSON, and its time series in Parquet."""
+"""The two files of a record: its head in JSON, and its time series in Parquet.
+
+The shape of those parts of a record that are plain data: what their readers rely on.
+
+A record that was changed by hand, or damaged, is refused as it is read. What ``Record`` types by
+itself (throughput, resources, why …) is checked there.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 For each change, between it and the next one (or the end of the run), with ``x(t)`` the throughput,
 constant over each piece of time, or over each step that stands out of a real run's noise (see
-``steps.py``):
+below):
 
 - *final*: the time-weighted mean of ``x`` over the last 10% of that time;
 - *level*: what ``x`` should come back to: the final one, or a level handed in, such as the best
@@ -17,6 +17,24 @@ constant over each piece of time, or over each step that stands out of a real ru
 What a host does to a real run by itself, for a tenth of a second, say, looks like a drop, but does
 not come at the same time after each change: the *typical* recovery is that of the median, at each
 time after a change, over all changes of a run.
+
+Finds the steps of a noisy time series that are larger than its noise.
+
+With x_k the values and w_k their weights (lengths, the mean one 1), the steps f are the piecewise
+constant values with the least
+
+    sum over k of w_k (x_k - f_k)^2  +  RARE * 2 s^2 ln n * (number of steps)
+
+where s is the standard deviation of the noise and n the number of values. Each step has two
+parameters, its place and its height, so that with RARE = 1 this is the Bayesian information
+criterion (Schwarz, The Annals of Statistics 6, 1978; for steps: Yao, Statistics & Probability
+Letters 6, 1988), which is right for independent normal noise. That of a real host comes in bursts.
+What stays visible: of one value at an end, a fall of about sqrt(4 ln n) standard deviations (3.5 of
+20 values), of m values 1 / sqrt(m) of that; in between, where it takes two steps, sqrt(2) times as
+much.
+
+The least is found by dynamic programming over the last step's beginning (Jackson et al., IEEE
+Signal Processing Letters 12, 2005). A series without noise is its own steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The schema of scenario files: for each kind of system, with the policies of its families."""
+"""The schema of scenario files: for each kind of system, with the policies of its families.
+
+The statistics settings of a scenario: replications, confidence, warm-up.
+"""
 
 from __future__ import annotations
 

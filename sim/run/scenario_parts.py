@@ -1,6 +1,8 @@
 """The parts of a scenario that it names or contains: machine, workload, and other files.
 
 A name is a bundled one or a path, relative to the file that says it.
+
+Reads an engine's profile, and puts what it costs on a machine into the machine's description.
 """
 
 from __future__ import annotations

@@ -7,6 +7,21 @@ average) the interval stands around that figure, with their squared distances fr
 the variance (sectioning: Asmussen and Glynn, Stochastic Simulation, 2007, III.5a).
 
 Each interval holds the truth with its confidence on its own; of many, some miss it.
+
+Where a warm-up ends: MSER-5, the marginal standard error rule on means of five.
+
+Series x_1 … x_n of counts in equally long intervals; z_1 … z_m the means of five of them each,
+m = n / 5 rounded down. With the first d of the z left out, their marginal standard error is
+
+    MSER(d) = 1 / (m - d)^2 * sum over j > d of (z_j - mean of z_(d+1) … z_m)^2,
+
+and the warm-up ends at the d with the smallest, the first of equals. The last few d are not looked
+at, as a handful of values may be close to each other by chance. Where the smallest stands in the
+second half, the series is too short to tell.
+
+K. P. White, M. J. Cobb, S. C. Spratt: A comparison of five steady-state truncation heuristics for
+simulation, WSC 2000. K. Hoad, S. Robinson, R. Davies: Automating warm-up length estimation, JORS
+61 (2010), for the last few values and for the rule of the second half.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The schema of study files."""
+"""The schema of study files.
+
+Goals of a study: constraints on figures, an objective, prices of machines.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Designs: which values of its factors a study runs, point by point.
 
 Points are numbered; point i has the same values whoever asks for it, and however many are asked.
+
+Factors: what runs of a study differ in, as levels, a range or a distribution.
 """
 
 from __future__ import annotations

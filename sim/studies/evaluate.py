@@ -1,4 +1,7 @@
-"""Runs points of a study: from the values of its factors to a row of figures."""
+"""Runs points of a study: from the values of its factors to a row of figures.
+
+The figures of a Record that a study keeps, by their path, such as ``latency_ns.commit.p99``.
+"""
 
 from __future__ import annotations
 

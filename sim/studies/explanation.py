@@ -2,6 +2,12 @@
 
 Parts are Shapley values over the factors that differ. The path changes these one after the other,
 the one that brings most first, and says after each step which resource then holds the run back.
+
+Effects of a study's factors: mean effects, and the step from one run to another.
+
+``shapley``: what each factor adds on the way from one run to another, averaged over all orders in
+which they may change (Shapley, A value for n-person games, 1953): exact, from the figures of all
+combinations of the two runs' values.
 """
 
 from __future__ import annotations

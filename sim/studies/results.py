@@ -1,4 +1,7 @@
-"""The rows of a study as columns, with the verdicts of its constraints and its objective."""
+"""The rows of a study as columns, with the verdicts of its constraints and its objective.
+
+How a figure follows a factor: curves of a study's rows, one for each setting of the others.
+"""
 
 from __future__ import annotations
 

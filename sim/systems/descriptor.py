@@ -1,4 +1,7 @@
-"""The descriptor of a system: its scenario schema, its workloads and its planes."""
+"""The descriptor of a system: its scenario schema, its workloads and its planes.
+
+A profile of an engine: its costs, independent of the machine.
+"""
 
 from __future__ import annotations
 

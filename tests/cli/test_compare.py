@@ -335,10 +335,13 @@ def test_how_records_were_compared_is_told(numatwin: CommandLine) -> None:
         saved(name, plane="event", seed=seed, replications=2, replicates=random)
         for name, seed in (("b", 1), ("c", 2))
     ]
-    assert "B, C: compared with A, which is exact" in numatwin("compare", exact, *drawn).out
+    assert (
+        "B, C: compared with A, whose plane draws nothing at random"
+        in numatwin("compare", exact, *drawn).out
+    )
     told = numatwin("compare", *drawn, exact).out
     assert "B: compared with A as independent samples (Welch)." in told
-    assert "C: exact, as its plane draws nothing at random, and compared with the mean" in told
+    assert "C: compared with the mean of A; its own plane draws nothing at random" in told
 
 
 def test_runs_that_did_not_settle_are_named(numatwin: CommandLine) -> None:

@@ -34,6 +34,7 @@ LONG = {
     "which-join.md",
 }
 _CODE = re.compile(r"^```.*?^```$", re.M | re.S)
+_FIRST_COLUMN, _FILE = re.compile(r"^\| (`[^|]*) \|", re.M), re.compile(r"`([\w]+\.[a-z]+)`")
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 
 
@@ -94,6 +95,14 @@ def test_commands_print_what_is_written(path: Path, tmp_path: Path) -> None:
 def test_links_lead_somewhere(path: Path) -> None:
     targets = _LINK.findall(_CODE.sub("", path.read_text(encoding="utf-8")))
     assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("path", FOLDER_READMES, ids=name)
+def test_tables_of_folders_name_files_that_are_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    named = [file for row in _FIRST_COLUMN.findall(text) for file in _FILE.findall(row)]
+    there = {file.name for file in path.parent.rglob("*")}
+    assert [file for file in named if file not in there] == []
 
 
 def test_documents_name_existing_make_verbs() -> None:

@@ -16,6 +16,7 @@ from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.studies.search import search
 from numatwin.sim.studies.study import load_study
+from numatwin.sim.systems.eris.spec import Shards
 from numatwin.topologies import load_machine
 from numatwin.validate.decision_cases import FOLDER
 
@@ -126,9 +127,26 @@ def test_shards_keep_what_their_workers_use(tmp_path: Path) -> None:
     assert event == pytest.approx(each.throughput["lookup"], rel=0.1)
 
 
-@pytest.mark.parametrize("shards", ["3", "core", "rack"])
-def test_shards_that_do_not_fit(shards: str) -> None:
-    with pytest.raises(InputError, match="placement"):
+@pytest.mark.parametrize("machine", ["epyc-2s-nps4", "kunpeng-2s-4n"])
+def test_sockets_are_told_by_groups_of_nodes(machine: str) -> None:
+    described = load_machine(machine)
+    nodes = range(len(described.nodes))
+    halves = [2 * node // len(nodes) for node in nodes]
+    assert Shards(shards="socket").groups(described, nodes).tolist() == halves
+    with pytest.raises(DescriptionError, match="nor a SLIT"):  # a blade has two
+        Shards(shards="socket").groups(load_machine("sgi-uv2000-64n"), range(4))
+
+
+@pytest.mark.parametrize(
+    ("shards", "told"),
+    [
+        ("3", "a number that divides them"),
+        ("core", "placement"),
+        ("rack", "shards: found 'rack', expected 'worker', 'core', 'node' or 'socket'"),
+    ],
+)
+def test_shards_that_do_not_fit(shards: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
         load_scenario("eris-fig8-amd", settings=[f"system.placement={{shards: {shards}}}"])
 
 

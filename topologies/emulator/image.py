@@ -1,4 +1,7 @@
-"""The guest's kernel and first files, made once and kept in the cache."""
+"""The guest's kernel and first files, made once and kept in the cache.
+
+The guest's kernel: one of this host, or Debian's, unpacked from its package into the cache.
+"""
 
 from __future__ import annotations
 

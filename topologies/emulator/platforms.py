@@ -1,4 +1,7 @@
-"""What differs between guests of different architectures: QEMU, its machine, kernels."""
+"""What differs between guests of different architectures: QEMU, its machine, kernels.
+
+What of the host the emulator needs: QEMU and busybox; where its cache lies.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the catalogue of facts may say: memory, interconnects, cores, processors, and guesses."""
+"""What the catalogue of facts may say: memory, interconnects, cores, processors, and guesses.
+
+Values taken from the catalogue, each with where it comes from and how far it may be off.
+"""
 
 from __future__ import annotations
 

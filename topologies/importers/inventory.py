@@ -1,4 +1,7 @@
-"""What importers find, collected into a MachineDescription."""
+"""What importers find, collected into a MachineDescription.
+
+Which processors a machine has, from /proc/cpuinfo or from hwloc's infos.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,10 @@
 """A process of this host, observed for a while: a Record of where its pages lie and its threads
-run, how they move, and the traffic that counters show."""
+run, how they move, and the traffic that counters show.
+
+The Record of a process of this host: what was seen, and nothing predicted.
+
+Samples of a process: which node its threads ran on, how they moved, and the host's counters.
+"""
 
 from __future__ import annotations
 

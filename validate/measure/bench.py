@@ -1,4 +1,7 @@
-"""The common tools of all measurements: teams on CPUs, memory of nodes, and their figures."""
+"""The common tools of all measurements: teams on CPUs, memory of nodes, and their figures.
+
+Repetitions of a measurement: their median, their quartiles, and which of them count.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Makes a machine file from measurements: this host's description with its figures."""
+"""Makes a machine file from measurements: this host's description with its figures.
+
+How much of a last-level cache this host has for itself, by the latency of working sets.
+
+The kernel of a virtual machine tells the size of the whole cache, which its guest shares with
+others, and other programs take their share on any host. A random cycle that fits into what is left
+finds its lines there; a longer one goes to memory. So the working set at which half of the loads
+miss is the size that counts, and those at which a fifth and four fifths miss are its range.
+"""
 
 from __future__ import annotations
 

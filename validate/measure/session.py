@@ -1,4 +1,7 @@
-"""Passes of measurements: their parts in order, within their time, until done or interrupted."""
+"""Passes of measurements: their parts in order, within their time, until done or interrupted.
+
+The state of this host on which measured figures depend.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The format is that of Valgrind's manual, "Callgrind Format Specification": names may be compressed
 to numbers, positions relative; lines after ``calls=`` are of the function called.
+
+A program under callgrind, once for each set of simulated caches.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Counts do not tell what waits for what: the rate of each loop has a range. All l
 lie at the same part of their ranges, as they do where a rate is in doubt; which part it is follows
 from the processor time of the query, or of another one of the same engine, on one thread of a known
 machine. What is uncertain of that machine, and between runs, leaves a range of it.
+
+The scenario of one query on a machine, on data that one thread has loaded.
 """
 
 from __future__ import annotations

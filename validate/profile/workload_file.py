@@ -1,4 +1,9 @@
-"""A profile as a workload file: pipelines as operators, their functions as loops, and notes."""
+"""A profile as a workload file: pipelines as operators, their functions as loops, and notes.
+
+A plan cut into pipelines: what one task does to a row before it puts it away.
+
+Which functions do the work of which operator of a plan, and how operators form pipelines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The compiled engine's setup from a scenario: objects, operations, buffers, phases."""
+"""The compiled engine's setup from a scenario: objects, operations, buffers, phases.
+
+The engine of a scenario of ERIS, loaded and running on this host or in a guest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The native plane of joins and aggregations across a cluster: one replication, on this host."""
+"""The native plane of joins and aggregations across a cluster: one replication, on this host.
+
+From a scenario to what the engine runs: the same tables and operator, for real.
+
+Where a real host differs from the scenario, this decides what to do, and says so in ``notes``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""All links of a machine and the routes over them, as ``kernel/interconnect.hpp``."""
+"""All links of a machine and the routes over them, as ``kernel/interconnect.hpp``.
+
+A directed link, as ``kernel/link.hpp``.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 After find_busiest_group and calculate_imbalance of kernel/sched/fair.c, with the number of threads
 that run or wait in the place of averages of load over time. That of use over time decides whether a
 group with a thread for each processor has room (group_has_capacity).
+
+The average of the time in which a processor or a thread was in use, as Linux has it (PELT).
 """
 
 from __future__ import annotations

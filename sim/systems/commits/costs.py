@@ -1,4 +1,10 @@
-"""Costs of the commit protocols' messages on a machine, in whole picoseconds."""
+"""Costs of the commit protocols' messages on a machine, in whole picoseconds.
+
+Servers' threads of the operating system: one for each client's connection, which polls.
+
+Clients beyond the hardware threads of their node: threads of the operating system that share
+them.
+"""
 
 from __future__ import annotations
 

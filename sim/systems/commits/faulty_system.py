@@ -1,4 +1,7 @@
-"""The part of a scenario of commits that says what fails, and its checks."""
+"""The part of a scenario of commits that says what fails, and its checks.
+
+Roles of a machine's nodes in a commit system, and nodes that have none yet.
+"""
 
 from __future__ import annotations
 

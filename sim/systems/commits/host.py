@@ -12,6 +12,8 @@ processor.
   many at a time; beside that, looks cost, and connections that messages came over.
 - A line that another processor has changed comes from its cache: of the timestamps' bits one when
   a client looks at them, one when it sets its own.
+
+Placement of a cluster's processes (clients, servers, others) on the processors of a host.
 """
 
 from __future__ import annotations

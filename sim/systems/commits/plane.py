@@ -2,6 +2,8 @@
 
 Both run the same parameters by the same streams; they differ in the model alone, compiled or in
 plain SimPy.
+
+The compiled commit models, run and read like the reference ones.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The same parameters and costs as the event plane's. Machines and nodes that have the same parts in
 it are one station with several members.
+
+Shares of machines and nodes, by group of those that are alike; how likely a number is.
 """
 
 from __future__ import annotations

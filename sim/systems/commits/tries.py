@@ -2,6 +2,13 @@
 
 What a try meets decides how long it takes, and how many come through decides what it meets: both
 are found in turn until they agree.
+
+Conflict rates of transactions, as a model of means.
+
+A try reads records as of a snapshot, and aborts where one was overwritten since (``fresh``), or
+is locked or overwritten between its reading and its locking (``undisturbed``). Writers have to
+find their records fresh, too: a popular record that was just written is written again only by those
+whose snapshot has it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""The machine's costs for an engine of ERIS's design: its loops, hand-overs and walks."""
+"""The machine's costs for an engine of ERIS's design: its loops, hand-overs and walks.
+
+Instructions that the inner loops of a storage engine like ERIS execute, per unit of work.
+
+The cost model turns them into core time: instructions / (instructions per cycle x clock). Cache
+misses, the latency of atomic operations and mispredicted branches are not in them and are modelled
+elsewhere, or are part of the machine's instructions per cycle.
+"""
 
 from __future__ import annotations
 

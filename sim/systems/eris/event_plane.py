@@ -1,4 +1,11 @@
-"""The event plane of ERIS: every buffer, message and exchange of a descriptor, one replication."""
+"""The event plane of ERIS: every buffer, message and exchange of a descriptor, one replication.
+
+Balancing cycles of the event plane: participants, linked and copied parts, changes of owner.
+
+A command of the policy is carried out once all workers concerned have met (the barrier of the
+routing table's update), so that ranges never overlap. What is linked has its new owner then; what
+is copied has it as far as it was rebuilt there.
+"""
 
 from __future__ import annotations
 

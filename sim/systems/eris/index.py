@@ -1,4 +1,12 @@
-"""Cache misses and hits of an operation on an index: a walk down the prefix tree."""
+"""Cache misses and hits of an operation on an index: a walk down the prefix tree.
+
+Geometry of the order-preserving prefix trees: cache lines per level, bytes, levels.
+
+A node holds 2^prefix_bits pointers of 8 bytes; the last level points to (key, value) entries that
+lie densely. Keys fill a dense domain, so a level has as many slots as the level below has nodes.
+Values that are larger than an entry may hold lie elsewhere, one beside the other, each in whole
+words of 8 bytes; the entry has a pointer to its own.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,16 @@
 
 A unit of work is one operation of the workload's mix. Hyper-threads are taken to share their core's
 issue slots without gain or loss.
+
+Overlap of the misses of a batch of keys on a core, as measured in a machine file.
+
+The rule of the cost model is that a step takes as long as its instructions or its misses, whichever
+is longer. A batch of a real engine's lookups overlaps less well than that where both are about as
+long: each of its passes ends with waiting for its own last misses. What a key of a batch takes was
+measured by size of the index (``engines.eris.walk`` of the machine file); what its misses hold of
+the core's slots at that size, idle, the cost model knows: together, one curve of the time that a
+key takes more than its instructions against the time that its misses hold. Other distributions,
+other shares of a cache and slower memory move along this curve.
 """
 
 from __future__ import annotations

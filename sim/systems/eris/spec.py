@@ -29,6 +29,7 @@ from ..fields import (
 Ints = npt.NDArray[np.int64]
 
 
+SOCKETS = ("socket", "package")  # how the name of a group of nodes begins that is one
 SIBLINGS_BELOW = 20.0  # SLIT: nodes of one socket are nearer than ACPI's usual remote distance
 
 
@@ -42,6 +43,7 @@ class Shards(Strict):
     def groups(self, machine: Machine, nodes: Sequence[int]) -> Ints:
         """(n,) shard of each node in use, -1 of others. Raises DescriptionError."""
         found, place = np.full(len(machine.nodes), -1), ("placement", "shards")
+        groups = [machine.nodes[k].group for k in nodes]
         if isinstance(self.shards, int):
             if len(nodes) % self.shards:
                 raise DescriptionError(
@@ -50,11 +52,14 @@ class Shards(Strict):
             found[list(nodes)] = np.arange(len(nodes)) * self.shards // len(nodes)
         elif self.shards == "node" or len(nodes) == 1:
             found[list(nodes)] = np.arange(len(nodes))
+        elif all((group or "").startswith(SOCKETS) for group in groups):
+            found[list(nodes)] = [list(dict.fromkeys(groups)).index(group) for group in groups]
         elif machine.slit is None:
             raise DescriptionError(
                 place,
-                f"machine '{machine.name}' has no SLIT, which tells its sockets: expected node, or "
-                "how many shards, such as 2",
+                f"machine '{machine.name}' has neither groups of nodes named 'socket…' or "
+                "'package…' nor a SLIT, which tell its sockets: expected node, or how many shards, "
+                "such as 2",
             )
         else:
             for k in nodes:

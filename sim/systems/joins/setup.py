@@ -1,4 +1,7 @@
-"""The setup of the models: plans of operators with the costs of a machine."""
+"""The setup of the models: plans of operators with the costs of a machine.
+
+How busy the parts of a cluster that joins are, and what binds it; of any plane.
+"""
 
 from __future__ import annotations
 

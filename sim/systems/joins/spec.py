@@ -1,4 +1,7 @@
-"""The part of a scenario for a cluster that joins or aggregates tables across its network."""
+"""The part of a scenario for a cluster that joins or aggregates tables across its network.
+
+Numbers of partitions into which operators divide rows: over the network, and then in memory.
+"""
 
 from __future__ import annotations
 

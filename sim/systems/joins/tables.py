@@ -1,4 +1,7 @@
-"""The tables of a workload's join or aggregation."""
+"""The tables of a workload's join or aggregation.
+
+How many rows each partition gets: from the keys of a workload, expected and drawn.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,10 @@
 
 A scan that says its path itself is left alone. ``regression`` and ``tree`` go by a model of
 ``numatwin train access-path``; copies that are not coherent are never chosen but by name.
+
+Models that choose the access path of a scan: of its features, by regressions or by a tree.
+
+A file of one is JSON: numbers alone, which are checked, and nothing that is executed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,16 @@
 Drawn are, each for itself: bytes (from 64 KiB to 256 MiB, evenly in their logarithm), the node that
 holds them, the part of the rows that is found, and background workers on the interconnect and at
 the copy engine. A fifth is held out, and only scores see it. The others are learned at once, or one
-after the other by the path that is chosen for each (see ``access_online``).
+after the other by the path that is chosen for each (below).
+
+Regressions of the run time by access path that learn from each scan that is run.
+
+A scan that is run tells the time of the path that it took alone. A regression of these only would
+be of the scans that its own path is chosen for, and lead astray elsewhere. So some scans take the
+other path, and each counts with one over the probability of the path that it took (Horvitz and
+Thompson, A Generalization of Sampling Without Replacement From a Finite Universe, JASA 47, 1952):
+on average the regressions are then those of all scans by both paths. The n-th takes the other path
+with the probability n^(-1/3), as in epoch-greedy (Langford and Zhang, NIPS 2007).
 """
 
 from __future__ import annotations

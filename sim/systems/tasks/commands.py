@@ -1,4 +1,7 @@
-"""Observations and commands of policies of tasks, independent of the plane."""
+"""Observations and commands of policies of tasks, independent of the plane.
+
+Checks of commands of policies of tasks: one clear line for what cannot be done.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The event and the reference plane of tasks: task by task, compiled or in SimPy."""
+"""The event and the reference plane of tasks: task by task, compiled or in SimPy.
+
+The models of tasks as the planes use them: the compiled one and SimPy's, with the same calls.
+"""
 
 from __future__ import annotations
 

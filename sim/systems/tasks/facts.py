@@ -1,4 +1,10 @@
-"""Fields of a machine file for engines of this kind: ``engines: {tasks: …}``."""
+"""Fields of a machine file for engines of this kind: ``engines: {tasks: …}``.
+
+Instructions of a column store's loops, for one entry each. A scenario may give others.
+
+Counted by hand from the loops that each line describes, not measured; the machine's instructions
+per cycle say how long they take. Waiting for memory and shared caches comes on top.
+"""
 
 from __future__ import annotations
 

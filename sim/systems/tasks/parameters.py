@@ -1,6 +1,17 @@
 """A program on a machine in plain numbers: for both the event and the reference plane.
 
 Nodes, classes, tables, stages and workers are positions; times are picoseconds.
+
+Copy engines, paths of scans and background work, in plain numbers.
+
+Scans by a copy engine, and work in the background, as rates: what they add to kinds of tasks.
+
+A thread asks for a copy (r), then works on one chunk while the next is copied: r + max(copy, work)
+a chunk. Before the first there are the setup and a copy, after the last copy its work: a task takes
+
+    setup + chunks * (r + max(copy, work)) + min(copy, work)
+
+Left out, and simulated by the event plane: that tasks are whole, and meet at the engine at random.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A token is a tuple of numbers. Each transition takes it from one place, where its guard holds for
 it, and puts it, changed or not, into another. A net is data: it is simulated, checked and drawn.
+
+Paints a Petri net as SVG: places as circles, transitions as bars with their guards.
 """
 
 from __future__ import annotations

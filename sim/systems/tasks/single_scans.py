@@ -2,6 +2,8 @@
 
 As flows: rates of one scan in steady state, from which its time follows for any size. Event by
 event: ``ScanPlays``, which simulates thousands a second.
+
+Current paths of scans, and observations of choosers; the same on all planes.
 """
 
 from __future__ import annotations

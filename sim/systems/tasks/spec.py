@@ -1,4 +1,13 @@
-"""Fields of a scenario of tasks: placement of tables, workers, queues, hints."""
+"""Fields of a scenario of tasks: placement of tables, workers, queues, hints.
+
+Tables worked out: bits of index vectors, bytes of dictionaries, parts and where they lie.
+
+A column of d distinct values has an index vector of ceil(log2 d) bits a row, and a sorted
+dictionary of its values. Each part of a table has an index vector and a dictionary of its own. A
+column with few values has nearly all of them in each part; a key's values are divided with the
+rows. So the dictionary of a column with more than a sixteenth as many values as rows counts by row,
+any other by part. A column that is not encoded has its values in place of ids.
+"""
 
 from __future__ import annotations
 

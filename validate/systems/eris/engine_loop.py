@@ -2,6 +2,8 @@
 
 From these figures come the ``engines.eris`` facts of a machine file: what does not depend on how
 many commands stand in a batch, and what each command adds.
+
+What scans take in the engine: each, by line and result, and where two workers share one.
 """
 
 from __future__ import annotations

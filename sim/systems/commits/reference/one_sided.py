@@ -41,6 +41,8 @@ Two remedies, which RSI as published lacks:
   snapshot for skip_after_ps complains; the timestamp server sets all unclaimed timestamps below the
   highest used. Whose claim fails takes a later timestamp. Where the run stands at a claimed one for
   a lease, its owner is fenced.
+
+What a client of RSI keeps, and the verbs that it posts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Who takes part in transactions: clients, and nodes that serve them."""
+"""Who takes part in transactions: clients, and nodes that serve them.
+
+A record: its versions and its lock, and what verbs do to it.
+
+Clients and servers on a network: their own time, and the trace of what happens.
+"""
 
 from __future__ import annotations
 

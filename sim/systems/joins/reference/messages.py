@@ -1,6 +1,8 @@
 """A cluster that joins on SimPy's clock, and what its workers send.
 
 They send numbers that they fetch from the central queue, and buffers of rows.
+
+Who takes part in an exchange: workers, nodes, and the messages between them.
 """
 
 from __future__ import annotations
