@@ -159,7 +159,7 @@ def doubted(
         if ERROR in row or UNSETTLED in row or not known:
             continue
         scenario = runs.base.load(*runs.settings(row[POINT], [row.get(p) for p in runs.paths]))
-        if scenario.plane in REAL or (quick and _costs(scenario, metric)):
+        if scenario.plane in REAL or (quick and _is_slow(scenario, metric)):
             continue
         has_flow = FLOW in system_of(scenario.system).planes
         record = bare_record(replace(scenario, plane=FLOW) if has_flow else scenario)
@@ -186,7 +186,8 @@ def choices(points: list[int], drawn: Floats, least: bool) -> list[Choice]:
     return sorted(found, key=lambda one: one.regret)
 
 
-def _costs(scenario: Scenario, metric: str) -> bool:
+def _is_slow(scenario: Scenario, metric: str) -> bool:
+    """Whether draws take more than some runs of the flow plane."""
     clients = scenario.settings.get("workload", {}).get("clients") or {}
     waits = clients.get("kind") == "open" and metric.startswith("latency_ns")
     large = len(scenario.machine.nodes) > NODES_MAX

@@ -73,8 +73,9 @@ struct PieceDemand {
 // Latency over that without load, where load times this is so much; at most that at full load.
 double settled_ratio(const ServiceMachine& of, double under_way);
 
-// How long a line waits before a link (M/D/1) that has this load, at most `link_load_most` of it,
-// where lines waited so long: such that as many are under way as now, with that latency besides.
+// How long a line waits before a link (M/D/1) that has this load, where lines waited so long: such
+// that as many are under way as now. Where waits have settled, `latency` does not matter: it damps
+// only. A load beyond LINK_LOAD_MAX of ../costs.py counts as that.
 double settled_link_wait(double line, double latency, double load, double waited);
 
 namespace service {

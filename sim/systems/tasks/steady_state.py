@@ -432,7 +432,7 @@ class _Search:
         wanted = np.where(np.isnan(self.hint), self.free[self.query], self.hint) * self.share
         return np.asarray(np.minimum(np.maximum(wanted, self.least), self.most))
 
-    def _few(self) -> list[int]:
+    def _played_clients(self) -> list[int]:
         """The query of each closed client, where they are few, go on at once, and have steps of a
         known number of tasks that nobody steals; else none."""
         program, of_mix = self.program, self.state.mix_clients * self.shares
@@ -468,7 +468,7 @@ class _Search:
                 mixed=self.mixed.astype(np.int64),
                 shares=self.shares,
                 blocked=[int(k in self.blocked) for k in range(queries)],
-                few=self._few(),
+                few=self._played_clients(),
                 mix_clients=self.state.mix_clients,
                 think_s=program.think_s,
                 arrivals_per_s=program.arrivals_per_s or 0.0,
