@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from ..inputs import InputError
 from ..sim.planes.outcome import ResourceUse
 from ..sim.run.record import Record
-from ..topologies.draw import machine_figure
-from ..topologies.figure import Figure, merge
-from .charts import polished
+from ..topologies.draw import machine_svg
 from .traffic import TRAFFIC_CAPTION, traffic_load
 from .words import listing
 
@@ -23,12 +21,11 @@ NODE_KINDS = {
     "threads": "threads",
     **dict.fromkeys(ADAPTER, "network adapter"),
 }
-BELOW_PX, EDGE_PX = 100, 12  # room for the legend and the bar of colours
 
 
-def machine_in_use(record: Record) -> tuple[Figure, str] | None:
-    """The picture and its caption; None where the record's machine cannot be drawn, and where it
-    tells no use of its parts, as on the native plane.
+def machine_in_use(record: Record) -> tuple[str, str] | None:
+    """The picture as SVG and its caption; None where the record's machine cannot be drawn, and
+    where it tells no use of its parts, as on the native plane.
 
     Of counted traffic, its bytes take the place of use (see ``traffic_load``).
     Use is the mean over the horizon. Of several links between the same ends the busiest one
@@ -76,7 +73,7 @@ def _several_links(record: Record) -> str:
 def use_of_parts(
     resources: Iterable[ResourceUse],
 ) -> tuple[dict[tuple[int | str, int | str], float], dict[int | str, float]]:
-    """The use of links by their ends and of nodes, as ``draw_machine`` colours them."""
+    """The use of links by their ends and of nodes, as ``machine_svg`` colours them."""
     links: dict[tuple[int | str, int | str], float] = {}
     nodes: dict[int | str, float] = {}
     for use in resources:
@@ -93,10 +90,10 @@ def _picture(
     nodes: dict[int | str, float],
     caption: str,
     relative: bool = False,
-) -> tuple[Figure, str] | None:
+) -> tuple[str, str] | None:
     known = bool(links) or not nodes  # else the colours would seem to tell of links, too
     try:
-        figure = machine_figure(
+        picture = machine_svg(
             record.machine,
             link_use=links if known else None,
             node_use=nodes,
@@ -105,36 +102,4 @@ def _picture(
         )
     except InputError:  # a record of a machine without nodes or links: the rest still tells
         return None
-    return _with_legend_below(figure), caption
-
-
-def _with_legend_below(figure: Figure) -> Figure:
-    """The same picture, as narrow as it can be: reports put several side by side."""
-    layout, margin = figure.layout, figure.layout["margin"]
-    width = layout["width"] - margin["r"] + EDGE_PX
-    height = layout["height"] + BELOW_PX
-    plot_px = layout["height"] - margin["t"] - margin["b"]
-    for trace in figure.data:
-        if "colorbar" in trace.get("marker", {}):
-            below = {
-                "orientation": "h",
-                "x": 0,
-                "xanchor": "left",
-                "y": -10 / plot_px,
-                "yanchor": "top",
-                "ypad": 0,
-                "len": 0.55,
-                "thickness": 10,
-                "outlinewidth": 0,
-                "title": {"side": "top"},
-                "tickfont": {"size": 11},
-            }
-            merge(trace, {"marker": {"colorbar": below}})
-    legend = {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"}
-    figure = polished(
-        figure,
-        height,
-        legend=legend | {"font": {"size": 11}},
-        margin={"l": EDGE_PX, "r": EDGE_PX, "t": EDGE_PX, "b": EDGE_PX + BELOW_PX},
-    )
-    return figure.update_layout(width=width)
+    return picture, caption

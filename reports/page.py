@@ -5,6 +5,7 @@ What a run assumed, as rows of words: for reports and for the command line.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,6 +98,7 @@ def _with_unit(value: Any, unit: str) -> str:
     return f"{plain(value, 4)} {unit}".strip()
 
 
+WIDE_PX = 900  # a machine that is wider than this has a row of its own
 RESOURCES_FIRST, RESOURCES_MAX = 12, 400
 EVENTS_MAX = 500
 # By whether the runs share their levels.
@@ -113,10 +115,27 @@ class Plot:
 
     id: str
     json: Markup
-    width_px: int | None
-    """None: as wide as there is room; else the picture is scaled down where there is less."""
     height_px: int
     caption: str
+
+
+@dataclass(frozen=True)
+class MachinePicture:
+    """A machine's picture as SVG, with its caption."""
+
+    svg: Markup
+    caption: str
+
+    @property
+    def wide(self) -> bool:
+        """Whether it needs a row of its own."""
+        found = re.search(r'width="(\d+)"', self.svg)
+        return found is not None and int(found[1]) > WIDE_PX
+
+
+def _machine(record: Record) -> MachinePicture | None:
+    found = machine_in_use(record)
+    return None if found is None else MachinePicture(Markup(found[0]), found[1])
 
 
 class Plots:
@@ -130,9 +149,8 @@ class Plots:
         if figure is None:
             return None
         self._count += 1
-        text = Markup(figure.to_json())
-        width, height = figure.layout.get("width"), int(figure.layout["height"])
-        return Plot(f"plot-{self._count}", text, width and int(width), height, caption)
+        height = int(figure.layout["height"])
+        return Plot(f"plot-{self._count}", Markup(figure.to_json()), height, caption)
 
 
 @dataclass(frozen=True)
@@ -143,7 +161,7 @@ class RunView:
     answer: Markup
     statistics: str
     """How often a random run was played; empty of another."""
-    machine: Plot | None
+    machine: MachinePicture | None
     over_time: Plot | None
     use: Plot | None
     of_system: list[Plot]
@@ -186,7 +204,7 @@ class Comparison:
     """What throughput is held against in those two."""
     sampled: str
     """Over which time it is averaged there."""
-    machines: list[tuple[Run, Plot]]
+    machines: list[tuple[Run, MachinePicture]]
 
     @property
     def limits_known(self) -> bool:
@@ -261,7 +279,7 @@ def _run_view(run: Run, plots: Plots) -> RunView:
         run=run,
         answer=answer(record),
         statistics=statistics_of(record),
-        machine=plots.plot(*(machine_in_use(record) or (None, ""))),
+        machine=_machine(record),
         over_time=plots.plot(over_time, _over_time_caption(record)),
         use=plots.plot(
             use_over_time(shown.record) if changing else None,
@@ -327,8 +345,7 @@ def _comparison(runs: Sequence[Run], plots: Plots) -> Comparison:
     if changing:  # beside them, what stays as it is has a line too
         changing = [smoothed(run) for run in runs if len(run.record.series.get("time_s", ()))]
     found = recoveries_of(runs, operations[0]) if operations else {}
-    pictures = [(run, machine_in_use(run.record)) for run in runs]
-    machines = [(run, plots.plot(picture[0], "")) for run, picture in pictures if picture]
+    machines = [(run, _machine(run.record)) for run in runs]
     return Comparison(
         answer=comparing_answer(runs),
         statistics=statistics_of_all([run.record for run in runs]),
@@ -349,7 +366,7 @@ def _comparison(runs: Sequence[Run], plots: Plots) -> Comparison:
         ),
         level=LEVELS[share_levels(list(found.values()))],
         sampled=seconds(max((sample_step_s(run.record) or 0.0 for run in runs), default=0.0)),
-        machines=[(run, plot) for run, plot in machines if plot is not None],
+        machines=[(run, picture) for run, picture in machines if picture is not None],
     )
 
 

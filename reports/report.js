@@ -30,12 +30,10 @@
     for (const [name, number] of Object.entries(count)) root.dataset[name] = String(number);
   }
 
-  // Ink, soft ink, grid, axes and black of charts.py, pale ink and frames of machines' pictures, and
-  // what they are on a dark page.
+  // Ink, soft ink, grid, axes and black of charts.py, and what they are on a dark page.
   const DARK = {
     "#1b2733": "#dde5ec", "#5b6875": "#a3b1be", "#e6eaee": "#2c3742", "#b4bec8": "#566472",
     "#000000": "#ffffff", "#0072b2": "#4aa8e0",
-    "#5b6b7b": "#a3b1be", "#eef1f5": "#27333f", "#e2e7ee": "#31404e", "#c3ccd7": "#4a5a69",
   };
 
   function forDark(text) {
@@ -61,32 +59,16 @@
     return layout;
   }
 
-  // A picture of fixed size is scaled down where there is less room, and centred where there is more.
-  function fit(holder) {
-    const width = Number(holder.dataset.width);
-    const inner = holder.firstElementChild;
-    if (!width || !inner) return;
-    const scale = Math.min(1, holder.clientWidth / width);
-    inner.style.width = `${width}px`;
-    inner.style.transformOrigin = "0 0";
-    inner.style.transform = `translateX(${(holder.clientWidth - scale * width) / 2}px) scale(${scale})`;
-    holder.style.height = `${Math.ceil(scale * Number(holder.dataset.height))}px`;
-  }
-
   async function draw(holder) {
     if (holder.dataset.state) return;
     holder.dataset.state = "drawing";
     try {
       const text = document.querySelector(`[data-plot="${holder.id}"]`).textContent;
       const figure = JSON.parse(forDark(text));
-      const fixed = Boolean(holder.dataset.width);
-      const target = fixed ? holder.appendChild(document.createElement("div")) : holder;
-      const layout = fixed ? figure.layout : forPhones(figure.layout, figure.data[0]?.type === "bar");
-      const responsive = !fixed;
+      const layout = forPhones(figure.layout, figure.data[0]?.type === "bar");
       unpacked ||= unpack();
       await unpacked;
-      await Plotly.newPlot(target, figure.data, layout, { ...options, responsive });
-      fit(holder);
+      await Plotly.newPlot(holder, figure.data, layout, { ...options, responsive: true });
       holder.dataset.state = "drawn";
       count.drawn += 1;
     } catch (failure) {
@@ -107,7 +89,6 @@
   for (const part of document.querySelectorAll("details")) {
     part.addEventListener("toggle", () => drawVisible(part));
   }
-  window.addEventListener("resize", () => plots.forEach(fit));
   window.addEventListener("beforeprint", () => {
     for (const part of document.querySelectorAll("details")) part.open = true;
   });

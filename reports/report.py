@@ -22,7 +22,6 @@ from . import intervals, words
 from .page import RESOURCES_FIRST, chapters_of
 
 HERE = Path(__file__).parent
-WIDE_PX = 700  # a machine that is wider than this has a row of its own
 
 
 def write_report(records: Sequence[Record], path: str | Path) -> Path:
@@ -58,7 +57,6 @@ def report_html(records: Sequence[Record]) -> str:
         title=" · ".join(chapter.title for chapter in chapters),
         chapters=chapters,
         resources_first=RESOURCES_FIRST,
-        wide_px=WIDE_PX,
         version=records[0].provenance.get("version"),
     )
 

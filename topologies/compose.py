@@ -46,7 +46,7 @@ def compose(
     title: str | None = None,
     relative: bool = False,
 ) -> Scene:
-    """The scene of ``picture``; see ``draw_machine`` for the arguments."""
+    """The scene of ``picture``; see ``machine_svg`` for the arguments."""
     layout = lay_out(picture)
     low, high = layout.positions.min(axis=0) - MARGIN, layout.positions.max(axis=0) + MARGIN
     width, height = high - low

@@ -6,7 +6,18 @@ from collections.abc import Iterable, Iterator
 from math import ceil
 from xml.sax.saxutils import escape, quoteattr
 
-from .picture import INK, PALE_INK, PAPER, USE_COLOURS, Areas, Key, Label, Lines, Scene
+from .picture import (
+    INK,
+    PALE_INK,
+    PAPER,
+    USE_STEPS,
+    Areas,
+    Key,
+    Label,
+    Lines,
+    Scene,
+    use_colour,
+)
 from .routes import Floats
 
 EDGE_PX, TITLE_PX, LEGEND_PX, ROW_PX = 12.0, 64.0, 190.0, 24.0
@@ -116,20 +127,13 @@ class _Painter:
 
     def _scale(self, x: float, y: float, title: str) -> Iterator[str]:
         """The colours of use as a bar of 120 pixels, full use on top."""
-        last = len(USE_COLOURS) - 1
-        stops = "".join(
-            f'<stop offset="{k / last}" stop-color="{colour}"/>'
-            for k, colour in enumerate(reversed(USE_COLOURS))
-        )
-        yield (
-            '<defs><linearGradient id="use" x1="0" y1="0" x2="0" y2="1">'
-            f"{stops}</linearGradient></defs>"
-        )
         yield _text(x, y, title, 12.5, INK)
-        yield (
-            f'<rect x="{x + 7:.1f}" y="{y + 14:.1f}" width="14" height="120" fill="url(#use)" '
-            f'stroke="{PALE_INK}" stroke-width="0.5"/>'
-        )
+        high = 120.0 / (USE_STEPS + 1)
+        for step in range(USE_STEPS + 1):
+            yield (
+                f'<rect x="{x + 7:.1f}" y="{y + 134 - high * (step + 1):.2f}" width="14" '
+                f'height="{high + 0.2:.2f}" fill="{use_colour(step / USE_STEPS)}"/>'
+            )
         for percent in (0, 50, 100):
             yield _text(x + 30, y + 18.5 + 1.2 * (100 - percent), f"{percent}%", 11, INK)
 

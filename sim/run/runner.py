@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..._version import __version__
 from ...inputs import InputError
 from ...inputs.shared_work import SharedWork, shared
-from ...topologies.draw import picture_data
+from ...topologies.picture import picture_data
 from ..control.control_plane import ControlPlane
 from ..machine.costs import CostModel
 from ..planes.outcome import Outcome

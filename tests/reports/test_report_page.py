@@ -75,7 +75,7 @@ def test_well_formed_and_self_contained(which: str, request: pytest.FixtureReque
 
 def test_pictures_are_such_as_plotly_knows(four_runs: str) -> None:
     made = list(figures(four_runs))
-    assert len(made) == 3 + 4 + 4 * 5
+    assert len(made) == 3 + 4 * 4
     for picture in made:
         go.Figure(picture)  # raises for a property that does not exist
 
@@ -188,7 +188,7 @@ def test_a_run_that_never_changes_has_no_pictures_over_time() -> None:
     page = report_html([steady_record()])
     assert "Over time" not in visible(page)
     assert "The machine under load" in visible(page)
-    assert len(list(figures(page))) == 3
+    assert len(list(figures(page))) == 2
 
 
 def test_what_is_missing_is_left_out() -> None:

@@ -125,7 +125,7 @@ def test_the_page_is_drawn(tmp_path: Path) -> None:
     opened = open_page(write_report(records, tmp_path / "report.html"), "#unfolded")
     assert opened.console == []
     assert opened.root["data-failed"] == "0"
-    assert opened.root["data-plots"] == opened.root["data-drawn"] == "15"
+    assert opened.root["data-plots"] == opened.root["data-drawn"] == "11"
     assert opened.text.count("Means over the replications. No figure counts the first 2 s.") == 2
 
 

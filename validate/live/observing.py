@@ -31,9 +31,9 @@ from ...sim.planes.outcome import ControlEvent, ResourceUse
 from ...sim.run.record import Record
 from ...sim.run.runner import provenance
 from ...topologies import build_machine
-from ...topologies.draw import picture_data
 from ...topologies.importers import import_machine
 from ...topologies.machine import Machine
+from ...topologies.picture import picture_data
 from .process import LiveProcess, Thread
 
 SAMPLES_MAX, SAMPLE_MIN_S = 1_000, 0.1
