@@ -1,4 +1,4 @@
-"""``numatwin machine draw``: every bundled machine, imported ones, refusals."""
+"""``numatwin machine draw``: bundled machines, imported ones, refusals."""
 
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine, Refused
 
-from numatwin.topologies import machine_names
 
-
-@pytest.mark.parametrize("name", machine_names())
-def test_draw_every_machine(numatwin: CommandLine, name: str) -> None:
+@pytest.mark.parametrize("name", ["amd-8n-ht", "sgi-uv2000-64n"])
+def test_draw_a_machine(numatwin: CommandLine, name: str) -> None:
     done = numatwin("machine", "draw", name, "--out", f"{name}.svg")
     assert (done.status, done.out, done.err) == (0, f"{name}.svg\n", "")
     root = ElementTree.parse(f"{name}.svg").getroot()
