@@ -37,6 +37,7 @@ from numatwin.inputs import InputError
 from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.validate.measure.noise import OTHERS_MAX, taken, ticks
 from numatwin.validate.profile import Timed, read_profiles, workload_text
+from numatwin.validate.profile.callgrind import RUNS as SETS
 from numatwin.validate.profile.callgrind import run_counted
 from numatwin.validate.profile.importers import Found
 
@@ -276,42 +277,46 @@ def summary(rows: Sequence[dict[str, Any]], key: str) -> str:
     )
 
 
-def servers(folder: Path, machine: str, counts: Path, rounds: int) -> list[dict[str, Any]]:
-    """A row for each operation and number of clients: a server's median times, and predicted."""
-    rows: list[dict[str, Any]] = []
-    for engine in ENGINES:
-        made = counts / f"{engine}.json"
-        if not made.exists():
-            made.write_text(json.dumps(run(engine, "--count", str(counts), script=SERVERS)))
-        counted = {each["operation"]: each["counted"] for each in json.loads(made.read_text())}
-        for operation, queries in counted.items():
-            files = [counts / f"{operation}.{k}.callgrind.out" for k in range(4)]
-            text = workload_text(read_profiles(files[:3], files[3:]), "operation", queries)
-            (folder / f"{operation}.yaml").write_text(text)
-        before = ticks()
-        all_rounds = [run(engine, script=SERVERS) for _ in range(rounds)]
-        after = ticks()
-        all_s = (after.wall - before.wall) * (os.cpu_count() or 1)
-        for same in zip(*all_rounds, strict=True):
-            row = {key: same[0][key] for key in ("engine", "operation", "clients")}
-            of = row["operation"].rpartition(" ")[2]  # a parallel one was counted on one process
-            if of not in counted:
-                continue
-            for key in ("user_s", "system_s", "per_s"):
-                row[key] = median(each[key] for each in same)
-            threads = min(row["clients"], 2) if engine == "postgresql" else 1
-            each_s = predicted(folder, machine, f"{of}.yaml", threads, threads)
-            row |= {"measured_s": row["user_s"], "taken": sum(taken(before, after)) / all_s}
-            rows.append({**row, "counted_s": [threads * value for value in each_s]})
-            line = {
-                "name": f"real_engines/{engine}/{row['operation']}/{row['clients']}_clients",
-                "value": rows[-1]["counted_s"][0],
-                "unit": "s",
-                "versus": row["user_s"],
-                "ratio": rows[-1]["counted_s"][0] / row["user_s"],
-            }
-            print(json.dumps(line), flush=True)
-    return rows
+def describe(engine: str, folder: Path, counts: Path) -> None:
+    """Workloads of an engine's operations in a folder; counted where ``counts`` has none."""
+    made = counts / f"{engine}.json"
+    if not made.exists():
+        made.write_text(json.dumps(run(engine, "--count", str(counts), script=SERVERS)))
+    for each in json.loads(made.read_text()):
+        operation = each["operation"]
+        files = [counts / f"{operation}.{k}.callgrind.out" for k in range(len(SETS))]
+        text = workload_text(read_profiles(files[:3], files[3:]), "operation", each["counted"])
+        (folder / f"{operation}.yaml").write_text(text)
+
+
+def measured_servers(engine: str, rounds: int) -> Iterator[dict[str, Any]]:
+    """A row for each operation and number of clients: the server's median times."""
+    before = ticks()
+    all_rounds = [run(engine, script=SERVERS) for _ in range(rounds)]
+    after = ticks()
+    all_s = (after.wall - before.wall) * (os.cpu_count() or 1)
+    for same in zip(*all_rounds, strict=True):
+        row = {key: same[0][key] for key in ("engine", "operation", "clients")}
+        for key in ("user_s", "system_s", "per_s"):
+            row[key] = median(each[key] for each in same)
+        yield row | {"measured_s": row["user_s"], "taken": sum(taken(before, after)) / all_s}
+
+
+def predict_servers(folder: Path, machine: str, rows: list[dict[str, Any]]) -> None:
+    """Adds what is predicted to what was measured."""
+    for row in rows:
+        of = row["operation"].rpartition(" ")[2]  # a parallel one was counted on one process
+        threads = min(row["clients"], 2) if row["engine"] == "postgresql" else 1
+        each_s = predicted(folder, machine, f"{of}.yaml", threads, threads)
+        row["counted_s"] = [threads * value for value in each_s]
+        line = {
+            "name": f"real_engines/{row['engine']}/{row['operation']}/{row['clients']}_clients",
+            "value": row["counted_s"][0],
+            "unit": "s",
+            "versus": row["user_s"],
+            "ratio": row["counted_s"][0] / row["user_s"],
+        }
+        print(json.dumps(line), flush=True)
 
 
 def render_servers() -> None:
@@ -383,7 +388,14 @@ def main() -> None:
             subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
         name = Path(words.machine).name if words.machine else "measured at the same time"
         if words.servers:
-            rows = servers(folder, machine, words.counts or folder, words.rounds)
+            for engine in ENGINES:
+                describe(engine, folder, words.counts or folder)
+            rows = (
+                json.loads(SERVER_FIGURES.read_text())["rows"]
+                if words.predict
+                else [row for engine in ENGINES for row in measured_servers(engine, words.rounds)]
+            )
+            predict_servers(folder, machine, rows)
             if words.write:
                 write_servers(rows, name)
             return None

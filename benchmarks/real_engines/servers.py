@@ -95,7 +95,7 @@ def count_redis(folder: Path) -> Iterator[dict[str, Any]]:
                 out = folder / f"{name}.{k}"
                 server = Redis(size, [*callgrind(out, options), "--instr-atstart=no"])
                 control(server.pid, "-i", "on")
-                server.ask("get", COUNTED["get"] // 4, pipeline)
+                server.ask("get", 4 * KEYS, pipeline)  # each key is in the caches that hold it
                 control(server.pid, "-z")
                 server.ask("get", COUNTED["get"], pipeline)
                 control(server.pid, "-i", "off")
@@ -180,9 +180,10 @@ def count_postgres(folder: Path, server: Postgres) -> Iterator[dict[str, Any]]:
     """One session a set of caches. Counts are written as each ``pg_sleep`` begins, and at its end:
     of selects to warm up, of those that count, and of the scan."""
     rng = random.Random(1)
-    selects = [SELECT.format(rng.randrange(1, ROWS)) for _ in range(2 * COUNTED["select"])]
-    once, half = "SELECT pg_sleep(0);", COUNTED["select"]
-    script = [*selects[:half], once, *selects[half:], once, *[SCAN] * COUNTED["scan"]]
+    warm = 20 * COUNTED["select"]  # some of each page
+    selects = [SELECT.format(rng.randrange(1, ROWS)) for _ in range(warm + COUNTED["select"])]
+    once = "SELECT pg_sleep(0);"
+    script = [*selects[:warm], once, *selects[warm:], once, *[SCAN] * COUNTED["scan"]]
     alone = "SET max_parallel_workers_per_gather = 0;"
     for k, options in enumerate(RUNS):
         out = server.folder / f"counted.{k}"

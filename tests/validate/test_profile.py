@@ -191,6 +191,43 @@ def test_a_prefetcher_tells_lines_in_order(size: float, in_order: list[float]) -
     assert found.written.tolist() == ([10.0, 0.0] if size == 2.0**21 else [8.0, 0.0])
 
 
+def graph_of(events: tuple[str, ...], row: tuple[float, ...], **more: Any) -> CallGraph:
+    nothing = np.zeros(0, dtype=np.int64)
+    return CallGraph("", events, ("f",), np.array([row]), nothing, nothing, np.zeros(0), **more)
+
+
+def test_misses_are_in_order_at_the_sizes_where_a_prefetcher_foresees_them() -> None:
+    """Of 100 misses of a first cache 10 are not foreseen, of 60 of a large one 6: between them 9 of
+    10 are in order at all sizes, beyond as many as of the large one."""
+
+    def graph(first: float, last: float, *missed: float, prefetched: bool = False) -> CallGraph:
+        events = ("Ir", "D1mr", "D1mw", "DLmr", "DLmw")
+        row = (1e3, missed[0], 0.0, missed[1], 0.0)
+        return graph_of(events, row, caches=(first, last), prefetched=prefetched)
+
+    found = counted(
+        [
+            graph(2.0**15, 2.0**19, 100.0, 80.0),
+            graph(2.0**21, 2.0**23, 60.0, 56.0),
+            graph(2.0**15, 2.0**15, 100.0, 10.0, prefetched=True),
+            graph(2.0**15, 2.0**21, 100.0, 6.0, prefetched=True),
+        ]
+    )
+    assert found.in_order is not None
+    assert found.in_order.tolist() == [54.0]
+    assert found.at_random[:, 0] == pytest.approx([10.0, 8.0, 6.0, 2.0])
+
+
+@pytest.mark.parametrize(("copied", "more"), [(0.0, 500.0), (16384.0, 0.0), (16384.0, 500.0)])
+def test_bytes_of_a_copying_string_instruction_are_no_instructions(
+    copied: float, more: float
+) -> None:
+    """Each reads and writes; other instructions access memory at most once here."""
+    row = (copied + more, copied + more / 2, copied + more / 2)
+    found = counted([graph_of(("Ir", "Dr", "Dw"), row)])
+    assert found.instructions.tolist() == [copied / 32 + more]
+
+
 def test_totals_alone_are_one_task(tmp_path: Path) -> None:
     (loop,) = operators(profiled(tmp_path, perf=PERF))["all"].all_loops
     assert (loop.instructions, loop.read.value) == (1e6, 2000 * 64)

@@ -176,11 +176,13 @@ class _Reader:
 
 
 # A miss curve of six points from 32 KiB to 64 MiB, and what a prefetcher foresees of the misses of
-# a cache of 2 MiB: what is larger and read in order is that on machines with any last level.
+# a first cache, and of one of 2 MiB: what is larger and read in order is that on machines with any
+# last level.
 RUNS = (
     ("--D1=32768,8,64", "--LL=524288,16,64"),
     ("--D1=2097152,16,64", "--LL=8388608,16,64"),
     ("--D1=33554432,16,64", "--LL=67108864,16,64"),
+    ("--D1=32768,8,64", "--LL=32768,8,64", "--simulate-hwpref=yes"),
     ("--D1=32768,8,64", "--LL=2097152,16,64", "--simulate-hwpref=yes"),
 )
 

@@ -1,8 +1,10 @@
 """Counts of an operator's functions as loops: instructions, their rate, bytes, random accesses.
 
 A vectorised engine goes through its functions one after the other, a few thousand rows at a time:
-each that takes its time is a loop. Lines that a simulated prefetcher had fetched are read in order;
-what caches miss besides goes to structures whose miss curve is the counted one.
+each that takes its time is a loop. Lines that a simulated prefetcher had fetched are read in order:
+from memory those that the largest cache with a prefetcher misses without it; those that lie in a
+larger cache than the smallest are there in time, and cost nothing besides. What caches miss at
+random goes to structures whose miss curve is the counted one.
 """
 
 from __future__ import annotations
@@ -34,22 +36,27 @@ MISS_CYCLES = 50.0  # only to tell which functions matter most
 LEAST = 0.02  # of a pipeline's time that a function takes to be a loop of its own
 LOOPS_MAX = 12
 NOTICED = 1e-3  # lines per row
+# That a string instruction copies in the time of an instruction, its lines in the first caches:
+# 32 a cycle and more since Ivy Bridge (Intel Optimization Reference Manual, "Enhanced REP MOVSB").
+COPIED_BYTES = 32.0
 
 
 @dataclass(frozen=True)
 class Counted:
     """F functions of one program, counted once or more, with caches of several sizes.
 
-    ``misses`` (K, F): of caches of ``sizes`` (K,) bytes, rising. ``in_order`` (F,): of one of them,
-    those that a prefetcher foresees; None: not known. ``written`` (F,): lines written that miss the
-    same one, or the largest. ``mispredicted`` (F,): None: not counted. ``cycles`` (F,): with all
-    misses; 0: not counted. ``fetches`` (F,): of instructions, that miss the first cache.
+    ``misses`` (K, F): of caches of ``sizes`` (K,) bytes, rising; ``at_random`` (K, F): those that
+    no prefetcher foresees, where that is known. ``in_order`` (F,): of one size, those that one
+    foresees; None: not known. ``written`` (F,): lines written that miss the same one, or the
+    largest. ``mispredicted`` (F,): None: not counted. ``cycles`` (F,): with all misses; 0: not
+    counted. ``fetches`` (F,): of instructions, that miss the first cache.
     """
 
     graph: CallGraph
     instructions: Floats
     sizes: Floats
     misses: Floats
+    at_random: Floats
     written: Floats
     in_order: Floats | None
     mispredicted: Floats | None
@@ -89,17 +96,50 @@ def counted(graphs: Sequence[CallGraph]) -> Counted:
         in_order = first.of("lines")
     sizes = np.array(sorted(by_size))
     misses = np.array([by_size[size] for size in sizes]).reshape(len(sizes), len(first.names))
+    misses = np.minimum.accumulate(misses, axis=0) if len(sizes) else misses
     return Counted(
         first,
-        first.of("Ir"),
+        _instructions(first),
         sizes,
-        np.minimum.accumulate(misses, axis=0) if len(sizes) else misses,
+        misses,
+        _at_random(sizes, misses, unforeseen, in_order),
         written.get(size, np.zeros(len(first.names))),
         in_order,
         first.of("Bcm", "Bim") if "Bcm" in first.events else None,
         first.of("cycles"),
         first.of("I1mr"),
     )
+
+
+def _instructions(graph: CallGraph) -> Floats:
+    """(F,) of each function. Callgrind counts each byte of a copying string instruction (``rep
+    movsb`` of a large memcpy) as an instruction that reads and writes. No other code accesses
+    memory more than once an instruction for long: the accesses beyond are such bytes."""
+    executed = graph.of("Ir")
+    copied = np.clip(graph.of("Dr", "Dw") - executed, 0.0, executed)
+    return executed - copied * (1.0 - 1.0 / COPIED_BYTES)
+
+
+def _at_random(
+    sizes: Floats, misses: Floats, unforeseen: dict[float, Floats], in_order: Floats | None
+) -> Floats:
+    """(K, F) misses that prefetchers left over at the sizes at which there was one. Of what one
+    such cache misses and the next holds, the same part is at random at all sizes between; beyond
+    the largest, and below the smallest, as many are in order as there."""
+    if in_order is None or not len(sizes):
+        return misses
+    known = [k for k, size in enumerate(sizes) if size in unforeseen] or [len(sizes) - 1]
+    foreseen = {k: np.maximum(misses[k] - unforeseen.get(sizes[k], misses[k]), 0.0) for k in known}
+    foreseen[known[-1]] = in_order
+    found = np.empty_like(misses)
+    for k, missed in enumerate(misses):
+        low = max((at for at in known if at <= k), default=known[0])
+        high = min((at for at in known if at >= k), default=known[-1])
+        between = np.maximum(misses[low] - misses[high], 1.0)
+        part = np.clip((missed - misses[high]) / between, 0.0, 1.0)
+        ordered = foreseen[high] + (foreseen[low] - foreseen[high]) * part
+        found[k] = np.maximum(missed - ordered, 0.0)
+    return np.minimum.accumulate(found, axis=0)
 
 
 @dataclass(frozen=True)
@@ -147,12 +187,13 @@ def _loop(
     def each(values: Floats) -> float:
         return float(values[group] @ part)
 
-    misses = np.array([each(values) for values in counted.misses])
+    at_random = np.array([each(values) for values in counted.at_random])
     in_order = 0.0
     if counted.in_order is not None:
         in_order = each(counted.in_order)
-    elif len(misses):
-        in_order = 0.0 if streams is None else each(counted.misses[-1] * streams)
+    elif len(at_random) and streams is not None:
+        in_order = each(counted.misses[-1] * streams)
+        at_random = np.maximum(at_random - in_order, 0.0)
     written = min(each(counted.written), in_order)
     names = counted.graph.names
     name = names[group[0]] if len(group) == 1 else f"{len(group)} other functions"
@@ -168,7 +209,7 @@ def _loop(
         (max(middle, low), max(least, low), max(most, low)),
         (in_order - written) * LINE_BYTES,
         written * LINE_BYTES,
-        structures(counted.sizes, np.maximum(misses - in_order, 0.0)),
+        structures(counted.sizes, at_random),
     )
 
 
