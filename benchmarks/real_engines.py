@@ -57,7 +57,7 @@ SCENARIO = """\
 name: engine
 machine: {machine}
 workload: {workload}
-system: {{kind: tasks, threads: {threads}, placement: interleaved}}
+system: {{kind: tasks, threads: {threads}, placement: interleaved, task: 0 s}}
 policies: {{stealing: none}}
 horizon: 10 s
 """
