@@ -32,7 +32,7 @@ if os.environ.get("NUMATWIN_WERROR"):
 # What only shows to Python what others do: at -O3 half of the work of compiling it would go into
 # code that runs once a call. The other register files hold loops over events or over arrays.
 GLUE_FLAGS = ["-O1"]
-GLUE = ("sim/kernel/module.cpp", "sim/kernel/register_running.cpp", "engine_native/module.cpp")
+GLUE = ("sim/kernel/module.cpp", "engine_native/module.cpp")
 # ccache, where it is installed: the same entries for every clone.
 CCACHE = "/usr/lib/ccache"
 if os.path.isdir(CCACHE):

@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-#include "memory/heap_memory.hpp"
+#include "memory/memory.hpp"
 #include "systems/eris/router.hpp"
 
 using namespace numatwin::native;

@@ -1,6 +1,4 @@
 // Memory of a node by mmap and mbind; cycles of pointers through it.
-#include "measure/block.hpp"
-
 #include <numaif.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,7 +18,8 @@
 #include <system_error>
 #include <vector>
 
-#include "memory/round_up.hpp"
+#include "measure/work.hpp"
+#include "memory/mapping.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -8,7 +8,6 @@
 #include <system_error>
 
 #include "measure/engine_work.hpp"
-#include "measure/gaps.hpp"
 #include "measure/work.hpp"
 
 namespace numatwin::native {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "measure/engine_work.hpp"
-#include "memory/heap_memory.hpp"
+#include "memory/memory.hpp"
 #include "systems/eris/router.hpp"
 
 namespace numatwin::native {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "memory/available.hpp"
-#include "memory/round_up.hpp"
+#include "memory/host.hpp"
+#include "memory/mapping.hpp"
 
 namespace numatwin::native {
 namespace {

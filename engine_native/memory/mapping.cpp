@@ -10,8 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "memory/available.hpp"
-#include "memory/round_up.hpp"
+#include "memory/host.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14

@@ -8,6 +8,13 @@
 
 namespace numatwin::native {
 
+// Sizes and addresses in whole pages, lines or blocks.
+
+/// The smallest multiple of `to` that is not below `bytes`.
+constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
+    return (bytes + to - 1) / to * to;
+}
+
 /// No memory left, or none allowed; what() is one line for the user.
 class OutOfMemory final : public std::bad_alloc {
   public:

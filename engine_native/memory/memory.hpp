@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 
 namespace numatwin::native {
 
@@ -14,6 +15,18 @@ class Memory {
     virtual void* allocate(std::size_t bytes) = 0;
     /// Gives back what `allocate(bytes)` returned.
     virtual void release(void* block, std::size_t bytes) noexcept = 0;
+};
+
+// Memory from the heap, of any node: for tests and for what is not a data object's.
+
+class HeapMemory final : public Memory {
+  public:
+    void* allocate(std::size_t bytes) override {
+        return ::operator new(bytes, std::align_val_t{64});
+    }
+    void release(void* block, std::size_t bytes) noexcept override {
+        ::operator delete(block, bytes, std::align_val_t{64});
+    }
 };
 
 }  // namespace numatwin::native

@@ -9,7 +9,6 @@
 #include <array>
 #include <span>
 
-#include "storage/key_value.hpp"
 #include "storage/tree_word.hpp"
 
 namespace numatwin::native {

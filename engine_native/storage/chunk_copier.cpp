@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -32,21 +31,18 @@ void wait_until(Done done) {
 
 }  // namespace
 
-CopiedScanner::CopiedScanner(std::size_t chunk_values) : chunk_values_(chunk_values) {
-    if (chunk_values == 0) throw std::invalid_argument("a chunk: expected at least one value");
-    for (auto& buffer : buffers_) buffer.assign(chunk_values, 0);
-}
-
-std::size_t CopiedScanner::chunks(Values column) const {
+std::size_t ChunkCopier::chunks(Values column) const {
     return (column.size() + chunk_values_ - 1) / chunk_values_;
 }
 
-CopiedScanner::Values CopiedScanner::chunk(Values column, std::size_t k) const {
+ChunkCopier::Values ChunkCopier::chunk(Values column, std::size_t k) const {
     const std::size_t first = k * chunk_values_;
     return column.subspan(first, std::min(chunk_values_, column.size() - first));
 }
 
-ChunkCopier::ChunkCopier(std::size_t chunk_values, int cpu) : CopiedScanner(chunk_values) {
+ChunkCopier::ChunkCopier(std::size_t chunk_values, int cpu) : chunk_values_(chunk_values) {
+    if (chunk_values == 0) throw std::invalid_argument("a chunk: expected at least one value");
+    for (auto& buffer : buffers_) buffer.assign(chunk_values, 0);
     if (cpu >= 0) {
         const auto allowed = host_facts().cpus();
         if (!std::binary_search(allowed.begin(), allowed.end(), cpu))
@@ -113,43 +109,13 @@ void ChunkCopier::copy(Values column) {
     wait_until([&] { return copied_.load(std::memory_order_acquire) == chunks(column); });
 }
 
-std::optional<std::int64_t> ChunkCopier::ran_ns() {
+std::int64_t ChunkCopier::ran_ns() {
     clockid_t clock;
     return ::pthread_getcpuclockid(thread_.native_handle(), &clock) == 0 ? cpu_ns(clock) : 0;
 }
 
-DsaCopier::DsaCopier(std::size_t chunk_values, const std::string& queue)
-    : CopiedScanner(chunk_values), queue_(queue) {}
-
-void DsaCopier::begin(Values column, std::size_t k) {
-    const Values from = chunk(column, k);
-    queue_.begin(buffer(k), from.data(), from.size_bytes());
-}
-
-SumOfMatches DsaCopier::scan(Values column, ValueRange range) {
-    SumOfMatches found{0, 0};
-    const std::size_t count = chunks(column);
-    if (count > 0) begin(column, 0);
-    for (std::size_t k = 0; k < count; ++k) {
-        queue_.wait();
-        if (k + 1 < count) begin(column, k + 1);
-        const auto part = scan_kernels().sum(buffer(k), chunk(column, k).size(), range);
-        found.matches += part.matches;
-        found.sum += part.sum;
-    }
-    return found;
-}
-
-void DsaCopier::copy(Values column) {
-    for (std::size_t k = 0; k < chunks(column); ++k) {
-        begin(column, k);
-        queue_.wait();
-    }
-}
-
 CopiedScanTimes measure_copied_scan(std::size_t column_bytes, std::size_t chunk_bytes,
-                                    std::uint32_t rounds, int scanner_cpu, int copier_cpu,
-                                    const std::string& queue) {
+                                    std::uint32_t rounds, int scanner_cpu, int copier_cpu) {
     const std::size_t values = column_bytes / sizeof(std::uint64_t);
     const std::size_t per_chunk = chunk_bytes / sizeof(std::uint64_t);
     if (values == 0 || per_chunk == 0 || per_chunk > values)
@@ -164,29 +130,25 @@ CopiedScanTimes measure_copied_scan(std::size_t column_bytes, std::size_t chunk_
             for (std::size_t k = 0; k < values; ++k) column[k] = k * 0x9E3779B97F4A7C15u;
             const ValueRange range{0, UINT64_MAX / 10};
             const auto& sum = *scan_kernels().sum;
-            const std::unique_ptr<CopiedScanner> copier =
-                queue.empty() ? std::unique_ptr<CopiedScanner>(
-                                    std::make_unique<ChunkCopier>(per_chunk, copier_cpu))
-                              : std::make_unique<DsaCopier>(per_chunk, queue);
+            ChunkCopier copier(per_chunk, copier_cpu);
             for (std::uint32_t round = 0; round < rounds; ++round) {
                 // Both are busy all the time, if only with looking.
                 const auto time = [&](std::vector<CopiedScanTimes::Time>& into, bool copied,
                                       const auto& run) {
-                    const std::optional<std::int64_t> copier_ran = copier->ran_ns();
+                    const std::int64_t copier_ran = copier.ran_ns();
                     const std::int64_t ran = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
                     const std::int64_t began = steady_ns();
                     const auto found = run();
                     const std::int64_t took = steady_ns() - began;
                     const auto away = [took](std::int64_t busy) { return busy < took * 9 / 10; };
                     into.push_back({took, away(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - ran) ||
-                                              (copied && copier_ran &&
-                                               away(*copier->ran_ns() - *copier_ran))});
+                                              (copied && away(copier.ran_ns() - copier_ran))});
                     return found;
                 };
                 const auto direct =
                     time(times.direct, false, [&] { return sum(column.data(), values, range); });
                 time(times.copies, true, [&] {
-                    copier->copy(column);
+                    copier.copy(column);
                     return 0;
                 });
                 const std::vector<std::uint64_t> buffer(column.begin(), column.begin() + per_chunk);
@@ -201,7 +163,7 @@ CopiedScanTimes measure_copied_scan(std::size_t column_bytes, std::size_t chunk_
                     return found;
                 });
                 const auto copied =
-                    time(times.overlap, true, [&] { return copier->scan(column, range); });
+                    time(times.overlap, true, [&] { return copier.scan(column, range); });
                 if (copied.matches != direct.matches || copied.sum != direct.sum)
                     throw std::runtime_error("a copied scan found something else");
             }

@@ -1,5 +1,4 @@
-// Scans of a column that is copied ahead: by a thread, which does what a copy engine does where the
-// host has none, or by a data streaming accelerator.
+// Scans of a column that a thread copies ahead, as a copy engine would.
 //
 // Two buffers of a chunk each. While chunk k is scanned in one, k + 1 is copied into the other:
 //
@@ -12,62 +11,43 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "storage/dsa_queue.hpp"
 #include "storage/scan_kernels.hpp"
 
 namespace numatwin::native {
 
-// Scans columns chunk by chunk in two buffers, into which something else copies ahead.
-class CopiedScanner {
+// Scans columns chunk by chunk in two buffers, into which its thread copies ahead.
+class ChunkCopier {
   public:
     using Values = std::span<const std::uint64_t>;
 
-    // Chunks of so many values (the last one of a column may have fewer). Throws
-    // std::invalid_argument.
-    explicit CopiedScanner(std::size_t chunk_values);
-    virtual ~CopiedScanner() = default;
-    CopiedScanner(const CopiedScanner&) = delete;
-    CopiedScanner& operator=(const CopiedScanner&) = delete;
+    // Chunks of so many values (the last one of a column may have fewer). The thread runs on `cpu`,
+    // on any where it is negative. Throws std::invalid_argument.
+    ChunkCopier(std::size_t chunk_values, int cpu);
+    ~ChunkCopier();
+    ChunkCopier(const ChunkCopier&) = delete;
+    ChunkCopier& operator=(const ChunkCopier&) = delete;
 
     // Matches of the column and their sum, double buffered.
-    virtual SumOfMatches scan(Values column, ValueRange range) = 0;
+    SumOfMatches scan(Values column, ValueRange range);
     // The same copies, which nobody scans, until the last one is done.
-    virtual void copy(Values column) = 0;
-    // How long a processor has copied; none where a device does.
-    virtual std::optional<std::int64_t> ran_ns() { return {}; }
+    void copy(Values column);
+    // How long the thread has run.
+    std::int64_t ran_ns();
 
-  protected:
+  private:
     std::size_t chunks(Values column) const;
     Values chunk(Values column, std::size_t k) const;
     std::uint64_t* buffer(std::size_t k) { return buffers_[k % 2].data(); }
-
-  private:
-    const std::size_t chunk_values_;
-    std::vector<std::uint64_t> buffers_[2];
-};
-
-// By a thread.
-class ChunkCopier final : public CopiedScanner {
-  public:
-    // It runs on `cpu`, on any where it is negative. Throws std::invalid_argument.
-    ChunkCopier(std::size_t chunk_values, int cpu);
-    ~ChunkCopier() override;
-
-    SumOfMatches scan(Values column, ValueRange range) override;
-    void copy(Values column) override;
-    std::optional<std::int64_t> ran_ns() override;
-
-  private:
     void work(int cpu);
     void copy_all(Values column);
     void start(Values column, bool ahead);
 
+    const std::size_t chunk_values_;
+    std::vector<std::uint64_t> buffers_[2];
     // Written by who asks, before `asked_`.
     Values column_;
     bool ahead_ = false;
@@ -76,22 +56,6 @@ class ChunkCopier final : public CopiedScanner {
     alignas(64) std::atomic<std::uint64_t> scanned_{0};  // chunks of this column
     alignas(64) std::atomic<std::uint64_t> copied_{0};   // chunks of this column
     std::thread thread_;
-};
-
-// By an accelerator: the thread that scans requests the copy of chunk k + 1, scans chunk k, and
-// waits for the copy.
-class DsaCopier final : public CopiedScanner {
-  public:
-    // `queue`: its file, see DsaQueue.
-    DsaCopier(std::size_t chunk_values, const std::string& queue);
-
-    SumOfMatches scan(Values column, ValueRange range) override;
-    void copy(Values column) override;
-
-  private:
-    void begin(Values column, std::size_t k);
-
-    DsaQueue queue_;
 };
 
 // What a scan and its copies take, one after another in each round, in nanoseconds: by round the
@@ -107,11 +71,9 @@ struct CopiedScanTimes {
     std::vector<Time> overlap;  // scanned while it is copied
 };
 
-// A column of so many bytes, scanned by a thread of its own; copied by the accelerator whose queue
-// this is, by a thread where it is empty. Throws std::invalid_argument, and std::runtime_error
-// where two ways do not find the same, or the accelerator fails.
+// A column of so many bytes, scanned by a thread of its own and copied by another. Throws
+// std::invalid_argument, and std::runtime_error where two ways do not find the same.
 CopiedScanTimes measure_copied_scan(std::size_t column_bytes, std::size_t chunk_bytes,
-                                    std::uint32_t rounds, int scanner_cpu, int copier_cpu,
-                                    const std::string& queue = {});
+                                    std::uint32_t rounds, int scanner_cpu, int copier_cpu);
 
 }  // namespace numatwin::native

@@ -7,12 +7,12 @@
 // root again, which by then is in the caches.
 #include "storage/prefix_tree.hpp"
 
+#include <cstring>
 #include <stdexcept>
 
 #include "storage/bucket.hpp"
 
 namespace numatwin::native {
-
 namespace {
 
 constexpr std::size_t GROUP = 64;
@@ -219,15 +219,200 @@ std::size_t PrefixTree::upsert(std::span<const std::uint64_t> keys,
     return inserted;
 }
 
-std::size_t PrefixTree::erase(std::span<const std::uint64_t> keys) noexcept {
-    std::size_t erased = 0;
-    for (std::size_t start = 0; start < keys.size(); start += GROUP) {
-        const auto group = keys.subspan(start, std::min(GROUP, keys.size() - start));
-        Place places[GROUP];
-        descend(group, places);
-        for (const std::uint64_t key : group) erased += erase_one(key);
+// A prefix tree from a sorted run: nodes of the size that so many keys need, filled once.
+
+namespace {
+
+/// So many pairs at most share a slot on average when a node is built.
+constexpr std::size_t PAIRS_PER_SLOT = 11;
+
+}  // namespace
+
+void PrefixTree::append(std::span<const KeyValue> run) {
+    if (run.empty()) return;
+    for (std::size_t i = 1; i < run.size(); ++i)
+        if (run[i - 1].key >= run[i].key)
+            throw std::invalid_argument("append: expected ascending keys");
+    if (!fits(run.back().key)) throw std::invalid_argument("append: key wider than key_bits");
+    PrefixTree part(*memory_, shape_);
+    part.build({}, 0, run);
+    absorb(std::move(part));
+}
+
+/// Whatever is built hangs on the tree at once: when an allocation fails, nothing is lost.
+void PrefixTree::build(Place place, unsigned span, std::span<const KeyValue> run) {
+    if (run.size() <= bucket::MOST) {
+        const unsigned kind = run.size() <= 4 ? 1 : run.size() <= 8 ? 2 : 3;
+        write(place, bucket::fill(kind, allocate(bucket::bytes(kind)), run, span));
+        keys_ += run.size();
+        return;
     }
-    return erased;
+    const std::uint64_t differ = run.front().key ^ run.back().key;
+    const auto top = static_cast<unsigned>(std::bit_width(differ));
+    if (top <= leaf_bits_ && run.size() >= leaf_least_) {
+        auto* leaf = static_cast<Leaf*>(allocate(Leaf::bytes(leaf_bits_)));
+        std::memset(static_cast<void*>(leaf), 0, Leaf::head_bytes(leaf_bits_));
+        leaf->base = above(run.front().key, leaf_bits_);
+        leaf->count = run.size();
+        for (const KeyValue& pair : run) {
+            const std::uint64_t at = pair.key - leaf->base;
+            leaf->values(leaf_bits_)[at] = pair.value;
+            leaf->present[at / 64] |= std::uint64_t{1} << at % 64;
+        }
+        write(place, Word::leaf(leaf, span));
+        keys_ += run.size();
+        return;
+    }
+    // As dense as arrays of values are: on the grid (see prefix_tree_grow.cpp).
+    const std::uint64_t arrays = ((run.back().key - run.front().key) >> leaf_bits_) + 1;
+    const unsigned most = run.size() / leaf_least_ >= arrays ? grid_bits(top) : most_bits(top);
+    unsigned bits = 1;
+    while (bits < most && run.size() >> bits > PAIRS_PER_SLOT) ++bits;
+    auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
+    block->prefix = above(run.front().key, top);
+    const Word node = Word::node(block, top - bits, bits, span);
+    std::fill_n(block->slots, node.slots(), Word{});
+    write(place, node);
+    build_slots({node, 0}, bits, run);
+}
+
+/// Fills 2^span slots from `first` on.
+void PrefixTree::build_slots(Place first, unsigned span, std::span<const KeyValue> run) {
+    if (run.empty()) return;
+    if (span == 0 || (run.size() <= bucket::MOST && span < first.node.bits()))
+        return build(first, span, run);
+    const std::size_t half = std::size_t{1} << (span - 1);
+    const std::uint64_t middle =
+        first.node.block<Node>()->prefix | static_cast<std::uint64_t>(first.index + half)
+                                               << first.node.shift();
+    const auto upper = std::partition_point(
+        run.begin(), run.end(), [&](const KeyValue& pair) { return pair.key < middle; });
+    const auto count = static_cast<std::size_t>(upper - run.begin());
+    build_slots(first, span - 1, run.first(count));
+    build_slots({first.node, first.index + half}, span - 1, run.subspan(count));
+}
+
+// Ranges of a prefix tree in the order of their keys, and what a subtree amounts to.
+
+namespace {
+
+/// So many slots ahead of the scan, buckets are prefetched.
+constexpr std::size_t AHEAD = 6;
+
+/// Inlined: see bucket::prefetch.
+[[gnu::always_inline]] inline void prefetch_all(Word word) {
+    if (!word.is_bucket()) return;
+    for (unsigned line = 0; line < bucket::lines(word.kind()); ++line)
+        __builtin_prefetch(word.block<Line>() + line);
+}
+
+}  // namespace
+
+void PrefixTree::walk(std::uint64_t first, std::uint64_t last, Sink sink, void* context) const {
+    if (first <= last) walk_word(root_, first, last, sink, context);
+}
+
+bool PrefixTree::walk_word(Word word, std::uint64_t first, std::uint64_t last, Sink sink,
+                           void* context) const {
+    if (word.is_null()) return true;
+    if (word.is_bucket()) {
+        bucket::Pairs pairs;
+        for (const KeyValue& pair : bucket::Pairs(word))
+            if (pair.key >= first && pair.key <= last) pairs.add(pair);
+        pairs.sort();
+        return pairs.size() == 0 || sink(context, {pairs.begin(), pairs.end()});
+    }
+    const std::uint64_t least = prefix_of(word), most = least | low_mask(top_of(word));
+    if (first > most || last < least) return true;
+    first = std::max(first, least);
+    last = std::min(last, most);
+    if (word.is_node()) {
+        const Word* slots = word.block<Node>()->slots;
+        const std::size_t end = word.index(last);
+        std::size_t i = word.index(first);
+        while (i <= end) {
+            if (i + AHEAD <= end) prefetch_all(slots[i + AHEAD]);
+            if (!walk_word(slots[i], first, last, sink, context)) return false;
+            const std::size_t many = std::size_t{1} << slots[i].span();
+            i = (i & ~(many - 1)) + many;
+        }
+        return true;
+    }
+    Leaf* leaf = word.block<Leaf>();
+    const std::uint64_t* values = leaf->values(leaf_bits_);
+    std::array<KeyValue, 64> run;
+    std::size_t count = 0;
+    for (std::uint64_t at = first - least; at <= last - least;) {
+        const std::uint64_t ahead = leaf->present[at / 64] >> at % 64;
+        if (ahead == 0) {
+            at = (at / 64 + 1) * 64;
+            continue;
+        }
+        at += static_cast<std::uint64_t>(std::countr_zero(ahead));
+        if (at > last - least) break;
+        run[count++] = {least + at, values[at]};
+        ++at;
+        if (count == run.size()) {
+            if (!sink(context, run)) return false;
+            count = 0;
+        }
+    }
+    return count == 0 || sink(context, {run.data(), count});
+}
+
+std::size_t PrefixTree::flatten(std::uint64_t first, std::uint64_t last,
+                                std::span<KeyValue> piece) const {
+    struct Taken {
+        std::span<KeyValue> piece;
+        std::size_t count = 0;
+    } taken{piece};
+    walk(
+        first, last,
+        [](void* context, std::span<const KeyValue> run) {
+            auto& to = *static_cast<Taken*>(context);
+            const std::size_t fits = std::min(run.size(), to.piece.size() - to.count);
+            std::copy_n(run.data(), fits, to.piece.data() + to.count);
+            to.count += fits;
+            return to.count < to.piece.size();
+        },
+        &taken);
+    return taken.count;
+}
+
+PrefixTree::Size PrefixTree::size_of(Word word) const noexcept {
+    if (word.is_null()) return {};
+    Size size{0, block_bytes(word)};
+    if (word.is_bucket()) {
+        size.keys = word.count();
+    } else if (word.is_leaf()) {
+        size.keys = word.block<Leaf>()->count;
+    } else {
+        const Word* slots = word.block<Node>()->slots;
+        for (std::size_t i = 0; i < word.slots(); i += std::size_t{1} << slots[i].span()) {
+            const Size part = size_of(slots[i]);
+            size.keys += part.keys;
+            size.bytes += part.bytes;
+        }
+    }
+    return size;
+}
+
+std::uint64_t PrefixTree::end_key(Word word, bool greatest) const noexcept {
+    while (word.is_node()) {
+        const Word* slots = word.block<Node>()->slots;
+        std::size_t i = greatest ? word.slots() - 1 : 0;
+        while (slots[i].is_null()) i += greatest ? std::size_t{0} - 1 : 1;
+        word = slots[i];
+    }
+    if (word.is_leaf()) {
+        Leaf* leaf = word.block<Leaf>();
+        std::uint64_t at = greatest ? low_mask(leaf_bits_) : 0;
+        while (!leaf->has(at)) at += greatest ? std::uint64_t{0} - 1 : 1;
+        return leaf->base + at;
+    }
+    bucket::Pairs pairs(word);
+    pairs.sort();
+    return greatest ? pairs.end()[-1].key : pairs.begin()->key;
 }
 
 }  // namespace numatwin::native

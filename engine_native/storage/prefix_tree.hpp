@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "memory/memory.hpp"
-#include "storage/key_value.hpp"
 #include "storage/tree_word.hpp"
 
 namespace numatwin::native {
@@ -39,8 +38,6 @@ class PrefixTree {
     /// In their order; returns how many keys are new. When an allocation fails, or at a key wider
     /// than key_bits (std::invalid_argument), the keys before that one are in the tree.
     std::size_t upsert(std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values);
-    /// Returns how many keys were there.
-    std::size_t erase(std::span<const std::uint64_t> keys) noexcept;
 
     /// Calls visit(key, value) in the order of keys for all of [first, last].
     template <class Visit>
@@ -95,8 +92,33 @@ class PrefixTree {
         /// The last place that covers all keys of an array of values.
         Place block;
     };
-    /// A block that is released unless it is kept.
-    class Fresh;
+    /// A block that is not linked yet; it is released unless it is kept.
+    class Fresh {
+      public:
+        Fresh() = default;
+        Fresh(PrefixTree& tree, std::size_t bytes)
+            : tree_(&tree), block_(tree.allocate(bytes)), bytes_(bytes) {}
+        Fresh(Fresh&& other) noexcept
+            : tree_(other.tree_),
+              block_(std::exchange(other.block_, nullptr)),
+              bytes_(other.bytes_) {}
+        Fresh& operator=(Fresh&& other) noexcept {
+            std::swap(tree_, other.tree_);
+            std::swap(block_, other.block_);
+            std::swap(bytes_, other.bytes_);
+            return *this;
+        }
+        ~Fresh() {
+            if (block_ != nullptr) tree_->release(block_, bytes_);
+        }
+        /// The block, which from now on is the tree's.
+        void* keep() noexcept { return std::exchange(block_, nullptr); }
+
+      private:
+        PrefixTree* tree_ = nullptr;
+        void* block_ = nullptr;
+        std::size_t bytes_ = 0;
+    };
 
     using Sink = bool (*)(void* context, std::span<const KeyValue> run);
 
@@ -144,13 +166,7 @@ class PrefixTree {
     unsigned top_of(Word word) const noexcept;
     static std::uint64_t prefix_of(Word word) noexcept;
 
-    // prefix_tree_erase.cpp
-    bool erase_one(std::uint64_t key) noexcept;
-    void tidy(std::uint64_t key) noexcept;
-    bool merge_with_buddy(Place place, Word word) noexcept;
-    void thin_leaf(Place place, Word word) noexcept;
-
-    // prefix_tree_scan.cpp
+    // prefix_tree.cpp
     void walk(std::uint64_t first, std::uint64_t last, Sink sink, void* context) const;
     bool walk_word(Word word, std::uint64_t first, std::uint64_t last, Sink sink,
                    void* context) const;
@@ -162,14 +178,13 @@ class PrefixTree {
     /// The least or the greatest key below a word that is not null.
     std::uint64_t end_key(Word word, bool greatest) const noexcept;
 
-    // prefix_tree_build.cpp
     void build(Place place, unsigned span, std::span<const KeyValue> run);
     void build_slots(Place first, unsigned span, std::span<const KeyValue> run);
 
     // prefix_tree_extract.cpp
     class Cut;
-
-    // prefix_tree_absorb.cpp
+    void tidy(std::uint64_t key) noexcept;
+    bool merge_with_buddy(Place place, Word word) noexcept;
     bool link(Place at, unsigned span, PrefixTree& other, Place from);
     bool link_slots(Word node, PrefixTree& other, Place from);
     bool link_pairs(PrefixTree& other, Place from);

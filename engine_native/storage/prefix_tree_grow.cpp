@@ -17,7 +17,6 @@
 
 #include "storage/bucket.hpp"
 #include "storage/prefix_tree.hpp"
-#include "storage/prefix_tree_fresh.hpp"
 
 namespace numatwin::native {
 

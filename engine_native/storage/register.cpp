@@ -1,4 +1,4 @@
-// Scans that a thread, or an accelerator, copies ahead for.
+// Scans that a thread copies ahead for.
 #include "kernel/register.hpp"
 
 #include <pybind11/stl.h>
@@ -21,12 +21,12 @@ void register_copied_scans(py::module_& module) {
     module.def(
         "measure_copied_scan",
         [](std::size_t column_bytes, std::size_t chunk_bytes, std::uint32_t rounds, int scanner_cpu,
-           int copier_cpu, const std::string& queue) {
+           int copier_cpu) {
             CopiedScanTimes times;
             {
                 const py::gil_scoped_release released;
-                times = measure_copied_scan(column_bytes, chunk_bytes, rounds, scanner_cpu,
-                                            copier_cpu, queue);
+                times =
+                    measure_copied_scan(column_bytes, chunk_bytes, rounds, scanner_cpu, copier_cpu);
             }
             py::dict found;
             found["direct_ns"] = pairs(times.direct);
@@ -36,12 +36,11 @@ void register_copied_scans(py::module_& module) {
             return found;
         },
         py::arg("column_bytes"), py::arg("chunk_bytes"), py::arg("rounds"), py::arg("scanner_cpu"),
-        py::arg("copier_cpu"), py::arg("queue") = "",
+        py::arg("copier_cpu"),
         R"(By round: a column scanned where it lies, copied in chunks, as many chunks scanned in a
 cache, and scanned while it is copied: storage/chunk_copier.hpp. Each a time and whether
-a processor was taken from one of both meanwhile. CPUs: negative for any. The data streaming
-accelerator of a queue's file copies, a thread where there is none. Raises ValueError, and
-RuntimeError where two ways find different values, or the accelerator fails.)");
+a processor was taken from one of both meanwhile. CPUs: negative for any. Raises ValueError, and
+RuntimeError where two ways find different values.)");
 }
 
 const Registration registration("copied_scans", register_copied_scans);

@@ -2,7 +2,7 @@
 //
 // It compares signed numbers only. With both sides moved by 2^63 the order is the unsigned one:
 // x - low + 2^63 > high - low + 2^63 is a miss, and x - (low - 2^63) takes one subtraction.
-#include "storage/scan_sets.hpp"
+#include "storage/scan_kernels.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

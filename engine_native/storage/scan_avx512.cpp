@@ -1,7 +1,7 @@
 // Scan loops for AVX-512: 8 entries a vector, unsigned comparison to a mask.
 #include <algorithm>
 
-#include "storage/scan_sets.hpp"
+#include "storage/scan_kernels.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

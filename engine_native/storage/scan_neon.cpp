@@ -1,5 +1,5 @@
 // Scan loops for NEON (every 64-bit Arm): 2 entries a vector.
-#include "storage/scan_sets.hpp"
+#include "storage/scan_kernels.hpp"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>

@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "storage/shared_slot.hpp"
-
 namespace numatwin::native {
 
 using namespace shared;
@@ -61,7 +59,7 @@ class SharedTree::Change::Locked {
 
 SharedTree::Change::~Change() {
     // Only counts: relaxed.
-    tree_.keys_.fetch_add(inserted_ - erased_, std::memory_order_relaxed);
+    tree_.keys_.fetch_add(inserted_, std::memory_order_relaxed);
     tree_.bytes_.fetch_add(static_cast<std::uint64_t>(bytes_), std::memory_order_relaxed);
     guard_.leave(memory_);
 }
@@ -232,30 +230,6 @@ void SharedTree::Change::grow(const Found& at) {
         if (word.is_bucket()) retire(word.block<void>(), bucket::bytes(word.kind()));
     }
     retire(from, Node::bytes(old.bits()));
-}
-
-bool SharedTree::Change::erase(const Found& at, std::uint64_t key) {
-    Locked slot(at.slot);
-    const Word word = slot.word();
-    if (word == MOVED) return false;
-    if (word.is_node()) return above(key, word.top()) != word.block<Node>()->prefix;
-    if (word.is_null()) return true;
-    const int gone = bucket::find(word, key, LoadRelaxed{});
-    if (gone == bucket::NONE) return true;
-    // Another bucket: a reader of this one relies on places that stay as they are.
-    bucket::Pairs rest;
-    for (const KeyValue& pair : pairs_of(word))
-        if (pair.key != key) rest.add(pair);
-    guard_.reserve(1);
-    Word less;
-    if (rest.size() > 0) {
-        const unsigned kind = bucket::roomy_kind(rest.size());
-        less = bucket::fill(kind, allocate(bucket::bytes(kind)), {rest.begin(), rest.end()}, 0);
-    }
-    slot.set(less);
-    retire(word.block<void>(), bucket::bytes(word.kind()));
-    ++erased_;
-    return true;
 }
 
 }  // namespace numatwin::native

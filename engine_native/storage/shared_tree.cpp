@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "storage/shared_change.hpp"
-#include "storage/shared_slot.hpp"
 
 namespace numatwin::native {
 
@@ -136,20 +135,6 @@ std::size_t SharedTree::upsert(std::span<const std::uint64_t> keys,
         }
     }
     return change.inserted();
-}
-
-std::size_t SharedTree::erase(std::span<const std::uint64_t> keys, Memory& mine) {
-    Change change(*this, mine);
-    for (std::size_t start = 0; start < keys.size(); start += GROUP) {
-        const auto group = keys.subspan(start, std::min(GROUP, keys.size() - start));
-        Found found[GROUP];
-        descend(group, found);
-        for (std::size_t i = 0; i < group.size(); ++i) {
-            if (group[i] > low_mask(shape_.key_bits)) continue;
-            while (!change.erase(found[i], group[i])) found[i] = find(group[i]);
-        }
-    }
-    return change.erased();
 }
 
 void SharedTree::walk(std::uint64_t first, std::uint64_t last, Sink sink, void* context) const {

@@ -6,7 +6,6 @@
 //            keys never change as long as anybody can reach the bucket (epochs.hpp).
 //   upsert   locks the slot of the key's bucket; writes a value, or a pair to a free place, and
 //            unlocks with the word that says so; or replaces the bucket by a larger one or a node.
-//   erase    replaces the bucket by one without the key.
 //   a node   has 16 slots, or all that prefix_bits allow. To grow, it is locked in its parent, then
 //            slot by slot; the larger one is linked; the old slots say MOVED: start again.
 // Nodes lie at whole digits of prefix_bits; digits that all keys below share are skipped.
@@ -19,7 +18,6 @@
 
 #include "memory/memory.hpp"
 #include "storage/epochs.hpp"
-#include "storage/key_value.hpp"
 #include "storage/prefix_tree.hpp"
 #include "storage/tree_word.hpp"
 
@@ -27,7 +25,7 @@ namespace numatwin::native {
 
 /// All but constructor and destructor may be called by any thread at any time. Whose memory is
 /// asked for says the caller: its own Memory of one manager, which for the baseline spreads its
-/// pages over all nodes. Nodes that erasing leaves empty stay.
+/// pages over all nodes.
 class SharedTree {
   public:
     /// Throws std::invalid_argument as PrefixTree does. `memory` outlives the tree.
@@ -41,8 +39,6 @@ class SharedTree {
                        std::uint8_t* found) const noexcept;
     std::size_t upsert(std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
                        Memory& mine);
-    /// Returns how many were there. std::bad_alloc: those before one of them are erased.
-    std::size_t erase(std::span<const std::uint64_t> keys, Memory& mine);
 
     /// Calls visit(key, value) in the order of keys. Each key that is there all the time is seen;
     /// what others change meanwhile is seen or not.

@@ -17,6 +17,15 @@
 
 namespace numatwin::native {
 
+// A key with its value, as runs of them are flattened, streamed and built.
+
+struct KeyValue {
+    std::uint64_t key;
+    std::uint64_t value;
+
+    friend bool operator==(const KeyValue&, const KeyValue&) = default;
+};
+
 /// The keys that agree in all bits from `top` on; `top` is 0 to 64.
 constexpr std::uint64_t above(std::uint64_t key, unsigned top) {
     return top >= 64 ? 0 : key >> top << top;

@@ -6,7 +6,7 @@
 #include <limits>
 #include <new>
 
-#include "memory/heap_memory.hpp"
+#include "memory/memory.hpp"
 
 namespace numatwin::native::testing {
 

@@ -7,13 +7,13 @@
 #include <numeric>
 
 #include "memory/clock.hpp"
-#include "memory/heap_memory.hpp"
+#include "memory/memory.hpp"
 #include "systems/eris/choice.hpp"
 #include "systems/eris/command.hpp"
+#include "systems/eris/counts.hpp"
 #include "systems/eris/cycle.hpp"
 #include "systems/eris/index_partition.hpp"
 #include "systems/eris/key_draws.hpp"
-#include "systems/eris/latencies.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "memory/heap_memory.hpp"
 #include "memory/manager.hpp"
+#include "memory/memory.hpp"
 #include "scarce_memory.hpp"
 #include "storage/column.hpp"
 #include "storage/shared_column.hpp"

@@ -1,7 +1,7 @@
 // The fields of a descriptor's word.
 #include <gtest/gtest.h>
 
-#include "systems/eris/descriptor.hpp"
+#include "systems/eris/incoming_protocol.hpp"
 
 namespace numatwin::native::descriptor {
 namespace {

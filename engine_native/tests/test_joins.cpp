@@ -12,8 +12,8 @@
 
 #include "systems/joins/bloom_filter.hpp"
 #include "systems/joins/group_table.hpp"
+#include "systems/joins/join_board.hpp"
 #include "systems/joins/partition_buffers.hpp"
-#include "systems/joins/run_node.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -10,7 +10,6 @@
 #include <system_error>
 #include <vector>
 
-#include "measure/block.hpp"
 #include "measure/engine_work.hpp"
 #include "measure/team.hpp"
 #include "measure/work.hpp"

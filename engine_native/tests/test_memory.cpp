@@ -13,11 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "memory/available.hpp"
-#include "memory/heap_memory.hpp"
 #include "memory/host.hpp"
 #include "memory/manager.hpp"
 #include "memory/mapping.hpp"
+#include "memory/memory.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "memory/heap_memory.hpp"
+#include "memory/memory.hpp"
 #include "scarce_memory.hpp"
 #include "systems/eris/outgoing_buffers.hpp"
 #include "systems/eris/router.hpp"

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "memory/heap_memory.hpp"
+#include "memory/memory.hpp"
 #include "pause_gate.hpp"
 #include "scarce_memory.hpp"
 #include "systems/eris/holder_bitmap.hpp"

@@ -61,10 +61,13 @@ struct Twin {
         for (std::size_t i = 0; i < keys.size(); ++i) map[keys[i]] = values[i];
         ASSERT_EQ(tree.upsert(keys, values), map.size() - before);
     }
-    void erase(const Keys& keys) {
-        std::size_t there = 0;
-        for (const std::uint64_t key : keys) there += map.erase(key);
-        ASSERT_EQ(tree.erase(keys), there);
+    /// Takes the range out, and drops it.
+    void drop(std::uint64_t first, std::uint64_t last) {
+        if (first > last) std::swap(first, last);
+        const auto from = map.lower_bound(first), to = map.upper_bound(last);
+        const auto there = static_cast<std::uint64_t>(std::distance(from, to));
+        ASSERT_EQ(tree.extract(first, last).keys(), there);
+        map.erase(from, to);
     }
     void check_lookup(const Keys& keys) const {
         Keys values(keys.size());
@@ -128,7 +131,7 @@ TEST(PrefixTree, full_arrays_hold_no_other_keys) {
                     << bit;
             }
             const std::vector<std::uint64_t> gone{base + 17};
-            EXPECT_EQ(tree.erase(gone), 1u);
+            EXPECT_EQ(tree.extract(base + 17, base + 17).keys(), 1u);
             EXPECT_EQ(tree.lookup(keys, got.data(), found.data()), 255u);
             EXPECT_EQ(found[17], 0);
             EXPECT_EQ(tree.upsert(gone, std::vector<std::uint64_t>{5}), 1u);
@@ -156,7 +159,7 @@ TEST(PrefixTree, EqualsAMapUnderRandomOperations) {
                 if (draw() % 3 != 0)
                     twin.upsert(keys, draw);
                 else
-                    twin.erase(keys);
+                    twin.drop(draw.key(), draw.key());
                 twin.check_lookup(draw.batch(50));
                 twin.check_range(draw.key(), draw.key());
                 ASSERT_EQ(twin.tree.keys(), twin.map.size());
@@ -165,10 +168,7 @@ TEST(PrefixTree, EqualsAMapUnderRandomOperations) {
             }
             twin.check_all();
             // Emptied, it holds no memory.
-            Keys all;
-            for (const auto& [key, value] : twin.map) all.push_back(key);
-            std::shuffle(all.begin(), all.end(), std::mt19937_64(seed));
-            twin.erase(all);
+            twin.drop(0, MOST);
             ASSERT_EQ(twin.tree.bytes(), 0U);
         }
         ASSERT_EQ(memory.bytes_out(), 0U);
@@ -196,7 +196,7 @@ TEST(PrefixTree, ExtractsAndAbsorbsRanges) {
             ASSERT_EQ(twin.tree.bytes() + taken.tree.bytes(), memory.bytes_out());
             if (round % 2 == 0) {
                 // Both sides of the cut change while they are apart.
-                twin.erase(draw.batch(100));
+                twin.drop(draw.key(), draw.key());
                 Keys inside;
                 for (const std::uint64_t key : draw.batch(100))
                     if (first <= key && key <= last) inside.push_back(key);
@@ -260,7 +260,7 @@ TEST(PrefixTree, FlattensInPiecesAndIsBuiltFromThem) {
         ASSERT_EQ(content(at_once), twin.map);
         twin.tree = std::move(rebuilt);
         twin.upsert(draw.batch(500), draw);
-        twin.erase(draw.batch(500));
+        twin.drop(draw.key(), draw.key());
         twin.check_all();
         ASSERT_EQ(twin.tree.bytes() + at_once.bytes(), memory.bytes_out());
         if (HasFatalFailure()) return;
@@ -291,7 +291,6 @@ TEST(PrefixTree, RefusesShapesAndKeysOutOfBounds) {
     std::uint8_t found[2];
     EXPECT_EQ(tree.lookup(keys, values.data(), found), 1U);
     EXPECT_EQ(found[1], 0);
-    EXPECT_EQ(tree.erase(keys), 1U);
 }
 
 /// Runs `change` with its first allocation failing, then its second, … until it succeeds.
@@ -393,23 +392,6 @@ TEST(PrefixTree, SurvivesEveryFailedAllocationOfABuild) {
             ASSERT_EQ(content(tree), failed ? Map{} : map);
             ASSERT_EQ(tree.bytes(), memory.bytes_out());
         });
-}
-
-TEST(PrefixTree, ErasesWhereNoMemoryIsLeft) {
-    ScarceMemory memory;
-    Twin twin(memory, {});
-    KeyDraw draw(base_seed(), 64);
-    for (int round = 0; round < 20; ++round) twin.upsert(draw.batch(400), draw);
-    memory.fail_after(0);
-    while (!twin.map.empty()) {
-        Keys keys;
-        for (const auto& [key, value] : twin.map)
-            if (draw() % 4 == 0) keys.push_back(key);
-        twin.erase(keys);
-        twin.check_all();
-        if (HasFatalFailure()) return;
-    }
-    EXPECT_EQ(twin.tree.bytes(), 0U);
 }
 
 /// Bytes per key once `count` keys are in.

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "systems/commits/thread_cluster.hpp"
+#include "systems/commits/roles.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "memory/heap_memory.hpp"
+#include "memory/memory.hpp"
 #include "storage/column.hpp"
 #include "storage/scan.hpp"
 #include "storage/shared_column.hpp"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "systems/commits/usual_mean.hpp"
+#include "systems/commits/measure_windows.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -2,9 +2,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <string>
+
 #include "kernel/arrays.hpp"
 #include "kernel/durations.hpp"
 #include "kernel/key_draws.hpp"
+#include "kernel/philox.hpp"
 #include "kernel/register.hpp"
 
 namespace py = pybind11;
@@ -70,7 +73,53 @@ ranks.)")
         .def("at", &draw_keys, py::arg("uniforms"), "The keys of numbers in [0, 1): [N].");
 }
 
-const Registration registration("draws", register_draws);
+const Registration draws_part("draws", register_draws);
+
+}  // namespace
+
+// Python's view of random streams: Stream.
+
+namespace {
+
+Doubles uniforms(Stream& stream, std::size_t count) {
+    Doubles values(static_cast<py::ssize_t>(count));
+    for (double& value : written(values)) value = stream.uniform();
+    return values;
+}
+
+void take_back(Stream& stream, std::uint64_t count) {
+    if (count > stream.taken())
+        throw std::invalid_argument("count: expected at most what was drawn, " +
+                                    std::to_string(stream.taken()));
+    stream.take_back(count);
+}
+
+std::uint64_t below(Stream& stream, std::uint64_t n) {
+    if (n == 0) throw std::invalid_argument("n: expected at least 1, got 0");
+    return stream.below(n);
+}
+
+void register_stream(py::module_& module) {
+    py::class_<Stream>(
+        module, "Stream",
+        R"(A Philox4x64-10 stream, the same numbers as numpy.random.Philox(key=[key0, key1]).
+
+Each draw takes one word. Whoever is handed a stream draws from a copy, from where it stands.)")
+        .def(py::init<std::uint64_t, std::uint64_t>(), py::arg("key0"), py::arg("key1"))
+        .def("bits", &Stream::bits, "The next 64 bits.")
+        .def("uniform", &Stream::uniform,
+             "The next number in [0, 1): that of numpy.random.Generator.random().")
+        .def("uniforms", &uniforms, py::arg("count"),
+             "The next so many numbers in [0, 1): [count].")
+        .def("take_back", &take_back, py::arg("count"),
+             "Takes back the last words, at most all that were drawn: they come again.")
+        .def("below", &below, py::arg("n"),
+             "A whole number from 0 to n - 1, all alike to within n * 2^-64.")
+        .def("exponential", &Stream::exponential, py::arg("mean") = 1.0,
+             "-mean * log(1 - uniform), the same bits on any machine, within 1 ulp.");
+}
+
+const Registration stream_part("stream", register_stream);
 
 }  // namespace
 

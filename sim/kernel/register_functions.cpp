@@ -3,19 +3,178 @@
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "kernel/arrays.hpp"
-#include "kernel/binomial.hpp"
-#include "kernel/link_rows.hpp"
 #include "kernel/max_min.hpp"
 #include "kernel/register.hpp"
-#include "kernel/water_filling.hpp"
 
 namespace py = pybind11;
 
 namespace numatwin {
+
+// Means of a binomially distributed number that is divided into parts of a size.
+
+// Of N successes in `trials` of a chance, put into parts of `size` one after another:
+// parts: E ceil(N / size). squares: mean sum of the squares of what parts hold. begun: how likely
+// the last part is not full.
+//
+// Relative to the mode, the probability of each number is its neighbour's times the ratio
+// (trials - k) p / (k + 1) / (1 - p): no logarithms of huge factorials lose digits. Each side ends
+// where a number is 1e-20 times as likely as the mode; beyond it ratios only fall, and less than
+// 1e-20 is left out in all.
+class BinomialParts {
+  public:
+    static constexpr double negligible = 1e-20;
+
+    // Throws std::invalid_argument for trials or a size below 1.
+    BinomialParts(std::int64_t trials, std::int64_t size)
+        : trials_(static_cast<double>(trials)), size_(static_cast<double>(size)) {
+        if (trials < 1) throw std::invalid_argument("trials: expected 1 or more");
+        if (size < 1) throw std::invalid_argument("size: expected 1 or more");
+    }
+
+    struct Means {
+        double parts, squares, begun;
+    };
+
+    // Throws std::invalid_argument unless 0 <= chance <= 1.
+    Means operator()(double chance) const {
+        if (!(chance >= 0 && chance <= 1)) {
+            throw std::invalid_argument("chance: expected 0 to 1");
+        }
+        const double mode = std::min(std::floor((trials_ + 1) * chance), trials_);
+        Sums sums;
+        Filled filled{std::floor(mode / size_), std::fmod(mode, size_)};
+        add(sums, filled, 1.0);
+        double likely = 1.0;
+        const double odds = chance / (1 - chance);  // unused where the chance is 1
+        for (double k = mode; k < trials_ && likely > negligible; ++k) {
+            likely *= (trials_ - k) * odds / (k + 1);
+            if (++filled.rest == size_) filled = {filled.full + 1, 0};
+            add(sums, filled, likely);
+        }
+        likely = 1.0;
+        filled = {std::floor(mode / size_), std::fmod(mode, size_)};
+        const double against = (1 - chance) / chance;  // unused where the chance is 0
+        for (double k = mode; k > 0 && likely > negligible; --k) {
+            likely *= k * against / (trials_ - k + 1);
+            if (--filled.rest < 0) filled = {filled.full - 1, size_ - 1};
+            add(sums, filled, likely);
+        }
+        return {sums.parts / sums.likely, sums.squares / sums.likely, sums.begun / sums.likely};
+    }
+
+  private:
+    struct Sums {
+        double likely = 0, parts = 0, squares = 0, begun = 0;
+    };
+    // A number of successes: full parts, and what the last one holds. Whole numbers, as doubles.
+    struct Filled {
+        double full, rest;
+    };
+
+    void add(Sums& sums, const Filled& filled, double likely) const {
+        const double begun = filled.rest > 0 ? 1.0 : 0.0;
+        sums.likely += likely;
+        sums.parts += likely * (filled.full + begun);
+        sums.squares += likely * (filled.full * size_ * size_ + filled.rest * filled.rest);
+        sums.begun += likely * begun;
+    }
+
+    double trials_, size_;
+};
+
+// Traffic of links, where a node's traffic between others is a product of two rows.
+
+// That links are used by routes: use k is of the directed link[k], on the route from the node
+// from[k] to the node to[k].
+struct LinkUses {
+    std::span<const std::int64_t> link;
+    std::span<const std::int64_t> from;
+    std::span<const std::int64_t> to;
+};
+
+// For each row r of n what each link carries where factor[i][r] * value[j][r] goes from i to j:
+// total [links][n], added to in the order of the uses. Rows stand beside each other, so that a
+// compiler makes several at a time. Throws std::invalid_argument for arrays that do not fit
+// together, and for indices out of range. Takes O(n * uses).
+inline void link_rows(const LinkUses& uses, std::size_t nodes, std::size_t links,
+                      std::span<const double> factor, std::span<const double> value,
+                      std::span<double> total) {
+    const std::size_t count = uses.link.size();
+    if (uses.from.size() != count || uses.to.size() != count) {
+        throw std::invalid_argument("link, from and to: expected as many of each");
+    }
+    if (factor.size() != nodes * nodes || value.size() != nodes * nodes ||
+        total.size() != nodes * links) {
+        throw std::invalid_argument("factor and value: expected a row for each node");
+    }
+    const auto below = [](std::int64_t index, std::size_t end) {
+        return index >= 0 && static_cast<std::size_t>(index) < end;
+    };
+    for (std::size_t k = 0; k < count; ++k) {
+        if (!below(uses.link[k], links) || !below(uses.from[k], nodes) ||
+            !below(uses.to[k], nodes)) {
+            throw std::invalid_argument("link, from and to: expected indices");
+        }
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+        const double* factors = factor.data() + static_cast<std::size_t>(uses.from[k]) * nodes;
+        const double* values = value.data() + static_cast<std::size_t>(uses.to[k]) * nodes;
+        double* sums = total.data() + static_cast<std::size_t>(uses.link[k]) * nodes;
+        for (std::size_t r = 0; r < nodes; ++r) sums[r] += factors[r] * values[r];
+    }
+}
+
+// Water-filling: a shared amount poured over columns that stand at different heights.
+
+// What each column gets of an amount of 1 that raises it by its cost a unit, from its height, until
+// all that get any stand at one level; the others stand higher. The sum is 1 but for rounding.
+// Takes O(n log n) for n columns. Costs must be above 0, heights numbers; throws
+// std::invalid_argument.
+inline void water_filling(std::span<const double> height, std::span<const double> cost,
+                          std::span<double> share) {
+    const std::size_t count = height.size();
+    if (count == 0 || cost.size() != count || share.size() != count) {
+        throw std::invalid_argument("cost: expected as many as heights, " + std::to_string(count) +
+                                    ", and at least one");
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+        if (!(cost[k] > 0)) throw std::invalid_argument("cost: expected above 0");
+        if (std::isnan(height[k])) throw std::invalid_argument("height: expected a number");
+    }
+    thread_local std::vector<std::size_t> order;
+    order.resize(count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return height[a] < height[b]; });
+    // Only differences count, and only in proportion to the cost. With the first k columns taking
+    // part, the level is (1 + sum height/cost) / (sum 1/cost).
+    const double lowest = height[order.front()];
+    for (std::size_t k = 0; k < count; ++k) share[k] = (height[k] - lowest) / cost[k];
+    double weighted = 0.0;
+    double rate = 0.0;
+    double level = 0.0;
+    for (std::size_t k = 0; k < count; ++k) {
+        weighted += share[order[k]];
+        rate += 1.0 / cost[order[k]];
+        const double here = (1.0 + weighted) / rate;
+        // It falls as long as the next column is below it, and rises from there on.
+        if (k == 0 || here < level) level = here;
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+        share[k] = std::max(level / cost[k] - share[k], 0.0);
+    }
+}
+
 namespace {
 
 py::tuple solve_max_min(const Doubles& capacity, const Indices& row_ptr, const Indices& resource,

@@ -1,5 +1,3 @@
-#include "systems/commits/launcher.hpp"
-
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>

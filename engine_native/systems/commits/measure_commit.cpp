@@ -1,5 +1,3 @@
-#include "systems/commits/measure_commit.hpp"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,9 +8,10 @@
 
 #include "fabric/forked.hpp"
 #include "systems/commits/board.hpp"
+#include "systems/commits/measure_steps.hpp"
+#include "systems/commits/measure_windows.hpp"
 #include "systems/commits/one_sided_client.hpp"
 #include "systems/commits/roles.hpp"
-#include "systems/commits/usual_mean.hpp"
 
 namespace numatwin::native {
 namespace {

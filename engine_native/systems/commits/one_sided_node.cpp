@@ -1,7 +1,6 @@
-#include "systems/commits/one_sided_node.hpp"
-
 #include <algorithm>
 
+#include "systems/commits/one_sided_client.hpp"
 #include "systems/commits/record_block.hpp"
 
 namespace numatwin::native {

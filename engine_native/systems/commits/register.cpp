@@ -7,10 +7,8 @@
 #include "fabric/fabric_binding.hpp"
 #include "kernel/struct_binding.hpp"
 #include "systems/commits/board.hpp"
-#include "systems/commits/launcher.hpp"
-#include "systems/commits/measure_commit.hpp"
 #include "systems/commits/measure_steps.hpp"
-#include "systems/commits/thread_cluster.hpp"
+#include "systems/commits/roles.hpp"
 
 namespace py = pybind11;
 
@@ -210,7 +208,7 @@ size.)");
         py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"), py::arg("window_ns"),
         "Forks: see systems/commits/measure_steps.hpp.");
     module.def("launch_commits", &launch, py::arg("run"), py::arg("board"), py::arg("control"),
-               "Runs all roles as children of this process: systems/commits/launcher.hpp.");
+               "Runs all roles as children of this process: systems/commits/roles.hpp.");
 }
 
 const Registration registration("rsi", register_rsi);

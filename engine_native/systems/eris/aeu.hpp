@@ -22,7 +22,6 @@
 #include <span>
 #include <vector>
 
-#include "systems/eris/column_partition.hpp"
 #include "systems/eris/command_maker.hpp"
 #include "systems/eris/index_partition.hpp"
 #include "systems/eris/outgoing_buffers.hpp"
@@ -93,7 +92,7 @@ class Aeu final : public EngineWorker {
     void append_now(const Command& command);
     void append_held();
 
-    // aeu_scanning.cpp
+    // aeu_making.cpp
     void begin_scans(std::size_t object);
     void scan_chunk();
     void end_scan(ScanTask& task);

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "storage/column.hpp"
 #include "storage/far_values.hpp"
 #include "storage/prefix_tree.hpp"
 #include "systems/eris/cycle.hpp"
@@ -109,6 +111,29 @@ class IndexPartition {
     std::uint32_t worker_;
     std::uint64_t first_ = 0, span_ = 0;
     bool empty_ = true;
+};
+
+// An AEU's partition of a column, and what leaves or reaches it in a balancing cycle.
+
+struct ColumnPartition {
+    explicit ColumnPartition(Memory& memory) : memory(memory), own(memory) {}
+
+    /// Entries on their way here. `source` is what the source set aside; it is linked, or copied.
+    struct Arriving {
+        std::size_t transfer;
+        std::shared_ptr<Column> source;
+        std::optional<Column> copy;
+
+        bool ready() const { return !copy || source == nullptr; }
+        Column& entries() { return copy ? *copy : *source; }
+    };
+
+    Memory& memory;
+    Column own;
+    /// The cycle that it takes part in, until it is over for this AEU.
+    std::shared_ptr<Cycle> cycle;
+    std::vector<std::shared_ptr<Column>> leaving;
+    std::vector<Arriving> arriving;
 };
 
 }  // namespace numatwin::native

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "storage/column.hpp"
-#include "storage/key_value.hpp"
 #include "storage/prefix_tree.hpp"
+#include "storage/tree_word.hpp"
 #include "systems/eris/cycle.hpp"
 
 namespace numatwin::native {

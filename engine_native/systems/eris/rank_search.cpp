@@ -1,8 +1,8 @@
-#include "systems/eris/rank_search.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <limits>
+
+#include "systems/eris/partition_table.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif

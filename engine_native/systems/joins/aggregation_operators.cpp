@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "systems/joins/group_table.hpp"
+#include "systems/joins/join_operator.hpp"
 #include "systems/joins/message_exchange.hpp"
 #include "systems/joins/one_sided_parts.hpp"
-#include "systems/joins/operators.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "systems/joins/join_setup.hpp"
-#include "systems/joins/table_draw.hpp"
 #include "systems/joins/tuples.hpp"
 
 namespace numatwin::native {
@@ -95,5 +94,18 @@ class JoinBoard {
     std::uint64_t* counts_;
     ResultRow* rows_;
 };
+
+// A node of a run from its tables to its last round; all nodes as threads, and as processes.
+
+// A failure is noted on the board.
+void run_node(const JoinSetup& setup, JoinBoard& board, std::uint32_t node,
+              Fabric& fabric) noexcept;
+
+// Each node is a thread of this process, over plain memory. Throws std::runtime_error where the
+// run failed, or a tuple was lost or taken twice.
+void run_as_threads(const JoinSetup& setup, JoinBoard& board);
+
+// Each node is a child of this process, over UCX. Throws as above; no child is left.
+void run_as_processes(const JoinSetup& setup, JoinBoard& board);
 
 }  // namespace numatwin::native

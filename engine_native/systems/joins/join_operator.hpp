@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -82,5 +83,19 @@ class PhaseClock {
     NodeFigures& figures_;
     std::int64_t since_ns_, cpu_since_ns_;
 };
+
+// Makes a node's part of each operator. The node and its tables live as long as that.
+
+template <class Word>
+std::unique_ptr<JoinOperator> make_join(JoinNode& node, const NodeTables<Word>& tables);
+template <class Word>
+std::unique_ptr<JoinOperator> make_message_join(JoinNode& node, const NodeTables<Word>& tables);
+template <class Word>
+std::unique_ptr<JoinOperator> make_aggregation(JoinNode& node, const NodeTables<Word>& tables);
+
+template <class Word>
+std::unique_ptr<JoinOperator> make_operator(JoinNode& node, const NodeTables<Word>& tables) {
+    return node.setup.joins() ? make_join(node, tables) : make_aggregation(node, tables);
+}
 
 }  // namespace numatwin::native

@@ -2,9 +2,9 @@
 // join.
 #include <utility>
 
+#include "systems/joins/join_operator.hpp"
 #include "systems/joins/local_partitions.hpp"
 #include "systems/joins/one_sided_parts.hpp"
-#include "systems/joins/operators.hpp"
 #include "systems/joins/partition_join.hpp"
 
 namespace numatwin::native {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "systems/joins/bloom_filter.hpp"
+#include "systems/joins/join_operator.hpp"
 #include "systems/joins/local_partitions.hpp"
 #include "systems/joins/message_exchange.hpp"
-#include "systems/joins/operators.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -8,7 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "systems/joins/table_draw.hpp"
 #include "systems/joins/tuples.hpp"
 
 namespace numatwin::native {

@@ -6,7 +6,7 @@
 
 #include "fabric/fabric_binding.hpp"
 #include "kernel/struct_binding.hpp"
-#include "systems/joins/run_node.hpp"
+#include "systems/joins/join_board.hpp"
 
 namespace py = pybind11;
 

@@ -1,5 +1,3 @@
-#include "systems/joins/run_node.hpp"
-
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,7 +14,8 @@
 
 #include "fabric/segment_folder.hpp"
 #include "memory/host.hpp"
-#include "systems/joins/operators.hpp"
+#include "systems/joins/join_board.hpp"
+#include "systems/joins/join_operator.hpp"
 
 namespace numatwin::native {
 namespace {

@@ -1,8 +1,8 @@
-#include "systems/joins/table_draw.hpp"
-
 #include <array>
 #include <span>
 #include <utility>
+
+#include "systems/joins/tuples.hpp"
 
 // Header-only parts of the simulator.
 #include "kernel/key_draws.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "memory/round_up.hpp"
+#include "memory/mapping.hpp"
 
 namespace numatwin::native::tasks {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernel/backlog.hpp"
+#include "kernel/fifo_server.hpp"
 
 namespace numatwin {
 

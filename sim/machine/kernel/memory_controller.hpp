@@ -2,13 +2,49 @@
 // answers the later the busier it is.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <vector>
 
-#include "kernel/backlog.hpp"
-#include "kernel/interpolation.hpp"
-#include "machine/kernel/load_window.hpp"
+#include "kernel/event_queue.hpp"
+#include "kernel/fifo_server.hpp"
 
 namespace numatwin {
+
+// How busy a server was of late: the load of the last window, by which latencies rise.
+
+class LoadWindow {
+  public:
+    static constexpr Time window = 100'000'000;  // 100 µs
+
+    void add(Time work) { work_ += work; }
+    // Forgets the work of the window under way, not when it began.
+    void forget() { work_ = 0; }
+
+    // Whether the window under way is over. If so, `load` is the part of it that the work took
+    // (at most 1), and the next one begins.
+    bool close(Time now, double& load) {
+        const Time elapsed = now - start_;
+        if (elapsed < window) return false;
+        load = std::min(1.0, static_cast<double>(work_) / static_cast<double>(elapsed));
+        start_ = now;
+        work_ = 0;
+        return true;
+    }
+
+  private:
+    Time start_ = 0, work_ = 0;
+};
+
+// Piecewise linear functions.
+
+// y at `at`, of points with rising x; at most the last segment beyond the ends. At least two
+// points.
+inline double interpolated(double at, const std::vector<double>& x, const std::vector<double>& y) {
+    std::size_t k = 1;
+    while (k + 1 < x.size() && x[k] < at) ++k;
+    return y[k - 1] + (y[k] - y[k - 1]) * (at - x[k - 1]) / (x[k] - x[k - 1]);
+}
 
 // Latency of a line under load over its latency without load, by the controller's load: points in
 // rising order of load, at least two.

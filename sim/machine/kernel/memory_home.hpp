@@ -26,8 +26,8 @@
 
 #include <cstddef>
 
-#include "kernel/backlog.hpp"
-#include "machine/kernel/load_window.hpp"
+#include "kernel/fifo_server.hpp"
+#include "machine/kernel/memory_controller.hpp"
 #include "machine/kernel/service_machine.hpp"
 
 namespace numatwin {

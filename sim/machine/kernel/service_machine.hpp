@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernel/described.hpp"
-#include "machine/kernel/sparse_rows.hpp"
+#include "machine/kernel/routes.hpp"
 
 namespace numatwin {
 

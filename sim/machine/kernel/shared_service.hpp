@@ -37,7 +37,7 @@
 #include "kernel/event_queue.hpp"
 #include "kernel/indexed_heap.hpp"
 #include "machine/kernel/core_parts.hpp"
-#include "machine/kernel/load_window.hpp"
+#include "machine/kernel/memory_controller.hpp"
 #include "machine/kernel/memory_home.hpp"
 #include "machine/kernel/piece_class.hpp"
 #include "machine/kernel/routes.hpp"

@@ -1,7 +1,4 @@
-"""All links of a machine and the routes over them, as ``kernel/interconnect.hpp``.
-
-A directed link, as ``kernel/link.hpp``.
-"""
+"""Links, and all of a machine's with the routes over them, as ``kernel/interconnect.hpp``."""
 
 from __future__ import annotations
 

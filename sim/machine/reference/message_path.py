@@ -8,9 +8,7 @@ From left to right; each part is a FIFO server or a pure delay:
 A part of 0 ps of a thread takes no thread. Within one machine there is no network, and what talks
 to itself needs no message.
 
-A network adapter, as ``kernel/adapter.hpp``.
-
-Paths between machines that fail for a time, as ``kernel/path_faults.hpp``.
+Paths between machines may fail for a time. A network adapter: ``kernel/adapter.hpp``.
 """
 
 from __future__ import annotations

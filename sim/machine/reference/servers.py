@@ -1,5 +1,5 @@
-"""Servers without an event of their own, and their recent load, as ``kernel/backlog.hpp`` and
-``kernel/load_window.hpp``."""
+"""Servers without an event of their own, and their recent load, as ``kernel/fifo_server.hpp`` and
+``kernel/memory_controller.hpp``."""
 
 from __future__ import annotations
 

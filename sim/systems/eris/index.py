@@ -60,7 +60,7 @@ def tree_of(
 
 def block_bytes(value_bytes: float) -> float:
     """What a value out of line takes in the native engine: a block of one of its size classes
-    (engine_native/memory/size_classes.hpp); 0 where it is a word in the tree."""
+    (engine_native/memory/manager.hpp); 0 where it is a word in the tree."""
     if value_bytes <= WORD_BYTES:
         return 0.0
     if value_bytes <= 48:

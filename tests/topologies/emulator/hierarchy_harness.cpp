@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "hierarchy.hpp"
-#include "memory_map.hpp"
+#include "processors.hpp"
 #include "settings.hpp"
-#include "totals.hpp"
+#include "spans.hpp"
 
 using namespace numatwin;
 

@@ -1,19 +1,135 @@
 // The guest's processors: from a virtual address to counts and caches, fast for what was just used.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
-#include "branches.hpp"
+#include "cache_sets.hpp"
 #include "counters.hpp"
 #include "hierarchy.hpp"
-#include "memory_map.hpp"
 #include "settings.hpp"
 
 namespace numatwin {
+
+// Branches, and a predictor of them that is played for each processor, as caches are.
+
+// Instructions that are executed one after the other, up to a branch. Returns are no branches here:
+// processors keep a stack of where they go.
+struct Block {
+    enum Ending : std::uint8_t { OTHER, CONDITIONAL, INDIRECT, SYSTEM_CALL };
+
+    std::uint64_t begin = 0, end = 0;  // addresses: of the first instruction, behind the last
+    unsigned instructions = 0;
+    Ending ending = OTHER;
+    bool fused = false;  // a comparison and the branch behind it, which processors execute as one
+
+    // What the kernel executes lies in the upper half of the addresses.
+    bool of_kernel() const { return begin >> 63; }
+    unsigned operations() const { return instructions - fused; }
+};
+
+// Two predictors of whether a branch is taken, counters by its address and by that and the branches
+// before it, and a third that chooses the better one (McFarling, Combining Branch Predictors,
+// 1993). Where an indirect jump goes: where it went last after the same branches. Newer ones know
+// longer histories; what depends on data alone, none predicts.
+class BranchPredictor {
+  public:
+    // Nothing is taken at first, and addresses alone count.
+    BranchPredictor() : by_address_(SIZE), by_history_(SIZE), chosen_(SIZE), to_(SIZE) {}
+
+    // `next` follows the block of the last call; returns whether the branch between them, if there
+    // is one, was predicted wrongly.
+    bool mispredicts(const Block& next) {
+        const Block last = last_;
+        last_ = next;
+        if (last.ending == Block::CONDITIONAL) return decides(last.end, next.begin != last.end);
+        if (last.ending == Block::INDIRECT) return jumps(last.end, next.begin);
+        return false;
+    }
+
+  private:
+    // Some KiB, as in hardware, of counters of three bits, as in TAGE (Seznec and Michaud 2006):
+    // one of two bits follows chance where a branch goes one way three times in four.
+    static constexpr std::size_t SIZE = 1U << 14;
+    static constexpr std::uint8_t TAKEN = 4, COUNTED_TO = 7;
+
+    bool decides(std::uint64_t address, bool taken) {
+        std::uint8_t& plain = by_address_[address % SIZE];
+        std::uint8_t& after = by_history_[(address ^ history_) % SIZE];
+        std::uint8_t& choice = chosen_[address % SIZE];
+        const bool plain_right = (plain >= TAKEN) == taken, after_right = (after >= TAKEN) == taken;
+        const bool right = choice >= TAKEN ? after_right : plain_right;
+        if (plain_right != after_right) count(choice, after_right);
+        count(plain, taken);
+        count(after, taken);
+        history_ = history_ << 1 | taken;
+        return !right;
+    }
+
+    bool jumps(std::uint64_t address, std::uint64_t to) {
+        std::uint64_t& expected = to_[(address ^ history_) % SIZE];
+        const bool right = expected == to;
+        expected = to;
+        history_ = history_ << 2 ^ to;
+        return !right;
+    }
+
+    static void count(std::uint8_t& counter, bool up) {
+        if (up && counter < COUNTED_TO) ++counter;
+        if (!up && counter > 0) --counter;
+    }
+
+    std::vector<std::uint8_t> by_address_, by_history_, chosen_;
+    std::vector<std::uint64_t> to_;
+    std::uint64_t history_ = 0;
+    Block last_;
+};
+
+// From an address that QEMU reports to a node and a line, memory of all nodes taken as one.
+
+class MemoryMap {
+  public:
+    static constexpr unsigned BLOCK_SHIFT = 20;  // ranges begin and end at whole mebibytes
+
+    explicit MemoryMap(const Settings& settings) : line_shift_(settings.line_shift) {
+        for (const MemoryRange& range : settings.memory) {
+            if ((range.first | range.bytes) & ((std::uint64_t{1} << BLOCK_SHIFT) - 1))
+                throw std::runtime_error("memory: expected whole mebibytes");
+            const std::size_t first = range.first >> BLOCK_SHIFT;
+            const std::size_t blocks = range.bytes >> BLOCK_SHIFT;
+            if (place_.size() < first + blocks) place_.resize(first + blocks, NONE);
+            for (std::size_t at = first; at < first + blocks; ++at) {
+                if (place_[at] != NONE) throw std::runtime_error("memory: ranges overlap");
+                place_[at] = static_cast<std::uint32_t>(homes_.size());
+                homes_.push_back(static_cast<std::uint16_t>(range.node));
+            }
+        }
+    }
+
+    const std::vector<std::uint16_t>& homes() const { return homes_; }
+    unsigned lines_shift() const { return BLOCK_SHIFT - line_shift_; }  // lines per block
+
+    bool known(std::uint64_t address) const {
+        const std::size_t block = address >> BLOCK_SHIFT;
+        return block < place_.size() && place_[block] != NONE;
+    }
+    unsigned node(std::uint64_t address) const { return homes_[place_[address >> BLOCK_SHIFT]]; }
+    Line line(std::uint64_t address) const {
+        const std::uint64_t within = address & ((std::uint64_t{1} << BLOCK_SHIFT) - 1);
+        return (Line{place_[address >> BLOCK_SHIFT]} << lines_shift()) + (within >> line_shift_);
+    }
+
+  private:
+    static constexpr std::uint32_t NONE = ~std::uint32_t{0};
+    unsigned line_shift_;
+    std::vector<std::uint32_t> place_;  // of each block of addresses, NONE where there is no memory
+    std::vector<std::uint16_t> homes_;  // the node of each block of memory
+};
 
 // What one instruction does to memory.
 struct Access {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/backlog.hpp"
 #include "kernel/event_queue.hpp"
+#include "kernel/fifo_server.hpp"
 #include "kernel/philox.hpp"
 
 namespace numatwin {

@@ -9,6 +9,7 @@
 // ../history.py.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -17,9 +18,11 @@
 #include <utility>
 #include <vector>
 
-#include "systems/commits/kernel/history_row.hpp"
-
 namespace numatwin {
+
+// A row of a history: time, kind, client, transaction, a, b; see systems/commits/history.py.
+
+using Row = std::array<std::int64_t, 6>;
 
 class HistoryChecker {
   public:

@@ -1,7 +1,6 @@
 // ErisRouting: commands are made, put into outgoing buffers, and flushed into incoming ones.
 #include <algorithm>
 
-#include "systems/eris/kernel/descriptor.hpp"
 #include "systems/eris/kernel/routing.hpp"
 
 namespace numatwin {

@@ -4,15 +4,40 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstddef>
+
 #include "kernel/arrays.hpp"
 #include "kernel/running.hpp"
 #include "kernel/struct_binding.hpp"
-#include "systems/eris/kernel/machine_counts.hpp"
 #include "systems/eris/kernel/routing.hpp"
+#include "systems/eris/kernel/shared.hpp"
 
 namespace py = pybind11;
 
 namespace numatwin {
+
+// What a run of either ERIS model tells Python of the machine: use of cores, controllers and links.
+
+template <class Model>
+void add_machine_counts(pybind11::dict& found, const Model& model) {
+    const auto& cores = model.cores();
+    const auto& memory = model.memory();
+    const auto& links = model.links();
+    const std::size_t n = memory.size(), count = links.links();
+    auto held = column_of(cores.size(), [&](std::size_t k) { return cores[k].held(); });
+    for (std::size_t i = 0; i < model.workers(); ++i)
+        held.mutable_data()[model.core_of(i)] -= model.held_left(i);
+    found["held"] = held;
+    found["core_executed"] =
+        column_of(cores.size(), [&](std::size_t k) { return model.core_executed(k); });
+    found["memory_lines"] = column_of(n, [&](std::size_t k) { return memory[k].lines(); });
+    found["memory_arrived"] = column_of(n, [&](std::size_t k) { return memory[k].arrived(); });
+    found["memory_done"] = column_of(n, [&](std::size_t k) { return model.memory_done(k); });
+    found["link_bytes"] = column_of(count, [&](std::size_t k) { return links.bytes(k); });
+    found["link_done"] = column_of(count, [&](std::size_t k) { return model.link_done(k); });
+    found["since_ps"] = model.counting_since();
+}
+
 namespace {
 
 using Model = Runnable<ErisRouting>;
@@ -162,7 +187,65 @@ Kinds: 0 round, 3 executed, 4 issued, 6 copied.)");
     def_running<ErisRouting>(model);
 }
 
-const Registration registration("eris", register_eris);
+const Registration eris_part("eris", register_eris);
+
+}  // namespace
+
+// Python's view of ERIS's baselines: SharedStep, SharedSetup, ErisShared.
+
+namespace {
+
+using SharedModel = Runnable<ErisShared>;
+
+py::dict shared_counts(SharedModel& self) {
+    const ErisShared& model = *self;
+    py::dict found;
+    found["done"] = array_of(model.done);
+    py::list steps;
+    for (const auto& of_step : model.step) steps.append(array_of(of_step));
+    found["steps"] = steps;
+    found["busy"] = column_of(model.workers(), [&](std::size_t i) { return model.busy(i); });
+    add_machine_counts(found, model);
+    return found;
+}
+
+void register_eris_shared(py::module_& module) {
+    def_struct<SharedStep>(module, "SharedStep",
+                           "A step of a worker's loop, per operation of the mix that it does.");
+    def_struct<SharedSetup>(module, "SharedSetup", "Workers on data that all share.");
+    py::class_<SharedModel> model(
+        module, "ErisShared", "ERIS's baselines, event by event (systems/eris/kernel/shared.hpp).");
+    model
+        .def(py::init([](const SharedSetup& of, const StreamKeys& keys, std::uint64_t seed,
+                         std::uint64_t replication) {
+                 return std::make_unique<SharedModel>(of, streams_of(keys), seed, replication);
+             }),
+             py::arg("setup"), py::arg("keys"), py::arg("seed"), py::arg("replication"),
+             "``keys``: the Philox key of each worker.")
+        .def(
+            "update", [](SharedModel& self, const SharedSetup& of) { self->update(of); },
+            py::arg("of"), "Other demands from now on, for the same workers.")
+        .def(
+            "start", [](SharedModel& self) { self->start(); }, "Lets all workers begin.")
+        .def(
+            "start_counting", [](SharedModel& self) { self->start_counting(); },
+            "Forgets what was counted.")
+        .def(
+            "check", [](SharedModel& self) { self->check(); },
+            "Raises RuntimeError where commands were lost or done twice, or a server did too much.")
+        .def("counts", &shared_counts,
+             "What was counted since start_counting, by name; arrays are copies.")
+        .def(
+            "latency",
+            [](SharedModel& self, std::size_t operation) {
+                const Histogram& of = self->latency.at(operation);
+                return std::pair(of.buckets(), of.total());
+            },
+            py::arg("operation"), "Of an operation: latencies by bucket, and their sum; in ps.");
+    def_running<ErisShared>(model);
+}
+
+const Registration eris_shared_part("eris_shared", register_eris_shared);
 
 }  // namespace
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "systems/eris/kernel/descriptor.hpp"
-
 namespace numatwin {
 using namespace descriptor;
 

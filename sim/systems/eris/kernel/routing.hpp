@@ -27,7 +27,6 @@
 #include "kernel/huge_pages.hpp"
 #include "kernel/philox.hpp"
 #include "kernel/simulation.hpp"
-#include "kernel/small_counts.hpp"
 #include "kernel/statistics.hpp"
 #include "machine/disturbances/kernel/disturbances.hpp"
 #include "machine/kernel/core.hpp"
@@ -37,6 +36,22 @@
 #include "systems/eris/kernel/setup.hpp"
 
 namespace numatwin {
+
+// The 64-bit descriptor of an incoming buffer: 1 bit active, 32 bits offset, 31 bits writers.
+
+namespace descriptor {
+
+inline constexpr std::uint64_t active_bit = std::uint64_t{1} << 63;
+inline constexpr std::uint64_t one_writer = 1;
+inline constexpr int offset_shift = 31;
+inline std::uint64_t writers(std::uint64_t word) {
+    return word & ((std::uint64_t{1} << 31) - 1);
+}
+inline std::uint64_t offset(std::uint64_t word) {
+    return (word & ~active_bit) >> offset_shift;
+}
+
+}  // namespace descriptor
 
 // One event of a trace.
 struct ErisTrace {

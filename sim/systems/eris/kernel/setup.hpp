@@ -11,7 +11,7 @@
 #include "kernel/described.hpp"
 #include "kernel/event_queue.hpp"
 #include "machine/disturbances/kernel/disturbances.hpp"
-#include "machine/kernel/sparse_rows.hpp"
+#include "machine/kernel/routes.hpp"
 
 namespace numatwin {
 

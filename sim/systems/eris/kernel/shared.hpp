@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernel/backlog.hpp"
+#include "kernel/fifo_server.hpp"
 #include "kernel/philox.hpp"
 #include "kernel/simulation.hpp"
 #include "kernel/statistics.hpp"
