@@ -155,7 +155,7 @@ def runs() -> Iterator[Any]:
     )
     yield tiny(
         "shared_service",
-        "--cores 12 --nodes 2 --simulated-us 3000",
+        "--cores 12 --nodes 2 --simulated-us 1000",
         tuple(
             f"tasks_12_cores_{mix}{what}"
             for mix in ("stolen_10", "any")
