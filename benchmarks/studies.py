@@ -178,7 +178,7 @@ def overhead(folder: Path, points: int) -> None:
         flow_plane(scenario).rates()
     bare_ms = 1e3 * (time.process_time() - start) / len(chosen)
     line("a run", each_ms, "ms of CPU", f"allowed: {RUN_MS:g} ms", RUN_MS / each_ms)
-    line("overhead", each_ms / bare_ms, "of its CPU time", "its rates alone", each_ms / bare_ms)
+    line("overhead", each_ms / bare_ms, "times", "its rates alone", each_ms / bare_ms)
 
 
 def bundled() -> None:

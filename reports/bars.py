@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from ..sim.planes.outcome import Why
 from ..sim.run.record import Record, part_at
 from ..sim.run.recovery import Recovery
-from ..topologies.figure import Figure
 from .charts import INK, LEGEND, polished
+from .figure import Figure
 from .runs import COLOURS, Run
 from .words import label, label_of_row, percent, seconds, si, signed_percent
 

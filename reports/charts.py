@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from ..sim.planes.outcome import ControlEvent, ResourceUse
 from ..sim.run.record import Record
-from ..topologies.figure import Figure
 from ..topologies.picture import USE_COLOURS
+from .figure import Figure
 from .runs import COLOURS, Run
 from .words import label, plural, seconds
 

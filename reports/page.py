@@ -18,11 +18,11 @@ from ..sim.run.limit import limits, together
 from ..sim.run.real_planes import NATIVE
 from ..sim.run.record import Record
 from ..sim.run.recovery import Recovery, sample_step_s, share_levels
-from ..topologies.figure import Figure
 from .answer import answer, comparing_answer
 from .bars import depths, gains, parts_of_time, rates, recovery_times
 from .charts import throughput_over_time, use_over_time
 from .facts import fact_rows
+from .figure import Figure
 from .intervals import statistics_of, statistics_of_all
 from .machine_picture import machine_in_use
 from .runs import Run, moved_bytes, operations_of, recoveries_of, runs_of, smoothed

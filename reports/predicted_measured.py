@@ -17,8 +17,8 @@ from typing import Any
 
 from ..inputs import write_text_atomically
 from ..inputs.quantities import size_text
-from ..topologies.figure import Figure
 from .charts import LEGEND, SOFT, polished
+from .figure import Figure
 from .page import Plot, Plots
 from .report import rendered
 from .runs import COLOURS

@@ -17,8 +17,8 @@ from markupsafe import Markup
 
 from ..inputs import InputError, write_bytes_atomically, write_text_atomically
 from ..sim.run.record import Record
-from ..topologies.figure import HASH, packed_plotly
 from . import intervals, words
+from .figure import HASH, packed_plotly
 from .page import RESOURCES_FIRST, chapters_of
 
 HERE = Path(__file__).parent

@@ -11,8 +11,8 @@ from ..sim.studies.explanation import Explanation, level_effects, main_effects
 from ..sim.studies.levels import is_number, written
 from ..sim.studies.regret import UnderDoubt
 from ..sim.studies.results import Results, short
-from ..topologies.figure import Figure
 from .charts import SOFT, polished
+from .figure import Figure
 from .runs import COLOURS
 from .words import figure_text, label, si
 

@@ -20,8 +20,8 @@ from ..sim.studies.explanation import Explanation, explained_by_rows
 from ..sim.studies.levels import is_number
 from ..sim.studies.regret import UnderDoubt
 from ..sim.studies.results import Results, short
-from ..topologies.figure import Figure
 from .decisions import best_texts
+from .figure import Figure
 from .page import Plot, Plots
 from .report import rendered
 from .study_charts import (

@@ -11,8 +11,8 @@ from ..inputs import InputError
 from ..sim.planes.pictures import Picture, Square, Steps, Strips, Timeline
 from ..sim.run.record import Record
 from ..sim.systems.registry import SYSTEMS, system_named
-from ..topologies.figure import Figure
 from .charts import INK, LEGEND, TIME_MARGINS, USE_SCALE, polished, use_scale_bar
+from .figure import Figure
 from .runs import COLOURS
 from .traffic import matrix
 from .words import label, seconds

@@ -10,8 +10,8 @@ import numpy as np
 from markupsafe import Markup
 
 from ..sim.run.record import Record
-from ..topologies.figure import Figure
 from .charts import USE_SCALE, Floats, polished
+from .figure import Figure
 from .words import count, percent, seconds, si
 
 TRAFFIC_CAPTION = (

@@ -61,6 +61,10 @@ def write_picture(
     if target.suffix.lower() == ".png":
         return write_bytes_atomically(target, png_from_svg(svg))
     if target.suffix.lower() == ".html":
-        head = f'<meta charset="utf-8"><title>{html.escape(target.stem)}</title>'
+        head = (
+            f'<meta charset="utf-8"><title>{html.escape(target.stem)}</title>'
+            '<meta name="viewport" content="width=device-width">'
+            "<style>svg { max-width: 100%; height: auto }</style>"
+        )
         svg = f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>\n{svg}</body></html>\n'
     return write_text_atomically(target, svg)

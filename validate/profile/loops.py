@@ -3,7 +3,7 @@
 A vectorised engine goes through its functions one after the other, a few thousand rows at a time:
 each that takes its time is a loop. Lines that a simulated prefetcher had fetched are read in order:
 from memory those that the largest cache with a prefetcher misses without it; those that lie in a
-larger cache than the smallest are there in time, and cost nothing besides. What caches miss at
+cache larger than the smallest are there in time, and cost nothing besides. What caches miss at
 random goes to structures whose miss curve is the counted one.
 """
 
@@ -36,8 +36,8 @@ MISS_CYCLES = 50.0  # only to tell which functions matter most
 LEAST = 0.02  # of a pipeline's time that a function takes to be a loop of its own
 LOOPS_MAX = 12
 NOTICED = 1e-3  # lines per row
-# That a string instruction copies in the time of an instruction, its lines in the first caches:
-# 32 a cycle and more since Ivy Bridge (Intel Optimization Reference Manual, "Enhanced REP MOVSB").
+# That a string instruction copies in the time of another instruction. Estimate, not verified: as
+# wide as one load and one store of AVX.
 COPIED_BYTES = 32.0
 
 

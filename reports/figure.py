@@ -3,13 +3,12 @@
 Plotly's Python library takes longer to import than most scenarios to run, so pages do without it;
 ``Figure.plotly`` gives its object, which knows every name and refuses others.
 
-The part of Plotly that pages need, as text: they work without a network.
+The part of Plotly that pages need, packed: they work without a network.
 """
 
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -189,8 +188,3 @@ HASH = "sha256-eVQhUIVaUsVnJg4xNwldvit0Tm1wKlyr5n2iRpQvuno="
 def packed_plotly() -> bytes:
     """The script, by gzip; a browser unpacks it."""
     return FILE.read_bytes()
-
-
-def plotly_js() -> str:
-    """The script, to stand in a page before what draws by it."""
-    return gzip.decompress(packed_plotly()).decode("utf-8")

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
-from numatwin.topologies.figure import Figure
+from numatwin.reports.figure import Figure
 
 
 def without_template(figure: go.Figure) -> Any:
