@@ -297,7 +297,9 @@ class CostModel(LinkTraffic):
             ratio = np.maximum.accumulate(
                 [latency / min(ns for _, ns in points) for _, latency in points]
             )
-            return np.concatenate([[0.0], load]), np.concatenate([[1.0], ratio])
+            # Of points of one load, as two measurements in a row may be, the last one counts.
+            rises = np.diff(load, append=np.inf) > 0
+            return np.concatenate([[0.0], load[rises]]), np.concatenate([[1.0], ratio[rises]])
         load, ratio = np.array(TYPICAL_LOADED_LATENCY).T
         return load, ratio
 

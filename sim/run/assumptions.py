@@ -46,7 +46,7 @@ def assumptions_in(scenario: Scenario, costs: CostModel | None) -> tuple[Assumpt
         found += assumed_of_links(costs, costs.limits)
     if system.assumptions is not None:
         found += system.assumptions.load()(scenario)
-    found += scenario.system.assumptions()
+    found += scenario.system.assumptions(scenario.machine)
     found += (one for one in doubtful_facts(scenario.machine) if system.reads(one.name))
     for part in ("objects", "operations"):
         found += _ranged(scenario.workload.plain[part], ("workload", part))

@@ -113,9 +113,9 @@ class SystemSpec(Strict):
     def check_horizon(self, played_s: float) -> None:
         """Raises DescriptionError for what would come after the end of the run."""
 
-    def assumptions(self) -> Iterator[Assumption]:
+    def assumptions(self, machine: Machine) -> Iterator[Assumption]:
         """Fields marked as ``Default`` that the scenario leaves out; of one that is a group of
-        numbers, each number that it leaves out.
+        numbers, each number that it leaves out and that ``machine`` does not know.
         """
         plain = self.model_dump(mode="json")
         for name, field in type(self).model_fields.items():
@@ -126,7 +126,7 @@ class SystemSpec(Strict):
             if isinstance(group, Strict):
                 for part in type(group).model_fields:
                     if part not in group.model_fields_set:
-                        yield _of_field((name, part), plain[name][part], mark)
+                        yield _of_field((name, part), getattr(group, part), mark)
             elif name not in self.model_fields_set:
                 yield _of_field((name,), plain[name], mark)
 

@@ -195,22 +195,26 @@ def test_defaults_of_specs_are_listed_until_stated() -> None:
     }
     assert {name for kind, name in marked if kind == "eris"} >= {"page_size", "command_size"}
     scenario = load_scenario("eris-fig8-amd")
-    before = {one.name for one in scenario.system.assumptions()}
+    before = {one.name for one in scenario.system.assumptions(scenario.machine)}
     assert "page size" in before
     stated = load_scenario("eris-fig8-amd", settings=["system.page_size=2 MiB"])
-    assert {one.name for one in stated.system.assumptions()} == before - {"page size"}
+    assert {one.name for one in stated.system.assumptions(stated.machine)} == before - {"page size"}
 
 
 def test_groups_of_defaults_are_listed_one_by_one() -> None:
     """Tasks: what an entry takes in each loop of a column store."""
-    names = [one.name for one in load_scenario("hana-fig10").system.assumptions()]
+    scenario = load_scenario("hana-fig10")
+    names = [one.name for one in scenario.system.assumptions(scenario.machine)]
     assert names[:3] == ["switch", "wake", "task"]
     assert "instructions of scan_row" in names
     stated = load_scenario("hana-fig10", settings=["system.instructions.scan_row=3.0"])
-    left = [one.name for one in stated.system.assumptions()]
+    left = [one.name for one in stated.system.assumptions(stated.machine)]
     assert left == [name for name in names if name != "instructions of scan_row"]
-    scenario = load_scenario("hana-fig10")
-    row = next(one for one in scenario.system.assumptions() if one.name.endswith("scan_row"))
+    row = next(
+        one
+        for one in scenario.system.assumptions(scenario.machine)
+        if one.name.endswith("scan_row")
+    )
     fewer = varied(scenario, known(row.low)).system.model_dump()["instructions"]
     assert fewer["scan_row"] == pytest.approx(2.25)
 

@@ -7,8 +7,9 @@ A run names a scenario, settings, and a grid: each combination of its axes' valu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +24,6 @@ from ...sim.run.real_planes import NATIVE, SIMULATED
 from ...sim.run.scenario import (
     Scenario,
     load_scenario,
-    scenario_from_settings,
 )
 from ...sim.run.scenario_parts import reported_at
 from ...sim.systems.registry import system_of
@@ -283,16 +283,17 @@ class _Loader:
                     places.get(path, ("settings", path)),
                     f"run '{name}': '{path}' cannot be set: the host is the machine",
                 )
-        native = self._native(name, run, settings, places)
-        if native is None:
+        loaded = self._native(name, run, settings, places)
+        if loaded is None:
             return None
+        native, load = loaded
         predicted: dict[str, Scenario] = {}
         unable: dict[str, str] = {}
         for plane in run.planes:
             if plane not in system_of(native.system).planes:
                 continue
             try:
-                predicted[plane] = scenario_from_settings({**native.settings, "plane": plane})
+                predicted[plane] = load(plane)
             except InputError as failure:  # of the machine: what the file says has just been read
                 unable[plane] = failure.message
         metrics = self._metrics(name, run, native)
@@ -313,8 +314,9 @@ class _Loader:
         run: RunDescription,
         settings: Mapping[str, Value],
         places: Mapping[str, Place],
-    ) -> Scenario | None:
-        """The scenario for the native plane, its objects as large as the settings say.
+    ) -> tuple[Scenario, Callable[[str], Scenario]] | None:
+        """The scenario for the native plane, its objects as large as the settings say, and what
+        loads it for another.
 
         None where it is this machine that is not able to run it: on its own it can be.
         """
@@ -322,7 +324,6 @@ class _Loader:
         try:
             scenario = str(self._resolved_path(run.scenario))
             options: dict[str, Any] = {
-                "plane": NATIVE,
                 "workload": self._resolved_path(settings.get("workload")),
                 "policy": self._resolved_path(settings.get("policy")),
             }
@@ -335,15 +336,18 @@ class _Loader:
             if sizes:
                 key = (scenario, options["workload"])
                 if key not in self.workloads:
-                    self.workloads[key] = load_scenario(scenario, **options).workload
+                    self.workloads[key] = load_scenario(scenario, plane=NATIVE, **options).workload
                 written.append("scale=1.0")
             for path, value in sizes.items():
                 place = places.get(path, ("settings", path))
                 written.append(self._sized(self.workloads[key], path, value))
         except InputError as failure:
             raise self._error(name, failure, place, places) from None
+        load = partial(
+            load_scenario, scenario, machine=self.machine_path, **options, settings=written
+        )
         try:
-            return load_scenario(scenario, machine=self.machine_path, **options, settings=written)
+            return load(plane=NATIVE), lambda plane: load(plane=plane)
         except InputError as failure:
             error = self._error(name, failure, ("runs", name, "scenario"), places)
             if not _loads(scenario, options, written):
@@ -408,7 +412,7 @@ class _Loader:
 def _loads(scenario: str, options: Mapping[str, Any], settings: Sequence[str]) -> bool:
     """Whether a scenario loads on the machine that it names itself."""
     try:
-        load_scenario(scenario, **options, settings=settings)
+        load_scenario(scenario, plane=NATIVE, **options, settings=settings)
     except InputError:
         return False
     return True

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 namespace numatwin::native::tasks {
 namespace {
@@ -50,6 +51,30 @@ void scan(Task& task, Buffers& buffers) {
     task.own_bytes += spec.positions ? task.entries * 4 : rows / 8;
 }
 
+/// The bits of a scan's rows, from the table's first row on: tasks begin with a word.
+const std::uint64_t* words_of(const Task& scan) {
+    return scan.made.as<std::uint64_t>() - scan.first / 64;
+}
+
+/// Positions that a scan found among these rows.
+std::pair<const std::uint32_t*, const std::uint32_t*> positions_between(const Task& scan,
+                                                                        std::uint64_t first,
+                                                                        std::uint64_t last) {
+    const auto* const all = scan.made.as<std::uint32_t>();
+    const auto* const from = std::lower_bound(all, all + scan.entries, first);
+    return {from, std::lower_bound(from, all + scan.entries, last)};
+}
+
+/// Calls use(scan, first, last) with the scans that have rows of the task's, and these.
+template <class Use>
+void for_selected(const Task& task, const StageRun& scans, Use use) {
+    for (const Task& scan : scans.by_part[task.part]) {
+        const std::uint64_t first = std::max(task.first, scan.first);
+        const std::uint64_t last = std::min(task.last, scan.last);
+        if (first < last) use(scan, first, last);
+    }
+}
+
 /// Calls use(rows, count) with the rows of the task's selection, a batch at a time, rising.
 template <class Use>
 void for_batches(const Task& task, Use use) {
@@ -65,34 +90,40 @@ void for_batches(const Task& task, Use use) {
     }
     const StageRun& scans = (*task.stage->stages)[static_cast<std::size_t>(spec.selection)];
     std::uint32_t* end = batch.data();
-    for (const Task& scan : scans.by_part[task.part]) {
-        const std::uint64_t first = std::max(task.first, scan.first);
-        const std::uint64_t last = std::min(task.last, scan.last);
-        if (first >= last) continue;
+    for_selected(task, scans, [&](const Task& scan, std::uint64_t first, std::uint64_t last) {
         if (scans.spec->positions) {
-            const auto* all = scan.made.as<std::uint32_t>();
-            const auto* from = std::lower_bound(all, all + scan.entries, first);
-            const auto* until = std::lower_bound(from, all + scan.entries, last);
+            auto [from, until] = positions_between(scan, first, last);
             for (; from < until; from += batch_rows)
                 use(from, std::min<std::uint64_t>(batch_rows, until - from));
-            continue;
+            return;
         }
-        // Tasks begin with a word.
-        const auto* words = scan.made.as<std::uint64_t>() - scan.first / 64;
+        const std::uint64_t* const words = words_of(scan);
         for (std::uint64_t w = first / 64; w * 64 < last; ++w) {
             end = put_positions(words[w], w * 64, end);
             if (end < batch.data() + batch_rows) continue;
             use(batch.data(), static_cast<std::uint64_t>(end - batch.data()));
             end = batch.data();
         }
-    }
+    });
     if (end > batch.data()) use(batch.data(), static_cast<std::uint64_t>(end - batch.data()));
 }
 
 /// Rows of the task's selection.
 std::uint64_t rows_of(const Task& task) {
+    const StageSpec& spec = *task.stage->spec;
+    if (spec.selection < 0) return task.last - task.first;
     std::uint64_t rows = 0;
-    for_batches(task, [&rows](const std::uint32_t*, std::uint64_t count) { rows += count; });
+    const StageRun& scans = (*task.stage->stages)[static_cast<std::size_t>(spec.selection)];
+    for_selected(task, scans, [&](const Task& scan, std::uint64_t first, std::uint64_t last) {
+        if (scans.spec->positions) {
+            const auto [from, until] = positions_between(scan, first, last);
+            rows += static_cast<std::uint64_t>(until - from);
+        } else {
+            const std::uint64_t* const words = words_of(scan);
+            for (std::uint64_t w = first / 64; w * 64 < last; ++w)
+                rows += static_cast<std::uint64_t>(std::popcount(words[w]));
+        }
+    });
     return rows;
 }
 

@@ -159,7 +159,6 @@ class NativeTasks:
 
     def start_counting(self) -> None:
         self._since, self._since_s = self._host.counts(), time.monotonic()
-        self._looked_s, self._shown_s = self._time_s, dict[str, float]()
         self._waited_before_ns = threads_waited_ns()
 
     def totals(self) -> Mapping[str, float]:
@@ -169,12 +168,7 @@ class NativeTasks:
             found[f"under_way/{name}"] = ns * 1e-9
         stolen = more.stolen.sum(axis=0).tolist()
         found |= {f"stolen/{k}": n for k, n in zip(self._program.classes, stolen, strict=True)}
-        for name, _, busy_s in self._busy(more):
-            # No longer than the sample takes: workers are counted a little after its end.
-            most_s = self._shown_s.get(name, 0.0) + self._time_s - self._looked_s
-            self._shown_s[name] = min(busy_s, most_s)
-        self._looked_s = self._time_s
-        return found | {f"utilisation/{name}": busy_s for name, busy_s in self._shown_s.items()}
+        return found | {f"utilisation/{name}": busy_s for name, _, busy_s in self._busy(more)}
 
     def _busy(self, more: Counts) -> Iterator[tuple[str, int, float]]:
         """Of each node with workers: name, id, and for how long they were busy on average."""

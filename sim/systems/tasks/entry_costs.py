@@ -251,7 +251,8 @@ class Results:
     done.
 
     ``table``: the name of the table whose parts they come from, None where from none any more.
-    ``bytes``: of an entry, as it is read. ``made``: columns whose values are at hand in order.
+    ``bytes``: of an entry, as it is read; ``finding``: instructions that this takes. ``made``:
+    columns whose values are at hand in order.
     """
 
     entries: float
@@ -259,6 +260,7 @@ class Results:
     table: str | None
     bytes: float
     made: frozenset[ColumnOf] = frozenset()
+    finding: float = 0.0
 
 
 def lines_per_entry(bits: float, density: float) -> tuple[float, float]:

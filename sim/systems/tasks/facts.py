@@ -8,9 +8,9 @@ per cycle say how long they take. Waiting for memory and shared caches comes on 
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from ....inputs import Strict
 from ....inputs.quantities import Bandwidth, Duration, DurationOrZero
@@ -21,6 +21,7 @@ ENGINE = "tasks"
 # sockets, which differ by 7% (Psaroudakis et al., PVLDB 10 (2016)).
 MOVE_PAGE_S = 63e-6
 PARTITION_PAGE_S = 109e-6
+WORD_ROWS = 64  # of a filter's result
 
 
 class LoopTimes(Strict):
@@ -30,6 +31,7 @@ class LoopTimes(Strict):
 
     scan_row: DurationOrZero
     scan_match: DurationOrZero
+    scan_word: DurationOrZero | None = None
     value_id: DurationOrZero
     dictionary_value: DurationOrZero
     group: DurationOrZero
@@ -82,6 +84,9 @@ class OperatorInstructions(Strict):
     with SSE). With AVX2, less than a cycle per row (Willhalm et al., ADMS 2013)."""
     scan_match: Instructions = 5.0
     """Per row that a filter finds: the lowest bit of its result, cleared, as a position."""
+    scan_word: Instructions = 25.0
+    """Per 64 rows among which a filter finds any, as positions are made of its bits: a branch that
+    nobody can guess (15 cycles), as many have been found as there are."""
     value_id: Instructions = 8.0
     """Per id that is taken from an index vector at a position: multiply by its bits, address,
     unaligned load, shift, mask, loop."""
@@ -104,6 +109,16 @@ class OperatorInstructions(Strict):
     match: Instructions = 6.0
     """Per result entry of a join: both positions stored."""
 
+    def positions(self, selectivity: float) -> float:
+        """Per row of a filter that finds this share: making positions of its result's bits."""
+        any_of_word = 1.0 - (1.0 - selectivity) ** WORD_ROWS
+        return self.scan_match * selectivity + self.scan_word / WORD_ROWS * any_of_word
+
+    @model_serializer(mode="wrap")
+    def _only_stated(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What is not stated gives way to measured times when it is read again, too."""
+        return {name: n for name, n in write(self).items() if name in self.model_fields_set}
+
 
 def instructions_of(
     stated: OperatorInstructions, facts: TasksFacts | None, per_s: float
@@ -113,8 +128,8 @@ def instructions_of(
     if facts is None or facts.loops is None:
         return stated
     measured = {
-        name: getattr(facts.loops, name).value * per_s
-        for name in type(facts.loops).model_fields
-        if name not in stated.model_fields_set
+        name: time.value * per_s
+        for name, time in facts.loops
+        if time is not None and name not in stated.model_fields_set
     }
     return stated.model_copy(update=measured)

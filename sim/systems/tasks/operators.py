@@ -107,13 +107,15 @@ class QueryStages:
         rows, counts = self._rows(spec.table), self.counts
         if not spec.columns:
             return Results(rows, self._after(node), spec.table, 0.0)
-        # Positions of what it finds, or a bit for each row where these take less.
-        row_bytes = self._position_bytes(spec.table) * spec.selectivity
-        if spec.result == "smaller":
-            row_bytes = min(row_bytes, 1 / 8)
+        # Positions of what it finds, or a bit for each row where these take less; who reads those
+        # makes positions of them.
+        row_bytes, finding = self._position_bytes(spec.table) * spec.selectivity, 0.0
+        found = counts.positions(spec.selectivity)
+        if spec.result == "smaller" and row_bytes > 1 / 8:
+            row_bytes, found, finding = 1 / 8, 0.0, found / spec.selectivity
         bits = sum(self._bits(column) for column in node.reads["columns"])
         demands = Demands().more(
-            counts.scan_row * len(spec.columns) + counts.scan_match * spec.selectivity,
+            counts.scan_row * len(spec.columns) + found,
             InOrder("part", read_bytes=bits / 8),
             InOrder("local", written_bytes=row_bytes),
         )
@@ -122,18 +124,18 @@ class QueryStages:
             node, demands, rows, spec.table, (), "scan", chunk_entries=chunk, path=spec.path
         )
         entry_bytes = row_bytes / spec.selectivity if spec.selectivity else 0.0
-        return Results(rows * spec.selectivity, (stage,), spec.table, entry_bytes)
+        return Results(rows * spec.selectivity, (stage,), spec.table, entry_bytes, finding=finding)
 
     def _materialise(self, node: OperatorNode, spec: MaterialiseSpec) -> Results:
         source = self.results[spec.input]
-        demands = Demands().more(0.0, InOrder("local", read_bytes=source.bytes))
+        demands = _read(source)
         for column in node.reads["columns"]:
             self._value(demands, column, source)
             demands.more(0.0, InOrder("local", written_bytes=self._value_bytes(column)))
         stage = self._stage(
             node, demands, source.entries, source.table, source.stages, "materialise"
         )
-        return Results(source.entries, (stage,), source.table, source.bytes, node.made)
+        return replace(source, stages=(stage,), made=node.made)
 
     def _aggregate(self, node: OperatorNode, spec: AggregateSpec) -> Results:
         """Each task into a table of its own; then all tables into one. Before that the ids of the
@@ -146,7 +148,7 @@ class QueryStages:
         if source.table is not None and own:
             agreed = (self._dictionaries(node, source.table, own),)
         groups = self._groups(node, spec, source)
-        demands = Demands().more(0.0, InOrder("local", read_bytes=source.bytes))
+        demands = _read(source)
         for column in node.reads["group_by"]:
             self._id(demands, column, source)
         for column in node.reads["sums"]:
@@ -212,13 +214,13 @@ class QueryStages:
         built, probing, counts = self.results[spec.build], self.results[spec.probe], self.counts
         size, name = table_bytes(built.entries, 2), f"{self.query}/{node.name}"
         hash_table = AtRandom("interleaved", 1.0, size, written=True, name=name)
-        demands = Demands().more(0.0, InOrder("local", read_bytes=built.bytes))
+        demands = _read(built)
         self._value(demands, node.reads["build_key"][0], built)
         demands.more(counts.build, hash_table)
         build = self._stage(
             node, demands, built.entries, built.table, built.stages, "build", "build"
         )
-        demands = Demands().more(0.0, InOrder("local", read_bytes=probing.bytes))
+        demands = _read(probing)
         self._value(demands, node.reads["probe_key"][0], probing)
         pair_bytes = 2 * self._position_bytes(probing.table)
         demands.more(
@@ -413,6 +415,11 @@ class QueryStages:
     def _append(self, stage: Stage) -> int:
         self.stages.append(stage)
         return len(self.stages) - 1
+
+
+def _read(source: Results) -> Demands:
+    """What an operator reads for an entry that another one has passed on."""
+    return Demands().more(source.finding, InOrder("local", read_bytes=source.bytes))
 
 
 def _with_lock(cost: EntryCost, held_s: float) -> EntryCost:

@@ -41,7 +41,7 @@ def plain_scan(costs: CostModel, selectivity: float, chunk_bytes: float) -> Stag
     """A scan of integers of 32 bits that are not encoded, which writes positions."""
     workers = np.maximum(costs.cores, 0).astype(np.int64)
     cost = EntryCosts(costs, workers).of(
-        PLAIN.scan_row + PLAIN.scan_match * selectivity,
+        PLAIN.scan_row + PLAIN.positions(selectivity),
         (
             InOrder("part", read_bytes=VALUE_BYTES),
             InOrder("local", written_bytes=VALUE_BYTES * selectivity),

@@ -11,7 +11,7 @@ any other by part. A column that is not encoded has its values in place of ids.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Annotated, Any, ClassVar, Literal
@@ -28,6 +28,7 @@ from ....inputs.yaml_file import Place
 from ....topologies import Machine
 from ....workloads import Workload
 from ....workloads.schema import PARTS_MAX, Column, DataObject
+from ...machine.assumptions import Assumption
 from ...machine.memory_policy import MemoryField, Room, described_at, memory_nodes
 from ..descriptor import Default, SystemSpec
 from ..fields import (
@@ -39,7 +40,7 @@ from ..fields import (
     positions_in_use,
     threads_of,
 )
-from .facts import OperatorInstructions
+from .facts import ENGINE, OperatorInstructions, TasksFacts
 from .paths import BackgroundSpec, background_of, check_paths
 from .program import Part, Table
 
@@ -133,6 +134,12 @@ class TasksSystem(SystemSpec):
     background: Annotated[tuple[BackgroundSpec, ...], Field(max_length=64)] = ()
 
     PAUSE_MAX_S: ClassVar[float] = 50_000.0
+
+    def assumptions(self, machine: Machine) -> Iterator[Assumption]:
+        facts = machine.description.facts_of(ENGINE, TasksFacts)
+        loops = dict(facts.loops or ()) if facts is not None else {}
+        known = {f"instructions of {name}" for name, time in loops.items() if time is not None}
+        return (one for one in super().assumptions(machine) if one.name not in known)
 
     def misfit(self, workload: Workload) -> str | None:
         """Why this cannot run ``workload``; None where it can."""

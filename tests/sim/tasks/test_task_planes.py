@@ -247,3 +247,26 @@ def test_parts_follow_the_layout(make: Maker) -> None:
     layout.check()
     assert len(model.parts(0)) == 1
     assert model.counts()["parts_waiting"] == 0
+
+
+def test_equal_points_of_loaded_latency_are_one() -> None:
+    """Two measurements may round to one load: on all planes the slower one counts."""
+    first, again, last = (
+        f"{{bandwidth: {load} GB/s, latency: {ns} ns}}"
+        for load, ns in ((1, 100), (2, 120), (3, 150))
+    )
+    found = [
+        run_scenario(
+            load_scenario(
+                "short-and-long",
+                plane=plane,
+                settings=["horizon=5 ms", ONCE, f"machine.loaded_latency=[{', '.join(points)}]"],
+            )
+        ).throughput
+        for plane in ("flow", "event", "reference")
+        for points in (
+            (first, again, last),
+            (first, again.replace("120", "100"), again, last),
+        )
+    ]
+    assert found[0::2] == found[1::2]
