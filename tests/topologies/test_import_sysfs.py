@@ -208,9 +208,6 @@ def test_links_are_followed_inside_the_archive_only(tmp_path: Path) -> None:
     links = {f"{NODE}/node0/meminfo": "../there"}
     path = write(tmp_path, tar_bytes(files, links=links))
     assert build_machine(import_machine(path)).nodes[0].memory_bytes == 4 << 20
-    links = {f"{NODE}/node0/meminfo": "/sys/devices/system/node/there"}
-    path = write(tmp_path, tar_bytes(files, links=links))
-    assert build_machine(import_machine(path)).nodes[0].memory_bytes == 4 << 20
 
 
 def test_a_folder_cannot_lead_outside_itself(tmp_path: Path) -> None:
@@ -257,7 +254,8 @@ def test_archives_are_bounded(tmp_path: Path) -> None:
     def tree(files: dict[str, str], **limits: int) -> None:
         path = write(tmp_path, tar_bytes(files))
         with open(path, "rb") as stream:
-            archive_tree(stream, "x", ArchiveLimits(**limits))
+            folder = tmp_path / str(len(files) + sum(limits.values()))
+            archive_tree(stream, "x", folder, ArchiveLimits(**limits))
 
     tree(TREE)
     with pytest.raises(InputError, match="more than 9 members"):
@@ -300,15 +298,6 @@ def test_an_empty_file_of_distances(tmp_path: Path, possible: str) -> None:
     files = TREE | {f"{NODE}/possible": possible, f"{NODE}/node9/distance": ""}
     told = refused(write_folder(tmp_path / "saved", files))
     assert "node9/distance:1: 0 distances: expected 4, one per node" in told
-
-
-def test_a_long_chain_of_links_is_no_loop(tmp_path: Path) -> None:
-    links = {f"{NODE}/node0": "link0", f"{NODE}/link5000": "end"}
-    links |= {f"{NODE}/link{k}": f"link{k + 1}" for k in range(5_000)}
-    files = {path: text for path, text in TREE.items() if "node0/" not in path}
-    told = refused(write(tmp_path, tar_bytes(files, links=links)))
-    assert "too long a chain of links" in told
-    assert "loop" not in told
 
 
 def test_a_long_chain_in_a_folder(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tar archives, read as a stream into memory within limits, never unpacked to disk."""
+"""Tar archives, unpacked within limits; files without their compression."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, BinaryIO, Self, cast
 
 from ...inputs import InputError
@@ -43,14 +44,6 @@ class ArchiveLimits:
     total_bytes_max: int = 1 << 30
     large_bytes_max: int = 64 << 20
     kept_bytes_max: int = 64 << 20
-
-
-@dataclass(frozen=True)
-class Members:
-    """What is in an archive: contents by path, and targets of links by path (no leading ``./``)."""
-
-    files: dict[str, bytes]
-    links: dict[str, str]
 
 
 def plain_stream(compressed: io.BufferedReader[Any], name: str) -> io.BufferedReader[Any]:
@@ -118,30 +111,41 @@ def is_tar(head: bytes) -> bool:
     return True
 
 
-def read_members(
+def unpack(
     stream: BinaryIO,
     name: str,
-    wanted: Callable[[str], bool],
+    folder: Path,
+    wanted: Callable[[str], object],
     limits: ArchiveLimits | None = None,
-) -> Members:
-    """The ``wanted`` members (by path) of the tar archive in ``stream``.
+) -> None:
+    """Unpacks the ``wanted`` members (by path) of the tar archive in ``stream`` into ``folder``.
 
-    Raises InputError for an archive that is cut off, damaged or beyond ``limits``, and for a member
-    with an absolute path or one that leads upward.
+    Links are made last, so that nothing is written through one; they may lead anywhere. Raises
+    InputError for an archive that is cut off, damaged or beyond ``limits``, and for a member with
+    an absolute path or one that leads upward.
     """
     bounded = _Bounded(stream, name, limits or ArchiveLimits())
     try:
         # It reads by the method `read` alone, of which its types ask more.
         source, headers = cast(BinaryIO, bounded), bounded.headers()
         with tarfile.open(fileobj=source, mode="r|", tarinfo=headers, encoding="utf-8") as archive:
-            return _read(archive, bounded, wanted)
+            links = _unpacked(archive, bounded, folder, wanted)
+        for path in links:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        for path, target in links.items():
+            path.symlink_to(target)
     except (tarfile.TarError, ValueError, OverflowError) as failure:
         what = "cut off: it has no end mark" if bounded.ended else f"damaged: {failure}"
         raise bounded.refused(what) from None
+    except OSError as failure:
+        raise bounded.refused(f"cannot be unpacked: {failure.strerror}") from None
 
 
-def _read(archive: tarfile.TarFile, bounded: _Bounded, wanted: Callable[[str], bool]) -> Members:
-    found = Members({}, {})
+def _unpacked(
+    archive: tarfile.TarFile, bounded: _Bounded, folder: Path, wanted: Callable[[str], object]
+) -> dict[Path, str]:
+    """Writes files; what is left are links, by place and target."""
+    links: dict[Path, str] = {}
     while (member := archive.next()) is not None:
         vars(archive)["members"].clear()  # else it keeps them all
         bounded.count(member)
@@ -149,15 +153,16 @@ def _read(archive: tarfile.TarFile, bounded: _Bounded, wanted: Callable[[str], b
         if not wanted(path):
             continue
         if member.issym():
-            found.links[path] = member.linkname
+            links[folder / path] = member.linkname
         elif member.islnk():  # names its target from the top of the archive
-            found.links[path] = "../" * path.count("/") + bounded.checked(member.linkname)
+            links[folder / path] = "../" * path.count("/") + bounded.checked(member.linkname)
         elif (file := archive.extractfile(member)) is not None:
             bounded.keep(member.size)
-            found.files[path] = file.read()
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(file.read())
     if not bounded.marked:
         raise bounded.refused("damaged: a header is unreadable")
-    return found
+    return links
 
 
 class _Bounded:

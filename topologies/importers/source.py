@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -143,7 +144,8 @@ def _opened(path: str | Path | None, closing: contextlib.ExitStack) -> Source:
     with damage_reported(name):
         start = stream.peek(1024)
     if is_tar(start):
-        return Source(name, machine, archive_tree(stream, name))
+        folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="numatwin-"))
+        return Source(name, machine, archive_tree(stream, name, Path(folder)))
     return Source(name, machine, head=read_exactly(stream, _HEAD_BYTES, name), rest=stream)
 
 
