@@ -1,4 +1,4 @@
-"""Draws machines as SVG, for pages and reports, and files in HTML, SVG and PNG."""
+"""Draws machines as SVG, for pages and reports, and files in HTML and SVG."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..inputs import InputError, write_bytes_atomically, write_text_atomically
+from ..inputs import InputError, write_text_atomically
 from .compose import NodeUse, compose
 from .layout import LinkUse
 from .machine import Machine
@@ -47,19 +47,15 @@ def write_picture(
 ) -> Path:
     """Writes the picture to ``path``, whole or not at all; its ending says how.
 
-    ``.html``: a page that works offline, with facts under the mouse; ``.svg``; ``.png``: by the
-    Chromium or Chrome of this machine. Raises InputError for another ending, or without a browser.
+    ``.html``: a page that works offline, with facts under the mouse; ``.svg``. Raises InputError
+    for another ending.
     """
-    from .png import png_from_svg
-
     target = Path(path)
-    if target.suffix.lower() not in (".html", ".svg", ".png"):
+    if target.suffix.lower() not in (".html", ".svg"):
         raise InputError(
-            "not a picture file", token=str(path), expected="the extension .html, .svg or .png"
+            "not a picture file", token=str(path), expected="the extension .html or .svg"
         )
     svg = machine_svg(machine, link_use=link_use, node_use=node_use, title=title)
-    if target.suffix.lower() == ".png":
-        return write_bytes_atomically(target, png_from_svg(svg))
     if target.suffix.lower() == ".html":
         head = (
             f'<meta charset="utf-8"><title>{html.escape(target.stem)}</title>'

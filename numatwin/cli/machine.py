@@ -194,9 +194,7 @@ def draw(
     machine: MachineArgument,
     out: Annotated[
         Path,
-        typer.Option(
-            metavar="FILE", help="The picture to write: .html, .svg or .png, by its extension."
-        ),
+        typer.Option(metavar="FILE", help="The picture to write: .html or .svg, by its extension."),
     ],
 ) -> None:
     """Draw a machine: sockets, hubs, links by bandwidth."""

@@ -92,9 +92,7 @@ class RowsOut:
 
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="A folder for the rows as CSV and the curve as SVG and PNG."
-        ),
+        typer.Option(metavar="DIR", help="A folder for the rows as CSV and the curve as SVG."),
     ] = None
     csv_: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False
     exact: Annotated[
@@ -265,12 +263,11 @@ def _keep(
     drawn: str | None,
     quiet: bool,
 ) -> None:
-    """Writes rows and pictures; a picture that cannot be made costs no other file."""
-    from ..inputs import InputError, write_bytes_atomically, write_text_atomically
+    """Writes rows and their curve."""
+    from ..inputs import write_text_atomically
     from ..reports.curve_svg import curve_svg
     from ..sim.run.record import unit_of
     from ..sim.studies.results import response
-    from ..topologies.png import png_from_svg
 
     out.mkdir(parents=True, exist_ok=True)
     paths = [factor.path for factor in design.factors]
@@ -280,10 +277,5 @@ def _keep(
     if found is not None and drawn is not None:
         svg = curve_svg(found, title, unit_of(drawn), knees=drawn.endswith(".p99"))
         files.append(write_text_atomically(out / f"{PICTURE}.svg", svg))
-        try:
-            picture = png_from_svg(svg)
-            files.append(write_bytes_atomically(out / f"{PICTURE}.png", picture))
-        except InputError as failure:
-            print(f"numatwin: no PNG: {failure}", file=sys.stderr)
     if not quiet:
         show(["", *map(str, files)])

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import struct
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
@@ -19,7 +17,6 @@ from numatwin.topologies.compose import compose
 from numatwin.topologies.draw import machine_svg, write_picture
 from numatwin.topologies.layout import LINKS_DRAWN_MAX
 from numatwin.topologies.picture import USE_COLOURS, picture_data, read_picture, use_colour
-from numatwin.topologies.png import BROWSERS
 
 PARTS = """\
 node_types: {a: {cores: 2, memory: {size: 8 GiB, bandwidth: 20 GB/s, latency: 90 ns}}}
@@ -30,7 +27,6 @@ nodes: [{ids: 0-1, type: a}]
 links:
   - {ends: [0, 1], type: wire}
 """
-BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 NASTY = """<b>&"'<script>alert(1)</script> 4 × "Xeon" </svg>"""
 
 
@@ -174,41 +170,11 @@ def test_svg_is_whole_and_tells_facts(tmp_path: Path) -> None:
         assert 0 < float(text.attrib["y"]) < height
 
 
-@pytest.mark.parametrize("name", ["x.gif", "x", "svg"])
+@pytest.mark.parametrize("name", ["x.png", "x", "svg"])
 def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=r"expected the extension \.html, \.svg or \.png"):
+    with pytest.raises(InputError, match=r"expected the extension \.html or \.svg"):
         write_picture(made(PAIR), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_png_without_a_browser_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match=r"needs Chromium or Chrome.*or write \.svg or \.html"):
-        write_picture(made(PAIR), tmp_path / "x.png")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_png_of_a_browser_that_fails_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = tmp_path / "chromium"
-    fake.write_text("#!/bin/sh\necho no picture\nexit 3\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    with pytest.raises(InputError, match=r"made no picture \(exit status 3\); write \.svg instead"):
-        write_picture(made(PAIR), tmp_path / "x.png")
-    assert list(tmp_path.iterdir()) == [fake]
-
-
-@pytest.mark.browser
-@pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome")
-def test_png_has_twice_the_pixels_of_the_svg(tmp_path: Path) -> None:
-    machine = load_machine("intel-4s-qpi")
-    svg = ElementTree.parse(write_picture(machine, tmp_path / "x.svg")).getroot()
-    png = write_picture(machine, tmp_path / "x.png").read_bytes()
-    assert png.startswith(b"\x89PNG\r\n\x1a\n")
-    size = struct.unpack(">II", png[16:24])
-    assert size == tuple(2 * int(svg.attrib[side]) for side in ("width", "height"))
 
 
 JSON = st.recursive(

@@ -144,8 +144,8 @@ def _opened(path: str | Path | None, closing: contextlib.ExitStack) -> Source:
     with damage_reported(name):
         start = stream.peek(1024)
     if is_tar(start):
-        folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="numatwin-"))
-        return Source(name, machine, archive_tree(stream, name, Path(folder)))
+        unpacked = closing.enter_context(tempfile.TemporaryDirectory(prefix="numatwin-"))
+        return Source(name, machine, archive_tree(stream, name, Path(unpacked)))
     return Source(name, machine, head=read_exactly(stream, _HEAD_BYTES, name), rest=stream)
 
 
