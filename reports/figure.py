@@ -1,7 +1,7 @@
 """Figures as the plain data that plotly.js draws: its traces and layout, under its own names.
 
 Plotly's Python library takes longer to import than most scenarios to run, so pages do without it;
-``Figure.plotly`` gives its object, which knows every name and refuses others.
+tests make its object of a figure, which knows every name and refuses others.
 
 The part of Plotly that pages need, packed: they work without a network.
 """
@@ -13,12 +13,9 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 TITLE = "title_"
 # What would end a script element stands in JSON as an escape.
@@ -127,12 +124,6 @@ class Figure:
         for character, escape in _ESCAPES.items():
             text = text.replace(character, escape)
         return text
-
-    def plotly(self) -> go.Figure:
-        """The same as Plotly's own object; raises ValueError where a name or value is none."""
-        import plotly.graph_objects as go
-
-        return go.Figure(self.data, {"template": "none", **self.layout})
 
 
 def merge(into: dict[str, Any], fields: Mapping[str, Any]) -> None:

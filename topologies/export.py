@@ -14,8 +14,6 @@ _MATRICES = (
     "slit",
     "pair_latency",
     "pair_bandwidth",
-    "pair_write_latency",
-    "pair_write_bandwidth",
 )
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 

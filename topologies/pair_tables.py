@@ -83,9 +83,6 @@ def pair_tables(
     n = len(nodes)
     latency, bandwidth = np.full((n, n), np.nan), np.full((n, n), np.nan)
     _derive(nodes, links, routes, latency, bandwidth)
-    for name in ("pair_write_latency", "pair_write_bandwidth"):
-        if (matrix := getattr(description, name)) is not None:
-            _check_square(matrix, n, name)
     for k, row in enumerate(description.distance_classes):
         if row.latency is not None:
             latency[classes == k] = row.latency.value * 1e9

@@ -435,8 +435,6 @@ class MachineDescription(Strict):
     distance_classes: tuple[DistanceClass, ...] = ()
     pair_latency: tuple[tuple[Duration | None, ...], ...] | None = None
     pair_bandwidth: tuple[tuple[Bandwidth | None, ...], ...] | None = None
-    pair_write_latency: tuple[tuple[Duration | None, ...], ...] | None = None
-    pair_write_bandwidth: tuple[tuple[Bandwidth | None, ...], ...] | None = None
     slit: tuple[tuple[Annotated[int, Field(ge=0, le=255)], ...], ...] | None = None
     loaded_latency: tuple[LoadedPoint, ...] = ()
     read_write_mixes: tuple[ReadWriteMix, ...] = ()

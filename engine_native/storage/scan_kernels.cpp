@@ -4,7 +4,7 @@
 
 namespace numatwin::native {
 
-// Scan loops in plain C++.
+// Scan loops in plain C++: on Arm, compilers make NEON of them.
 
 namespace {
 
@@ -35,8 +35,6 @@ std::span<const ScanKernels* const> available_scan_kernels() {
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
             found.push_back(&avx512_scan_kernels);
         }
-#elif defined(__aarch64__)
-        found.push_back(&neon_scan_kernels);  // of every such CPU
 #endif
         return found;
     }();

@@ -50,8 +50,6 @@ extern const ScanKernels scalar_scan_kernels;
 #if defined(__x86_64__)
 extern const ScanKernels avx2_scan_kernels;
 extern const ScanKernels avx512_scan_kernels;
-#elif defined(__aarch64__)
-extern const ScanKernels neon_scan_kernels;
 #endif
 
 namespace one_by_one {

@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
+from plotly_figures import plotly
 
 from numatwin.reports.figure import Figure
 
@@ -45,8 +46,8 @@ def test_one_picture_drawn_by_both() -> None:
         figure.add_shape(type="rect", x0=0, x1=1, y0=0, y1=1)
         figure.add_annotation(text="here", x=1)
     ours, theirs = figures
-    assert ours.plotly().to_plotly_json()["data"] == theirs.to_plotly_json()["data"]
-    found, expected = without_template(ours.plotly())["layout"], without_template(theirs)["layout"]
+    assert plotly(ours).to_plotly_json()["data"] == theirs.to_plotly_json()["data"]
+    found, expected = without_template(plotly(ours))["layout"], without_template(theirs)["layout"]
     for axis in ("yaxis", "yaxis2"):
         assert found[axis].pop("domain") == pytest.approx(expected[axis].pop("domain"))
     assert found == expected
@@ -58,15 +59,15 @@ def test_lines_across_stand_where_plotly_draws_them() -> None:
         figure.add_bar(x=[1], y=[1])
         figure.add_hline(1.5, line={"dash": "dot"})
         figure.add_vline(2.5, line={"dash": "dot"})
-    ours, theirs = (figure.plotly() if figure is figures[0] else figure for figure in figures)
+    ours, theirs = (plotly(figure) if figure is figures[0] else figure for figure in figures)
     assert without_template(ours) == without_template(theirs)
 
 
 def test_a_name_that_plotly_does_not_know_is_refused() -> None:
     with pytest.raises(ValueError, match="colour"):
-        Figure().add_bar(x=[1], y=[1], colour="red").plotly()
+        plotly(Figure().add_bar(x=[1], y=[1], colour="red"))
     with pytest.raises(ValueError, match="legends"):
-        Figure().update_layout(legends={"x": 0}).plotly()
+        plotly(Figure().update_layout(legends={"x": 0}))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_a_name_that_plotly_does_not_know_is_refused() -> None:
 def test_values_are_written_as_plotly_writes_them(values: Any) -> None:
     figure = Figure().add_heatmap(z=values)
     written = json.loads(figure.to_json())["data"][0]["z"]
-    theirs = json.loads(figure.plotly().to_json(engine="json"))["data"][0]["z"]
+    theirs = json.loads(plotly(figure).to_json(engine="json"))["data"][0]["z"]
     if isinstance(values, np.ndarray) and values.dtype.kind == "i":
         assert written == values.tolist()  # Plotly: the shortest integers that hold them
     else:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known import known
+from plotly_figures import plotly
 
 from numatwin.reports.predicted_measured import (
     Row,
@@ -57,7 +58,7 @@ def test_half_and_twice_are_as_far_from_one(
     ratios: list[float], expected: dict[float, str], text: str
 ) -> None:
     figure = known(residuals_by_group([row(1.0, ratio) for ratio in ratios]))
-    axis = figure.plotly().layout.xaxis
+    axis = plotly(figure).layout.xaxis
     assert axis.type == "log"
     assert axis.range[0] == -axis.range[1]
     assert all(axis.range[0] < math.log10(ratio) < axis.range[1] for ratio in ratios)
@@ -72,7 +73,7 @@ def test_half_and_twice_are_as_far_from_one(
 
 def test_an_interval_down_to_nothing_is_cut() -> None:
     figure = known(residuals_by_group([row(1.0, 1.0, predicted_interval=(0.0, 2.0))]))
-    (points,) = figure.plotly().data
+    (points,) = plotly(figure).data
     assert points.x[0] - points.error_x.arrayminus[0] > 0
 
 
@@ -81,7 +82,7 @@ def test_no_two_of_many_groups_look_alike() -> None:
     figure = known(predicted_against_measured(rows))
     looks = [
         (t.marker.color, t.marker.symbol)
-        for t in figure.plotly().data
+        for t in plotly(figure).data
         if t.name and t.mode == "markers"
     ]
     assert len(set(looks)) == len(looks) == 80
@@ -94,12 +95,12 @@ def test_every_row_is_a_point_within_the_axes(found: list[tuple[float, float, st
     figure = known(predicted_against_measured(rows))
     points = [
         (x, y)
-        for t in figure.plotly().data
+        for t in plotly(figure).data
         if t.mode == "markers"
         for x, y in zip(t.x, t.y, strict=True)
     ]
     assert sorted(points) == sorted((m, p) for m, p, _ in found)
-    low, high = figure.plotly().layout.xaxis.range
+    low, high = plotly(figure).layout.xaxis.range
     assert all(low <= math.log10(v) <= high for point in points for v in point)
     assert residuals_by_group(rows) is not None
     assert (residuals_over_size(rows) is None) == (len(rows) < 2)
@@ -121,7 +122,7 @@ def test_nothing_gives_no_picture() -> None:
 def test_what_was_fitted_comes_first() -> None:
     rows = [Row("b", "k", "held out", "s", 1.0, 1.0), Row("a", "k", "fitted", "s", 1.0, 1.0)]
     figure = known(predicted_against_measured(rows))
-    marks = [(t.name, t.marker.symbol) for t in figure.plotly().data if t.mode == "markers"]
+    marks = [(t.name, t.marker.symbol) for t in plotly(figure).data if t.mode == "markers"]
     assert marks == [("k, fitted", "circle"), ("k, held out", "circle-open")]
 
 

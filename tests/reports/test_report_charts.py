@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from known import known
+from plotly_figures import plotly
 from synthetic_records import CHANGES_S, HORIZON_S, POLICIES, phased_record, steady_record
 
 from numatwin.reports.bars import depths, gains, parts_of_time, recovery_times
@@ -17,7 +18,7 @@ from numatwin.sim.run.record import Record
 
 
 def over_time(*records: Record) -> Any:
-    return throughput_over_time(runs_of(records), ["lookup"]).plotly()
+    return plotly(throughput_over_time(runs_of(records), ["lookup"]))
 
 
 def in_use(**changes: Any) -> tuple[str, str]:
@@ -78,14 +79,14 @@ def test_faults_of_several_runs_are_marked_with_their_runs() -> None:
 
 def test_use_as_lines_and_as_heat_map() -> None:
     record = phased_record()
-    (tiles,) = known(use_over_time(record)).plotly().data
+    (tiles,) = plotly(known(use_over_time(record))).data
     assert tiles.z.shape == (HEAT_ROWS_MAX, 330)
     assert len(tiles.x) == 331
     peaks = {u.name: record.series[f"utilisation/{u.name}"].max() for u in record.resources}
     shown = sorted(np.asarray(tiles.z).max(axis=1))
     assert shown == pytest.approx(sorted(peaks.values())[-HEAT_ROWS_MAX:], abs=1e-6)
     few = replace(record, resources=record.resources[:3])
-    lines = known(use_over_time(few)).plotly().data
+    lines = plotly(known(use_over_time(few))).data
     by_peak = sorted(few.resources, key=lambda u: -peaks[u.name])
     assert [line.name for line in lines] == [u.name for u in by_peak]
     for line, use in zip(lines, by_peak, strict=True):
@@ -102,7 +103,7 @@ def test_no_use_no_picture() -> None:
 def test_gains() -> None:
     long = "speed of memory access (1 / latency)"
     gained = (Gain("memory", 0.06), Gain(long, 0.02), Gain("clock", 0.0))
-    figure = known(gains(Why("memory", gained))).plotly()
+    figure = plotly(known(gains(Why("memory", gained))))
     assert list(figure.data[0].x) == [0.06, 0.02]
     assert list(figure.data[0].text) == ["+6.0%", "+2.0%"]
     names = ["memory", "speed of memory<br>access (1 / latency)"]
@@ -116,7 +117,7 @@ def test_parts_of_time() -> None:
         "scan": Why("memory", (), {"stall": 50.0}),
         "none": Why("memory", (), {}),
     }
-    figure = known(parts_of_time(why)).plotly()
+    figure = plotly(known(parts_of_time(why)))
     assert [bar.name for bar in figure.data] == ["walk", "stall"]
     assert list(figure.data[0].x) == pytest.approx([300e-9, 0.0])
     assert list(figure.data[1].x) == pytest.approx([100e-9, 50e-9])
@@ -128,7 +129,7 @@ def test_balancers_side_by_side() -> None:
     runs = runs_of([phased_record(policy) for policy in POLICIES])
     found = recoveries_of(runs, "lookup")
     figures = depths(runs, found), recovery_times(runs, found)
-    deep, back = (known(figure).plotly() for figure in figures)
+    deep, back = (plotly(known(figure)) for figure in figures)
     assert [bar.name for bar in deep.data] == list(POLICIES)
     assert [bar.marker.color for bar in deep.data] == list(COLOURS[:4])
     for run, bar in zip(runs, deep.data, strict=True):
@@ -142,7 +143,7 @@ def test_balancers_side_by_side() -> None:
         name: [replace(one, recovery_s=None, settled=False) for one in ones]
         for name, ones in found.items()
     }
-    still = known(recovery_times(runs, open_ended)).plotly()
+    still = plotly(known(recovery_times(runs, open_ended)))
     assert "not recovered by the end, 20 s later" in still.data[0].customdata[0]
     assert depths(runs, {}) is None
 

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+from plotly_figures import plotly
 from synthetic_records import steady_record
 
 from numatwin import load_scenario, run_scenario
@@ -20,7 +21,7 @@ def moved() -> Record:
 
 
 def pictures(record: Record) -> dict[str, Any]:
-    return {caption.split(".")[0]: figure.plotly() for figure, caption in system_pictures(record)}
+    return {caption.split(".")[0]: plotly(figure) for figure, caption in system_pictures(record)}
 
 
 def test_strips_have_a_row_for_each_node(moved: Record) -> None:

@@ -439,8 +439,6 @@ STRUCTURE = {
     "LinkType.latency": "Routes without a measured latency: tests/topologies",
     "LinkType.splits": "Whether ports share a link: tests/topologies",
     "MachineDescription.engines": "Facts of engines: tests/sim/test_engine_facts.py",
-    "MachineDescription.pair_write_bandwidth": "Measured and shown, fitted by `calibrate`",
-    "MachineDescription.pair_write_latency": "Measured and shown, fitted by `calibrate`",
     "Memory.size": "Refuses data that do not fit: tests/sim/test_value_sizes.py",
     "MovingHotRangeSpec.distribution": "Chooses the form",
     "Nic.nodes": "Which nodes have the adapter; transactions elsewhere are refused",

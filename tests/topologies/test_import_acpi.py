@@ -56,9 +56,7 @@ def test_values_by_pair() -> None:
         )
     )
     assert found.latency == {(4, 4): 80.0, (4, 9): 140.0}
-    assert found.write_latency == {(4, 4): 90.0, (4, 9): 150.0, (9, 4): 150.1, (9, 9): 90.1}
     assert found.bandwidth == {(4, 4): 8e4, (4, 9): 2e4, (9, 4): 20_004.0, (9, 9): 80_004.0}
-    assert not found.write_bandwidth
     first = read_hmat(hmat(pairs(0, 10, [0], [85]), revision=1))  # whose unit is as Linux takes it
     assert first.latency == {(0, 0): 85.0}
 

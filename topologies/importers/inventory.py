@@ -84,8 +84,6 @@ class Inventory:
     slit: Mapping[Pair, int] | None = None
     latency: dict[Pair, Quantity] = field(default_factory=dict)
     bandwidth: dict[Pair, Quantity] = field(default_factory=dict)
-    write_latency: dict[Pair, Quantity] = field(default_factory=dict)
-    write_bandwidth: dict[Pair, Quantity] = field(default_factory=dict)
     loaded_latency: list[LoadedPoint] = field(default_factory=list)
     read_write_mixes: list[ReadWriteMix] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -122,8 +120,6 @@ class Inventory:
             else tuple(tuple(self.slit[a.id, b.id] for b in nodes) for a in nodes),
             pair_latency=_matrix(nodes, self.latency),
             pair_bandwidth=_matrix(nodes, self.bandwidth),
-            pair_write_latency=_matrix(nodes, self.write_latency),
-            pair_write_bandwidth=_matrix(nodes, self.write_bandwidth),
             loaded_latency=tuple(self.loaded_latency),
             read_write_mixes=tuple(self.read_write_mixes),
         )

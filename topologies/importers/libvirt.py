@@ -22,10 +22,8 @@ _BYTES |= {"t": 40, "tib": 40}
 _TABLES = {
     ("latency", "access"): "latency",
     ("latency", "read"): "latency",
-    ("latency", "write"): "write_latency",
     ("bandwidth", "access"): "bandwidth",
     ("bandwidth", "read"): "bandwidth",
-    ("bandwidth", "write"): "write_bandwidth",
 }
 _HMAT = ("initiator", "target", "cache", "type", "value", "unit")
 _WANTED = Wanted(

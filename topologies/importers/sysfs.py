@@ -21,12 +21,7 @@ from .tree import Tree
 
 NODE_FOLDER = "sys/devices/system/node"
 
-_ATTRIBUTES = (
-    ("read_latency", "ns", "time", "latency"),
-    ("read_bandwidth", "MB/s", "bandwidth", "bandwidth"),
-    ("write_latency", "ns", "time", "write_latency"),
-    ("write_bandwidth", "MB/s", "bandwidth", "write_bandwidth"),
-)
+_ATTRIBUTES = (("ns", "time", "latency"), ("MB/s", "bandwidth", "bandwidth"))  # of reads
 
 
 def recognises(source: Source) -> bool:
@@ -232,7 +227,7 @@ class _Reader:
         except ValueError as failure:
             raise InputError(f"damaged: {failure}", self.tree.full_path(path)) from None
         node_of = dict(zip(domains, ids, strict=False)) if len(domains) == len(ids) else {}
-        for _, unit, dimension, fact in _ATTRIBUTES:
+        for unit, dimension, fact in _ATTRIBUTES:
             values: dict[Pair, float] = getattr(pairs, fact)
             table: dict[Pair, Quantity] = getattr(found, fact)
             for (initiator, home), value in values.items():
@@ -254,10 +249,10 @@ class _Reader:
             initiators = {
                 int(m[1]) for name in names if (m := re.fullmatch(r"node(\d{1,6})", name, re.ASCII))
             }
-            for file, unit, dimension, fact in _ATTRIBUTES:
-                if file not in names:
+            for unit, dimension, fact in _ATTRIBUTES:
+                if f"read_{fact}" not in names:
                     continue
-                value = self._attribute(f"{folder}/{file}", unit, dimension)
+                value = self._attribute(f"{folder}/read_{fact}", unit, dimension)
                 if value is not None:
                     table: dict[Pair, Quantity] = getattr(found, fact)
                     table.update({(initiator, home): value for initiator in initiators & ids})
@@ -277,8 +272,7 @@ _HMAT_HEADER_BYTES, _SRAT_HEADER_BYTES = _HEADER_BYTES + 4, _HEADER_BYTES + 12
 _PAIRS = 1  # the kind of structure that holds latencies or bandwidths
 _PAIRS_BYTES = 32
 _UNKNOWN = (0, 0xFFFF)
-_LATENCIES = {0: "latency", 1: "latency", 2: "write_latency"}
-_BANDWIDTHS = {3: "bandwidth", 4: "bandwidth", 5: "write_bandwidth"}
+_LATENCIES, _BANDWIDTHS = (0, 1), (3, 4)  # of any access, of reads
 _UNIT_OF_REVISION_1 = 10  # as Linux reads the table of ACPI 6.2
 
 
@@ -287,9 +281,7 @@ class PairValues:
     """Latencies in ns and bandwidths in MB/s, by initiator and target (proximity domains)."""
 
     latency: dict[Pair, float] = field(default_factory=dict)
-    write_latency: dict[Pair, float] = field(default_factory=dict)
     bandwidth: dict[Pair, float] = field(default_factory=dict)
-    write_bandwidth: dict[Pair, float] = field(default_factory=dict)
 
 
 def read_hmat(table: bytes) -> PairValues:
@@ -316,14 +308,13 @@ def _read_pairs(part: bytes, revision: int, found: PairValues) -> None:
     need = _PAIRS_BYTES + 4 * (initiators + targets) + 2 * initiators * targets
     if need > len(part):
         raise ValueError(f"{initiators} initiators and {targets} targets in {len(part)} bytes")
-    name = (_LATENCIES | _BANDWIDTHS).get(data_type)
-    if flags & 0xF or name is None:
+    if flags & 0xF or data_type not in _LATENCIES + _BANDWIDTHS:
         return
     domains = _unpack(f"<{initiators + targets}I", part, _PAIRS_BYTES)
     entries = _unpack(f"<{initiators * targets}H", part, _PAIRS_BYTES + 4 * (initiators + targets))
     picoseconds = data_type in _LATENCIES and revision >= 2
     divisor = 1000 if picoseconds else 1 if revision >= 2 else _UNIT_OF_REVISION_1
-    values: dict[Pair, float] = getattr(found, name)
+    values = found.latency if data_type in _LATENCIES else found.bandwidth
     for k, entry in enumerate(entries):
         if entry not in _UNKNOWN:
             row, column = divmod(k, targets)

@@ -6,8 +6,8 @@ from ....inputs import DescriptionError
 from ....topologies import Machine
 from ....workloads import Workload
 from .facts import ENGINE, TUPLE_BYTES, JoinFacts
-from .spec import BUFFERED_BY_PARTITION, JoinSystem, buffers_fit, fan_out, last_cache_bytes
-from .tables import Tables, partition_shares, tables_of
+from .spec import BUFFERED_BY_PARTITION, JoinSystem, buffers_fit, last_cache_bytes
+from .tables import tables_of
 
 
 def check_host(system: JoinSystem, machine: Machine, workload: Workload) -> None:
@@ -64,9 +64,8 @@ def check_room(system: JoinSystem, machine: Machine, workload: Workload) -> None
 
 
 def check_buffers(system: JoinSystem, machine: Machine, workload: Workload) -> None:
-    """Partitions have buffers: in the last-level cache where they are filled, and in the memory of
-    the node that they are sent to."""
-    tables, n = tables_of(system, workload), len(system.positions(machine))
+    """Partitions have buffers in the last-level cache where they are filled."""
+    n = len(system.positions(machine))
     if system.operator in BUFFERED_BY_PARTITION:
         fit = buffers_fit(system, machine)
         asked = system.partitions or n
@@ -84,22 +83,3 @@ def check_buffers(system: JoinSystem, machine: Machine, workload: Workload) -> N
                 f"are more than the last-level cache of {last_cache_bytes(node) / 2**20:g} MiB "
                 f"holds: expected {expected}",
             )
-    if system.receive_buffer is None or system.operator is None:
-        return
-    fan = fan_out(system, machine, system.operator, tables.partitioned_bytes)
-    for table in tables.all:
-        share = (
-            partition_shares(table.keys, fan.network, 0).max() if table.keys else 1 / fan.network
-        )
-        most = _sent_rows(tables, table.records / n) * share * table.sent_row_bytes
-        if most > system.receive_buffer.value:
-            raise DescriptionError(
-                ("receive_buffer",),
-                f"a node sends {most:,.0f} B of '{table.name}' to its largest partition: expected "
-                "at least that, more partitions, or no receive_buffer",
-            )
-
-
-def _sent_rows(tables: Tables, records: float) -> float:
-    groups = tables.groups
-    return records if groups is None else min(records, groups.distinct(records))

@@ -123,7 +123,6 @@ def _setup(
             flows,
         ),
         fetch=_fetch_costs(system, planner),
-        queue_node=system.queue_position(machine),
         send_buffers=system.send_buffers,
         signal_every=system.signal_every,
         think_ps=_think_ps(experiment),
@@ -153,7 +152,6 @@ def _host_setup(
             plans, planner, 0.0, lambda plan: costs.messages(plan.name, PARTS), flows
         ),
         fetch=[MessageCost()] * 4,
-        queue_node=0,
         send_buffers=system.send_buffers,
         signal_every=system.signal_every,
         think_ps=_think_ps(experiment),

@@ -27,7 +27,6 @@ from ..fields import (
     Threads,
     Whole,
     able_positions,
-    listed_positions,
     positions_in_use,
     threads_of,
 )
@@ -74,13 +73,13 @@ class JoinSystem(SystemSpec):
     requests of a worker to a node the last one is signaled, and any that takes a partition's last
     buffer. ``partitions``: over the network in all, of ``rrj`` and ``rdma-aggregation``; by default
     as many as make the smaller table's fit in a core's own cache, and at most as many as the
-    last-level cache has buffers for. ``receive_buffer``: reserved for each sender and partition; by
-    default as much as comes, as a histogram tells. ``chunk``: of a table, what a worker takes at a
-    time; at most a buffer of each partition with one-sided verbs.
+    last-level cache has buffers for. For each sender and partition as much is reserved as comes, as
+    a histogram tells. ``chunk``: of a table, what a worker takes at a time; at most a buffer of
+    each partition with one-sided verbs.
 
     ``queue``: chunks and partitions are taken from the node's ``own`` queue, or from a ``central``
-    one on ``queue_node`` (an id; the first by default) by one-sided verbs: an atomic one fetches
-    the next number, a READ the chunk. ``stragglers``: slow nodes.
+    one on the first node by one-sided verbs: an atomic one fetches the next number, a READ the
+    chunk. ``stragglers``: slow nodes.
 
     ``copy_bandwidth``: at which a thread passes over tuples (reads, partitions, builds, probes or
     copies them). ``filter_error``: of tuples without a partner, the part that Bloom filters let
@@ -104,10 +103,8 @@ class JoinSystem(SystemSpec):
     send_buffers: Annotated[Count, Field(le=1_000)] = 2
     signal_every: Count = 64
     partitions: Annotated[Count, Field(le=65_536)] | None = None
-    receive_buffer: Size | None = None
     chunk: Size = _size(65_536.0)
     queue: Literal["own", "central"] = "own"
-    queue_node: Whole | None = None
     stragglers: Annotated[tuple[SlowNode, ...], Field(max_length=10_000)] = ()
     copy_bandwidth: Annotated[Bandwidth, Default(f"{SOURCE}: 10^-9 s of memory cost a byte")] = (
         _size(1e9)
@@ -120,15 +117,9 @@ class JoinSystem(SystemSpec):
 
     @model_validator(mode="after")
     def _fits_together(self) -> JoinSystem:
-        if self.queue_node is not None and self.queue != "central":
-            raise DescriptionError(("queue_node",), "only for queue central")
         if self.partitions is not None and self.operator not in BUFFERED_BY_PARTITION:
             raise DescriptionError(
                 ("partitions",), f"of operators {' and '.join(BUFFERED_BY_PARTITION)} alone"
-            )
-        if self.receive_buffer is not None and self.operator not in ONE_SIDED:
-            raise DescriptionError(
-                ("receive_buffer",), f"only for one-sided operators: {', '.join(ONE_SIDED)}"
             )
         if self.buffer.value > self.chunk.value:
             raise DescriptionError(("buffer",), "expected at most a chunk")
@@ -212,16 +203,6 @@ class JoinSystem(SystemSpec):
             return True
         return any(point.read_latency for point in self.curve(machine).transport.points)
 
-    def queue_position(self, machine: Machine) -> int:
-        """Of the node with the central queue, among those in use."""
-        positions = self.positions(machine)
-        if self.queue_node is None:
-            return 0
-        (position,) = listed_positions(machine, (self.queue_node,), "queue_node")
-        if position not in positions:
-            raise DescriptionError(("queue_node",), f"node {self.queue_node} is not in use")
-        return positions.index(position)
-
     def check(self, machine: Machine, workload: Workload) -> None:
         self.check_memory_of_hosts()
         if self.layout == "host":
@@ -249,7 +230,6 @@ class JoinSystem(SystemSpec):
                 f"{needs or 'central'} needs one-sided verbs, which transport {self.transport} of "
                 f"machine '{machine.name}' lacks: expected one with a read_latency",
             )
-        self.queue_position(machine)
         for check in ("check_room", "check_buffers"):  # they need the tables' partitions
             LazyImport(f"{__package__}.checks", check).load()(self, machine, workload)
 

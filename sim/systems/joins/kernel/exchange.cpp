@@ -9,6 +9,8 @@ namespace numatwin {
 
 namespace {
 
+constexpr std::uint32_t queue_node = 0;  // has the central queue
+
 void require(bool holds, const char* expected) {
     if (!holds) throw std::invalid_argument(expected);
 }
@@ -20,8 +22,6 @@ Exchange::Exchange(ExchangeSetup setup, std::uint64_t seed, std::uint64_t replic
     const std::size_t n = setup_.machine.read_ps.size();
     require(setup_.slow.size() == n && setup_.slots.size() == n && setup_.copy_ps.size() == n,
             "slow, slots, copy_ps: expected [n]");
-    require(setup_.queue_node >= 0 && static_cast<std::size_t>(setup_.queue_node) < n,
-            "queue_node: expected a node");
     require(setup_.send_buffers > 0 && setup_.signal_every > 0 && setup_.taken_at_once > 0,
             "send_buffers, signal_every, taken_at_once: expected at least 1");
     require(setup_.fetch.size() == 4, "fetch: expected four messages");
@@ -328,7 +328,7 @@ void Exchange::fetch(Index worker_index) {
     Message message;
     message.kind = MessageKind::ask;
     message.worker = worker_index, message.from = worker.node;
-    message.to = static_cast<Index>(setup_.queue_node);
+    message.to = queue_node;
     message.number = central_;
     const Index number = new_message(message);
     if (message.from == message.to) return message_arrived(number);

@@ -80,7 +80,6 @@ struct ExchangeSetup {
     FIELD(std::vector<ExchangeOperator>, operators, "that can be chosen");
     FIELD(std::int64_t, chosen, "of them, at first");
     FIELD(std::vector<MessageCost>, fetch, "to the queue and back, to a chunk's home and back");
-    FIELD(std::int64_t, queue_node, "with the central queue");
     FIELD(std::int64_t, send_buffers, "of each worker and partition, for one-sided verbs", 2);
     FIELD(std::int64_t, signal_every, "requests of a worker to a node, at the latest", 1);
     FIELD(std::int64_t, taken_at_once, "messages that a worker receives in a row", 16);

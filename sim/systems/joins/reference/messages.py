@@ -20,6 +20,8 @@ from ....machine.reference.message_path import Adapter
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
 from ....machine.reference.shared_service import NEVER, SharedService
 
+QUEUE_NODE = 0  # has the central queue
+
 
 class Cluster(ABC):
     """Its state and its clock; times in ps."""
@@ -152,8 +154,7 @@ class Messages(Cluster):
 
     def _fetch(self, worker: Worker) -> None:
         worker.fetch = UNDER_WAY
-        queue = self.setup.queue_node
-        m = Message(ASK, worker.number, worker.node, queue, number=self.central)
+        m = Message(ASK, worker.number, worker.node, QUEUE_NODE, number=self.central)
         if m.source == m.target:
             return self._arrived(m)
         self._carry(m)
