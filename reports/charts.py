@@ -79,7 +79,11 @@ def use_scale_bar() -> dict[str, Any]:
 def throughput_over_time(runs: Sequence[Run], operations: Sequence[str]) -> Figure:
     """A row per operation, one per object's imbalance, and one of events: of several runs, of what
     failed in them and when that was over."""
-    columns = [f"throughput/{name}" for name in operations if _any_has(runs, f"throughput/{name}")]
+    columns = [
+        f"throughput/{name}"
+        for name in operations
+        if any(f"throughput/{name}" in run.record.series for run in runs)
+    ]
     columns += [
         name
         for name in dict.fromkeys(name for run in runs for name in run.record.series)
@@ -167,7 +171,7 @@ def _use_heat(record: Record, uses: Sequence[ResourceUse]) -> Figure:
     figure.update_yaxes(
         tickvals=list(range(len(uses))), ticktext=names, autorange="reversed", showgrid=False
     )
-    for at_s in _phase_starts(record):
+    for at_s, _, _ in _phases(record)[1:]:
         figure.add_vline(at_s, line={"color": INK, "width": 1, "dash": "dot"})
     figure.update_xaxes(range=[0, record.horizon_s], title_text="time, s", title_standoff=6)
     polished(figure, 90 + 17 * len(uses), margin=TIME_MARGINS)
@@ -282,10 +286,6 @@ def _phases(record: Record) -> list[tuple[float, float, str]]:
     return [(start, end, e.text) for (start, e), end in zip(starts, ends, strict=True)]
 
 
-def _phase_starts(record: Record) -> list[float]:
-    return [start_s for start_s, _, _ in _phases(record)[1:]]
-
-
 def _column(record: Record, name: str) -> Floats:
     return np.nan_to_num(np.asarray(record.series[name], dtype=np.float64))
 
@@ -294,10 +294,6 @@ def _edges(record: Record) -> Floats:
     """The starts of all pieces and the end of the last."""
     start = np.asarray(record.series["time_s"], dtype=np.float64)
     return np.append(start, start[-1:] + record.series["duration_s"][-1:])
-
-
-def _any_has(runs: Sequence[Run], column: str) -> bool:
-    return any(column in run.record.series for run in runs)
 
 
 def _varies(runs: Sequence[Run], column: str) -> bool:

@@ -24,7 +24,7 @@ def check_machine(file: File, json: Json = False) -> None:
     """Check a machine file: list all its errors by line."""
     from ..topologies.catalogue import CATALOGUE
 
-    _tell(file, machine_errors(CATALOGUE.path(file)), json)
+    _tell(file, _errors(CATALOGUE.path(file), _read_machine), json)
 
 
 def check_workload(file: File, json: Json = False) -> None:
@@ -46,11 +46,6 @@ def check_study(file: File, json: Json = False) -> None:
     from ..sim.studies.study import study_of
 
     _tell(file, _errors(Path(file), study_of), json)
-
-
-def machine_errors(path: Path) -> list[InputError]:
-    """All errors of a machine file."""
-    return _errors(path, _read_machine)
 
 
 def workload_errors(path: Path) -> list[InputError]:

@@ -67,7 +67,8 @@ def _parts(
     from ..reports.decisions import decision_lines
     from ..sim.run.comparison import noise_of
 
-    columns = [f"{letter}" for letter in _letters(len(loaded))]
+    count = len(loaded)  # named A, B … Z, then by number
+    columns = [chr(65 + k) if count <= 26 else str(k + 1) for k in range(count)]
     yield table(
         ("", "scenario", "policy", "machine", "plane", "record"),
         (
@@ -157,11 +158,6 @@ def _short(paths: list[Path]) -> list[str]:
     levels = enumerate(zip(*parents, strict=False))
     common = next((k for k, names in levels if len({*names}) > 1), min(map(len, parents)))
     return [str(Path("…", *path.parts[common:])) if common > 1 else str(path) for path in paths]
-
-
-def _letters(count: int) -> list[str]:
-    """A, B … Z, then by number."""
-    return [chr(65 + k) if count <= 26 else str(k + 1) for k in range(count)]
 
 
 def _identity(path: Path, record: Record) -> dict[str, Any]:

@@ -167,15 +167,13 @@ class _Completer:
                 ),
             )
         own = [(k, k) for k in positions]
+        first = self.machine.nodes[positions[0]]
         place = Place(
-            nodes_per_package=self._per_package(self.machine.nodes[positions[0]]),
+            nodes_per_package=max(1, len(self.packages.get(first.group or f"node{first.id}", ()))),
             bandwidth_known=all(not math.isnan(self.machine.bandwidth_Bps[k]) for k in own),
             latency_known=all(not math.isnan(self.machine.latency_ns[k]) for k in own),
         )
         return with_cpus(kind, self.entries[name], place)
-
-    def _per_package(self, node: Node) -> int:
-        return max(1, len(self.packages.get(node.group or f"node{node.id}", ())))
 
     def _main(self) -> Entry | Guess:
         """The entry of the first node with CPUs, whose links join the machine."""

@@ -193,7 +193,4 @@ class _Reader:
         try:
             return parse_list(text)
         except ValueError as failure:
-            raise self._bad_set(text, failure, number) from None
-
-    def _bad_set(self, text: str, failure: ValueError, number: int) -> InputError:
-        return self.source.error(str(failure), number, token=text)
+            raise self.source.error(str(failure), number, token=text) from None

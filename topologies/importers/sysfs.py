@@ -180,7 +180,8 @@ class _Reader:
 
         Newer kernels write a column per online node, some a column per possible node.
         """
-        columns = {len(homes): homes for homes in (self._possible(), ids) if set(ids) <= set(homes)}
+        possible = sorted(self._numbers(f"{NODE_FOLDER}/possible") or ())
+        columns = {len(homes): homes for homes in (possible, ids) if set(ids) <= set(homes)}
         found: dict[Pair, int] = {}
         for node in ids:
             path = f"{NODE_FOLDER}/node{node}/distance"
@@ -207,9 +208,6 @@ class _Reader:
             distances = zip(columns[len(values)], values, strict=True)
             found |= {(node, home): int(value) for home, value in distances}
         return found
-
-    def _possible(self) -> list[int]:
-        return sorted(self._numbers(f"{NODE_FOLDER}/possible") or ())
 
     def _read_tables(self, ids: list[int], kept: frozenset[int], found: Inventory) -> bool:
         """The figures of all pairs from the firmware's own table; False where it is not there.

@@ -39,7 +39,7 @@ def read_native(path: Path, machine: Machine) -> Measured:
         return Measured(
             origin, (), {f"{kind}: no flow plane predicts them": len(record.throughput)}
         )
-    run = NativeRun(scenario_from_settings(_simulated(record), file))
+    run = NativeRun(scenario_from_settings({**record.settings, "plane": "flow"}, file))
     if run.scenario.workload.change_times(run.scenario.horizon_s):
         return Measured(origin, (), {"of a workload that changes": len(record.throughput)})
     steps = _steps(record, engine.steps, run, origin)
@@ -78,11 +78,6 @@ def check_record(record: Record, file: str, machine: Machine) -> None:
     mapped = [text for text in record.warnings if "stand for" in text or "mapped onto" in text]
     if mapped:
         raise InputError(f"this run was not on {machine.name} itself: {mapped[0]}", file)
-
-
-def _simulated(record: Record) -> Mapping[str, object]:
-    """The scenario's settings, for the flow plane, which runs no replications."""
-    return {**record.settings, "plane": "flow"}
 
 
 def _steps(

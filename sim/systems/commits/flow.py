@@ -109,7 +109,8 @@ class CommitFlow:
         if customers < 1 or blocked:
             return None, left_s
         moves = self._moves()
-        if not p.one_sided or not self._drifts():
+        # Snapshots are not far behind where clients keep in step.
+        if not p.one_sided or not p.updates or p.in_step:
             return self._solve(Snapshots(customers)), left_s
         if before and moves == 1.0 and p.skip_after_ps is None:
             moves = 0.0  # the run waits for the dead one
@@ -146,10 +147,6 @@ class CommitFlow:
         """All have to wait for the slowest one."""
         slower = replace(tries.solution, use=tries.solution.use * moves)
         return replace(tries, rate=tries.rate * moves, solution=slower)
-
-    def _drifts(self) -> bool:
-        """Whether snapshots may be far behind: they are not where clients keep in step."""
-        return self.parameters.updates > 0 and not self.parameters.in_step
 
     def _moves(self) -> float:
         """How fast the run of timestamps moves on, of what clients do: as the slowest of them."""

@@ -53,7 +53,9 @@ class SharedDemands(ErisDemands):
             if self.objects[name].kind != "column":
                 keyed_share += sum(o.share for o in operations)
                 continue
-            fits = self._scans_fit(phase)
+            fits = np.asarray(
+                self._scanned(phase) <= self._scan_room
+            )  # (n,) in each last-level cache
             for scan in operations:
                 entries = np.array([float(self.objects[name].entries or 0)])
                 read, done, results = self._scanned_lines(name, scan, entries)
@@ -190,10 +192,6 @@ class SharedDemands(ErisDemands):
             )
             / self._shards
         )
-
-    def _scans_fit(self, phase: PhaseState) -> npt.NDArray[np.bool_]:
-        """(n,) whether all that is scanned stays in each of a node's last-level caches."""
-        return np.asarray(self._scanned(phase) <= self._scan_room)
 
     def _shared_index(self, phase: PhaseState, time_s: float) -> tuple[Floats, ...]:
         """(n,) instructions, misses, hits in last and private caches, lines that are written back,

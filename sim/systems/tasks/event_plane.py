@@ -378,12 +378,9 @@ class TasksEvents(ModelPlane[TasksPlayer]):
 
     def active_cores(self, total_s: float) -> Floats:
         """Where threads run, or look for work."""
-        active = self.player.active_thread_s / total_s / _threads_of_a_core(self.workers.on_cores)
+        of_a_core = float(max(self.workers.on_cores.max(initial=1.0), 1.0))
+        active = self.player.active_thread_s / total_s / of_a_core
         return np.minimum(active, self.control.cores)
-
-
-def _threads_of_a_core(on_cores: Floats) -> float:
-    return float(max(on_cores.max(initial=1.0), 1.0))
 
 
 event_plane = partial(TasksEvents, EventModel)

@@ -333,7 +333,9 @@ class TasksFlow:
             return {}
         scaled = what_ifs(self.machine, self.costs).items()
         gains = [Gain(name, self._gain(scales)) for name, scales in scaled]
-        gains += [Gain(f"lock {name}", self._gain_of_lock(name)) for name in self.program.locks]
+        for name in self.program.locks:  # sections under it are that much shorter
+            shorter = self.program.with_lock_times(name, 1.0 / MORE)
+            gains.append(Gain(f"lock {name}", self._gain_with(shorter, self.costs)))
         gains.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
         binding = gains[0].resource if gains[0].gain_per_10pct >= 0.01 else "what clients ask for"
         return dict.fromkeys(self.queries, Why(binding, tuple(gains)))
@@ -351,10 +353,6 @@ class TasksFlow:
         if (scales.cores, scales.misses, scales.cache) != (1.0, 1.0, 1.0):
             program = program_with(self.experiment, costs)
         return self._gain_with(program, costs)
-
-    def _gain_of_lock(self, name: str) -> float:
-        """Of all queries where sections under a lock are that much shorter."""
-        return self._gain_with(self.program.with_lock_times(name, 1.0 / MORE), self.costs)
 
     def _gain_with(self, program: Program, costs: CostModel) -> float:
         rates = self.rates()

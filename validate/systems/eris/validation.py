@@ -46,7 +46,7 @@ def _fig5(runs: Runs) -> Prediction:
                 f"statistics.warm_up={length_ms / 2:g} ms",
             )
             rates[name].append(sum(record.throughput.values()))
-            links.append(_most_used(record, "link"))
+            links.append(_use(record, "link"))
     raw, lookups = rates.values()
     steps = [b / a for a, b in pairwise(raw)]
     best = BUFFER_SIZES[lookups.index(max(lookups))]
@@ -60,10 +60,6 @@ def _fig5(runs: Runs) -> Prediction:
     return Prediction(words, best == 128 and steps[0] > 1.9 and link > 0.95)
 
 
-def _most_used(record: Record, kind: str) -> float:
-    return max(use.utilisation for use in record.resources if use.kind == kind)
-
-
 def _walk_and_other_ns(record: Record) -> tuple[float, float]:
     """Time of a lookup in a worker: in the index, and in all other steps."""
     demands = dict(record.why["lookup"].demands)
@@ -75,8 +71,8 @@ def _memory_Bps(record: Record) -> float:
     return record.bandwidth_Bps["memory"] or 0.0
 
 
-def _memory_use(record: Record) -> float:
-    return max(use.utilisation for use in record.resources if use.kind == "memory")
+def _use(record: Record, kind: str) -> float:
+    return max(use.utilisation for use in record.resources if use.kind == kind)
 
 
 def _fig8_intel(runs: Runs) -> Prediction:
@@ -95,7 +91,7 @@ def _fig8_intel(runs: Runs) -> Prediction:
 
 
 def _fig8_amd(runs: Runs) -> Prediction:
-    load = _memory_use(runs("eris-fig8-amd"))
+    load = _use(runs("eris-fig8-amd"), "memory")
     ratio = runs.rate("eris-fig8-amd") / runs.rate("eris-fig8-amd-shared")
     return Prediction(ratio, facts={"load": load})
 
