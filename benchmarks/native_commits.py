@@ -1,8 +1,8 @@
 """An RSI commit over shared memory against the sum of its parts.
 
 One client, alone, updates three records of 1 KiB that a second process holds, as often as
-``--commits``. A commit goes from the first CAS to the timestamp's bit; what comes before (snapshot,
-reads, new blocks) is left out. In turn with each commit, on other records that were read before
+``--commits`` (``native_commits.cpp``, compiled when this runs). A commit goes from the first CAS to
+the timestamp's bit; what comes before (snapshot, reads, new blocks) is left out. In turn with each commit, on other records that were read before
 likewise: its three CAS and three copies with nothing between, on the shared mapping (raw), and
 through the fabric. A copy is done when others can see it, so the raw parts end with a fence, as the
 commit ends with an atomic add. Means without the slowest twentieth and the clock's own time; the
@@ -17,52 +17,73 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
-from typing import Any
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
 
 from numatwin.engine_native import _engine
-from numatwin.engine_native.engine_process import EngineProcess
-from numatwin.engine_native.transports import ucx_settings
 from numatwin.sim.kernel.streams import stream_key
 
+HERE = Path(__file__).parent
+ENGINE = HERE.parent / "engine_native"
 SEED = 1
 
 
-def commit_costs(direct: bool, records: int, commits: int, repeat: int) -> dict[str, Any]:
-    """The run of median ratio."""
-    run = {
-        "clients": 1,
-        "nodes": 1,
-        "storage": [0],
-        "managers": [0],
-        "timestamps": 0,
-        "records": records,
-        "inserts": 0,
-        "snapshot_bytes": 8,
-        "streams": [*stream_key(SEED, 0, "client 0 keys"), *stream_key(SEED, 0, "client 0 think")],
-    } | ucx_settings("shm", direct=direct)
+class Cost(NamedTuple):
+    """Means, see ``native_commits.cpp``; and a hash of what the records hold afterwards."""
 
-    def measure() -> dict[str, Any]:
-        process = EngineProcess("measure_commit", run, (commits,))
-        try:
-            result: dict[str, Any] = process.result(300.0)
-            return result
-        finally:
-            process.close()
+    commit_ns: float
+    raw_ns: float
+    raw_fabric_ns: float
+    result: str
+
+
+def build(folder: Path) -> Path:
+    """Compiles ``native_commits.cpp`` with the engine's commits, as the Python module is."""
+    program, commits = folder / "native_commits", ENGINE / "systems" / "commits"
+    sources = [
+        HERE / "native_commits.cpp",
+        *sorted(set(commits.glob("[!r]*.cpp")) - set(commits.glob("measure_*.cpp"))),
+        commits / "roles.cpp",
+        *sorted((ENGINE / "fabric").glob("*.cpp")),
+        *sorted((ENGINE / "memory").glob("[!r]*.cpp")),  # not register.cpp, which binds Python
+    ]
+    flags = ["-std=c++20", "-O3", f"-I{ENGINE}", f"-I{ENGINE.parent / 'sim'}", "-DNUMATWIN_UCX"]
+    command = [os.environ.get("CXX", "g++"), *flags, *map(str, sources), "-o", str(program)]
+    done = subprocess.run([*command, "-lucp", "-lucs", "-lnuma"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"native_commits.cpp does not compile:\n{done.stderr[:2000]}")
+    return program
+
+
+def commit_costs(program: Path, direct: bool, records: int, commits: int, repeat: int) -> Cost:
+    """The run of median ratio."""
+    keys = [*stream_key(SEED, 0, "client 0 keys"), *stream_key(SEED, 0, "client 0 think")]
+    words = ["direct" if direct else "by-ucx", *map(str, (records, commits, *keys))]
+
+    def measure() -> Cost:
+        done = subprocess.run([str(program), *words], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"native_commits: {done.stderr.strip()}")
+        *times, result = done.stdout.split()
+        return Cost(*map(float, times), result)
 
     runs = [measure() for _ in range(repeat)]
-    runs.sort(key=lambda one: one["commit_ns"] / (one["raw_ns"] or one["raw_fabric_ns"]))
+    runs.sort(key=lambda one: one.commit_ns / (one.raw_ns or one.raw_fabric_ns))
     return runs[len(runs) // 2]
 
 
-def report(name: str, cost: dict[str, Any], against: str, what: str) -> None:
-    print(f"{name}: result {cost['hash']:016x}", file=sys.stderr)
+def report(name: str, cost: Cost, against_ns: float, what: str) -> None:
+    print(f"{name}: result {cost.result}", file=sys.stderr)
     line = {
         "name": f"native_commits/{name}",
-        "value": round(cost["commit_ns"], 1),
+        "value": round(cost.commit_ns, 1),
         "unit": "ns",
-        "versus": f"{what}: {cost[against]:.1f} ns",
-        "ratio": round(cost["commit_ns"] / cost[against], 2),
+        "versus": f"{what}: {against_ns:.1f} ns",
+        "ratio": round(cost.commit_ns / against_ns, 2),
     }
     print(json.dumps(line), flush=True)
 
@@ -74,11 +95,15 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
     amounts = (options.records, options.commits, options.repeat)
-    direct = commit_costs(True, *amounts)
-    report("commit", direct, "raw_ns", "raw CAS and copies")
-    report("commit/against_fabric", direct, "raw_fabric_ns", "CAS and copies by the fabric")
-    by_ucx = commit_costs(False, *amounts)
-    report("commit/by_ucx", by_ucx, "raw_fabric_ns", "CAS and copies by UCX's calls")
+    with tempfile.TemporaryDirectory() as folder:
+        program = build(Path(folder))
+        direct = commit_costs(program, True, *amounts)
+        report("commit", direct, direct.raw_ns, "raw CAS and copies")
+        report(
+            "commit/against_fabric", direct, direct.raw_fabric_ns, "CAS and copies by the fabric"
+        )
+        by_ucx = commit_costs(program, False, *amounts)
+        report("commit/by_ucx", by_ucx, by_ucx.raw_fabric_ns, "CAS and copies by UCX's calls")
 
 
 if __name__ == "__main__":

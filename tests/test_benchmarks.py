@@ -52,7 +52,7 @@ def runs() -> Iterator[Any]:
         "--records 300 --commits 200 --repeat 1",
         ("commit", "commit/against_fabric", "commit/by_ucx"),
         r".* (\S+)\n(.* \1\n)+",  # the same commits, whichever way they went
-        marks=needs_ucx,
+        marks=[pytest.mark.sweep, needs_ucx, needs_compiler],
     )
     yield tiny(
         "native_joins",

@@ -12,7 +12,6 @@ import pytest
 from commit_runs import LONGEST_S, ROWS, is_running, played, segments, small_run, until
 
 from numatwin.engine_native import _engine
-from numatwin.engine_native.engine_process import EngineProcess
 from numatwin.engine_native.systems.commits import setup as commit_setup
 from numatwin.engine_native.systems.commits.cluster import CommitCluster
 from numatwin.engine_native.transports import UCX, ucx_settings
@@ -321,23 +320,6 @@ def test_a_trace_that_is_too_short_is_told() -> None:
         cluster.start()
         with pytest.raises(InputError, match="the trace is full"):
             cluster.wait_until(30.0)
-
-
-# -- costs ----------------------------------------------------------------------------------------
-
-
-@needs_ucx
-def test_the_same_commits_leave_the_same_records() -> None:
-    settings = small_run(1, nodes=1, storage=[0], managers=[0], timestamps=0, inserts=0)
-    costs = []
-    for direct in (True, False):
-        process = EngineProcess(
-            "measure_commit", settings | ucx_settings("shm", direct=direct), (200,)
-        )
-        costs.append(process.result(30.0))
-        process.close()
-    assert costs[0]["hash"] == costs[1]["hash"]
-    assert all(cost["commit_ns"] > 0 and cost["raw_fabric_ns"] > 0 for cost in costs)
 
 
 def test_room_is_rounded_down() -> None:

@@ -168,7 +168,7 @@ import sys, time
 from numatwin.engine_native.engine_process import EngineProcess
 from numatwin.engine_native.transports import ucx_settings
 run = {"nodes": 1, "managers": [0], "timestamps": 0, "streams": [0] * 4} | ucx_settings("shm")
-process = EngineProcess("measure_commit", run, (100_000_000,))
+process = EngineProcess("measure_blocks", run, ([64], [1 << 20], [0, 0], 9, 10**12))
 print(process.pid, flush=True)
 time.sleep(600)
 """

@@ -3,12 +3,10 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <new>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,18 +15,6 @@
 #include "systems/commits/measure_steps.hpp"
 
 namespace numatwin::native {
-
-// The mean of times that a few outliers do not move: for measurements.
-
-// Of one or more times without the slowest twentieth, and of few without the slowest: one of them
-// may take longer than all others together. Clocks that tick in tens of nanoseconds do it no harm,
-// as they would a median.
-inline double usual_mean(std::vector<double> all) {
-    const std::size_t slow = all.size() > 1 ? (all.size() + 19) / 20 : 0;
-    std::ranges::sort(all);
-    all.resize(all.size() - slow);
-    return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
-}
 
 // For what another process or end owes, which comes within milliseconds, or on a busy host within
 // some turns of a processor; or never, as it ended, was stopped or lost a message.

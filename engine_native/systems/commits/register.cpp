@@ -167,19 +167,6 @@ void register_rsi(py::module_& module) {
                                py::return_value_policy::reference_internal)
         .def("start", &ThreadCluster::start, py::call_guard<py::gil_scoped_release>())
         .def("stop", &ThreadCluster::stop, py::call_guard<py::gil_scoped_release>());
-    module.def(
-        "measure_commit",
-        [](const RunSetup& run, std::uint32_t commits) {
-            const auto cost = measure_commit(run, commits);
-            py::dict row;
-            row["commit_ns"] = cost.commit_ns;
-            row["raw_ns"] = cost.raw_ns;
-            row["raw_fabric_ns"] = cost.raw_fabric_ns;
-            row["transaction_ns"] = cost.transaction_ns;
-            row["hash"] = cost.hash;
-            return row;
-        },
-        py::arg("run"), py::arg("commits"), "Forks: see benchmarks/native_commits.py.");
     using Numbers = std::vector<std::uint64_t>;
     module.def(
         "measure_blocks",
