@@ -2,12 +2,12 @@
 
 One client, alone, updates three records of 1 KiB that a second process holds, as often as
 ``--commits`` (``native_commits.cpp``, compiled when this runs). A commit goes from the first CAS to
-the timestamp's bit; what comes before (snapshot, reads, new blocks) is left out. In turn with each commit, on other records that were read before
-likewise: its three CAS and three copies with nothing between, on the shared mapping (raw), and
-through the fabric. A copy is done when others can see it, so the raw parts end with a fence, as the
-commit ends with an atomic add. Means without the slowest twentieth and the clock's own time; the
-median of ``--repeat`` such runs by their ratio. ``by_ucx``: the same where each request goes
-through UCX's calls.
+the timestamp's bit; what comes before (snapshot, reads, new blocks) is left out. In turn with each
+commit, on other records that were read before likewise: its three CAS and three copies with nothing
+between, on the shared mapping (raw), and through the fabric. A copy is done when others can see it,
+so the raw parts end with a fence, as the commit ends with an atomic add. Means without the slowest
+twentieth and the clock's own time; the median of ``--repeat`` such runs by their ratio. ``by_ucx``:
+the same where each request goes through UCX's calls.
 
 One JSON object a line goes to standard output, the hash of the records' stocks to standard error.
 The ratio is that of the commit to the raw parts: at most 1.5 is asked for.
