@@ -154,6 +154,19 @@ def runs() -> Iterator[Any]:
         twice=True,
     )
     yield tiny(
+        "native_values",
+        "--keys 20000 --sizes 1000 --seconds 0.1 --rounds 2",
+        ("lookup/1000_B", "upsert/1000_B"),
+        marks=needs_engine,
+    )
+    yield tiny(
+        "native_index",
+        "--keys 20000 --repeat 2 --lookups 5000",
+        tuple(f"{name}/20000_dense_keys" for name in ("upsert", "memory", "lookup")),
+        "(?s:.*) c349b2d5f4919aee\n",  # every answer of every turn
+        marks=[pytest.mark.sweep, needs_engine, needs_compiler],
+    )
+    yield tiny(
         "shared_service",
         "--cores 12 --nodes 2 --simulated-us 1000",
         tuple(
