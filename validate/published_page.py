@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ..inputs.atomic import write_text_atomically
+from ..reports.curve_svg import curve_svg
+from ..sim.studies.results import Response
 from .published import NEAR, PUBLISHED, Given, given_others, words_given
-from .published_pictures import Bar, Curve, bars_svg, curves_svg
+from .published_pictures import Bar, bars_svg
 from .systems.registry import validations
 
 Row = Mapping[str, Any]
@@ -47,15 +49,15 @@ def pictures(rows: Sequence[Row]) -> dict[str, str]:
         if row["relative_error"] is not None
     ]
     predicted = {row["id"]: row["predicted"] for row in rows}
-    curves: dict[str, list[tuple[float, float]]] = {}
+    curves: dict[str, list[tuple[float, float, None, None]]] = {}
     for id_, result in PUBLISHED.items():
         if result.curve is not None:
             name, place = result.curve
-            curves.setdefault(name, []).append((place, predicted[id_] / 1e6))
-    axes = ("clients", "transactions per second, millions")
+            curves.setdefault(name, []).append((place, predicted[id_], None, None))
+    advance = Response("clients", "", "transactions per second", curves, 0, log=False)
     return {
         ERRORS: bars_svg(bars, "predicted over published, less 1"),
-        IN_ADVANCE: curves_svg([Curve(*curve) for curve in curves.items()], *axes),
+        IN_ADVANCE: curve_svg(advance, "Transactions by the number of clients", "/s"),
     }
 
 

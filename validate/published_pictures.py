@@ -1,4 +1,4 @@
-"""Pictures of the page on published results, as SVG: bars of errors, curves.
+"""A picture of the page on published results, as SVG: bars of errors.
 
 Written as text, without a browser, so that the same rows give the same bytes and a test can tell
 whether a picture is up to date.
@@ -24,13 +24,6 @@ class Bar(NamedTuple):
     name: str
     error: float
     well: int
-
-
-class Curve(NamedTuple):
-    """A curve through its points (x, y)."""
-
-    name: str
-    points: Sequence[tuple[float, float]]
 
 
 def bars_svg(bars: Sequence[Bar], axis: str) -> str:
@@ -67,52 +60,6 @@ def bars_svg(bars: Sequence[Bar], axis: str) -> str:
         label = f"{100 * bar.error:+.1f}%"
         _text(root, (end + beyond, y + row / 2 + 4), label, "start" if beyond > 0 else "end")
     return _written(root)
-
-
-def curves_svg(curves: Sequence[Curve], x_axis: str, y_axis: str) -> str:
-    """Curves over one pair of axes, both from 0, each with its name at its end."""
-    left, right, top, height = 70, 190, 34, 360
-    bottom = height - 50
-    root = _svg(WIDTH, height, f"{y_axis} by {x_axis}")
-    x_most = max(x for curve in curves for x, _ in curve.points)
-    y_most = max(y for curve in curves for _, y in curve.points)
-    step = _step(y_most)
-    y_top = step * math.ceil(y_most / step)
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        return (
-            left + (WIDTH - right - left) * x / x_most,
-            bottom - (bottom - top) * y / y_top,
-        )
-
-    for k in range(round(y_top / step) + 1):
-        begin, end = place(0, k * step), place(x_most, k * step)
-        _line(root, begin, end, INK if k == 0 else FAINT)
-        _text(root, (left - 8, begin[1] + 4), f"{k * step:g}", "end")
-    for x, _ in curves[0].points:
-        _text(root, (place(x, 0)[0], bottom + 18), f"{x:g}", "middle")
-    _text(root, (place(x_most / 2, 0)[0], bottom + 40), x_axis, "middle")
-    _text(root, (left - 8, top - 16), y_axis, "start")
-    for k, curve in enumerate(curves):
-        colour = COLOURS[-1 - k % len(COLOURS)]
-        points = [place(x, y) for x, y in curve.points]
-        path = " ".join(f"{_at(x)},{_at(y)}" for x, y in points)
-        SubElement(
-            root,
-            "polyline",
-            {"points": path, "fill": "none", "stroke": colour, "stroke-width": "2"},
-        )
-        for x, y in points:
-            SubElement(root, "circle", cx=_at(x), cy=_at(y), r="3.5", fill=colour)
-        x, y = points[-1]
-        _text(root, (x + 10, y + 4), curve.name, "start", colour)
-    return _written(root)
-
-
-def _step(most: float) -> float:
-    """A round step of which 3 to 8 make up ``most``."""
-    power = 10.0 ** math.floor(math.log10(most))
-    return next(part * power for part in (0.2, 0.5, 1.0, 2.0) if most / (part * power) <= 8)
 
 
 def _svg(width: int, height: int, title: str) -> Element:
