@@ -3,7 +3,7 @@
 // Usage: class_sharing_stress SEED PROGRAMS. A program is a random sequence of members that come
 // and go, of least paces and of rooms that change. Exits with 1 at the first difference and prints
 // its seed: class_sharing_stress SEED 1 plays that program again. Built with sanitizers by
-// test_class_sharing_native.py.
+// test_kernel_native.py.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
