@@ -133,7 +133,6 @@ def test_who_runs_where() -> None:
     ("settings", "expected"),
     [
         ({"system.storage_nodes": "[5, 2]"}, ((0, 1, 3, 4), (2, 5), 6)),
-        ({"system.timestamp_node": "0"}, ((1, 2, 3, 4), (5, 6, 7), 0)),
         ({"system.client_nodes": "[7]", "system.storage_nodes": "6"}, ((7,), tuple(range(6)), 6)),
     ],
 )

@@ -97,16 +97,6 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
         ),
         (
             STORAGE,
-            "storage_nodes: [0, 1]\n  timestamp_node: 1",
-            "9:19: system.timestamp_node: node 1 is also in storage_nodes: expected disjoint nodes",
-        ),
-        (
-            STORAGE,
-            "storage_nodes: 3\n  timestamp_node: 8",
-            "9:19: system.timestamp_node.0: node 8 of machine 'ib-fdr-8n' does not exist",
-        ),
-        (
-            STORAGE,
             "storage_nodes: 3\n  layout: together\n  client_nodes: 2",
             "10:17: system.client_nodes: layout together: expected none",
         ),

@@ -218,7 +218,6 @@ CASES: dict[str, tuple[Base, str]] = {
     "CommitSystem.send_queue": (RSI, "system.send_queue=1"),
     "CommitSystem.snapshot_size": (RSI, "system.snapshot_size=8 B"),
     "CommitSystem.thread_switch": (MANY, "system.thread_switch=9 us"),
-    "CommitSystem.timestamp_node": (RSI, "system.timestamp_node=0"),
     "DistanceClass.route": (LOOKUP, "machine.distance_classes.1.route.ht-full=2"),
     "ErisSystem.batch": (LOOKUP, "system.batch=1"),
     "ErisSystem.home": (

@@ -170,10 +170,6 @@ class FaultySystem(SystemSpec):
             raise DescriptionError(
                 ("replicas",), "a replica on its own server: expected 0, or more storage_nodes"
             )
-        if self.replicas and roles.timestamps in roles.storage:
-            raise DescriptionError(
-                ("timestamp_node",), "with replicas: expected a node that stores no records"
-            )
 
     def check_horizon(self, played_s: float) -> None:
         """Refuses a fault after the end: it would do nothing, without a word."""
@@ -226,10 +222,9 @@ class FreeNodes:
         for position in positions:
             if position in self._role:
                 node_id = self.machine.nodes[position].id
-                index = () if field == "timestamp_node" else (nodes.index(node_id),)
                 together = ", or layout together" if "client_nodes" in self._role.values() else ""
                 raise DescriptionError(
-                    (field, *index),
+                    (field, nodes.index(node_id)),
                     f"node {node_id} is also in {self._role[position]}: expected "
                     f"disjoint nodes{together}",
                 )

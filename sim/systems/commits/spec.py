@@ -25,7 +25,6 @@ from ..fields import (
     Threads,
     Whole,
     able_positions,
-    listed_positions,
     threads_of,
 )
 from .checked_values import PS, TIME_MAX_PS
@@ -71,8 +70,8 @@ class CommitSystem(FaultySystem):
     pay ``thread_switch`` as one takes over from another, falls asleep or is woken (by default the
     machine file's ``processes.turn``, or 1.5 us, as measured on two hosts).
     ``storage_nodes``: the servers that hold the records (resource managers of 2PC), how many after
-    the clients' nodes, or which. ``timestamp_node``: the id of the timestamp server; the first one
-    left by default. ``layout``: ``together`` lets clients run on the storage nodes; ``host`` makes
+    the clients' nodes, or which; the first node that is left is the timestamp server.
+    ``layout``: ``together`` lets clients run on the storage nodes; ``host`` makes
     each client and server (``storage_nodes`` of them, and the timestamp server) a process on the
     machine's first node, whose processors they share. They talk by ``host_transport``: ``shm``, the
     default of verbs, or ``tcp``, that of sockets; what it costs is in the machine file's
@@ -119,7 +118,6 @@ class CommitSystem(FaultySystem):
     host_transport: Literal["shm", "tcp"] | None = None
     client_nodes: Nodes | None = None
     storage_nodes: Nodes
-    timestamp_node: Whole | None = None
     managers: Literal["timestamp-node", "storage-nodes"] = "timestamp-node"
     manager_threads: Literal["pool", "per-client"] = "pool"
     storage_threads: Literal["pool", "per-client"] = "pool"
@@ -368,22 +366,19 @@ class CommitSystem(FaultySystem):
         # Who names nodes takes them first; counts are filled from those that are left.
         clients = () if together else free.take_listed(self.client_nodes, "client_nodes")
         storage = free.take_listed(self.storage_nodes, "storage_nodes")
-        timestamps = self._listed_timestamps(machine, free, storage)
         if isinstance(self.client_nodes, int):
             clients = free.take(self.client_nodes, "client_nodes")
         elif self.client_nodes is None and not together:
             wanted = self.storage_nodes if isinstance(self.storage_nodes, int) else 0
-            servers = wanted + (timestamps is None)
-            clients = free.take(max(free.left - servers, 1), "storage_nodes", "client_nodes")
+            clients = free.take(max(free.left - wanted - 1, 1), "storage_nodes", "client_nodes")
         if isinstance(self.storage_nodes, int):
             storage = free.take(self.storage_nodes, "storage_nodes")
-        if timestamps is None:
-            (timestamps,) = free.take(1, "timestamp_node")
+        (timestamps,) = free.take(1, "storage_nodes", "timestamps")
         return Roles(storage if together else clients, storage, timestamps)
 
     def _on_host(self, machine: Machine) -> Roles:
         """All on the first node with cores."""
-        for field in ("client_nodes", "timestamp_node", "ports", "thread_switch"):
+        for field in ("client_nodes", "ports", "thread_switch"):
             if getattr(self, field) is not None:
                 raise DescriptionError((field,), "layout host: expected none, as there is one node")
         if not isinstance(self.storage_nodes, int):
@@ -392,17 +387,6 @@ class CommitSystem(FaultySystem):
             )
         first = able_positions(machine, "layout")[0]
         return Roles((first,), (first,), first)
-
-    def _listed_timestamps(
-        self, machine: Machine, free: FreeNodes, storage: tuple[int, ...]
-    ) -> int | None:
-        if self.timestamp_node is None:
-            return None
-        (position,) = listed_positions(machine, (self.timestamp_node,), "timestamp_node")
-        if self.layout == "together" and position in storage:
-            return position
-        free.take_listed((self.timestamp_node,), "timestamp_node")
-        return position
 
 
 def _without_nodes(curve: MessageCurve) -> MessageCurve:
