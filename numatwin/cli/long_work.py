@@ -16,18 +16,18 @@ ENDLESS_S = 30 * 86_400.0
 PROBES = 3  # points of a grid: the first, the middle one, the last
 
 
-def announce(expected_s: float, work: str, advice: str, bound: str = "about") -> None:
+def announce(expected_s: float, work: str, advice: str) -> None:
     """Says of long work how long it takes; raises InputError where it takes more than a month."""
     from ..inputs import InputError
 
     if expected_s >= ENDLESS_S:
         raise InputError(
-            f"this would take {bound} {long_time(expected_s)}: {work} ({advice})",
+            f"this would take about {long_time(expected_s)}: {work} ({advice})",
             expected=f"at most {long_time(ENDLESS_S)}",
         )
     if expected_s >= FORECAST_MIN_S:
         print(
-            f"numatwin: this takes {bound} {long_time(expected_s)}: {work} ({advice})",
+            f"numatwin: this takes about {long_time(expected_s)}: {work} ({advice})",
             file=sys.stderr,
         )
 
@@ -41,9 +41,7 @@ def announce_run(scenario: Scenario, advice: str) -> None:
     announce(expected_wall_s(scenario), f"{scenario.statistics.replications} × {horizon}", advice)
 
 
-def announce_points(
-    runs: Runs, design: Design, left: int, jobs: int | None, bound: str = "about"
-) -> None:
+def announce_points(runs: Runs, design: Design, left: int, jobs: int | None) -> None:
     """The same of ``left`` runs of a sweep or study, where they are played event by event; some of
     ``design`` tell how long one takes.
     """
@@ -68,7 +66,6 @@ def announce_points(
             each_s * left / min(workers, left),
             f"{left:,} runs, on average {long_time(each_s)} each",
             "a shorter horizon, fewer replications or fewer points change that",
-            bound,
         )
 
 

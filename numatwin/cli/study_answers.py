@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .figures import runs_table, written_figure
-from .long_work import announce_points
 from .options import Jobs, Json, grouped
 from .output import Part, below, percent, present, progress_bar, signed, whole_table
 from .study import Exact, File, Out, check_point
@@ -258,15 +257,12 @@ class Sampling:
 @grouped
 def study_sensitivity(file: File, by: Sampling) -> None:
     """Show which factors, or uncertain facts, decide the result."""
-    from ..sim.studies.designs import one_at_a_time
-    from ..sim.studies.sensitivity import fact_factors, runs_of, screening, sensitivity
+    from ..sim.studies.sensitivity import fact_factors, screening, sensitivity
     from ..sim.studies.study import load_study
 
     study = load_study(file)
     points, name = by.count, by.figure(study)
     factors = fact_factors(study.runs.base) if by.facts else list(study.factors)
-    runs = points * (len(factors) + (1 if by.method is Method.morris else 2))
-    announce_points(runs_of(study, factors, name), one_at_a_time(factors), runs, by.jobs)
     options: dict[str, Any] = {"jobs": by.jobs, "leave_out_failed": by.leave_out_failed}
     with progress_bar("simulating") as progress:
         options["progress"] = progress

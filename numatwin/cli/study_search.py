@@ -9,13 +9,11 @@ import typer
 
 from .failures import keeping
 from .figures import runs_table, written_figure
-from .long_work import announce_points, announce_run
 from .options import Jobs, Json
 from .output import Part, below, present, progress_bar
 from .study import File, Out
 
 if TYPE_CHECKING:
-    from ..sim.run.scenario import Scenario
     from ..sim.studies.results import Results
     from ..sim.studies.search import Found
     from ..sim.studies.study import Study
@@ -56,9 +54,6 @@ def study_search(
     study = load_study(file)
     folder = out or Path("out") / f"search-{study.name}"
     check_folder(folder)
-    left = searching.runs_left(study, folder, runs, restart)
-    if left:
-        announce_points(study.runs, study.design, left, jobs, "at most")
     with keeping(), progress_bar("searching") as progress:
         found = searching.search(
             study, folder, runs_max=runs, seed=seed, jobs=jobs, restart=restart, progress=progress
@@ -66,14 +61,10 @@ def study_search(
     checked: list[tuple[int, Results]] = []
     with keeping(), progress_bar("verifying") as progress:
         if verify:
-            checked += searching.verify(study, found, folder, jobs, progress, _announce)
+            checked += searching.verify(study, found, folder, jobs, progress)
     plain = {"study": study.name, "out": str(folder), **_as_json(found)}
     plain["verified"] = [_row(results, 0) for _, results in checked]
     present(json, lambda: plain, _parts(study, found, checked))
-
-
-def _announce(scenario: Scenario) -> None:
-    announce_run(scenario, "--no-verify leaves this run on the event plane out")
 
 
 def _as_json(found: Found) -> dict[str, Any]:

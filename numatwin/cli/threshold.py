@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from .files import check_file
-from .long_work import announce, long_time
 from .machine import MachineArgument
 from .options import Json, Simulated
 from .output import Part, number, percent, present, progress_bar, table
@@ -51,7 +50,7 @@ def find_threshold(
     check_file(out, ".yaml", ".yml")
     loaded = load_machine(machine)
     with progress_bar("searching") as progress:
-        found = threshold_search()(loaded, on.value, progress, backlog=backlog, before=_announce)
+        found = threshold_search()(loaded, on.value, progress, backlog=backlog)
     if out is not None:
         write_text_atomically(out, machine_yaml(found.description))
     files = [] if out is None else [f"Machine: {out}"]
@@ -75,8 +74,3 @@ def _parts(found: Any) -> Iterator[Part]:
         for one in (found.threshold.value, found.threshold.low, found.threshold.high)
     )
     yield f"\nThreshold: {value} a task, between {low} and {high}"
-
-
-def _announce(runs: int, each_s: float) -> None:
-    work = f"{runs} runs, {long_time(each_s)} each, or fewer"
-    announce(runs * each_s, work, "on the flow plane it takes seconds", "at most")

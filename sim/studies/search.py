@@ -26,7 +26,6 @@ import numpy as np
 from ...inputs import InputError, parse_setting
 from ...inputs.shared_work import SharedWork
 from ..kernel.streams import stream_key
-from ..run.scenario import Scenario
 from .designs import Factor
 from .engine import run_points
 from .evaluate import ERROR, POINT, WALL, Row, rows_of
@@ -59,13 +58,6 @@ class Found:
     new: int
     stopped: str
     grid: int
-
-
-def runs_left(study: Study, folder: Path, runs_max: int | None, restart: bool) -> int:
-    """How many runs a search makes at most, besides those whose rows ``folder`` has."""
-    known = 0 if restart else len(Store(folder).done()[0])
-    points = math.prod(axis.count for axis in _space(study))
-    return max(int(min(_most(points, runs_max), points)) - known, 0)
 
 
 def _most(points: float, runs_max: int | None) -> int:
@@ -167,11 +159,9 @@ def verify(
     folder: Path,
     jobs: int | None = None,
     progress: Callable[[float], None] | None = None,
-    before: Callable[[Scenario], None] = lambda scenario: None,
 ) -> Iterator[tuple[int, Results]]:
     """The best points on the event plane, each with its one row, until one holds all constraints
     there too, three at most. Nothing where the study itself is on a plane that runs operations.
-    ``before``: told of each run that is to be made.
     """
     if study.runs.base.load().plane in PLANES or {"on", "plane"} & set(study.runs.paths):
         return
@@ -188,12 +178,6 @@ def verify(
         if point not in known:
             values = tuple(found.results.rows[best].get(path) for path in study.runs.paths)
             report = progress or (lambda part: None)
-            try:
-                scenario = runs.base.load(*runs.settings(point, values))
-            except InputError:
-                pass  # its row will say so
-            else:
-                before(scenario)
             made = rows_of(runs, [(point, values)], SharedWork(), report, workers=jobs)
             store.add(made, len(known))
             known |= {row[POINT]: row for row in made}
@@ -362,4 +346,4 @@ def _optuna() -> Any:
     return optuna
 
 
-__all__ = ["Found", "runs_left", "search", "study_grid", "verify"]
+__all__ = ["Found", "search", "study_grid", "verify"]

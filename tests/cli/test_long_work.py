@@ -6,7 +6,6 @@ import pytest
 from command_line import CommandLine, Refused
 
 from numatwin.cli.long_work import forecast, long_time
-from numatwin.sim.systems.tasks import threshold
 
 
 @pytest.fixture(autouse=True)
@@ -47,58 +46,6 @@ def test_a_study_says_it_of_what_is_left(
     monkeypatch.setattr("numatwin.sim.run.expected_work.expected_cpu_s", lambda _: 1_200.0)
     assert "about 40 min: 2 runs" in numatwin(*run).err
     assert numatwin(*run).err == ""
-
-
-@pytest.mark.parametrize(("method", "runs"), [("morris", 4), ("sobol", 6)])
-def test_so_does_the_sensitivity_of_a_study(
-    refused: Refused, monkeypatch: pytest.MonkeyPatch, method: str, runs: int
-) -> None:
-    """Of one factor: two trajectories of 2 runs, or two base points of 3."""
-    Path("long.yaml").write_text(STUDY, encoding="utf-8")
-    monkeypatch.setattr("numatwin.sim.run.expected_work.expected_cpu_s", lambda _: 1e6)
-    words = ("study", "sensitivity", "long.yaml", "--method", method, "--points", "2")
-    assert f"days: {runs} runs, on average 12 days each" in refused(*words, "--jobs", "1")
-
-
-def test_so_does_a_search(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the runs that are left at most, and of the one that is checked on the event plane."""
-    flow = STUDY.replace("nam-fig6-rsi", "nam-fig6-rsi\nobjective: maximise throughput.checkout")
-    Path("long.yaml").write_text(flow, encoding="utf-8")
-    monkeypatch.setattr("numatwin.sim.run.expected_work.expected_cpu_s", lambda _: 1e6)
-    search = ("study", "search", "long.yaml", "--jobs", "1")
-    told = numatwin(*search, "--runs", "3").err
-    assert "this would take at most 35 days: 3 runs, on average 12 days each" in told
-    told = numatwin(*search).err
-    assert "this would take at most 46 days: 4 runs, on average 12 days each" in told
-
-
-def test_so_does_the_check_of_what_a_search_finds(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Path("short.yaml").write_text(
-        "name: short\nscenario: eris-fig5\nobjective: maximise throughput.lookup\n"
-        "set: {plane: flow, event_horizon: 100 us, statistics.replications: 2,"
-        " statistics.warm_up: 0 s}\n"
-        "factors: {system.buffer_commands: [1, 2]}\n",
-        encoding="utf-8",
-    )
-    monkeypatch.setattr("numatwin.sim.run.expected_work.expected_wall_s", lambda _: 7_200.0)
-    done = numatwin("study", "search", "short.yaml", "--jobs", "1")
-    assert done.err == (
-        "numatwin: this takes about 2 h: 2 × 100 µs (--no-verify leaves this run on the event "
-        "plane out)\n"
-    )
-    assert numatwin("study", "search", "short.yaml", "--jobs", "1").err == ""
-
-
-def test_so_does_the_search_for_a_threshold(
-    refused: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(threshold, "expected_time_s", lambda *_: 3e4)
-    told = refused("machine", "threshold", "xeon-4s-ivb", "--on", "event")
-    assert (
-        "this would take at most 42 days: 120 runs, 8 h each, or fewer (on the flow plane" in told
-    )
 
 
 def test_what_cannot_end_is_refused(refused: Refused) -> None:

@@ -26,7 +26,6 @@ from typing import Any
 from ....inputs import Document, InputError, Quantity
 from ....topologies import Machine, MachineDescription
 from ....workloads import Workload, workload_from_document
-from ...planes.expected_time import expected_time_s
 from .commands import AllowStealing, StealingObservation
 from .event_plane import event_plane
 from .facts import ENGINE, TasksFacts
@@ -124,12 +123,9 @@ def search_threshold(
     progress: Progress | None = None,
     *,
     backlog: bool = True,
-    before: Callable[[int, float], None] = lambda runs, each_s: None,
 ) -> ThresholdFound:
     """Runs the micro-benchmark on the plane ``on`` (flow or event), with more tasks than workers
-    or, without ``backlog``, as many. ``before``: told how many runs there are at most, and how long
-    one takes on the event plane.
-
+    or, without ``backlog``, as many.
     Raises InputError where the machine has fewer than two nodes with cores and memory, or stealing
     pays for all of these tasks, or for none; and on the flow plane without backlog.
     """
@@ -146,10 +142,6 @@ def search_threshold(
         )
     half = len(able) // 2
     halves = list(dict.fromkeys([tuple(able[:half]), tuple(able[::2][:half])]))
-    if on == "event":
-        first = _Benchmark(machine, halves[0], POWERS[0], backlog)
-        each_s = expected_time_s(event_plane(first, 1), first.horizon_s)
-        before(2 * len(POWERS) * len(halves), each_s)
     crossings = []
     for number, homes in enumerate(halves):
         points: list[PowerPoint] = []
