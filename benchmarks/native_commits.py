@@ -68,8 +68,8 @@ def commit_costs(program: Path, direct: bool, records: int, commits: int, repeat
         done = subprocess.run([str(program), *words], capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"native_commits: {done.stderr.strip()}")
-        *times, result = done.stdout.split()
-        return Cost(*map(float, times), result)
+        commit, raw, fabric, result = done.stdout.split()
+        return Cost(float(commit), float(raw), float(fabric), result)
 
     runs = [measure() for _ in range(repeat)]
     runs.sort(key=lambda one: one.commit_ns / (one.raw_ns or one.raw_fabric_ns))
