@@ -37,14 +37,7 @@ def machine_svg(
     return svg_text(scene)
 
 
-def write_picture(
-    machine: Machine | Mapping[str, Any],
-    path: str | Path,
-    *,
-    link_use: LinkUse | None = None,
-    node_use: NodeUse | None = None,
-    title: str | None = None,
-) -> Path:
+def write_picture(machine: Machine | Mapping[str, Any], path: str | Path) -> Path:
     """Writes the picture to ``path``, whole or not at all; its ending says how.
 
     ``.html``: a page that works offline, with facts under the mouse; ``.svg``. Raises InputError
@@ -55,7 +48,7 @@ def write_picture(
         raise InputError(
             "not a picture file", token=str(path), expected="the extension .html or .svg"
         )
-    svg = machine_svg(machine, link_use=link_use, node_use=node_use, title=title)
+    svg = machine_svg(machine)
     if target.suffix.lower() == ".html":
         head = (
             f'<meta charset="utf-8"><title>{html.escape(target.stem)}</title>'

@@ -18,7 +18,7 @@ from .source import Source, open_source
 
 
 class Importer(Protocol):
-    """What a module of this package offers to be an importer; its name is the format's ``kind``."""
+    """What a module of this package offers to be an importer."""
 
     def recognises(self, source: Source) -> bool:
         """Whether ``source`` is of this format, judged by its beginning."""
@@ -27,35 +27,26 @@ class Importer(Protocol):
         """The machine that ``source`` describes; raises InputError."""
 
 
-def importers() -> dict[str, Importer]:
-    """The importers by kind, in alphabetical order."""
-    return dict(_importers())
-
-
-def _importers() -> Iterator[tuple[str, Importer]]:
+def _importers() -> Iterator[Importer]:
+    """In alphabetical order of their modules' names."""
     for module_info in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
         module = import_module(f"{__name__}.{module_info.name}")
         if hasattr(module, "recognises") and hasattr(module, "read"):
-            yield module_info.name, cast("Importer", module)
+            yield cast("Importer", module)
 
 
-def import_machine(
-    path: str | Path | None, *, name: str | None = None, kind: str | None = None
-) -> MachineDescription:
+def import_machine(path: str | Path | None, *, name: str | None = None) -> MachineDescription:
     """The machine described by the file or folder at ``path``, or this host (None).
 
-    ``name``: what to call it, else it is named after the file; ``kind``: its format, else it is
-    recognised. The description builds. Raises InputError.
+    ``name``: what to call it, else it is named after the file. The description builds. Raises
+    InputError.
     """
-    known = importers()
-    if kind is not None and kind not in known:
-        raise InputError("unknown format", token=kind, expected=f"one of {', '.join(known)}")
-    if name is not None:
-        _check_name(name)
+    if name is not None and not is_name(name):
+        raise InputError("no name for a machine", token=name, expected=NAME_EXPECTED)
     with open_source(path) as source:
         if name is not None:
             source.machine = name
-        importer = known[kind] if kind is not None else _recognised(source, known)
+        importer = _recognised(source)
         try:
             description = importer.read(source)
             build_machine(description)
@@ -69,8 +60,8 @@ def import_machine(
     return description
 
 
-def _recognised(source: Source, known: dict[str, Importer]) -> Importer:
-    for importer in known.values():
+def _recognised(source: Source) -> Importer:
+    for importer in _importers():
         if importer.recognises(source):
             return importer
     raise source.error(
@@ -78,8 +69,3 @@ def _recognised(source: Source, known: dict[str, Importer]) -> Importer:
         expected="a sysfs tree (folder or tar archive), hwloc XML, a libvirt domain, or the "
         "output of numactl -H, lscpu, likwid-topology or Intel MLC",
     )
-
-
-def _check_name(name: str) -> None:
-    if not is_name(name):
-        raise InputError("no name for a machine", token=name, expected=NAME_EXPECTED)
