@@ -24,18 +24,17 @@ BEGIN_S = 500e-6  # between two such looks (engine_native/systems/commits/roles.
 
 
 def commit_parameters(
-    scenario: Experiment, costs: CommitCosts | None = None, replication: int = 1
+    scenario: Experiment, replication: int = 1
 ) -> tuple[CommitParameters, CommitCosts]:
-    """What the models simulate, and the costs in it: those of the machine's facts, or ``costs``.
+    """What the models simulate, and the costs in it.
 
     Machines are numbered as ``CommitSystem.roles(…).positions``: storage servers first, then the
-    timestamp server, then the clients'. Nodes are the storage servers, then the timestamp server,
-    unless it is one of them.
+    timestamp server, then the clients'. Nodes are the storage servers, then the timestamp server.
     """
     system, machine, workload = scenario.system, scenario.machine, scenario.workload
     assert isinstance(system, CommitSystem)
     roles = system.roles(machine)
-    costs = costs or commit_costs(system, machine, workload)
+    costs = commit_costs(system, machine, workload)
     number = {position: index for index, position in enumerate(roles.positions)}
     servers = tuple(dict.fromkeys((*roles.storage, roles.timestamps)))
     if system.layout == "host":  # processes on one node, and a node has but one thread

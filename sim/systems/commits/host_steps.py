@@ -37,11 +37,6 @@ class BlockCosts:
             for region in self._regions
         }
 
-    @property
-    def largest_region(self) -> float:
-        """Of the measured ones."""
-        return self._regions[-1]
-
     def seconds(self, step: str, size: float, region: float) -> float:
         """``step``: get, update or insert."""
         at_regions = [self._at(step, size, known) for known in self._regions]
