@@ -117,7 +117,7 @@ class Measurement(Strict):
     disturbed: Whole = 0
     noisy: bool = False
     method: Line
-    parameters: Parameters = Parameters()
+    parameters: Parameters = Field(default_factory=Parameters)
 
     @model_validator(mode="after")
     def _within(self) -> Measurement:

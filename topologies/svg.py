@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from html import escape
 from math import ceil
-from xml.sax.saxutils import escape, quoteattr
 
 from .picture import (
     INK,
@@ -50,7 +50,7 @@ class _Painter:
             f'viewBox="0 0 {self.width} {self.height}" '
             'font-family="Helvetica, Arial, sans-serif">'
         )
-        yield f"<title>{escape(_printable(scene.title or scene.name))}</title>"
+        yield f"<title>{_escaped(scene.title or scene.name)}</title>"
         yield f'<rect width="100%" height="100%" fill="{PAPER}"/>'
         if scene.title:
             yield _text(EDGE_PX, 28, scene.title, 17, INK)
@@ -61,7 +61,7 @@ class _Painter:
         yield from map(self._label, scene.labels)
         for spot in scene.spots:
             x, y = self._at(spot.x, spot.y)
-            facts = escape("\n".join(map(_printable, spot.lines)))
+            facts = "\n".join(map(_escaped, spot.lines))
             yield (
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{max(2.0, spot.radius * self.unit_px):.1f}" '
                 f'fill-opacity="0"><title>{facts}</title></circle>'
@@ -150,11 +150,11 @@ def _text(
     look = ' font-weight="bold"' if bold else ""
     look += ' text-anchor="middle"' if centred else ""
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size_px:.1f}" fill={quoteattr(colour)}{look}>'
-        f"{escape(_printable(text))}</text>"
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size_px:.1f}" fill="{escape(colour)}"{look}>'
+        f"{_escaped(text)}</text>"
     )
 
 
-def _printable(text: str) -> str:
-    """Without control characters, which XML does not allow."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+def _escaped(text: str) -> str:
+    """As XML has it, which allows no control characters."""
+    return escape("".join(c if c.isprintable() else " " for c in text), quote=False)

@@ -28,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Nothing here gains by BLAS's threads: on a large host they cost time and address space.
         # Where address space is short OpenBLAS waits without end, or sends SIGINT.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # Nor by plugins: to look for them in the metadata of all packages takes 20 ms.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         most, _ = resource.getrlimit(resource.RLIMIT_AS)
         if most != resource.RLIM_INFINITY and most < ADDRESS_SPACE_MIN_BYTES:
             least = ADDRESS_SPACE_MIN_BYTES // 2**20

@@ -206,6 +206,7 @@ def _run_and_keep(
 ) -> Record:
     """Runs ``loaded``, prints its result and keeps it; ``load`` takes other settings."""
     from ..inputs import InputError
+    from ..inputs.shared_work import shared
 
     out = result.out
     record, interrupted = _played(loaded, machine_scale)
@@ -213,16 +214,17 @@ def _run_and_keep(
     small = len(loaded.machine.nodes) <= EFFECTS_NODES_MAX
     effects = loaded.plane != "emulator" and interrupted is None and (result.assumptions or small)
     shown = result.assumptions or result.json
-    if interrupted is None:
-        record = _with_idle_settings(record, settings, load)
-        record = _with_effects(record, loaded) if effects and shown else record
-        record = _with_uncertainty(record, loaded, result.uncertainty)
-    try:
-        _print(record, result.json, result.assumptions)
-    # The result is printed before a disk can be full, and kept even if the reader closed the pipe.
-    finally:
-        if out is not None:
-            _keep(record, out, loaded if effects and not shown else None)
+    with shared():  # the interval and effects have a predictor in common
+        if interrupted is None:
+            record = _with_idle_settings(record, settings, load)
+            record = _with_effects(record, loaded) if effects and shown else record
+            record = _with_uncertainty(record, loaded, result.uncertainty)
+        try:
+            _print(record, result.json, result.assumptions)
+        # Printed before a disk can be full, and kept even if the reader closed the pipe.
+        finally:
+            if out is not None:
+                _keep(record, out, loaded if effects and not shown else None)
     if out is not None and not result.json:
         show([f"\nRecord: {out}\nReport: {out}/{REPORT_FILE}"])
     fate = "printed" if out is None else "kept"

@@ -84,9 +84,11 @@ _PRESENT: ContextVar[SharedWork | None] = ContextVar("shared work", default=None
 
 
 @contextmanager
-def shared(work: SharedWork) -> Iterator[None]:
-    """Within, ``once`` looks into ``work`` and adds to it."""
-    token = _PRESENT.set(work)
+def shared(work: SharedWork | None = None) -> Iterator[None]:
+    """Within, ``once`` looks into ``work`` and adds to it; by default, into what is shared already,
+    if anything is.
+    """
+    token = _PRESENT.set(work or _PRESENT.get() or SharedWork())
     try:
         yield
     finally:

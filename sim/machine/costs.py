@@ -184,12 +184,17 @@ class CostModel(LinkTraffic):
         The core looks ahead no further than its reorder window, and has only so many line-fill
         buffers.
         """
-        window = np.array([_nan(node.reorder_window) / instructions for node in self.machine.nodes])
+        windows, per_core = self._misses_of_core
+        limited = np.fmin(per_core, windows / instructions * self.scales.misses)
+        return np.asarray(np.maximum(limited, 1.0))
+
+    @cached_property
+    def _misses_of_core(self) -> tuple[Floats, Floats]:
+        """(n,) instructions that a core looks ahead, and its line-fill buffers."""
         per_core = np.divide(
             self.misses, self.cores, out=np.ones_like(self.misses), where=self.cores > 0
         )
-        limited = np.fmin(per_core, window * self.scales.misses)
-        return np.asarray(np.maximum(limited, 1.0))
+        return np.array([_nan(node.reorder_window) for node in self.machine.nodes]), per_core
 
     def random_misses_of(self, core_node: Ints, instructions: float) -> Floats:
         """(n,) ``random_misses`` of a core where the cores (C,) of these nodes work.

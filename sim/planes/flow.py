@@ -48,14 +48,9 @@ OFFERED_PART = 1e-3
 
 
 class FlowPlane:
-    """Runs a scenario as flows; see ``plane.Plane`` for what its methods promise.
+    """Runs a scenario as flows; see ``plane.Plane`` for what its methods promise."""
 
-    ``start``: loads that its first rates are looked for from, those of a scenario like it.
-    """
-
-    def __init__(
-        self, experiment: Experiment, system: FlowSystem[Any], start: Loads | None = None
-    ) -> None:
+    def __init__(self, experiment: Experiment, system: FlowSystem[Any]) -> None:
         self.machine, self.workload = experiment.machine, experiment.workload
         self.system = system
         self._wires: dict[object, Floats] = {}
@@ -65,7 +60,7 @@ class FlowPlane:
         self._grain_min_s, self._grain_s = experiment.period_s * PERIOD_PART, 0.0
         self._time_s = 0.0
         self._rates: Rates | None = None
-        self._loads = start
+        self._loads: Loads | None = None
         self._unsettled = 0.0
         self._together = ""
 
@@ -74,10 +69,9 @@ class FlowPlane:
         """The time reached."""
         return self._time_s
 
-    @property
-    def loads(self) -> Loads | None:
-        """Those under the rates found last, or where to look for the first."""
-        return self._loads
+    def start_near(self, other: FlowPlane) -> None:
+        """Looks for its first rates from those of a scenario like it."""
+        self._loads = other._loads
 
     # -- time -------------------------------------------------------------------------------------
 

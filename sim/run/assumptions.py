@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...inputs import DescriptionError, InputError
+from ...inputs.shared_work import once
 from ...topologies import Machine, MachineDescription, build_machine
 from ...workloads import WorkloadDescription
 from ..machine.assumptions import (
@@ -28,7 +29,7 @@ from ..machine.transfer_limits import assumed_of_links
 from ..systems.registry import system_of
 from .hypotheses import place_in, value_at
 from .scenario import Scenario, scenario_from_settings
-from .what_if import Predictor
+from .what_if import Moment, Predictor
 
 ROOTS = ("machine", "system")
 
@@ -94,9 +95,9 @@ def facts_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, Mapping[str,
 
 
 def described_assumptions(
-    scenario: Scenario, found: Sequence[Assumption], predictor: Predictor | None
+    found: Sequence[Assumption], predictor: Predictor | None
 ) -> tuple[Mapping[str, Any], ...]:
-    """``Record.assumptions``; ``predictor``: of this scenario, None leaves effects out."""
+    """``Record.assumptions``; ``predictor``: of the scenario, None leaves effects out."""
     rows = []
     for assumption in found:
         row: dict[str, Any] = {
@@ -111,15 +112,21 @@ def described_assumptions(
             variant = getattr(assumption, end)
             row[end] = None if variant is None else {"value": variant.value}
             if variant is not None and predictor is not None:
-                row[end] |= _effect(scenario, variant, predictor)
+                row[end] |= _effect(variant, predictor)
         rows.append(row)
     return tuple(rows)
 
 
-def _effect(scenario: Scenario, variant: Variant, predictor: Predictor) -> dict[str, float | None]:
+def predicted(predictor: Predictor, variant: Variant) -> Moment:
+    """Of the predictor's scenario with the variant's settings; raises what ``varied`` raises."""
+    key = id(predictor), repr(variant.settings)
+    return once("moment", key, lambda: predictor(varied(predictor.scenario, variant)))
+
+
+def _effect(variant: Variant, predictor: Predictor) -> dict[str, float | None]:
     """Relative changes of the work done and of power; None where they cannot be predicted."""
     try:
-        other = predictor(varied(scenario, variant))
+        other = predicted(predictor, variant)
     except (InputError, DescriptionError):  # a value that this scenario cannot have
         return {"throughput": None, "power": None}
     own, work = predictor.own, sum(predictor.own.throughput.values())

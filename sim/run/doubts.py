@@ -32,8 +32,8 @@ from ..machine.assumptions import (
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, facts_in, with_settings
 from .hypotheses import Unknown, place_in
-from .runner import costs_of
 from .scenario import Scenario
+from .what_if import costs_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -99,6 +99,8 @@ def _at(assumption: Assumption, part: float) -> Mapping[Place, Any]:
     value = assumption.value
     center = _part_of(value, low, high) if isinstance(value, float) else 0.5
     at = 2.0 * part * center if part < 0.5 else center + (2.0 * part - 1.0) * (1.0 - center)
+    if at in (0.0, 1.0):
+        return (high if at else low).settings
     return {
         place: _between(lowest, high.settings[place], at) for place, lowest in low.settings.items()
     }

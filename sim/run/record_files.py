@@ -217,7 +217,7 @@ def _series(path: Path) -> Series:
 class _Part(BaseModel):
     """Read as it is, not converted: what is checked here is not what is read later."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
 
 
 _Name = int | str

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._version import __version__
 from ...inputs import InputError
-from ...inputs.shared_work import SharedWork, shared
+from ...inputs.shared_work import shared
 from ...topologies.picture import picture_data
 from ..control.control_plane import ControlPlane
 from ..machine.costs import CostModel
@@ -27,7 +27,7 @@ from .real_planes import NATIVE, REAL, real_planes
 from .record import Record
 from .recovery import recovery_notes
 from .scenario import Scenario, load_scenario
-from .what_if import FLOW, Predictor, first_moment, flow_plane
+from .what_if import FLOW, costs_of, flow_plane, predictor_of
 
 if TYPE_CHECKING:
     from .replications import Replication, WarmUp
@@ -128,9 +128,9 @@ def bare_record(
 
 def with_effects(record: Record, scenario: Scenario) -> Record:
     """The Record of a run of ``scenario`` with what each assumption decides of the answer."""
-    with shared(SharedWork()):  # variants have most of the machine in common
+    with shared():  # variants have most of the machine in common
         found = assumptions_in(scenario, costs_of(scenario))
-        rows = described_assumptions(scenario, found, Predictor(scenario))
+        rows = described_assumptions(found, predictor_of(scenario))
     return replace(record, assumptions=rows)
 
 
@@ -193,7 +193,7 @@ def _noted(record: Record) -> Record:
 
 
 def _assumed(scenario: Scenario, costs: CostModel | None) -> tuple[Mapping[str, Any], ...]:
-    return described_assumptions(scenario, assumptions_in(scenario, costs), None)
+    return described_assumptions(assumptions_in(scenario, costs), None)
 
 
 def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane, FlowingPlane]:
@@ -207,15 +207,6 @@ def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane,
 def outcome_of_flows(scenario: Scenario) -> Outcome:
     """What the flow plane makes of the scenario."""
     return _flows(scenario, None)[1].outcome()
-
-
-def costs_of(scenario: Scenario) -> CostModel | None:
-    """The cost model of its first moment in the flow plane; None where that has none, or does not
-    simulate it."""
-    if FLOW not in system_of(scenario.system).planes:
-        return None
-    found: CostModel | None = first_moment(scenario).costs
-    return found
 
 
 def maker_of(scenario: Scenario) -> Maker:

@@ -19,17 +19,17 @@ from typing import Any
 import numpy as np
 
 from ...inputs import DescriptionError, InputError
-from ...inputs.shared_work import SharedWork, shared
+from ...inputs.shared_work import shared
 from ...topologies.schema_types import Misfit
 from ..machine.assumptions import Place, Variant
-from .assumptions import varied
+from .assumptions import predicted
 from .comparison import settled
 from .doubts import Doubt, Floats, doubts_of, merged
 from .model_error import OTHER, THROUGHPUT, TRAFFIC, ModelError, class_of, known_error
 from .real_planes import REAL
 from .record import Record, part_at
 from .scenario import Scenario
-from .what_if import Moment, Predictor
+from .what_if import Moment, Predictor, predictor_of
 
 LEVEL = 0.9
 DRAWS = 32
@@ -51,7 +51,7 @@ def with_uncertainty(
         raise InputError("--uncertainty", token=scenario.plane, expected="a plane that predicts")
     if not settled([record]):
         return record
-    with shared(SharedWork()):  # variants have most of the machine in common
+    with shared():  # variants have most of the machine in common
         doubts = doubts_of(scenario)
         shifts, decisive = _drawn_doubts(record, scenario, doubts, progress, most)
     errors = {path: error_of(record, scenario, path) for path in shifts}
@@ -169,16 +169,16 @@ def _drawn_doubts(
     shifts = {path: np.ones(DRAWS) for path, _ in figures_of(record)}
     if not doubts:
         return shifts, []
-    predictor = Predictor(scenario)
+    predictor = predictor_of(scenario)
     parts = np.column_stack([doubt.draws(DRAWS) for doubt in doubts])
     for k in range(DRAWS):
         with suppress(InputError, DescriptionError):
-            found = predictor(varied(scenario, merged(doubts, parts[k])))
+            found = predicted(predictor, merged(doubts, parts[k]))
             for path, shift in shifts.items():
                 shift[k] += predictor.relative(_change(path, predictor.own, found))
         if progress is not None:
             progress((k + 1) / DRAWS)
-    return shifts, _most(scenario, predictor, doubts, parts, shifts) if most else []
+    return shifts, _most(predictor, doubts, parts, shifts) if most else []
 
 
 def _change(path: Path, own: Moment, found: Moment) -> float:
@@ -199,7 +199,6 @@ def figure_of(moment: Moment, path: Path) -> float | None:
 
 
 def _most(
-    scenario: Scenario,
     predictor: Predictor,
     doubts: tuple[Doubt, ...],
     parts: Floats,
@@ -218,16 +217,16 @@ def _most(
         followed[k] += doubt.named
     found = []
     for k in np.argsort(followed)[::-1][:TRIED]:
-        ends = [_total_change(scenario, predictor, doubts[k].at(part)) for part in (0.0, 1.0)]
+        ends = [_total_change(predictor, doubts[k].at(part)) for part in (0.0, 1.0)]
         if max(ends) - min(ends) >= NOTICED:
             found.append({"name": doubts[k].setting, "low": min(ends), "high": max(ends)})
     return sorted(found, key=lambda one: one["low"] - one["high"])[:NAMED]
 
 
-def _total_change(scenario: Scenario, predictor: Predictor, settings: Mapping[Place, Any]) -> float:
+def _total_change(predictor: Predictor, settings: Mapping[Place, Any]) -> float:
     """By what the settings change all throughput, relative to none; 0 where they cannot be had."""
     with suppress(InputError, DescriptionError):
-        found = predictor(varied(scenario, Variant("an end", settings)))
+        found = predicted(predictor, Variant("an end", settings))
         own = sum(predictor.own.throughput.values())
         return predictor.relative(sum(found.throughput.values()) / own - 1.0) if own else 0.0
     return 0.0

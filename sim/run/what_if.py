@@ -7,11 +7,13 @@ plane runs the system, by one short replication of its event plane, always with 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...inputs.shared_work import once
+from ..machine.costs import CostModel
 from ..planes.flow import FlowPlane
-from ..planes.rates import Loads
 from ..systems.registry import system_of
 from .scenario import Scenario
 
@@ -37,14 +39,16 @@ class Predictor:
     """Predicts ``scenario`` and its variants in the same way."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self._planes = system_of(scenario.system).planes
-        self.plane = FLOW if FLOW in self._planes else EVENT
+        self.scenario = scenario
+        self.plane = FLOW if FLOW in system_of(scenario.system).planes else EVENT
         self._until_s: float | None = None
-        # All are looked for from the same loads: what a variant does not change is equal in it.
-        self._start: Loads | None = None
-        if self.plane == FLOW:
-            plane = first_moment(scenario)
-            self._start = plane.loads if isinstance(plane, FlowPlane) else None
+        self.costs: CostModel | None = None
+        # All are looked for from the same rates: what a variant does not change is equal in it.
+        self._first = first_moment(scenario) if self.plane == FLOW else None
+        if self._first is not None and self._first.costs is not None:
+            # Variants that share them may note more.
+            self.costs = copy(self._first.costs)
+            self.costs.notes = {n: (one, dict(of)) for n, (one, of) in self.costs.notes.items()}
         self.own = self(scenario)
 
     def __call__(self, scenario: Scenario) -> Moment:
@@ -58,7 +62,7 @@ class Predictor:
         return 0.0 if self.plane == EVENT and abs(other) < NOTICED else other
 
     def _flow(self, scenario: Scenario) -> Moment:
-        plane = first_moment(scenario, self._start)
+        plane = first_moment(scenario, self._first)
         outcome = plane.outcome(with_gains=False)
         energy = outcome.energy_J
         power_W = None if energy is None else energy / plane.time_s
@@ -88,17 +92,34 @@ class Predictor:
         )
 
 
-def flow_plane(scenario: Scenario, start: Loads | None = None) -> Any:
+def predictor_of(scenario: Scenario) -> Predictor:
+    """The one of this scenario, while work is shared."""
+    return once("predictor", id(scenario), lambda: Predictor(scenario), lambda made: 1)
+
+
+def costs_of(scenario: Scenario) -> CostModel | None:
+    """The cost model of its first moment in the flow plane; None where that has none, or does not
+    simulate it."""
+    if FLOW not in system_of(scenario.system).planes:
+        return None
+    return predictor_of(scenario).costs
+
+
+def flow_plane(scenario: Scenario) -> Any:
     """The flow plane of ``scenario``, which draws nothing at random: the system's own, or one for
-    the ``FlowSystem`` that it has, which looks for its first rates from the loads ``start``.
+    the ``FlowSystem`` that it has.
     """
     model = system_of(scenario.system).model(FLOW)(scenario)
-    return model if hasattr(model, "advance") else FlowPlane(scenario, model, start)
+    return model if hasattr(model, "advance") else FlowPlane(scenario, model)
 
 
-def first_moment(scenario: Scenario, start: Loads | None = None) -> Any:
-    """The flow plane of the scenario after its first moment; for ``start`` see ``flow_plane``."""
-    plane = flow_plane(scenario, start)
+def first_moment(scenario: Scenario, near: Any = None) -> Any:
+    """The flow plane of the scenario after its first moment; ``near``: that of a scenario like it,
+    from whose rates its own are looked for.
+    """
+    plane = flow_plane(scenario)
+    if near is not None and hasattr(plane, "start_near"):
+        plane.start_near(near)
     plane.advance(min(MOMENT_S, scenario.horizon_s))
     return plane
 

@@ -9,13 +9,17 @@ from hypothesis import strategies as st
 
 from numatwin import load_scenario, run_scenario
 from numatwin.inputs.quantities import si_of
+from numatwin.inputs.shared_work import shared
 from numatwin.sim.machine.assumptions import Assumption, Variant, split_quantity
 from numatwin.sim.run import uncertainty
 from numatwin.sim.run.assumptions import facts_in
 from numatwin.sim.run.doubts import SPREADS, Doubt, doubts_of, kind_of
 from numatwin.sim.run.model_error import SCALES, ModelError
 from numatwin.sim.run.record import Record, part_at
+from numatwin.sim.run.runner import with_effects
+from numatwin.sim.run.scenario import Scenario
 from numatwin.sim.run.uncertainty import DRAWS, with_uncertainty
+from numatwin.sim.run.what_if import first_moment
 from numatwin.topologies import load_machine, machine_names
 
 
@@ -27,6 +31,35 @@ def record_of(values: list[float]) -> Record:
         replications=len(values),
         replicates={"throughput": {"lookup": values}},
     )
+
+
+@pytest.mark.parametrize("name", ["hana-fig10", "gru-fig4-cpu"])
+def test_interval_and_effects_from_one_predictor(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Together they are as apart, in fewer predictions; from near by, rates are as from afar."""
+    scenario = load_scenario(name, plane="flow")
+    record, made = run_scenario(scenario), list[object]()
+
+    def counted(own: Scenario, near: object = None) -> object:
+        made.append(near)
+        return first_moment(own, near)
+
+    monkeypatch.setattr("numatwin.sim.run.what_if.first_moment", counted)
+    apart = with_effects(with_uncertainty(record, scenario), scenario)
+    predictions = len(made)
+    with shared():
+        together = with_effects(with_uncertainty(record, scenario), scenario)
+    assert together == apart
+    assert len(made) - predictions < predictions
+    monkeypatch.setattr(
+        "numatwin.sim.run.what_if.first_moment", lambda own, _=None: first_moment(own)
+    )
+    cold = with_effects(record, scenario).assumptions
+    for row, other in zip(together.assumptions, cold, strict=True):
+        for end in ("low", "high"):
+            if row[end] and row[end]["throughput"] is not None:
+                assert row[end]["throughput"] == pytest.approx(other[end]["throughput"], abs=2e-4)
 
 
 def test_facts_alone() -> None:

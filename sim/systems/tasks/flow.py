@@ -65,6 +65,7 @@ class TasksFlow:
         self._stuck = 0.0  # clients of the mix that wait for a part that is being moved
         self._left: dict[int, float] = {}  # pages that copies have still to move
         self._rates: Rates | None = None
+        self._near: Rates | None = None
         self._running = self._allowed()  # while the rates hold, as all that follows
         self._columns: dict[str, float] = {}
         self._lasting = False
@@ -81,6 +82,10 @@ class TasksFlow:
     def unchanged_until_s(self) -> float:
         """Until when rates stay what they are, unless something is applied."""
         return self._time_s + self._next_change(self.rates())
+
+    def start_near(self, other: TasksFlow) -> None:
+        """Looks for its rates from those of a scenario like it."""
+        self._near = other.rates()
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -107,7 +112,7 @@ class TasksFlow:
             if state not in self._known:
                 if len(self._known) > 256:
                     self._known.clear()
-                self._known[state] = self.steady.solve(state)
+                self._known[state] = self.steady.solve(state, self._near)
             self._rates = self._known[state]
             self._running, self._stealing = self._allowed(), None
             self._columns = self._columns_of(self._rates)

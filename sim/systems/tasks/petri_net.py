@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
 from math import hypot
-from xml.sax.saxutils import escape
 
 Token = tuple[float, ...]
 

@@ -278,18 +278,15 @@ class ServiceTimes:
         times of limits of transfers.
         """
         links = np.zeros((len(kinds.node), self.links))
-        for node in range(self.n if self.links else 0):
+        for node in np.unique(kinds.node).tolist() if self.links else ():
             here = np.flatnonzero(kinds.node == node)
-            used = kinds.read[here].any(axis=0) | kinds.written[here].any(axis=0)
-            for home in np.flatnonzero(used).tolist():
-                if home == node and not self._local_too:
-                    continue
-                read, written = self._way(node, home)
-                on = np.flatnonzero(read + written)
-                links[np.ix_(here, on)] += (
-                    kinds.read[here, home, None] * read[on]
-                    + kinds.written[here, home, None] * written[on]
-                )
+            of_read, of_written = kinds.read[here], kinds.written[here]
+            found = np.zeros((len(here), self.links))
+            for home in np.flatnonzero((of_read + of_written).any(axis=0)).tolist():
+                if home != node or self._local_too:
+                    read, written = self._way(node, home)
+                    found += of_read[:, home, None] * read + of_written[:, home, None] * written
+            links[here] = found
         memory = self.costs.line_times(*kinds.lines)
         if kinds.copied is not None and self.engines is not None:
             links += kinds.copied.link_bytes(self.engines, self.costs)

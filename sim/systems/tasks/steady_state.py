@@ -162,8 +162,12 @@ class SteadyState:
         return found
 
     def solve(self, state: State, near: Rates | None = None) -> Rates:
-        """The Rates of ``state``; looked for from those of a program and machine nearly alike."""
-        return _Search(self, state).run(near)
+        """The Rates of ``state``; looked for from those of a program and machine nearly alike,
+        where the same kinds of tasks run.
+        """
+        search = _Search(self, state)
+        alike = near is not None and np.array_equal(near.node, search.kind_node)
+        return search.run(near if alike else None)
 
 
 class _Search:
