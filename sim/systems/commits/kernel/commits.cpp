@@ -61,6 +61,7 @@ Commits::Commits(const CommitSetup& setup, const KeyDraws& keys, const Durations
 
 void Commits::happened(const Event& event) {
     if (event.kind == resumed) return go_on(event.subject);
+    if (event.kind >= first_own_of_protocol) return happened_to_protocol(event);
     if (event.kind == awake) {
         give_way(event.subject);
         if (setup_.processors.awake_ps == 0) return go_on(event.subject);
@@ -71,7 +72,6 @@ void Commits::happened(const Event& event) {
     if (event.kind == node_fails_over) return fail_over(event);
     if (event.kind == node_rejoins) return rejoin(event);
     if (event.kind == node_stops || event.kind == node_returns) return node_changes(event);
-    if (event.kind != died) return happened_to_protocol(event);
     const auto step = static_cast<std::int64_t>(event.data);
     if (step < 0) return die(event.subject);
     client_[event.subject].dies_at = step;
@@ -355,7 +355,8 @@ void Commits::end_committed(std::uint32_t client, std::int64_t cid) {
     Client& self = client_[client];
     log(RowKind::outcome, client, cid);
     self.ended = self.transaction;
-    look_whether_quiet();
+    if (drains_ != none) [[unlikely]]
+        look_whether_quiet();
     ++committed_;
     latency_.add(clock.now() - self.began);
     latency_total_ += clock.now() - self.began;
@@ -366,7 +367,8 @@ void Commits::end_aborted(std::uint32_t client, std::int64_t cause) {
     Client& self = client_[client];
     log(RowKind::abort, client, cause);
     self.ended = self.transaction;
-    look_whether_quiet();
+    if (drains_ != none) [[unlikely]]
+        look_whether_quiet();
     ++aborts_[static_cast<std::size_t>(cause)];
     self.copy_uses = 0;
     give_way(client);

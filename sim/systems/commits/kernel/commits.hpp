@@ -221,7 +221,7 @@ class Commits : public Cluster {
     // In that phase, in an event of its own at this time.
     void wake(std::uint32_t client, std::uint32_t phase) {
         client_[client].phase = phase;
-        clock.schedule(clock.now(), resumed, client);
+        schedule(clock.now(), resumed, client);
     }
     void go_on(std::uint32_t client);
     void log(RowKind kind, std::uint32_t client, std::int64_t a, std::int64_t b = 0) {

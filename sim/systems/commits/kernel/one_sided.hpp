@@ -1,6 +1,7 @@
 // RSI, snapshot isolation by one-sided verbs: ../reference/one_sided.py.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -110,7 +111,12 @@ class OneSidedCommits final : public Commits, private OneSided {
     void end_complaint(std::uint32_t message);
     void fence(std::int64_t owner, std::uint32_t complaint);
     void learn_of_fence(std::uint32_t client);
-    bool is_fenced(std::uint32_t node_place, std::uint32_t client) const;
+    bool is_fenced(std::uint32_t node_place, std::uint32_t client) const {
+        if (fence_.empty()) [[likely]]
+            return false;
+        const auto& at_node = fenced_[node_place - clients()];
+        return std::find(at_node.begin(), at_node.end(), client) != at_node.end();
+    }
     bool has_expired(std::uint32_t client, std::uint32_t slot);
     // Of each copy of the records to be written.
     std::uint32_t words() const { return setup_.updates * copies(); }

@@ -117,11 +117,6 @@ bool OneSidedCommits::quiet() {
     return std::ranges::all_of(fence_, &Fence::known);
 }
 
-bool OneSidedCommits::is_fenced(std::uint32_t node_place, std::uint32_t client) const {
-    const auto& fenced_clients = fenced_[node_place - clients()];
-    return std::find(fenced_clients.begin(), fenced_clients.end(), client) != fenced_clients.end();
-}
-
 void OneSidedCommits::learn_of_fence(std::uint32_t client) {
     if (has_stopped(client)) return;
     stop(client);

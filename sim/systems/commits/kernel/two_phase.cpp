@@ -150,10 +150,9 @@ void TwoPhaseCommits::finish(std::uint32_t managed) {
     close(managed);
 }
 
-// The manager forgets what is over, where it may have to resolve it.
-void TwoPhaseCommits::close(std::uint32_t managed) {
+void TwoPhaseCommits::forget_if_over(std::uint32_t managed) {
     Managed& m = managed_[managed];
-    if (!faulty_ || !m.open || !has_ended(m)) return;
+    if (!m.open || !has_ended(m)) return;
     m.open = false;
     drop_reference(managed);
     look_whether_quiet();
@@ -207,34 +206,12 @@ void TwoPhaseCommits::send(std::uint32_t managed, std::uint32_t type, std::uint3
     Managed& m = managed_[managed];
     ++m.messages;
     const std::uint32_t message = new_message(type, m.manager, to);
-    messages_[message].context = managed;
-    messages_[message].slot = server;
-    messages_[message].owner = m.life;
-    renew(message);
-    send_message(message);
-}
-
-void TwoPhaseCommits::renew(std::uint32_t message) {
     Message& f = messages_[message];
-    switch (f.type) {
-        case read:
-            f.work = setup_.work.read_ps;
-            return;
-        case commit_request:
-            f.items = writes();
-            return;
-        case prepare:
-        case rollback:
-            f.items = count_at(f.context, f.slot, 0, setup_.updates);
-            f.work = f.items * setup_.work.check_ps;
-            return;
-        case install:
-            f.items = count_at(f.context, f.slot, 0, writes());
-            f.work = f.items * setup_.work.install_ps;
-            return;
-        default:
-            return;
-    }
+    f.context = managed;
+    f.slot = server;
+    f.owner = m.life;
+    fill(f);
+    send_message(message);
 }
 
 // A manager that stopped resolves what it had begun, and asks anew.

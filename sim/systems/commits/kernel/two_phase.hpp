@@ -41,7 +41,7 @@ class TwoPhaseCommits final : public Commits, private TwoPhase {
     void delivered(std::uint32_t message) override;
     void drop(std::uint32_t message) override { release(message); }
     void instead(std::uint32_t message) override;
-    void renew(std::uint32_t message) override;
+    void renew(std::uint32_t message) override { fill(messages_[message]); }
     void came_late(std::uint32_t message) override;
     bool answers(std::uint32_t type) const override { return TwoPhase::answers(type); }
     bool wanted(const Message& message) const override;
@@ -66,12 +66,39 @@ class TwoPhaseCommits final : public Commits, private TwoPhase {
     void decide(std::uint32_t managed, std::int64_t vote);
     void resolve(std::uint32_t managed);
     void finish(std::uint32_t managed);
-    void close(std::uint32_t managed);
+    // The manager forgets what is over, where it may have to resolve it.
+    void close(std::uint32_t managed) {
+        if (faulty_) [[unlikely]]
+            forget_if_over(managed);
+    }
+    void forget_if_over(std::uint32_t managed);
     bool has_ended(const Managed& m) const {
         return m.over && m.rollbacks == 0 && (m.reported || has_stopped(m.client));
     }
     Share& share(std::uint32_t managed, std::uint32_t server) {
         return share_[managed * setup_.storage.size() + server];
+    }
+    // Items and work of a request, as it was at first.
+    [[gnu::always_inline]] void fill(Message& f) const {
+        switch (f.type) {
+            case read:
+                f.work = setup_.work.read_ps;
+                return;
+            case commit_request:
+                f.items = writes();
+                return;
+            case prepare:
+            case rollback:
+                f.items = count_at(f.context, f.slot, 0, setup_.updates);
+                f.work = f.items * setup_.work.check_ps;
+                return;
+            case install:
+                f.items = count_at(f.context, f.slot, 0, writes());
+                f.work = f.items * setup_.work.install_ps;
+                return;
+            default:
+                return;
+        }
     }
     void release(std::uint32_t message);
     void drop_reference(std::uint32_t managed);
