@@ -51,6 +51,7 @@ Flags = npt.NDArray[np.bool_]
 
 OUTER_MAX, INNER_MAX = 60, 200
 OUTER_TOLERANCE, INNER_TOLERANCE = 1e-5, 1e-6
+NEAR_TOLERANCE = 2e-6  # from near by first steps are small, which says little of the way left
 DAMPING = 0.5
 FEW_CLIENTS = 3
 
@@ -343,6 +344,7 @@ class _Search:
         near by, steps are whole ones as long as they get shorter.
         """
         kinds, copies = len(self.kind_batch), len(self.state.copies)
+        enough = (OUTER_TOLERANCE if near is None else NEAR_TOLERANCE) * self.workers.sum()
         count = np.concatenate([np.zeros(kinds), np.ones(copies), self.endless])
         running, last = np.zeros(kinds), np.inf
         if near is not None:
@@ -363,7 +365,7 @@ class _Search:
             self.free = self.free + part * free
             count[:kinds] = running * self.copying
             times = sharing.solve(count)
-            if turn and change <= OUTER_TOLERANCE * self.workers.sum():
+            if turn and change <= enough:
                 break
         served = sharing.served()
         entries = np.divide(count, served.entry_s, out=np.zeros_like(count), where=count > 0)
