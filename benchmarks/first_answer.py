@@ -26,7 +26,7 @@ def done(part):
 done("interpreter")
 import numpy, pydantic, rich.console, rich.table, typer, yaml
 done("libraries")
-import numatwin.cli.app, numatwin.cli.output, numatwin.cli.record_facts
+import numatwin.cli.app, numatwin.cli.run, numatwin.cli.output, numatwin.cli.record_facts
 import numatwin.sim.run.runner as runner
 from numatwin.sim.run.scenario import load_scenario
 done("own modules")
