@@ -21,11 +21,7 @@ class RealPlane:
     run: LazyImport
 
 
-def _none() -> Mapping[str, RealPlane]:
-    return {}
-
-
-_known: Callable[[], Mapping[str, RealPlane]] = _none
+_known: Callable[[], Mapping[str, RealPlane]] = dict
 
 
 def register(planes: Callable[[], Mapping[str, RealPlane]]) -> None:

@@ -102,10 +102,6 @@ def _read(reader: HostReader, measurement: Measurement) -> Observation | str:
     return reader.observation(READ, measurement, label, {**ends, "threads": threads})
 
 
-def _machine_read(reader: HostReader, measurement: Measurement) -> Observation | str:
-    return reader.observation(MACHINE_READ, measurement, "read bandwidth of the machine", {})
-
-
 def _random(reader: HostReader, measurement: Measurement) -> Observation | str:
     at, size = reader.ends(measurement), size_of(measurement)
     return reader.observation(RANDOM, measurement, "random reads of one core", at, size_bytes=size)
@@ -154,17 +150,15 @@ def _line(reader: HostReader, measurement: Measurement) -> Observation | str:
     return reader.observation(LINE, measurement, f"message between cores {cpu} and {peer}", at)
 
 
-def _word_add(reader: HostReader, measurement: Measurement) -> Observation | str:
-    return reader.observation(ATOMIC, measurement, "an atomic add to a word of shared memory", {})
-
-
 READERS: Mapping[str, Reader] = {
     "memory.latency": _idle,
     "latency": _latency,
     "cache.latency": _cache,
     "memory.bandwidth": _read,
     "read-bandwidth": _read,
-    "machine.bandwidth": _machine_read,
+    "machine.bandwidth": lambda reader, measurement: reader.observation(
+        MACHINE_READ, measurement, "read bandwidth of the machine", {}
+    ),
     "random_reads": _random,
     "outstanding_misses": lambda reader, measurement: DERIVED,
     "streaming_misses": lambda reader, measurement: DERIVED,
@@ -175,5 +169,7 @@ READERS: Mapping[str, Reader] = {
     "message.latency": _line,
     "fetch-add": _line,
     "cas-increment": _line,
-    "step-word-add": _word_add,
+    "step-word-add": lambda reader, measurement: reader.observation(
+        ATOMIC, measurement, "an atomic add to a word of shared memory", {}
+    ),
 }

@@ -109,15 +109,8 @@ class _Model:
             return None
         return float(self.costs.mixed_memory_Bps(mix.written)[self._node(given)])
 
-    def add_s(self, given: Parameters) -> float | None:
-        """Additions to a word: of one core, or of several that take the line from one another."""
-        return self._atomic_s("fetch-add", given)
-
-    def increment_s(self, given: Parameters) -> float | None:
-        """The same by compare-and-swap."""
-        return self._atomic_s("cas-increment", given)
-
-    def _atomic_s(self, operation: str, given: Parameters) -> float | None:
+    def atomic_s(self, operation: str, given: Parameters) -> float | None:
+        """On a word: of one core, or of several that take the line from one another."""
         costs = self.machine.description.processes
         if costs is None or given.threads is None:
             return None
@@ -163,6 +156,6 @@ PREDICTED: Mapping[str, Known] = {
     "mix-bandwidth": _Model.mix_Bps,
     "copy": _Model.copy_s,
     "copied-scan": _Model.copied_scan_s,
-    "fetch-add": _Model.add_s,
-    "cas-increment": _Model.increment_s,
+    "fetch-add": lambda model, given: model.atomic_s("fetch-add", given),
+    "cas-increment": lambda model, given: model.atomic_s("cas-increment", given),
 }

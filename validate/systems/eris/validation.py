@@ -131,10 +131,6 @@ def _fig11_eris(runs: Runs) -> Prediction:
     return Prediction(1.0 - float(share))
 
 
-def _fig12_scan(runs: Runs) -> Prediction:
-    return Prediction(_memory_Bps(runs("eris-fig12-scan")))
-
-
 INTERLEAVED = "system.placement=interleaved"
 
 
@@ -218,7 +214,7 @@ PUBLISHED: Mapping[str, Published] = SOURCE.predicted_by(
         "eris-fig9-single-ram": _fig9_single,
         "eris-fig11-shared": _fig11_shared,
         "eris-fig11": _fig11_eris,
-        "eris-fig12-scan": _fig12_scan,
+        "eris-fig12-scan": _traffic("memory", "eris-fig12-scan"),
         "eris-fig12-scan-links": _traffic("links", "eris-fig12-scan"),
         "eris-fig12-scan-shared": _shared_traffic("memory", *SHARED_SCANS),
         "eris-fig12-scan-shared-links": _shared_traffic("links", *SHARED_SCANS),
