@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from ..inputs.quantities import size_text
+from ..inputs.quantities import counted, size_text
 from ..inputs.shared_work import once
 from .layout import Layout, LinkUse, add_links, hull, lay_out, links_to_draw
 from .picture import (
@@ -73,20 +73,16 @@ def compose(
 
 def _note(picture: MachinePicture, drawn: int) -> str:
     hubs = len(picture.vertices) - picture.node_count
-    parts = [_count(picture.node_count, "node")]
+    parts = [counted(picture.node_count, "node")]
     if hubs:
-        parts.append(_count(hubs, "hub"))
+        parts.append(counted(hubs, "hub"))
     if picture.links:
-        parts.append(_count(len(picture.links), "link"))
+        parts.append(counted(len(picture.links), "link"))
     elif picture.node_count > 1:
         parts.append("links unknown")
     text = f"{picture.name}: " if picture.name else ""
     text += ", ".join(parts)
     return text + (f" ({drawn:,} drawn)" if drawn < len(picture.links) else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _add_frames(scene: Scene, layout: Layout, *, names_above: bool) -> None:
@@ -183,7 +179,7 @@ def _vertex_facts(vertex: Vertex, use: float | None, measure: str) -> tuple[str,
     if vertex.group is not None:
         facts[0] += f" ({vertex.group})"
     if is_node:
-        facts.append("CPUs unknown" if vertex.cpus is None else _count(vertex.cpus, "CPU"))
+        facts.append("CPUs unknown" if vertex.cpus is None else counted(vertex.cpus, "CPU"))
         facts.append(f"{_size(vertex.memory_bytes) or 'unknown'} of memory")
     if use is not None:
         facts.append(f"{measure}: {use:.1%}")

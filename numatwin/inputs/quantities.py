@@ -237,6 +237,11 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.4g} B"
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 node``, ``1,024 nodes``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def format_quantity(value: float, dimension: str) -> str:
     """``value`` (SI) as text that ``parse_quantity`` reads back to the same float."""
     unit, exponent = _WRITTEN[dimension]

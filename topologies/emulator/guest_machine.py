@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...inputs import InputError
+from ...inputs.quantities import counted, size_text
 from ..build import build_machine
 from ..machine import Machine, Node
 from ..nics import with_adapter
@@ -102,7 +103,7 @@ def guest_machine(
     asked_bytes = sum(node.memory_bytes for node in whole)
     sizes = _memory(name, whole, memory_bytes, scale)
     if sum(sizes) < asked_bytes:
-        notes.append(f"{_size(sum(sizes))} of {_size(asked_bytes)} of memory")
+        notes.append(f"{size_text(sum(sizes))} of {size_text(asked_bytes)} of memory")
     if scale is not None and scale < 1:
         notes.append(f"caches scaled by {scale:.3g}")
     able = [node for node in guest_nodes if node.threads]
@@ -198,20 +199,20 @@ def _memory(
         wanted_bytes = whole_bytes * scale if scale else min(whole_bytes, share_bytes)
     if wanted_bytes < least_bytes:
         raise InputError(
-            f"{_size(wanted_bytes)} of memory is too little for {_count(holders, 'node')}",
-            expected=f"at least {_size(least_bytes)}",
+            f"{size_text(wanted_bytes)} of memory is too little for {counted(holders, 'node')}",
+            expected=f"at least {size_text(least_bytes)}",
         )
     if wanted_bytes > whole_bytes:
         raise InputError(
-            f"{_size(wanted_bytes)} of memory",
-            expected=f"{_size(whole_bytes)}, as {name} has, or less",
+            f"{size_text(wanted_bytes)} of memory",
+            expected=f"{size_text(whole_bytes)}, as {name} has, or less",
         )
     records_bytes = _page_records_bytes(wanted_bytes)
     if records_bytes > free_bytes:
         raise InputError(
-            f"{_size(wanted_bytes)} of memory are too much for this host: the guest's kernel "
-            f"writes {_size(records_bytes)} about its pages, and {_size(free_bytes)} are free "
-            "(--memory takes less)"
+            f"{size_text(wanted_bytes)} of memory are too much for this host: the guest's kernel "
+            f"writes {size_text(records_bytes)} about its pages, and {size_text(free_bytes)} are "
+            "free (--memory takes less)"
         )
     return [_rounded(node.memory_bytes * wanted_bytes / whole_bytes) for node in nodes]
 
@@ -234,16 +235,3 @@ def _free_bytes() -> float:
         if line.startswith("MemAvailable:"):
             return float(line.split()[1]) * 1024
     raise InputError("/proc/meminfo tells no MemAvailable")
-
-
-def _size(size_bytes: float) -> str:
-    for unit_bytes, unit in ((1 << 40, "TiB"), (1 << 30, "GiB")):
-        if size_bytes >= unit_bytes:
-            return f"{size_bytes / unit_bytes:.4g} {unit}"
-    if abs(size_bytes) < _MIB:
-        return f"{size_bytes:.4g} B"
-    return f"{size_bytes / _MIB:.4g} MiB"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
