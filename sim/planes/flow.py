@@ -133,6 +133,7 @@ class FlowPlane:
     def throughput(self, scales: Scales) -> float:
         """Units of work per second in the present state, transfers left out, under ``scales``."""
         demands, solver = self._model(scales)
+        solver.wires.handed = self.solver.wires.handed
         rates = self._solve(demands, solver, tolerance=WHAT_IF_TOLERANCE, fills=False)
         return float(rates.flows.sum())
 

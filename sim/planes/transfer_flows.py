@@ -197,7 +197,8 @@ SOURCE_TOLERANCE = 1e-5
 
 class Wires:
     """Wire bytes on one machine. ``known`` keeps what others worked out of its links: it does not
-    depend on rates, nor on how fast the machine's parts are.
+    depend on rates, nor on how fast the machine's parts are; no more does ``handed``, what was last
+    worked out of hand-overs.
     """
 
     def __init__(
@@ -206,7 +207,7 @@ class Wires:
         self.costs, self.resources = costs, resources
         self._rows = {} if known is None else known
         self._lines: dict[tuple[int, int], tuple[Ints, Floats]] = {}
-        self._handed: tuple[Floats, Floats, float, HandOverTraffic] | None = None
+        self.handed: tuple[Floats, Floats, float, HandOverTraffic] | None = None
 
     def of_line(self, initiator: int, home: int) -> tuple[Ints, Floats]:
         """Resources of links, and wire bytes on each, of a line that one node reads from another.
@@ -253,11 +254,11 @@ class Wires:
 
         Those of the last call, if that was about the same.
         """
-        if self._handed is not None:
-            before, to, passed, traffic = self._handed
+        if self.handed is not None:
+            before, to, passed, traffic = self.handed
             near = np.abs(source - before).max() <= SOURCE_TOLERANCE and passed == passed_on
             if near and np.abs(target - to).max() <= SOURCE_TOLERANCE:
                 return before, traffic
         traffic = hand_over_traffic(self.costs, source, target, passed_on)
-        self._handed = source, target, passed_on, traffic
+        self.handed = source, target, passed_on, traffic
         return source, traffic
