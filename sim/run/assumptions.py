@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...inputs import DescriptionError, InputError
-from ...inputs.shared_work import once
 from ...topologies import Machine, MachineDescription, build_machine
 from ...workloads import WorkloadDescription
 from ..machine.assumptions import (
@@ -119,8 +118,10 @@ def described_assumptions(
 
 def predicted(predictor: Predictor, variant: Variant) -> Moment:
     """Of the predictor's scenario with the variant's settings; raises what ``varied`` raises."""
-    key = id(predictor), repr(variant.settings)
-    return once("moment", key, lambda: predictor(varied(predictor.scenario, variant)))
+    key = repr(variant.settings)
+    if key not in predictor.known:
+        predictor.known[key] = predictor(varied(predictor.scenario, variant))
+    return predictor.known[key]
 
 
 def _effect(variant: Variant, predictor: Predictor) -> dict[str, float | None]:

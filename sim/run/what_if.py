@@ -36,10 +36,11 @@ class Moment:
 
 
 class Predictor:
-    """Predicts ``scenario`` and its variants in the same way."""
+    """Predicts ``scenario`` and its variants in the same way; ``known``: those found so far."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
+        self.known = dict[str, Moment]()  # of variants, by their settings
         self.plane = FLOW if FLOW in system_of(scenario.system).planes else EVENT
         self._until_s: float | None = None
         self.costs: CostModel | None = None
