@@ -17,7 +17,8 @@ from ..measure.bench import Bench, Samples
 
 METHODS = {
     "scan": "ids of 12 bits compared with a range, a bit for each written; half of them are in it",
-    "positions": "the same, positions of those in it written",
+    "long-scan": "the same, of more ids than a branch predictor learns by heart",
+    "positions": "of as many, positions of those in the range written",
     "few-positions": "the same, a twentieth of them in it",
     "materialise": "ids taken from an index vector, their values of 4 bytes looked up and written",
     "group": "rows counted by the ids of a column with 16 values",
@@ -26,9 +27,10 @@ METHODS = {
     "merge": "groups added to an empty table",
     "dictionaries": "values of a dictionary looked for in a sorted list of all",
 }
-# More rows than a branch predictor learns by heart: up to 262,144 it guesses all that follows from
-# them, as it never could in a table.
-ROWS, GROUPS, FOUND, FEW = 1 << 20, 4_096, 0.5, 0.05
+# Of fewer LONG_ROWS a branch predictor remembers what was found, as it never could in a table: of
+# up to 262,144 all, of a million on a quiet host half.
+ROWS, LONG_ROWS, GROUPS, FOUND, FEW = 1 << 20, 1 << 23, 4_096, 0.5, 0.05
+LONG = ("long-scan", "positions", "few-positions")
 WARM_UP = 3
 
 
@@ -44,13 +46,14 @@ def measure(bench: Bench) -> Iterator[float]:
             running.answer(k)
             taken_ns.append(running.tally(0)[2 * (len(METHODS) + 1) + k] - before)
         entries = GROUPS if step in ("merge", "dictionaries") else ROWS
+        entries = LONG_ROWS if step in LONG else entries
         samples = Samples(np.array(taken_ns[WARM_UP:], dtype=np.float64) / entries)
         bench.add("query-step", samples, "time", method, step=step)
         yield (k + 1) / len(METHODS)
 
 
 def _engine_spec(engine: Any, cpu: int) -> Any:
-    """A table of some MiB; a query for each step, whose tasks are of its class."""
+    """A table of some MiB and a long one; a query for each step, whose tasks are of its class."""
     columns = [engine.TaskColumn(bits=b, distinct=1 << b, value_bytes=4) for b in (12, 8, 4)]
     kinds, other = engine.TaskKind, len(METHODS)
 
@@ -68,20 +71,24 @@ def _engine_spec(engine: Any, cpu: int) -> Any:
             stage(kinds.MERGE, merge, *grouped, inputs=[0], sums=summed, groups=groups),
         ]
 
-    half = {"table": 0, "smallest": [GROUPS // 2]}
+    half, few = [round(FOUND * GROUPS)], [round(FEW * GROUPS)]
     queries = [
-        [stage(kinds.SCAN, 0, 0, **half)],
-        [stage(kinds.SCAN, 1, 0, positions=True, **half)],
-        [stage(kinds.SCAN, 2, 0, positions=True, table=0, smallest=[round(FEW * GROUPS)])],
-        [stage(kinds.MATERIALISE, 3, 1, table=0)],
-        grouping(4, other, 2),
-        grouping(5, other, 2, 2),
-        grouping(6, other, 2, sums=(1,)),
-        grouping(other, 7, 0),
-        [stage(kinds.DICTIONARIES, 8, 0, table=0)],
+        [stage(kinds.SCAN, 0, 0, table=0, smallest=half)],
+        [stage(kinds.SCAN, 1, 0, table=1, smallest=half)],
+        [stage(kinds.SCAN, 2, 0, table=1, smallest=half, positions=True)],
+        [stage(kinds.SCAN, 3, 0, table=1, smallest=few, positions=True)],
+        [stage(kinds.MATERIALISE, 4, 1, table=0)],
+        grouping(5, other, 2),
+        grouping(6, other, 2, 2),
+        grouping(7, other, 2, sums=(1,)),
+        grouping(other, 8, 0),
+        [stage(kinds.DICTIONARIES, 9, 0, table=0)],
     ]
     return engine.TaskEngineSpec(
-        tables=[engine.TaskTable(columns=columns, parts=[engine.TaskPart(rows=ROWS)])],
+        tables=[
+            engine.TaskTable(columns=columns, parts=[engine.TaskPart(rows=ROWS)]),
+            engine.TaskTable(columns=columns[:1], parts=[engine.TaskPart(rows=LONG_ROWS)]),
+        ],
         queries=[engine.TaskQuery(stages=stages) for stages in queries],
         worker_node=[0],
         cpu=[cpu],
@@ -115,7 +122,7 @@ def _times(measured: Mapping[str, float], source: str) -> dict[str, Any]:
     # As OperatorInstructions.positions has them; of the words nearly all have rows that are found.
     shares = [(x, (1.0 - (1.0 - x) ** WORD_ROWS) / WORD_ROWS) for x in (FOUND, FEW)]
     match, word = np.linalg.solve(
-        shares, [measured["positions"] - scan, measured["few-positions"] - scan]
+        shares, [measured[step] - measured["long-scan"] for step in LONG[1:]]
     )
     found = {
         "scan_row": scan,
