@@ -12,7 +12,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-WIDTH, FONT = 760, "system-ui, sans-serif"
+WIDTH, FONT = 790, "system-ui, sans-serif"
 INK, FAINT = "#333333", "#d5d5d5"
 # Colours for colour-blind readers: far off, fairly near, near.
 COLOURS = ("#d55e00", "#e69f00", "#0072b2")
@@ -27,25 +27,27 @@ class Bar(NamedTuple):
 
 
 def bars_svg(bars: Sequence[Bar], axis: str) -> str:
-    """A bar for each error, from the middle to the left or the right, the smallest first."""
-    left, right, row, top = 250, 60, 26, 12
-    room = 56  # for a figure at the longest bar's end
+    """A bar for each error, from the middle to the left or the right, the smallest first; those of
+    more than 100% end at the edge.
+    """
+    left, right, row, top = 275, 72, 26, 12
+    room = 70  # for a figure at the longest bar's end
     ordered = sorted(bars, key=lambda bar: abs(bar.error))
-    reach = max(0.1, math.ceil(10 * max((abs(bar.error) for bar in bars), default=0.0)) / 10)
+    most = max((abs(bar.error) for bar in bars), default=0.0)
+    reach = min(max(0.1, math.ceil(10 * most) / 10), 1.0)
     height = top + row * len(bars) + 52
     root = _svg(WIDTH, height, f"Errors of {len(bars)} results: {axis}")
     middle, half = (left + WIDTH - right) / 2, (WIDTH - right - left) / 2
     bottom = top + row * len(bars) + 4
-    for step in range(-10, 11):
-        error = step / 10
-        if abs(error) <= reach + 1e-9:
-            x = middle + half * error / reach
-            _line(root, (x, top), (x, bottom), INK if step == 0 else FAINT)
-            _text(root, (x, bottom + 16), f"{100 * error:+.0f}%" if step else "0", "middle")
+    for step in (-2, -1, 0, 1, 2):
+        x = middle + half * step / 2
+        _line(root, (x, top), (x, bottom), FAINT if step else INK)
+        label = f"{50 * reach * step:+.0f}%" if step else "0"
+        _text(root, (x, bottom + 16), label, "middle")
     _text(root, (middle, bottom + 36), axis, "middle")
     for k, bar in enumerate(ordered):
         y = top + row * k
-        end = middle + half * bar.error / reach
+        end = middle + half * min(max(bar.error / reach, -1.0), 1.0)
         SubElement(
             root,
             "rect",
