@@ -158,21 +158,14 @@ def _under(policies: Mapping[str, str]) -> str:
 
 
 def _doubts(record: Record) -> Markup:
-    """How far the answer may be off, as facts, assumptions and draws may be, and the time is."""
+    """Why the answer may be off as far as its intervals say."""
     if not settled([record]):
         return Markup("The run was too short to settle: a longer one may do much more or less.")
     found = record.uncertainty
-    wide = [
-        Markup("{} from {} to {}").format(name, si(low, "/s"), si(high, "/s"))
-        for name, (low, high) in found.get("throughput", {}).items()
-        if high > (1.0 + NARROW) * low
-    ]
-    if not wide:
+    bounds = found.get("throughput", {}).values()
+    if not any(high > (1.0 + NARROW) * low for low, high in bounds):
         return Markup("")
-    text = "With {:.0%} that is <strong>{}</strong>, as {} may be off"
-    said = Markup(text).format(
-        found["level"], _listing(wide), f"{len(found['doubts'])} facts and assumptions"
-    )
+    said = Markup("{} facts and assumptions may be off").format(len(found["doubts"]))
     most = [
         Markup("{} ({:+.0%} to {:+.0%})").format(one["name"], one["low"], one["high"])
         for one in found["most"]

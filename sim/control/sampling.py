@@ -69,7 +69,9 @@ class Sampling:
             length_s = max(self._looked_at_s - looked_at_s, 1e-9)
         row = {name: (total - before.get(name, 0.0)) / length_s for name, total in totals.items()}
         if self._real:  # what is in use was counted a little later than its sample ends
-            row |= {name: min(use, 1.0) for name, use in row.items() if "utilisation/" in name}
+            row |= {
+                name: min(use, 1.0) for name, use in row.items() if name.startswith("utilisation/")
+            }
         self._rows.append(row)
         self._times_s.append(time_s)
         self._before = totals

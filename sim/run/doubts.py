@@ -99,7 +99,7 @@ def _at(assumption: Assumption, part: float) -> Mapping[Place, Any]:
     value = assumption.value
     center = _part_of(value, low, high) if isinstance(value, float) else 0.5
     at = 2.0 * part * center if part < 0.5 else center + (2.0 * part - 1.0) * (1.0 - center)
-    if at in (0.0, 1.0):
+    if at in (0.0, 1.0):  # an end, to the letter: it may have been predicted already
         return (high if at else low).settings
     return {
         place: _between(lowest, high.settings[place], at) for place, lowest in low.settings.items()

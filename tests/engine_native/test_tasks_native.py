@@ -21,7 +21,12 @@ from numatwin.sim.machine.assumptions import Variant  # noqa: E402
 from numatwin.sim.run.assumptions import varied  # noqa: E402
 from numatwin.sim.run.scenario import Scenario, scenario_from_settings  # noqa: E402
 from numatwin.sim.systems.tasks.build import program_of  # noqa: E402
-from numatwin.sim.systems.tasks.facts import ENGINE, LoopTimes, TasksFacts  # noqa: E402
+from numatwin.sim.systems.tasks.facts import (  # noqa: E402
+    ENGINE,
+    LoopTimes,
+    OperatorInstructions,
+    TasksFacts,
+)
 from numatwin.validate.measure.bench import QUICK, Bench  # noqa: E402
 from numatwin.validate.measure.layout import host_layout  # noqa: E402
 from numatwin.validate.systems import task_loops  # noqa: E402
@@ -253,3 +258,16 @@ def test_measured_loops_hold_in_what_is_made_of_a_scenario() -> None:
         assert program_of(again).queries == program_of(made).queries
     fewer = scenario("system.instructions.scan_row=1")
     assert scenario_from_settings(fewer.settings).system == fewer.system
+
+
+@given(match=st.floats(0.1, 10.0), word=st.floats(0.1, 100.0), row=st.floats(0.05, 5.0))
+def test_positions_cost_what_they_were_measured_to(match: float, word: float, row: float) -> None:
+    """Also where the scan that they were timed on waits for memory."""
+    loops = OperatorInstructions(scan_match=match, scan_word=word)
+    measured = dict.fromkeys(task_loops.METHODS, 1.0) | {"long-scan": row}
+    for step, share in ("positions", task_loops.FOUND), ("few-positions", task_loops.FEW):
+        measured[step] = row + loops.positions(share)
+    times = LoopTimes.model_validate(task_loops._times(measured, "by hand"))
+    assert times.scan_word is not None
+    found = times.scan_match.value, times.scan_word.value
+    assert found == pytest.approx((match, word), rel=1e-3)

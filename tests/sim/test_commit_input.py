@@ -79,15 +79,23 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
         (
             STORAGE,
             "storage_nodes: 8",
-            "8:18: system.storage_nodes: 8 wanted, and of the 8 nodes with cores of machine "
-            "'ib-fdr-8n' 1 is client_nodes: expected at most 7 or a machine with more nodes",
+            "8:18: system.storage_nodes: 8 wanted as storage_nodes, and of the 8 nodes with cores "
+            "of machine 'ib-fdr-8n' 1 is client_nodes: expected at most 7 or a machine with more "
+            "nodes",
         ),
         (
             STORAGE,
             "client_nodes: 6\n  storage_nodes: 4",
-            "9:18: system.storage_nodes: 4 wanted, and of the 8 nodes with cores of machine "
-            "'ib-fdr-8n' 6 are client_nodes: expected at most 2 or fewer client_nodes or a machine "
-            "with more nodes",
+            "9:18: system.storage_nodes: 4 wanted as storage_nodes, and of the 8 nodes with cores "
+            "of machine 'ib-fdr-8n' 6 are client_nodes: expected at most 2 or fewer client_nodes "
+            "or a machine with more nodes",
+        ),
+        (
+            STORAGE,
+            "client_nodes: 4\n  storage_nodes: 4",
+            "9:18: system.storage_nodes: 1 wanted as timestamp server, and of the 8 nodes with "
+            "cores of machine 'ib-fdr-8n' 4 are client_nodes and 4 are storage_nodes: expected "
+            "fewer client_nodes or fewer storage_nodes or a machine with more nodes",
         ),
         (
             STORAGE,

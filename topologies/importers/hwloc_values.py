@@ -14,9 +14,9 @@ from .xml_elements import Element
 _FROM_SYSTEM, _MEANS_LATENCY = 1, 4  # hwloc_distances_kind_e
 _SLIT_MAX = 255
 
-# hwloc's attribute -> the inventory's table, dimension, unit. Those of reads come
-# last, since they are the better ones where both are there. memattrs.h gives MiB/s; on Linux
-# the kernel's MB/s are passed on as they are, hence the range.
+# hwloc's attribute -> the inventory's table, dimension, unit. Those of reads come last, since they
+# are the better ones where both are there. memattrs.h gives MiB/s; on Linux the kernel's MB/s are
+# passed on as they are, hence the range.
 _ATTRIBUTES = {
     "Bandwidth": ("bandwidth", "bandwidth", "MiB/s", "MB/s"),
     "Latency": ("latency", "time", "ns", "ns"),

@@ -21,10 +21,7 @@ from ...inputs.fields import near
 from ...inputs.names import Name
 from ...inputs.yaml_file import Place
 from ...sim.run.real_planes import NATIVE, SIMULATED
-from ...sim.run.scenario import (
-    Scenario,
-    load_scenario,
-)
+from ...sim.run.scenario import Scenario, load_scenario
 from ...sim.run.scenario_parts import reported_at
 from ...sim.systems.registry import system_of
 from ...topologies import Machine

@@ -27,10 +27,17 @@ METHODS = {
     "merge": "groups added to an empty table",
     "dictionaries": "values of a dictionary looked for in a sorted list of all",
 }
-# Of fewer LONG_ROWS a branch predictor remembers what was found, as it never could in a table: of
-# up to 262,144 all, of a million on a quiet host half.
-ROWS, LONG_ROWS, GROUPS, FOUND, FEW = 1 << 20, 1 << 23, 4_096, 0.5, 0.05
-LONG = ("long-scan", "positions", "few-positions")
+ROWS, GROUPS = 1 << 20, 4_096
+# Of fewer rows than these a branch predictor remembers what was found, as it never could in a table
+# (of up to 262,144 all, on a Zen 3).
+LONG_ROWS, FOUND, FEW = 1 << 23, 0.5, 0.05
+ENTRIES = {
+    "merge": GROUPS,
+    "dictionaries": GROUPS,
+    "long-scan": LONG_ROWS,
+    "positions": LONG_ROWS,
+    "few-positions": LONG_ROWS,
+}
 WARM_UP = 3
 
 
@@ -45,9 +52,8 @@ def measure(bench: Bench) -> Iterator[float]:
             before = running.tally(0)[2 * (len(METHODS) + 1) + k]
             running.answer(k)
             taken_ns.append(running.tally(0)[2 * (len(METHODS) + 1) + k] - before)
-        entries = GROUPS if step in ("merge", "dictionaries") else ROWS
-        entries = LONG_ROWS if step in LONG else entries
-        samples = Samples(np.array(taken_ns[WARM_UP:], dtype=np.float64) / entries)
+        taken = np.array(taken_ns[WARM_UP:], dtype=np.float64)
+        samples = Samples(taken / ENTRIES.get(step, ROWS))
         bench.add("query-step", samples, "time", method, step=step)
         yield (k + 1) / len(METHODS)
 
@@ -119,11 +125,10 @@ def _times(measured: Mapping[str, float], source: str) -> dict[str, Any]:
     """Steps of the loops, as differences between what was measured; none is below 0."""
     scan, group, value = measured["scan"], measured["group"], measured["materialise"]
     ids = min(max(measured["group-two"] - group, 0.0), value, group)
-    # As OperatorInstructions.positions has them; of the words nearly all have rows that are found.
+    # By OperatorInstructions.positions: matches and words with any, of a row.
     shares = [(x, (1.0 - (1.0 - x) ** WORD_ROWS) / WORD_ROWS) for x in (FOUND, FEW)]
-    match, word = np.linalg.solve(
-        shares, [measured[step] - measured["long-scan"] for step in LONG[1:]]
-    )
+    more = [measured[step] - measured["long-scan"] for step in ("positions", "few-positions")]
+    match, word = np.linalg.solve(shares, more).tolist()
     found = {
         "scan_row": scan,
         "scan_match": match,

@@ -235,6 +235,7 @@ class FreeNodes:
         """So many of the first nodes that are left, for ``role``, by default that of ``field``,
         which is at fault where they are too few.
         """
+        role = role or field
         left = [position for position in self._able if position not in self._role]
         if count > len(left):
             roles = Counter(self._role.values())
@@ -246,9 +247,9 @@ class FreeNodes:
             expected.append("a machine with more nodes")
             raise DescriptionError(
                 (field,),
-                f"{count} wanted, and of the {len(self._able)} nodes with cores of machine "
-                f"'{self.machine.name}' {taken or 'all are free'}: "
+                f"{count} wanted as {role}, and of the {len(self._able)} nodes with cores of "
+                f"machine '{self.machine.name}' {taken or 'all are free'}: "
                 f"expected {' or '.join(expected)}",
             )
-        self._role.update(dict.fromkeys(left[:count], role or field))
+        self._role.update(dict.fromkeys(left[:count], role))
         return tuple(left[:count])

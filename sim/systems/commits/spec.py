@@ -70,12 +70,12 @@ class CommitSystem(FaultySystem):
     pay ``thread_switch`` as one takes over from another, falls asleep or is woken (by default the
     machine file's ``processes.turn``, or 1.5 us, as measured on two hosts).
     ``storage_nodes``: the servers that hold the records (resource managers of 2PC), how many after
-    the clients' nodes, or which; the first node that is left is the timestamp server.
-    ``layout``: ``together`` lets clients run on the storage nodes; ``host`` makes
-    each client and server (``storage_nodes`` of them, and the timestamp server) a process on the
-    machine's first node, whose processors they share. They talk by ``host_transport``: ``shm``, the
-    default of verbs, or ``tcp``, that of sockets; what it costs is in the machine file's
-    ``processes`` and ``engines.commits``.
+    the clients' nodes, or which; the first node that is left is the timestamp server. ``layout``:
+    ``together`` lets clients run on the storage nodes; ``host`` makes each client and server
+    (``storage_nodes`` of them, and the timestamp server) a process on the machine's first node,
+    whose processors they share. They talk by ``host_transport``: ``shm``, the default of verbs, or
+    ``tcp``, that of sockets; what it costs is in the machine file's ``processes`` and
+    ``engines.commits``.
     ``managers``: where the transaction managers of 2PC run; by default on the timestamp server, as
     the source's eight servers are four for clients, three for records and one for that.
     ``manager_threads``: a ``pool``, which takes messages in turn, or ``per-client``: one thread for
@@ -373,7 +373,7 @@ class CommitSystem(FaultySystem):
             clients = free.take(max(free.left - wanted - 1, 1), "storage_nodes", "client_nodes")
         if isinstance(self.storage_nodes, int):
             storage = free.take(self.storage_nodes, "storage_nodes")
-        (timestamps,) = free.take(1, "storage_nodes", "timestamps")
+        (timestamps,) = free.take(1, "storage_nodes", "timestamp server")
         return Roles(storage if together else clients, storage, timestamps)
 
     def _on_host(self, machine: Machine) -> Roles:

@@ -53,9 +53,8 @@ class SharedDemands(ErisDemands):
             if self.objects[name].kind != "column":
                 keyed_share += sum(o.share for o in operations)
                 continue
-            fits = np.asarray(
-                self._scanned(phase) <= self._scan_room
-            )  # (n,) in each last-level cache
+            # (n,) whether all that is scanned stays in each of a node's last-level caches.
+            fits = np.asarray(self._scanned(phase) <= self._scan_room)
             for scan in operations:
                 entries = np.array([float(self.objects[name].entries or 0)])
                 read, done, results = self._scanned_lines(name, scan, entries)

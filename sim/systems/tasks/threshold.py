@@ -126,6 +126,7 @@ def search_threshold(
 ) -> ThresholdFound:
     """Runs the micro-benchmark on the plane ``on`` (flow or event), with more tasks than workers
     or, without ``backlog``, as many.
+
     Raises InputError where the machine has fewer than two nodes with cores and memory, or stealing
     pays for all of these tasks, or for none; and on the flow plane without backlog.
     """
