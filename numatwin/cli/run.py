@@ -16,7 +16,6 @@ import typer
 
 from .failures import Ended, after_interrupt
 from .files import alone_in
-from .long_work import announce_run
 from .options import (
     Json,
     OtherMachine,
@@ -237,11 +236,9 @@ def _run_and_keep(
 
 def _played(loaded: Scenario, machine_scale: float | None) -> tuple[Record, RunInterrupted | None]:
     """The run, or as much of it as there was before an interruption."""
-    from ..sim.run.real_planes import DRAWING_PLANES, REAL
+    from ..sim.run.real_planes import REAL
     from ..sim.run.runner import RunInterrupted, run_scenario
 
-    if loaded.plane in DRAWING_PLANES:
-        announce_run(loaded, "'--set horizon=…' and '--replications' change that")
     work = "running" if loaded.plane in REAL else "simulating"
     with progress_bars("loading", work) as (loading, progress):
         try:

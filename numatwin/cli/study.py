@@ -13,7 +13,6 @@ import typer
 
 from .failures import keeping
 from .figures import curve_of, runs_table, written_figure, written_value
-from .long_work import announce_points
 from .options import Jobs, Json, grouped
 from .output import (
     Part,
@@ -80,14 +79,6 @@ class Running:
         False
     )
 
-    def left(self, study: Study, folder: Path) -> int:
-        """How many points that is."""
-        from ..sim.studies.run_study import progressed
-
-        points = study.design.count
-        done = 0 if self.restart else progressed(study, folder).done
-        return min(points - done, self.limit or points)
-
 
 @grouped
 def run_study_file(
@@ -107,9 +98,6 @@ def run_study_file(
     study = load_study(file)
     folder = out or study.default_folder
     check_folder(folder)
-    if (left := running.left(study, folder)) and running.scheduler is None:
-        # Nobody knows how many workers a scheduler has.
-        announce_points(study.runs, study.design, left, running.jobs)
     with keeping(), progress_bar("simulating") as progress:
         done = run_study(study, folder, progress=progress, **asdict(running))
     results = load_results(study, folder)

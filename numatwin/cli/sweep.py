@@ -15,7 +15,6 @@ import typer
 from .failures import after_interrupt
 from .figures import LIKELY as INTERVAL
 from .figures import between, curve_of, factor_names, factor_values, heading, written_figure
-from .long_work import announce_points
 from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed, grouped
 from .output import Part, below, present, progress_bar, show, whole_table
 
@@ -128,7 +127,6 @@ def sweep(
     to.check()
     planned = planned_sweep(scenario, grid.options(), grid.settings(), metric or ())
     design = planned.design
-    announce_points(planned.runs, design, design.count, jobs)
     with progress_bar("simulating") as progress:
         rows, stopped = planned.run(jobs, progress)
     failed = planned.failures(rows)

@@ -18,7 +18,6 @@ from numatwin.cli.assumptions import assumption_parts
 from numatwin.cli.files import alone_in
 from numatwin.cli.output import show
 from numatwin.cli.record_facts import record_parts
-from numatwin.sim.run.expected_work import expected_wall_s
 from numatwin.sim.run.record import load_record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
@@ -274,19 +273,6 @@ def test_several_errors_are_counted(refused: Refused) -> None:
     assert "('numatwin scenario check two.yaml' lists all 2 errors)" in told
     Path("one.yaml").write_text(text.replace("nix", MACHINE))
     assert "lists all" not in refused("run", "one.yaml")
-
-
-def test_long_work_is_announced(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is played for long."""
-    long = load_scenario("nam-fig6-rsi", settings=["event_horizon=100 s", "horizon=100 s"])
-    assert expected_wall_s(long) > 60
-    monkeypatch.setattr("numatwin.sim.run.expected_work.expected_wall_s", lambda _: 3 * 3_600.0)
-    done = numatwin("run", "nam-fig6-rsi", "--replications", "2")
-    assert done.status == 0
-    assert done.err == (
-        "numatwin: this takes about 3 h: 2 × 5 ms ('--set horizon=…' and '--replications' change "
-        "that)\n"
-    )
 
 
 def test_a_folder_that_another_run_writes_to(numatwin: CommandLine, refused: Refused) -> None:
