@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
+COMPILER = {"CXX": str(Path(__file__).with_name("quick-g++"))}
 
 
 def imported(script: str) -> ModuleType:
@@ -25,6 +27,7 @@ def imported(script: str) -> ModuleType:
 def printed_by(script: str, *options: str) -> tuple[list[dict[str, Any]], str]:
     """The lines that the script prints, and what it says of them (stderr)."""
     command = [sys.executable, str(FOLDER / f"{script}.py"), *options]
-    done = subprocess.run(command, capture_output=True, text=True)
+    environment = {**COMPILER, **os.environ}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
