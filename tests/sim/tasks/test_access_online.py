@@ -8,6 +8,7 @@ import pytest
 from numatwin.inputs import InputError
 from numatwin.sim.systems.tasks.access_path import ACCESS_PATH, AccessModel, load_access_model
 from numatwin.sim.systems.tasks.access_training import (
+    Observations,
     OnlineLine,
     explored,
     learn_online,
@@ -73,14 +74,13 @@ def test_learning_online_converges() -> None:
 
 
 @pytest.fixture(scope="module")
-def model() -> AccessModel:
-    machine = load_machine(MACHINE)
-    return train(machine, observe(machine, 2_000, 1), 1, online=50)
+def model(observed: Observations) -> AccessModel:
+    return train(load_machine(MACHINE), observed, 1, online=50)
 
 
 def test_a_model_that_was_learned_online(model: AccessModel, tmp_path: Path) -> None:
     assert model.tree is None
-    assert [until for until, _, _ in model.scores["online"]] == [100, 200, 400, 800, 1600]
+    assert [until for until, _, _ in model.scores["online"]] == [100, 200, 400, 800, 1600, 3200]
     assert not [name for name in model.scores if name.startswith("tree")]
     file = tmp_path / "model.json"
     model.save(file)

@@ -31,11 +31,6 @@ MACHINE = "sgi-uv300h-8s"
 BUNDLED = Path(topologies.__file__).with_name(f"{MACHINE}.yaml")
 
 
-@pytest.fixture(scope="module")
-def observed() -> Observations:
-    return observe(load_machine(MACHINE), 4_000, 1)
-
-
 def ran(*settings: str, policy: str | None = None, plane: str = "flow") -> Record:
     scenario = load_scenario("gru-scan", settings=(*SMALL, *settings), policy=policy, plane=plane)
     return run_scenario(scenario, workers=1)
