@@ -30,9 +30,13 @@ if os.environ.get("NUMATWIN_WERROR"):
     FLAGS.append("-Werror")
     KEPT += "-strict"
 # What only shows to Python what others do: at -O3 half of the work of compiling it would go into
-# code that runs once a call. The other register files hold loops over events or over arrays.
-GLUE_FLAGS = ["-O1"]
-GLUE = ("sim/kernel/module.cpp", "engine_native/module.cpp")
+# code that runs once a call (a model's loop over events is compiled beside the model). The other
+# register files hold loops over events or over arrays.
+GLUE_FLAGS = ["-Og"]
+GLUE = (
+    *("*/module.cpp", "*/systems/*/register.cpp"),
+    *(f"{ENGINE}/*/register.cpp", "*/register_os_scheduler.cpp"),
+)
 # ccache, where it is installed: the same entries for every clone.
 CCACHE = "/usr/lib/ccache"
 if os.path.isdir(CCACHE):
@@ -48,7 +52,7 @@ def headers(folder: str) -> list[str]:
 
 def is_glue(source: str) -> bool:
     """Whether this only shows to Python what others do."""
-    return source in GLUE or fnmatch(source, f"{ENGINE}/*/register.cpp")
+    return any(fnmatch(source, pattern) for pattern in GLUE)
 
 
 def sources(folder: str) -> list[str]:

@@ -268,4 +268,6 @@ void OneSidedCommits::delivered(std::uint32_t message) {
     }
 }
 
+template bool Simulation::run(OneSidedCommits&, Time, Interrupt*);
+
 }  // namespace numatwin

@@ -152,4 +152,6 @@ class OneSidedCommits final : public Commits, private OneSided {
     Time suspect_since_ = 0;
 };
 
+extern template bool Simulation::run(OneSidedCommits&, Time, Interrupt*);
+
 }  // namespace numatwin

@@ -408,4 +408,6 @@ void TwoPhaseCommits::delivered(std::uint32_t message) {
     }
 }
 
+template bool Simulation::run(TwoPhaseCommits&, Time, Interrupt*);
+
 }  // namespace numatwin

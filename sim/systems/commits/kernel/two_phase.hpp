@@ -131,4 +131,6 @@ class TwoPhaseCommits final : public Commits, private TwoPhase {
     std::vector<std::int64_t> outcome_;  // (clients, 2): CID, vote
 };
 
+extern template bool Simulation::run(TwoPhaseCommits&, Time, Interrupt*);
+
 }  // namespace numatwin

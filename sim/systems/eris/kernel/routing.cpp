@@ -493,4 +493,6 @@ void ErisRouting::awake(std::uint32_t i, Time delay) {
     clock.schedule(clock.now() + delay, round, i);
 }
 
+template bool Simulation::run(ErisRouting&, Time, Interrupt*);
+
 }  // namespace numatwin

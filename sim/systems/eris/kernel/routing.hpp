@@ -409,4 +409,6 @@ class ErisRouting {
     Time since_ = 0;
 };
 
+extern template bool Simulation::run(ErisRouting&, Time, Interrupt*);
+
 }  // namespace numatwin

@@ -256,4 +256,6 @@ void ErisShared::check() const {
             throw std::logic_error("link " + std::to_string(k) + " did more than time allows");
 }
 
+template bool Simulation::run(ErisShared&, Time, Interrupt*);
+
 }  // namespace numatwin

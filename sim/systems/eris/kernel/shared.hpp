@@ -90,4 +90,6 @@ class ErisShared {
     std::int64_t chunks_left_ = 0, chunks_under_way_ = 0;
 };
 
+extern template bool Simulation::run(ErisShared&, Time, Interrupt*);
+
 }  // namespace numatwin

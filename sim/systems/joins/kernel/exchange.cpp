@@ -393,4 +393,6 @@ std::vector<std::int64_t> Exchange::message_cpu_ps() const {
     return spent;
 }
 
+template bool Simulation::run(Exchange&, Time, Interrupt*);
+
 }  // namespace numatwin

@@ -254,4 +254,6 @@ class Exchange {
     Time asked_at_ = 0;
 };
 
+extern template bool Simulation::run(Exchange&, Time, Interrupt*);
+
 }  // namespace numatwin

@@ -306,4 +306,6 @@ SharedService TaskModel::counted_service() const {
     return counted;
 }
 
+template bool Simulation::run(TaskModel&, Time, Interrupt*);
+
 }  // namespace numatwin

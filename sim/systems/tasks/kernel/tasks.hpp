@@ -376,4 +376,6 @@ class TaskModel {
     std::vector<TaskRow> trace_;
 };
 
+extern template bool Simulation::run(TaskModel&, Time, Interrupt*);
+
 }  // namespace numatwin
