@@ -3,6 +3,7 @@
 And says how far its answers may be off, as most of its facts come from a catalogue.
 """
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,15 +59,16 @@ slit:
 {G34}"""
 
 
-@pytest.fixture
-def imported(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The file of a machine that an importer would make of such a tree."""
     before = parse_yaml(request.param, "tree.yaml").read_as(MachineDescription)
-    path = tmp_path / "imported.yaml"
+    path = tmp_path_factory.mktemp("machine") / "imported.yaml"
     path.write_text(machine_yaml(complete(before).description))
     return str(path)
 
 
+@cache
 def played(scenario: str, machine: str) -> Record:
     loaded = load_scenario(scenario, machine=machine)
     return with_uncertainty(run_scenario(loaded), loaded)
