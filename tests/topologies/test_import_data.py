@@ -1,6 +1,7 @@
 """Real machines' files: every one imports, and says what is known of its machine."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,9 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
 DOCUMENTS = {"COPYING", "SOURCES.md"}
 FILES = sorted(path for path in DATA.glob("*/*") if path.is_file() and path.name not in DOCUMENTS)
 
+# Unpacking a tree takes seconds.
+imported = cache(import_machine)
+
 pytestmark = pytest.mark.skipif(not FILES, reason="no folder ../shared/data with real inputs")
 
 
@@ -23,7 +27,7 @@ def machine(name: str) -> Machine:
     path = DATA / name
     if not path.exists():
         pytest.skip(f"no {name} in ../shared/data")
-    return build_machine(import_machine(path))
+    return build_machine(imported(path))
 
 
 def test_ways_of_a_xeon_e5_4640() -> None:
@@ -33,7 +37,7 @@ def test_ways_of_a_xeon_e5_4640() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_file_imports_and_exports(path: Path) -> None:
-    description = import_machine(path)
+    description = imported(path)
     text = machine_yaml(description)
     assert parse_yaml(text, path.name).read_as(MachineDescription) == description
     again = build_machine(description).as_json()
