@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numatwin.engine_native._engine import Engine, EngineSetup, KeyDraws
+from numatwin.engine_native.systems.eris.setup import totals_of
 
 PAUSE_S = 0.02  # for buffers to fill, or to empty
 
@@ -55,9 +56,9 @@ def run(one: Engine, seconds: float) -> Run:
     """What an engine does in so long, while the other one pauses."""
     one.set_making(True)
     time.sleep(PAUSE_S)
-    before, wall, cpu = one.totals()["done"].sum(), time.perf_counter(), time.process_time()
+    before, wall, cpu = totals_of(one)["done"].sum(), time.perf_counter(), time.process_time()
     time.sleep(seconds)
-    done = int(one.totals()["done"].sum() - before)
+    done = int(totals_of(one)["done"].sum() - before)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     one.set_making(False)
     time.sleep(PAUSE_S)

@@ -25,7 +25,7 @@ from scipy.stats import t as student
 from numatwin import Scenario, load_scenario, run_scenario
 from numatwin.engine_native._engine import Engine
 from numatwin.engine_native.host_mapping import HostMapping
-from numatwin.engine_native.systems.eris.setup import engine_setup
+from numatwin.engine_native.systems.eris.setup import engine_setup, totals_of
 
 WORKLOADS = {"lookup": "eris-lookup-1e9", "upsert": "eris-upsert-1e9"}
 SMALL = 8
@@ -68,9 +68,9 @@ def rate(one: Engine, seconds: float) -> float:
     """Operations per second of processor time, while the other engines pause."""
     one.set_making(True)
     time.sleep(PAUSE_S)
-    before, cpu_s = one.totals()["done"].sum(), time.process_time()
+    before, cpu_s = totals_of(one)["done"].sum(), time.process_time()
     time.sleep(seconds)
-    done, cpu_s = one.totals()["done"].sum() - before, time.process_time() - cpu_s
+    done, cpu_s = totals_of(one)["done"].sum() - before, time.process_time() - cpu_s
     one.set_making(False)
     time.sleep(PAUSE_S)
     return float(done) / cpu_s

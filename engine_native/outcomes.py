@@ -58,13 +58,10 @@ def network_outcome(
         operations={operation: float(operations)},
         bandwidth_Bps={"memory": None, "links": None, "network": sent_bytes / passed_s},
         resources=tuple(resources),
-        latency_ns={},
         why=why,
-        energy_J=None,
         events=tuple(events),
         model={operation: facts},
         warnings=tuple(warnings),
-        series={},
         steps=steps,
         latencies_ns={operation: latencies},
     )

@@ -52,11 +52,8 @@ class Totals(TypedDict):
     """[O, A] whole operations."""
     latency_sum_ns: Counts
     """[O, A] of those done."""
-    object_received: Counts
     object_executed: Counts
     object_forwarded: Counts
-    object_found: Counts
-    object_inserted: Counts
     object_entries: Counts
     """[objects, A] keys or entries that each holds now."""
     object_execution_ns: Floats
@@ -70,7 +67,6 @@ class Totals(TypedDict):
     retries: Counts
     """[A] exchanges of a descriptor that had to begin again."""
     flushes: Counts
-    flushed_bytes: Counts
     copied_bytes: Counts
 
 

@@ -85,7 +85,8 @@ class Routes:
         self.known = bool(links) or nodes == 1
         edges = _Edges(links, self.vertices)
         distance = edges.distances(nodes)
-        self._all_reachable = bool(np.isfinite(distance).all())
+        # Whether every vertex reaches every other.
+        self.connected = bool(np.isfinite(distance).all())
         self.reachable = np.isfinite(distance[:, :nodes])
         # The cost of a way is its hops and less than one more (see _Edges).
         self.depth: Ints = np.where(np.isfinite(distance), distance + 1e-6, -1).astype(np.int64)
@@ -95,11 +96,6 @@ class Routes:
         # (n, v) directed link that leads into each vertex on the way from each node, -1 at it,
         # and the vertex that it comes from.
         self.entering, self.predecessor = edges.choose(distance)
-
-    @property
-    def connected(self) -> bool:
-        """Whether every vertex reaches every other."""
-        return self._all_reachable
 
     def links_of(self, initiator: int, home: int) -> list[int]:
         """Directed links from node ``initiator`` to node ``home``, in order."""

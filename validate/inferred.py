@@ -17,7 +17,6 @@ PARTS = (0.05, 0.5, 0.95)
 REMAINS = 0.05  # a hypothesis of less is left out
 FAR = 3.0  # spreads, beyond which nothing explains a figure
 NARROWED, FACTS = 0.8, 5  # of a fact's deviation before, and how many are named
-LIKELY_MAX = 20
 
 
 @dataclass(frozen=True)

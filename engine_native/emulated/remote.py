@@ -1,7 +1,6 @@
 """The compiled engine of a guest, to be used like the one of this process (``_engine``).
 
-Its objects live in the guest; here are their numbers. Where a method returns arrays, its twin
-``plain_...`` is asked instead, for the guest has no NumPy.
+Its objects live in the guest, which has no NumPy; here are their numbers.
 
 What a system offers to run in a guest: a maker of its plane.
 
@@ -30,8 +29,6 @@ from ...topologies.emulator import GuestMachine
 from ...topologies.emulator.counting import CountedRun, Counting, run_counted
 from .. import _engine
 
-PLAIN = "plain_"
-
 
 class RemoteObject:
     """An object of the class ``kind`` in the guest."""
@@ -44,14 +41,7 @@ class RemoteObject:
         kind, number = self.__dict__["_kind"], self.__dict__["number"]
         if not callable(getattr(kind, name)):
             return process.ask("get", number, name)
-        plain = hasattr(kind, PLAIN + name)
-
-        def call(*arguments: Any) -> Any:
-            wanted = PLAIN + name if plain else name
-            answer = process.ask("do", number, wanted, _plain(arguments))
-            return _arrays(answer) if plain else answer
-
-        return call
+        return lambda *arguments: process.ask("do", number, name, _plain(arguments))
 
     def held(self, name: str, kind: type) -> RemoteObject:
         """Its attribute ``name``, an object of the class ``kind`` that lives as long as this."""
@@ -69,7 +59,7 @@ def counted(which: str, remote: Any, name: str) -> Any:
     One request, as what lies between two of them would be counted too.
     """
     process, number = remote.__dict__["_process"], remote.__dict__["number"]
-    return _arrays(process.ask(which, number, PLAIN + name))
+    return process.ask(which, number, name)
 
 
 class RemoteClass:
@@ -112,13 +102,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _arrays(value: Any) -> Any:
-    """Lists as arrays, in dicts too."""
-    if isinstance(value, dict):
-        return {name: _arrays(part) for name, part in value.items()}
-    return np.array(value) if isinstance(value, list) else value
 
 
 EmulatedPlane = Callable[[Experiment], Plane]

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 HOST = "host"
 MISSED = 1
 REPORT_FILE = "report.html"
-HALF_MIN = 1e-6  # less is the dust of rounding
 
 
 @dataclass(frozen=True)

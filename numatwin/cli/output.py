@@ -8,9 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
-
-from .long_work import Progress, forecast
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +36,13 @@ class Whole:
 
 Part: TypeAlias = "str | Text | Table | Whole"
 """Of what a command says: a line, a paragraph, a table."""
+
+
+class Progress(Protocol):
+    """Takes the part of the work that is done, 0 to 1, and what is being done."""
+
+    def __call__(self, share: float, part: str | None = None, /) -> None:
+        """``part`` None: as before."""
 
 
 def present(json: bool, plain: Callable[[], Any], parts: Iterable[Part]) -> None:
@@ -103,7 +108,7 @@ class _WithoutPadding:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress]:
-    """A progress bar on standard error; where that is no terminal, a line once work is long."""
+    """A progress bar on standard error, where that is a terminal."""
     with progress_bars(what) as (tell,):
         yield tell
 
@@ -112,7 +117,7 @@ def progress_bar(what: str) -> Iterator[Progress]:
 def progress_bars(*titles: str) -> Iterator[tuple[Progress, ...]]:
     """One for each of the consecutive ``titles``; each is visible while it progresses."""
     if not sys.stderr.isatty():
-        yield tuple(map(forecast, titles))
+        yield (lambda *_: None,) * len(titles)
         return
     from rich.progress import Progress as Display
 

@@ -58,16 +58,11 @@ class FlowPlane:
         self.costs = self.demands.costs
         self.log = FlowLog(self.machine, self.solver.resources, system.workers, self.costs)
         self._grain_min_s, self._grain_s = experiment.period_s * PERIOD_PART, 0.0
-        self._time_s = 0.0
+        self.time_s = 0.0
         self._rates: Rates | None = None
         self._loads: Loads | None = None
         self._unsettled = 0.0
         self._together = ""
-
-    @property
-    def time_s(self) -> float:
-        """The time reached."""
-        return self._time_s
 
     def start_near(self, other: FlowPlane) -> None:
         """Looks for its first rates from those of a scenario like it."""
@@ -76,9 +71,9 @@ class FlowPlane:
     # -- time -------------------------------------------------------------------------------------
 
     def advance(self, until_s: float) -> None:
-        while self._time_s < until_s:
+        while self.time_s < until_s:
             rates = self.rates()
-            left = until_s - self._time_s
+            left = until_s - self.time_s
             step = min(left, self._next_end(rates))
             if left - step < 1e-9 * max(until_s, 1.0):
                 step = left
@@ -87,9 +82,9 @@ class FlowPlane:
                 most = self.system.left() / step
                 rates = rates.with_transfers(np.minimum(rates.transfers, most))
             self._play(rates, step)
-            self._time_s = until_s if step == left else self._time_s + step
+            self.time_s = until_s if step == left else self.time_s + step
             if len(rates.transfers):
-                self.system.moved(rates.transfers * step, self._time_s)
+                self.system.moved(rates.transfers * step, self.time_s)
                 self._rates = None
 
     def _next_end(self, rates: Rates) -> float:
@@ -104,7 +99,7 @@ class FlowPlane:
     def _play(self, rates: Rates, step: float) -> None:
         units = float(rates.flows.sum())
         done = {name: units * o.share for name, o in self.system.phase.operations.items()}
-        self.log.add(self._time_s, step, done, rates, self.system.columns(), self.system.workers)
+        self.log.add(self.time_s, step, done, rates, self.system.columns(), self.system.workers)
         steps_s = {name: rates.of_core * each_s * step for name, each_s in rates.steps.items()}
         self.system.played(Piece(step, units, steps_s))
 
@@ -119,7 +114,7 @@ class FlowPlane:
             self._loads = self._rates.loads
             if self._rates.residual > tolerance:
                 self._unsettled = max(self._unsettled, self._rates.residual)
-            self.system.settled(self.demands, self._time_s)
+            self.system.settled(self.demands, self.time_s)
         return self._rates
 
     def steady(self) -> Rates:
@@ -153,7 +148,7 @@ class FlowPlane:
 
         ``fills``: whether it matters how full buffers are, beside throughput.
         """
-        flow = self.system.demand(demands, self._time_s)
+        flow = self.system.demand(demands, self.time_s)
         clients = self.workload.description.clients
         if clients.kind == "open":
             assert clients.arrival_rate is not None
@@ -241,14 +236,14 @@ class FlowPlane:
     # -- control ----------------------------------------------------------------------------------
 
     def observe(self, family: str) -> Any:
-        return self.system.observe(family, self._time_s)
+        return self.system.observe(family, self.time_s)
 
     def apply(self, commands: Sequence[Command]) -> None:
         for command in commands:
             if isinstance(command, StartPhase):
                 self.system.phase = command.phase
             else:
-                self.system.apply(command, self.demands, self._time_s)
+                self.system.apply(command, self.demands, self.time_s)
                 self._grain_s = 0.0
             self._rates = None
 

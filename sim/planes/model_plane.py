@@ -178,17 +178,12 @@ class ModelPlane(Generic[PlayerKind]):
         self.costs, self.player = costs, player
         self.use = MachineUse(self.machine, workers, costs)
         self._workers = workers
-        self._time_s = 0.0
-
-    @property
-    def time_s(self) -> float:
-        """The time reached."""
-        return self._time_s
+        self.time_s = 0.0
 
     def advance(self, until_s: float) -> None:
         while not self.player.model.run(round(until_s * PS_PER_S)):
             self.attend()
-        self._time_s = until_s
+        self.time_s = until_s
 
     # -- what a system may have otherwise ---------------------------------------------------------
 
@@ -263,7 +258,7 @@ class ModelPlane(Generic[PlayerKind]):
     def outcome(self) -> Outcome:
         self.check()
         counted = self.player.counted()
-        total_s = self._time_s - counted.since_ps / PS_PER_S
+        total_s = self.time_s - counted.since_ps / PS_PER_S
         if total_s <= 0:
             raise InputError("nothing was counted", expected="a horizon after the warm-up")
         use = np.minimum(self._row(counted) / total_s, 1.0)

@@ -73,24 +73,24 @@ class ControlEvent:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What a plane saw while it counted, up to now; the fields are those of the Record.
 
     A plane counts from time 0, or from its last ``start_counting``.
     """
 
-    throughput: Mapping[str, float]
+    throughput: Mapping[str, float] = field(default_factory=dict)
     operations: Mapping[str, float]
-    bandwidth_Bps: Mapping[str, float | None]
-    resources: tuple[ResourceUse, ...]
-    latency_ns: Mapping[str, Mapping[str, float | None] | None]
-    why: Mapping[str, Why]
-    energy_J: float | None
-    events: tuple[ControlEvent, ...]
+    bandwidth_Bps: Mapping[str, float | None] = field(default_factory=dict)
+    resources: tuple[ResourceUse, ...] = ()
+    latency_ns: Mapping[str, Mapping[str, float | None] | None] = field(default_factory=dict)
+    why: Mapping[str, Why] = field(default_factory=dict)
+    energy_J: float | None = None
+    events: tuple[ControlEvent, ...] = ()
     model: Mapping[str, Any]
-    warnings: tuple[str, ...]
-    series: Series
+    warnings: tuple[str, ...] = ()
+    series: Series = field(default_factory=dict)
     steps: int
     """Pieces of time, or events, that were simulated, all since time 0."""
     latencies_ns: Mapping[str, Histogram] = field(default_factory=dict)

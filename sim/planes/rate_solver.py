@@ -299,8 +299,8 @@ class _Search:
         links = np.zeros(len(self.costs.link_Bps))
         loads = start or Loads(np.zeros(self.n), links, links)
         rates = self._solve(loads)
-        iteration, damping, last_gap = 1, np.ones(1), np.zeros(1)
-        while iteration < ITERATIONS_MAX:
+        damping, last_gap = np.ones(1), np.zeros(1)
+        for _ in range(ITERATIONS_MAX - 1):
             gap = rates.loads.joined() - loads.joined()
             residual = float(np.abs(gap).max())
             if residual <= tolerance:
@@ -311,7 +311,6 @@ class _Search:
             last_gap = gap
             loads = loads.split(loads.joined() + damping * gap)
             rates = self._solve(loads)
-            iteration += 1
         of_node = rates.flows[self.demand.flow_of]
         drawn = np.zeros(0)
         if self.costs.limits.limited:
@@ -325,7 +324,6 @@ class _Search:
             residual=residual,
             transfer_flows=self.transfers,
             columns=self.columns,
-            iterations=iteration,
         )
 
     def _solve(self, loads: Loads) -> Rates:

@@ -285,7 +285,6 @@ class Rates:
     columns: Resources | None = None
     residual: float = 0.0
     """By how much loads that waits were computed from differ from those that came of it."""
-    iterations: int = 0
 
     def with_transfers(self, transfers: Floats) -> Rates:
         """The same with slower ``transfers`` (T,), which use less."""

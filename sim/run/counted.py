@@ -40,15 +40,6 @@ def counted_record(
         horizon_s=0.0,
         machine=picture_data(traffic.machine),
         settings=settings,
-        throughput={},
-        operations={},
-        bandwidth_Bps={},
-        resources=(),
-        latency_ns={},
-        why={},
-        energy_J=None,
-        control_events=(),
-        confidence={},
         model=_hit_rates(traffic),
         warnings=(
             *traffic.notes,
@@ -70,15 +61,8 @@ def with_traffic(scenario: Scenario, outcome: Outcome, traffic: Traffic, wall_s:
     """The Record of a scenario whose engine ran in a guest: what it did, and its traffic."""
     return Record(
         **identity(scenario, whole=True),
-        throughput={},
         operations=outcome.operations,
-        bandwidth_Bps={},
-        resources=(),
-        latency_ns={},
-        why={},
-        energy_J=None,
         control_events=outcome.events,
-        confidence={},
         model=_hit_rates(traffic) | dict(outcome.model),
         warnings=(
             *outcome.warnings,

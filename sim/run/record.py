@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FRAME = ("throughput", "latency_ns", "bandwidth_Bps", "utilisation", "energy_J")  # to_frame's
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Record:
     """Result of one run; dictionaries are by operation name. Series share the column ``time_s``.
 
@@ -58,19 +58,19 @@ class Record:
     machine: Mapping[str, Any]
     settings: Mapping[str, Any]
     """The whole scenario as plain data, enough to run it again."""
-    throughput: Mapping[str, float]
-    operations: Mapping[str, float]
+    throughput: Mapping[str, float] = field(default_factory=dict)
+    operations: Mapping[str, float] = field(default_factory=dict)
     """Operations done over the horizon."""
-    bandwidth_Bps: Mapping[str, float | None]
+    bandwidth_Bps: Mapping[str, float | None] = field(default_factory=dict)
     """``memory``: through all memory controllers; ``links``: over all directed links, None where
     links are not known; ``network``: out of all network adapters, where transactions ran."""
-    resources: tuple[ResourceUse, ...]
-    latency_ns: Mapping[str, Mapping[str, float | None] | None]
-    why: Mapping[str, Why]
-    energy_J: float | None
-    control_events: tuple[ControlEvent, ...]
-    confidence: Mapping[str, Any]
-    model: Mapping[str, Any]
+    resources: tuple[ResourceUse, ...] = ()
+    latency_ns: Mapping[str, Mapping[str, float | None] | None] = field(default_factory=dict)
+    why: Mapping[str, Why] = field(default_factory=dict)
+    energy_J: float | None = None
+    control_events: tuple[ControlEvent, ...] = ()
+    confidence: Mapping[str, Any] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
     """What the model saw on the way: cache hit rates, line states, bytes per operation …"""
     warnings: tuple[str, ...]
     """What the prediction leans on that is uncertain or derived."""

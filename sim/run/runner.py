@@ -30,11 +30,16 @@ from .scenario import Scenario, load_scenario
 from .what_if import FLOW, costs_of, flow_plane, predictor_of
 
 if TYPE_CHECKING:
+    from .combined import Combined
     from .replications import Replication, WarmUp
 
 
 _LOGGER = logging.getLogger("numatwin")
 Progress = Callable[[float], None]
+FIGURES = (
+    "throughput", "operations", "bandwidth_Bps", "resources", "latency_ns", "energy_J", "model",
+    "series",
+)  # fmt: skip
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -159,16 +164,9 @@ def _flow_record(
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
     record = Record(
         **identity(scenario, whole),
-        throughput=outcome.throughput,
-        operations=outcome.operations,
-        bandwidth_Bps=outcome.bandwidth_Bps,
-        resources=outcome.resources,
-        latency_ns=outcome.latency_ns,
+        **_figures_of(outcome),
         why=outcome.why,
-        energy_J=outcome.energy_J,
         control_events=tuple(events),
-        confidence={},
-        model=outcome.model,
         warnings=(
             *_machine_notes(scenario),
             *outcome.warnings,
@@ -176,9 +174,13 @@ def _flow_record(
         ),
         provenance=provenance(time.perf_counter() - began, outcome.steps),
         assumptions=_assumed(scenario, plane.costs) if whole else (),
-        series=outcome.series,
     )
     return _noted(record) if whole else record
+
+
+def _figures_of(found: Outcome | Combined) -> dict[str, Any]:
+    """What a Record has as it was found."""
+    return {name: getattr(found, name) for name in FIGURES}
 
 
 def _machine_notes(scenario: Scenario) -> tuple[str, ...]:
@@ -279,16 +281,10 @@ def _random_record(
     rate = {} if native else {"events_per_s": steps / max(played_s, 1e-9)}
     record = Record(
         **identity(scenario, whole),
-        throughput=together.throughput,
-        operations=together.operations,
-        bandwidth_Bps=together.bandwidth_Bps,
-        resources=together.resources,
-        latency_ns=together.latency_ns,
+        **_figures_of(together),
         why=done[0].outcome.why,
-        energy_J=together.energy_J,
         control_events=done[0].events,
         confidence=together.confidence,
-        model=together.model,
         warnings=(
             *_machine_notes(scenario),
             *together.warnings,
@@ -300,7 +296,6 @@ def _random_record(
         warm_up_s=warm_up.warm_up_s,
         replicates=together.replicates,
         assumptions=_assumed(scenario, costs_of(scenario)) if whole else (),
-        series=together.series,
     )
     return _noted(record) if whole else record
 

@@ -5,13 +5,7 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine, Done, Refused
 
-from numatwin.cli import long_work, main
-
-
-@pytest.fixture(autouse=True)
-def no_forecasts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a slow host says of how long it takes has tests of its own."""
-    monkeypatch.setattr(long_work, "FORECAST_AFTER_S", float("inf"))
+from numatwin.cli import main
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from numatwin.sim.run.scenario import scenario_names
 
 ROOT = Path(__file__).parents[2]
 POLICIES = ("none", "one-shot", "ma-1", "ma-8")
-FORECAST = r"numatwin: .+ done, about .+ to go"
 # Set where the tests run under make; a make below make tells its folder.
 MAKE_VARIABLES = {"MAKELEVEL", "MAKEFLAGS", "MFLAGS"}
 
@@ -35,9 +34,7 @@ def test_make_run(tmp_path: Path) -> None:
         timeout=900,
         env={key: value for key, value in os.environ.items() if key not in MAKE_VARIABLES},
     )
-    # A slow host is told how long it will take.
-    told = [line for line in done.stderr.splitlines() if not re.fullmatch(FORECAST, line)]
-    assert (done.returncode, told) == (0, [])
+    assert (done.returncode, done.stderr) == (0, "")
     *before, took, report = done.stdout.splitlines()
     assert re.fullmatch(
         rf"make run: eris-fig13 under {' '.join(POLICIES)}, then this host, in \d+ s\.", took

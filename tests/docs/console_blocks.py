@@ -30,8 +30,6 @@ _FENCE = re.compile(
     r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$",
     re.M | re.S,
 )
-# Whether a command takes so long that it tells how far it is depends on the host.
-_PROGRESS = re.compile(r"numatwin: .+: [\d.]+% done, about .+ to go")
 _PICTURE = re.compile(r"\]\(pictures/([\w-]+)\.svg\)")
 _IN_A_COPY = "<!-- commands: in a copy of the repository -->\n"
 ROOT = Path(__file__).parents[2]
@@ -120,8 +118,7 @@ def run(step: Step, folder: Path) -> str:
         printed = _printed_by_a_shell(step.command, folder, in_a_copy)
     if "numatwin: this is a bug" in printed:
         raise RuntimeError(f"$ {step.command}\n{printed}")  # nothing to write into a document
-    lines = (line.rstrip() for line in printed.splitlines())
-    return "".join(f"{line}\n" for line in lines if not _PROGRESS.fullmatch(line))
+    return "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
 
 
 def _printed_by_a_shell(command: str, folder: Path, in_a_copy: bool) -> str:

@@ -268,4 +268,4 @@ def test_how_often_the_stages_of_a_try_come() -> None:
     assert often["undoing"] == pytest.approx(0.4)
     assert often["snapshot"] == pytest.approx(0.4 / 4 + 0.6)
     assert (often["thinking"], often["backing off"]) == (0.7, 0.3)
-    assert CLIENT not in routes._threads
+    assert CLIENT not in routes.processors

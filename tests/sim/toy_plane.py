@@ -125,13 +125,9 @@ class QueuePlane:
             operations={"lookup": self._done},
             bandwidth_Bps={"memory": 64.0 * self._done / counted_s, "links": None},
             resources=(ResourceUse(SERVER, "cores", self._busy_s / counted_s, node=0),),
-            latency_ns={},
             why={"lookup": Why(SERVER, ())},
-            energy_J=None,
-            events=(),
             model={"served": self._done, "rule": "first come, first served"},
             warnings=("a toy",),
-            series={},
             steps=self.steps,
             latencies_ns={"lookup": Histogram(EDGES_NS, counts, float(np.sum(self._latencies_ns)))},
         )

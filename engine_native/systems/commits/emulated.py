@@ -44,12 +44,7 @@ class EmulatedCommits:
         self._board: Any = self._cluster.held("board", CommitBoard)
         self._before: Mapping[str, Any] | None = None
         self._started = False
-        self._time_s = 0.0
-
-    @property
-    def time_s(self) -> float:
-        """The time reached, of the guest's clock since the clients began."""
-        return self._time_s
+        self.time_s = 0.0
 
     def observe(self, family: str) -> None:
         """No policies watch."""
@@ -70,7 +65,7 @@ class EmulatedCommits:
             self._wait(self._warm_up_s)
             self._before = counted("begin", self._board, "counts")
         self._wait(until_s)
-        self._time_s = until_s
+        self.time_s = until_s
 
     def _wait(self, until_s: float) -> None:
         while (left_s := until_s - self._board.now_ns * 1e-9) > 0:
@@ -99,17 +94,10 @@ class EmulatedCommits:
         if not done.commits:
             warnings.append("no transaction committed while it was counted")
         return Outcome(
-            throughput={},
             operations={self.operation: float(done.commits)},
-            bandwidth_Bps={},
-            resources=(),
-            latency_ns={},
-            why={},
-            energy_J=None,
-            events=tuple(faults(self.system, self._time_s)),
+            events=tuple(faults(self.system, self.time_s)),
             model={self.operation: engine_facts(self.scenario, self.plan, done)},
             warnings=tuple(warnings),
-            series={},
             steps=done.commits + int(done.aborts.sum()),
         )
 

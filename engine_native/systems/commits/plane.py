@@ -49,14 +49,9 @@ class NativeCommits:
         self._ran_ns = np.zeros(self.plan.roles, dtype=np.int64)
         self._waited_ns = np.zeros(self.plan.roles, dtype=np.int64)
         self._started = self._stopped = False
-        self._time_s = 0.0
+        self.time_s = 0.0
         self.cluster = CommitCluster(self.plan.settings, self.plan.transport)
         self._before = self._now = self._count()
-
-    @property
-    def time_s(self) -> float:
-        """The time reached, of the clock on the wall since the clients began."""
-        return self._time_s
 
     def advance(self, until_s: float) -> None:
         """Raises InputError where a server died."""
@@ -68,7 +63,7 @@ class NativeCommits:
             self.cluster.wait_until(until_s - max(left_s - 0.1, 0.0))
             self._look_for_dead()
         self.cluster.check()
-        self._time_s = until_s
+        self.time_s = until_s
 
     def observe(self, family: str) -> None:
         """No policies watch."""
@@ -110,7 +105,7 @@ class NativeCommits:
             sent_bytes=counted.bytes,
             resources=tuple(self._uses(counted)),
             why=self._why(counted),
-            events=(*faults(self.system, self._time_s), *self._deaths),
+            events=(*faults(self.system, self.time_s), *self._deaths),
             facts=engine_facts(self.scenario, self.plan, counted),
             warnings=tuple(self._warnings(counted)),
             steps=counted.commits + int(counted.aborts.sum()),

@@ -38,7 +38,7 @@ py::list steps(const std::vector<StepCost>& costs) {
 }
 
 // Of all roles together; busy_ns by role.
-py::dict plain_counts(Board& board) {
+py::dict counts(Board& board) {
     std::vector<std::uint64_t> aborts(causes), messages(message_types), busy;
     std::vector<std::int64_t> latencies(Counters::buckets);
     std::uint64_t commits = 0, given_up = 0, torn = 0, updates = 0, bytes = 0, total_ps = 0;
@@ -68,14 +68,6 @@ py::dict plain_counts(Board& board) {
     found["messages"] = messages;
     found["busy_ns"] = busy;
     found["latencies"] = latencies;
-    return found;
-}
-
-py::dict counts(Board& board) {
-    py::dict found = plain_counts(board);
-    const auto latencies = found["latencies"].cast<std::vector<std::int64_t>>();
-    found["latencies"] =
-        py::array_t<std::int64_t>(static_cast<py::ssize_t>(latencies.size()), latencies.data());
     return found;
 }
 
@@ -141,7 +133,6 @@ void register_rsi(py::module_& module) {
         .def(
             "counts", &counts,
             "Sums over all roles; ``busy_ns`` by role, ``latencies`` by the kernel's buckets (ps).")
-        .def("plain_counts", &plain_counts, "The same, with lists in place of arrays.")
         .def("trace", &trace, "(rows, 6): as in sim/systems/commits/history.py.")
         .def(
             "killed",  // by role: the signal that ended it; 0: none

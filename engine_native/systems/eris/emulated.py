@@ -13,7 +13,7 @@ from ....sim.planes.outcome import Outcome
 from ....sim.planes.plane import Experiment
 from ....sim.run.runner import Progress
 from ...emulated.remote import EmulatedPlane, GuestProcess, RemoteEngine, counted
-from .setup import ErisHost
+from .setup import ErisHost, as_totals, totals_of
 from .steered import SteeredEris
 
 SLICE_S = 4.0  # how often a waiting plane looks whether a worker failed
@@ -35,15 +35,15 @@ class EmulatedEris(SteeredEris):
         if self._began_s is None:
             self._host.begin(self.scenario)
             self._began_s = self._engine.time_s
-            self._watched = self._engine.totals()
+            self._watched = totals_of(self._engine)
         if not self._counting and until_s >= self._warm_up_s:
             self._wait(self._warm_up_s)
             self._pause()
-            self._since = counted("begin", self._engine, "totals")
+            self._since = as_totals(counted("begin", self._engine, "totals"))
             self._engine.set_making(True)
             self._counting = True
         self._wait(until_s)
-        self._time_s = until_s
+        self.time_s = until_s
 
     def _wait(self, until_s: float) -> None:
         assert self._began_s is not None
@@ -56,7 +56,7 @@ class EmulatedEris(SteeredEris):
         on a busy host, processors of the guest may stand still for long between two looks."""
         self._engine.set_making(False)
         while True:
-            now = self._engine.totals()
+            now = totals_of(self._engine)
             if now["made"].sum() == now["done"].sum():
                 return
             self._process.ask("sleep", PAUSE_S)
@@ -65,7 +65,7 @@ class EmulatedEris(SteeredEris):
     def outcome(self) -> Outcome:
         """Counting ends with it."""
         self._pause()
-        now, before = counted("end", self._engine, "totals"), self._since
+        now, before = as_totals(counted("end", self._engine, "totals")), self._since
         self._host.check()
         done = {
             name: float((now["done"][k] - before["done"][k]).sum())
@@ -77,13 +77,7 @@ class EmulatedEris(SteeredEris):
         }
         flushes = int((now["flushes"] - before["flushes"]).sum())
         return Outcome(
-            throughput={},
             operations=done,
-            bandwidth_Bps={},
-            resources=(),
-            latency_ns={},
-            why={},
-            energy_J=None,
             events=tuple(self.events()),
             model={
                 "engine": {
@@ -93,7 +87,6 @@ class EmulatedEris(SteeredEris):
                 }
             },
             warnings=tuple(self._host.mapping.warnings),
-            series={},
             steps=int(sum(done.values())),
         )
 

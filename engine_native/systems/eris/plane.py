@@ -24,7 +24,7 @@ from ...host_mapping import amount, threads_waited_ns, transparent_huge_bytes
 from ...memory_traffic import MemoryTraffic, NoCounters
 from ...outcomes import SLICE_S, TAKEN, limit_of_workers, no_memory
 from ...typed import ObjectMemory
-from .setup import ErisHost
+from .setup import ErisHost, totals_of
 from .steered import SteeredEris
 
 Floats = npt.NDArray[np.float64]
@@ -80,7 +80,7 @@ class NativeEris(SteeredEris):
         while (left_s := until_s - (self._engine.time_s - self._began_s)) > 0:
             time.sleep(min(left_s, SLICE_S))
             self._host.check()
-        self._time_s = until_s
+        self.time_s = until_s
 
     # -- counting ---------------------------------------------------------------------------------
 
@@ -88,10 +88,10 @@ class NativeEris(SteeredEris):
         self._latencies_before = self._latencies()
         self._traffic_before = self._host.traffic_bytes()
         self._waited_before_ns = threads_waited_ns()
-        self._since = self._engine.totals()
+        self._since = totals_of(self._engine)
 
     def totals(self) -> Mapping[str, float]:
-        now = self._engine.totals()
+        now = totals_of(self._engine)
         found = {}
         for k, name in enumerate(self.operations):
             found[f"throughput/{name}"] = float((now["done"][k] - self._since["done"][k]).sum())
@@ -102,9 +102,9 @@ class NativeEris(SteeredEris):
         return found
 
     def _latencies(self) -> list[tuple[npt.NDArray[np.int64], float]]:
-        sums = self._engine.totals()["latency_sum_ns"].sum(axis=1)
+        sums = totals_of(self._engine)["latency_sum_ns"].sum(axis=1)
         return [
-            (self._engine.latencies(k).astype(np.int64), float(sums[k]) * 1e3)
+            (np.array(self._engine.latencies(k), dtype=np.int64), float(sums[k]) * 1e3)
             for k in range(len(self.operations))
         ]
 
@@ -118,7 +118,7 @@ class NativeEris(SteeredEris):
         return [float(busy[self._host.worker_nodes == k].mean()) for k in self._nodes]
 
     def outcome(self) -> Outcome:
-        now, before = self._engine.totals(), self._since
+        now, before = totals_of(self._engine), self._since
         self._host.check()
         counted_s = now["time_s"] - before["time_s"]
         waited_ns = threads_waited_ns() - self._waited_before_ns
@@ -142,13 +142,10 @@ class NativeEris(SteeredEris):
                 ResourceUse(name, "cores", min(busy_ns * 1e-9 / counted_s, 1.0), node=node)
                 for name, busy_ns, node in uses
             ),
-            latency_ns={},
             why=self._why(now, sum(done.values())),
-            energy_J=None,
             events=tuple(self.events()),
             model=self._facts(now, waited),
             warnings=tuple(self._warnings(waited)),
-            series={},
             steps=int(sum(done.values())),
             latencies_ns=dict(zip(self.operations, self._histograms(), strict=True)),
         )

@@ -1,4 +1,4 @@
-// ERIS for Python: setup, engine, counters as arrays.
+// ERIS for Python: setup, engine, counters.
 #include "kernel/register.hpp"
 
 #include <pybind11/numpy.h>
@@ -19,9 +19,6 @@ using namespace py::literals;
 namespace numatwin::native {
 
 // Dicts that Python knows by the names of their fields: typed.py.
-struct TotalsDict : py::dict {
-    using py::dict::dict;
-};
 struct ObjectMemoryDict : py::dict {
     using py::dict::dict;
 };
@@ -30,10 +27,6 @@ struct ObjectMemoryDict : py::dict {
 
 namespace pybind11::detail {
 
-template <>
-struct handle_type_name<numatwin::native::TotalsDict> {
-    static constexpr auto name = const_name("Totals");
-};
 template <>
 struct handle_type_name<numatwin::native::ObjectMemoryDict> {
     static constexpr auto name = const_name("ObjectMemory");
@@ -64,12 +57,9 @@ constexpr const char* operations[] = {"lookup", "upsert", "route", "scan"};
 constexpr const char* results[] = {"count", "sum", "bitmap", "positions"};
 constexpr const char* layouts[] = {"partitioned", "interleaved", "single-ram"};
 
-// How Python gets tables: as arrays, or as lists, for processes without NumPy.
-enum class Form { arrays, lists };
-
-// [rows, workers] of what `read(counts, row)` returns.
+// [rows, workers] of what `read(counts, row)` returns; lists, for processes without NumPy.
 template <class Value, class Read>
-py::list listed(const World& world, std::size_t rows, Read read) {
+py::list table(const World& world, std::size_t rows, Read read) {
     py::list found;
     for (std::size_t row = 0; row < rows; ++row) {
         py::list of_row;
@@ -80,34 +70,22 @@ py::list listed(const World& world, std::size_t rows, Read read) {
     return found;
 }
 
-template <class Value, class Read>
-py::object table(const World& world, Form form, std::size_t rows, Read read) {
-    if (form == Form::lists) return listed<Value>(world, rows, read);
-    py::array_t<Value> found({rows, world.workers()});
-    auto cell = found.template mutable_unchecked<2>();
-    for (std::size_t row = 0; row < rows; ++row)
-        for (std::size_t k = 0; k < world.workers(); ++k)
-            cell(static_cast<py::ssize_t>(row), static_cast<py::ssize_t>(k)) =
-                static_cast<Value>(read(*world.counts[k], row));
-    return found;
-}
-
 template <class Read>
-py::object of_workers(const World& world, Form form, Read read) {
-    return table<std::uint64_t>(world, form, 1, [&](const WorkerCounts& counts, std::size_t) {
+py::object of_workers(const World& world, Read read) {
+    return table<std::uint64_t>(world, 1, [&](const WorkerCounts& counts, std::size_t) {
         return read(counts);
     })[py::int_(0)];
 }
 
-TotalsDict totals(const Engine& engine, Form form) {
+py::dict totals(const Engine& engine) {
     const World& world = engine.world();
     const double ns = ps_per_tick() / 1000;
     const std::size_t count = world.setup.operations.size(), stored = world.setup.objects.size();
-    TotalsDict found;
+    py::dict found;
     found["time_s"] = engine.time_s();
     const auto of_operations = [&](const char* name, auto read) {
         found[name] = table<std::uint64_t>(
-            world, form, count,
+            world, count,
             [&](const WorkerCounts& counts, std::size_t k) { return read(counts.operation[k]); });
     };
     of_operations("made", [](const OperationCounts& of) { return of.made.read(); });
@@ -116,26 +94,22 @@ TotalsDict totals(const Engine& engine, Form form) {
     of_operations("latency_sum_ns", [](const OperationCounts& of) { return of.latency.sum_ns(); });
     const auto of_objects = [&](const char* name, auto read) {
         found[name] = table<std::uint64_t>(
-            world, form, stored,
+            world, stored,
             [&](const WorkerCounts& counts, std::size_t k) { return read(counts.object[k]); });
     };
-    of_objects("object_received", [](const ObjectCounts& of) { return of.received.read(); });
     of_objects("object_executed", [](const ObjectCounts& of) { return of.executed.read(); });
     of_objects("object_forwarded", [](const ObjectCounts& of) { return of.forwarded.read(); });
-    of_objects("object_found", [](const ObjectCounts& of) { return of.found.read(); });
-    of_objects("object_inserted", [](const ObjectCounts& of) { return of.inserted.read(); });
     of_objects("object_entries",
                [](const ObjectCounts& of) { return of.entries.load(std::memory_order_relaxed); });
     found["object_execution_ns"] =
-        table<double>(world, form, stored, [&](const WorkerCounts& counts, std::size_t k) {
+        table<double>(world, stored, [&](const WorkerCounts& counts, std::size_t k) {
             return static_cast<double>(counts.object[k].ticks.read()) * ns;
         });
-    found["step_ns"] =
-        table<double>(world, form, steps, [&](const WorkerCounts& counts, std::size_t k) {
-            return static_cast<double>(counts.step_ticks[k].read()) * ns;
-        });
+    found["step_ns"] = table<double>(world, steps, [&](const WorkerCounts& counts, std::size_t k) {
+        return static_cast<double>(counts.step_ticks[k].read()) * ns;
+    });
     const auto of_worker = [&](const char* name, auto read) {
-        found[name] = of_workers(world, form, read);
+        found[name] = of_workers(world, read);
     };
     of_worker("busy_ns", [&](const WorkerCounts& of) {
         return static_cast<double>(of.busy_ticks.read()) * ns;
@@ -145,7 +119,6 @@ TotalsDict totals(const Engine& engine, Form form) {
     of_worker("refused", [](const WorkerCounts& of) { return of.refused.read(); });
     of_worker("retries", [](const WorkerCounts& of) { return of.retries.read(); });
     of_worker("flushes", [](const WorkerCounts& of) { return of.flushes.read(); });
-    of_worker("flushed_bytes", [](const WorkerCounts& of) { return of.flushed_bytes.read(); });
     of_worker("copied_bytes", [](const WorkerCounts& of) { return of.copied_bytes.read(); });
     return found;
 }
@@ -358,20 +331,9 @@ is gone.)")
 
 Returns values (of a scan, the sum), found (of a scan, the matches), and how often each was
 answered.)")
-        .def("totals", [](const Engine& engine) { return totals(engine, Form::arrays); })
-        .def(
-            "plain_totals",
-            [](const Engine& engine) { return py::dict(totals(engine, Form::lists)); },
-            "Lists in place of arrays: for processes without NumPy.")
-        .def(
-            "latencies",
-            [](const Engine& engine, std::size_t operation) {
-                const std::vector<std::uint64_t> counts = latencies(engine, operation);
-                return py::array_t<std::uint64_t>(static_cast<py::ssize_t>(counts.size()),
-                                                  counts.data());
-            },
-            "operation"_a, "Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them.")
-        .def("plain_latencies", &latencies, "operation"_a, "As a list.")
+        .def("totals", &totals, "As lists: ``numatwin.engine_native.typed.Totals``.")
+        .def("latencies", &latencies, "operation"_a,
+             "Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them.")
         .def("memory", &memory)
         .def("stop", &Engine::stop, "patience_s"_a = 60.0, free,
              "Lets all that was made be done, then ends. RuntimeError where commands were lost.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ... import _engine
 from ..._engine import Engine, EngineSetup, KeyDraws
 from ...host_mapping import HostMapping, map_workers, workers_that_fit
 from ...outcomes import SLICE_S, no_memory
-from ...typed import HostFacts
+from ...typed import HostFacts, Totals
 
 # Bytes that a key of a dense index may take, with its tree (what the project allows it), and an
 # entry of a column.
@@ -188,6 +188,16 @@ def data_bytes(objects: Sequence[DataObject]) -> int:
     )
 
 
+def totals_of(engine: Any) -> Totals:
+    """Of ``engine``, here or in a guest: it tells lists, for processes without NumPy."""
+    return as_totals(engine.totals())
+
+
+def as_totals(found: dict[str, Any]) -> Totals:
+    """What ``totals`` of an engine told."""
+    return cast("Totals", {name: np.array(part) for name, part in found.items()})
+
+
 def check_room(scenario: Experiment, host: HostFacts) -> None:
     """Raises InputError, which says what would fit, where the data do not fit into the host."""
     needed = data_bytes(list(scenario.workload.objects.values()))
@@ -242,7 +252,7 @@ class ErisHost:
             raise InputError(f"the native engine refuses: {failure}") from None
         self.memory = self.engine.memory()
         self.initial = [self.engine.bounds(k) for k in range(len(scenario.workload.objects))]
-        self.sizes = self.engine.totals()["object_entries"].astype(np.float64)
+        self.sizes = totals_of(self.engine)["object_entries"].astype(np.float64)
         self.started = False
 
     def _load(self, loading: Progress | None) -> None:
@@ -287,7 +297,7 @@ class ErisHost:
         moved, since_s = -1, time.monotonic()
         while self.engine.balancing(k):
             self.check()
-            now, now_s = int(self.engine.totals()["copied_bytes"].sum()), time.monotonic()
+            now, now_s = int(totals_of(self.engine)["copied_bytes"].sum()), time.monotonic()
             if now != moved:
                 moved, since_s = now, now_s
             elif now_s - since_s > SETTLE_S:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ....sim.planes.outcome import ControlEvent
 from ....sim.planes.plane import Command, Experiment, StartPhase
 from ....sim.systems.eris.commands import BalancingObservation, ObjectObservation
-from .setup import ErisHost, phase_setup
+from .setup import ErisHost, phase_setup, totals_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,17 +25,12 @@ class SteeredEris:
         self.objects = tuple(scenario.workload.objects)
         self.phase = scenario.workload.at(0.0)
         self._began_s: float | None = None
-        self._time_s = 0.0
+        self.time_s = 0.0
         self._cycles_before = len(self._engine.cycles())
-        self._since = self._watched = self._engine.totals()
-
-    @property
-    def time_s(self) -> float:
-        """The time reached, of the engine's own clock."""
-        return self._time_s
+        self._since = self._watched = totals_of(self._engine)
 
     def observe(self, family: str) -> BalancingObservation:
-        now, before = self._engine.totals(), self._watched
+        now, before = totals_of(self._engine), self._watched
         self._watched = now
         period_s = now["time_s"] - before["time_s"]
         objects = {}
@@ -44,7 +39,7 @@ class SteeredEris:
                 name: self._observed(k, now, before, period_s)
                 for k, name in enumerate(self.objects)
             }
-        return BalancingObservation(self._time_s, period_s, objects)
+        return BalancingObservation(self.time_s, period_s, objects)
 
     def _observed(
         self, k: int, now: Mapping[str, Any], before: Mapping[str, Any], period_s: float
@@ -72,14 +67,14 @@ class SteeredEris:
         for command in commands:
             if isinstance(command, StartPhase):
                 self.phase = command.phase
-                self._engine.set_phase(*phase_setup(command.phase, self._time_s, self._host.module))
+                self._engine.set_phase(*phase_setup(command.phase, self.time_s, self._host.module))
                 continue
             k = self.objects.index(command.object)
             if command.bounds is not None:
                 self._engine.rebalance(k, command.bounds.tolist())
             else:
                 assert command.sizes is not None
-                held = self._engine.totals()["object_entries"][k]
+                held = totals_of(self._engine)["object_entries"][k]
                 self._engine.rebalance(k, whole_sizes(command.sizes, int(held.sum())))
 
     def events(self) -> Iterator[ControlEvent]:
@@ -87,7 +82,7 @@ class SteeredEris:
         began_s = self._began_s or 0.0
         for cycle in self._engine.cycles()[self._cycles_before :]:
             name, at_s = self.objects[cycle.object], cycle.began_s - began_s
-            if not 0.0 <= at_s <= self._time_s:
+            if not 0.0 <= at_s <= self.time_s:
                 continue
             details = {
                 "object": name,
@@ -97,7 +92,7 @@ class SteeredEris:
             }
             text = f"{name}: {cycle.links} links, {cycle.copies} copies"
             yield ControlEvent(at_s, "transfer", text, details)
-            if cycle.ended_s - began_s <= self._time_s:
+            if cycle.ended_s - began_s <= self.time_s:
                 lasted_s = cycle.ended_s - cycle.began_s
                 yield ControlEvent(
                     cycle.ended_s - began_s,

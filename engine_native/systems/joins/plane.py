@@ -71,22 +71,17 @@ class NativeJoins:
         self.system, self.plan = system, join_plan(scenario, replication, transport)
         self.play = play_of(scenario, replication)
         self.flow = FlowModel(self.play)
-        self.operator, self._time_s, self._since_s = self.plan.first, 0.0, 0.0
+        self.operator, self.time_s, self._since_s = self.plan.first, 0.0, 0.0
         self.queries: list[Query] = []
         self.horizon_s = scenario.horizon_s
         self.think_s = scenario.workload.description.clients.think_time.value
-
-    @property
-    def time_s(self) -> float:
-        """The time reached."""
-        return self._time_s
 
     def advance(self, until_s: float) -> None:
         """Raises InputError where the engine fails."""
         while self._next_s < until_s:
             # To the horizon at once: each run draws the tables again.
             self._run(max(until_s, self.horizon_s))
-        self._time_s = until_s
+        self.time_s = until_s
 
     @property
     def _next_s(self) -> float:
@@ -107,7 +102,7 @@ class NativeJoins:
     def observe(self, family: str) -> OperatorObservation:
         """A choice among the operators that the engine has."""
         chosen = tuple(map(str, self.play.names)).index(self.operator)
-        seen = self.flow.observed(self._time_s, chosen)
+        seen = self.flow.observed(self.time_s, chosen)
         able = {name: s for name, s in seen.predicted_s.items() if name in self.plan.operators}
         return OperatorObservation(seen.time_s, seen.operator, able)
 
@@ -116,14 +111,14 @@ class NativeJoins:
         for command in commands:
             assert isinstance(command, ChooseOperator)
             self.operator = command.operator
-            self.queries = [query for query in self.queries if query.began_s < self._time_s]
+            self.queries = [query for query in self.queries if query.began_s < self.time_s]
 
     def start_counting(self) -> None:
-        self._since_s = self._time_s
+        self._since_s = self.time_s
 
     def _counted(self) -> list[Query]:
         """Queries that ended since counting began."""
-        return [q for q in self.queries if self._since_s < q.ended_s <= self._time_s]
+        return [q for q in self.queries if self._since_s < q.ended_s <= self.time_s]
 
     def totals(self) -> Mapping[str, float]:
         counted, name = self._counted(), self.play.operation
@@ -156,7 +151,7 @@ class NativeJoins:
 
     @property
     def _passed_s(self) -> float:
-        return max(self._time_s - self._since_s, 1e-12)
+        return max(self.time_s - self._since_s, 1e-12)
 
     def _busy_s(self) -> list[float]:
         """Of each node, how long it was on a processor since counting began: evenly while a query
@@ -164,7 +159,7 @@ class NativeJoins:
         """
         busy_s = [0.0] * self.plan.nodes
         for query in self.queries:
-            from_s, to_s = max(query.began_s, self._since_s), min(query.ended_s, self._time_s)
+            from_s, to_s = max(query.began_s, self._since_s), min(query.ended_s, self.time_s)
             if to_s > from_s:
                 part = (to_s - from_s) / query.seconds
                 for k, node in enumerate(query.nodes):

@@ -110,13 +110,8 @@ class NativeTasks:
         self._engine, self._program = host.engine, host.plan.program
         self._names = [query.name for query in self._program.queries]
         self._began_s: float | None = None
-        self._time_s = 0.0
+        self.time_s = 0.0
         self.start_counting()
-
-    @property
-    def time_s(self) -> float:
-        """The time reached."""
-        return self._time_s
 
     def advance(self, until_s: float) -> None:
         """Raises InputError where a worker failed."""
@@ -127,7 +122,7 @@ class NativeTasks:
         while (left_s := self._began_s + until_s - time.monotonic()) > 0:
             time.sleep(min(left_s, SLICE_S))
             self._host.check()
-        self._time_s = until_s
+        self.time_s = until_s
 
     def observe(self, family: str) -> StealingObservation:
         """What tasks ask of memory, caches aside."""
@@ -136,7 +131,7 @@ class NativeTasks:
         waiting, idle = np.array(self._engine.waiting(), dtype=np.int64).T
         facts = self.scenario.machine.description.facts_of(ENGINE, TasksFacts) or TasksFacts()
         return StealingObservation(
-            time_s=self._time_s,
+            time_s=self.time_s,
             memory_Bps={
                 name: Bps if Bps >= 0 else np.nan for name, Bps in zip(classes, each, strict=True)
             },
@@ -200,13 +195,9 @@ class NativeTasks:
             operations=done,
             bandwidth_Bps={"memory": None, "links": None},
             resources=uses,
-            latency_ns={},
             why=why,
-            energy_J=None,
-            events=(),
             model=self._facts(more, counted_s, waited),
             warnings=tuple(self._warnings(waited, sum(done.values()))),
-            series={},
             steps=int(more.done.sum()),
             latencies_ns=latencies,
         )

@@ -189,7 +189,6 @@ class _Queries:
     def __init__(self, program: Program, stored: Mapping[str, DataObject]) -> None:
         self.program, self.stored = program, stored
         self.notes: list[str] = []
-        self._table_at = {table.name: k for k, table in enumerate(program.tables)}
         self._class_at = {name: k for k, name in enumerate(program.classes)}
 
     def stages(self, query: str, graph: tuple[OperatorNode, ...]) -> Iterator[TaskStage]:

@@ -29,15 +29,14 @@ class CoreParts {
             alone_ps > 0 ? CorePart{(instructions_ps + separate_ps) / alone_ps, held_ps / alone_ps}
                          : CorePart{0, 0});
     }
-    // `pipelines`: throughput of a core that runs several threads, over that of one.
-    void share(double pipelines) {
+    void share() {
         part_.assign(need_.size(), CorePart{});
         double all_slots = 0;
         for (const CorePart& need : need_) all_slots += need.slots;
         CorePart most;
         if (need_.size() > 1) {
-            most.pipeline = equal_part(pipelines, &CorePart::pipeline);
-            most.slots = equal_part(1, &CorePart::slots);
+            most.pipeline = equal_part(&CorePart::pipeline);
+            most.slots = equal_part(&CorePart::slots);
         }
         for (std::size_t k = 0; k < need_.size(); ++k) {
             const CorePart& need = need_[k];
@@ -52,7 +51,8 @@ class CoreParts {
 
   private:
     // Who needs more than this part of what threads share is limited to it; 1 if all is enough.
-    double equal_part(double available, double CorePart::* share) {
+    double equal_part(double CorePart::* share) {
+        double available = 1;
         sorted_.clear();
         for (const CorePart& need : need_) sorted_.push_back(need.*share);
         std::ranges::sort(sorted_);

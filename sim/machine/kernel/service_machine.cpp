@@ -42,7 +42,6 @@ void ServiceMachine::check() const {
     require(std::ranges::all_of(data_ps, is_amount), "data_ps", "times from 0 on");
     require(request_ps.size() == links && std::ranges::all_of(request_ps, is_amount), "request_ps",
             "a time from 0 on for each link");
-    require(smt_throughput > 0 && is_amount(smt_throughput), "smt_throughput", "above 0");
     require((entries.empty() || entries.size() == n) && std::ranges::all_of(entries, is_amount),
             "entries", "an amount from 0 on for each node");
     require(answer_ps.empty() ||

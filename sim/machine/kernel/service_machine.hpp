@@ -25,7 +25,6 @@ struct ServiceMachine {
     FIELD(Positions, entering, "[n, v] last link on the way from a node to a vertex");
     FIELD(Positions, predecessor, "[n, v] vertex before it");
     FIELD(std::int64_t, vertices, "v");
-    FIELD(double, smt_throughput, "of a core that runs several threads, over that of one", 1.0);
     FIELD(Numbers, entries, "[n] lines under way at home agents; none, 0: not limited");
     FIELD(bool, directory_in_memory, "its updates are writes", false);
     FIELD(Numbers, answer_ps, "[2L] wire time of a message without data; none: as request_ps");

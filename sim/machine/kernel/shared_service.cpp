@@ -215,7 +215,7 @@ void SharedService::look_at_threads(UsedCore& core) {
         parts_.add(demand.instructions_ps, demand.separate_ps,
                    held_ps(demand.memory, core.node, false));
     }
-    parts_.share(machine_.smt_throughput);
+    parts_.share();
     for (std::size_t k = 0; k < core.piece.size(); ++k) {
         const std::uint32_t slot = core.piece[k];
         const Index index = class_of(piece_[slot].demand, core.node, parts_[k]);

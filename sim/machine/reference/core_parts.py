@@ -24,14 +24,13 @@ def need_of(instructions_ps: float, separate_ps: float, held_ps: float) -> CoreP
     return CorePart(0.0, 0.0)
 
 
-def core_parts(needs: Sequence[CorePart], pipelines: float) -> list[CorePart]:
-    """The parts of threads that need so much each; ``pipelines``: throughput of a core that runs
-    several, over that of one."""
+def core_parts(needs: Sequence[CorePart]) -> list[CorePart]:
+    """The parts of threads that need so much each."""
     most = WHOLE
     if len(needs) > 1:
         most = CorePart(
-            equal_part(pipelines, [need.pipeline for need in needs]),
-            equal_part(1.0, [need.slots for need in needs]),
+            equal_part([need.pipeline for need in needs]),
+            equal_part([need.slots for need in needs]),
         )
     all_slots = sum(need.slots for need in needs)
     return [
@@ -50,8 +49,9 @@ def part_of_slots(need: float, all_slots: float, most: float) -> float:
     return most if need > most else 1.0
 
 
-def equal_part(available: float, needs: Sequence[float]) -> float:
+def equal_part(needs: Sequence[float]) -> float:
     """Who needs more than this part of what is shared is limited to it; 1 if all is enough."""
+    available = 1.0
     for before, need in enumerate(sorted(needs)):
         others = len(needs) - before
         if need > available / others:

@@ -279,7 +279,7 @@ class SharedService:
             d = self.demands[self.pieces[name].demand]
             held_ps = self._held_ps(d.memory, node, False)
             needs.append(need_of(d.instructions_ps, d.separate_ps, held_ps))
-        parts = core_parts(needs, self.machine.smt_throughput)
+        parts = core_parts(needs)
         for name, part in zip(pieces, parts, strict=True):
             piece = self.pieces[name]
             index = self._class_of(piece.demand, node, part)

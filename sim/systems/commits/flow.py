@@ -72,38 +72,33 @@ class CommitFlow:
             self._faults = FlowFaults(self.parameters, healthy.commits_per_s)
         self.operation, _ = system.transaction(experiment.workload)
         self.log = FlowLog(self)
-        self._time_s, self._horizon_s = 0.0, experiment.horizon_s
+        self.time_s, self._horizon_s = 0.0, experiment.horizon_s
         self._standing: float | None = None
         self._stands_since_s = 0.0
         self._last: Tries | None = None
 
-    @property
-    def time_s(self) -> float:
-        """The time reached."""
-        return self._time_s
-
     # -- time -------------------------------------------------------------------------------------
 
     def advance(self, until_s: float) -> None:
-        while self._time_s < until_s:
+        while self.time_s < until_s:
             tries, step_s = self._next(until_s)
-            self.log.pieces.append(_Piece(self._time_s, step_s, tries, self.model))
-            self._time_s += step_s
-            if until_s - self._time_s < 1e-9 * until_s:
-                self._time_s = until_s
+            self.log.pieces.append(_Piece(self.time_s, step_s, tries, self.model))
+            self.time_s += step_s
+            if until_s - self.time_s < 1e-9 * until_s:
+                self.time_s = until_s
 
     def _next(self, until_s: float) -> tuple[Tries | None, float]:
         """The rates from now on, and for how long."""
         p, changes = self.parameters, sorted(death.at_ps / PS for death in self.parameters.deaths)
-        before = [change for change in changes if change <= self._time_s]
+        before = [change for change in changes if change <= self.time_s]
         cut_off, blocked = 0, False
         if self._faults is not None:
-            standing = self._faults.at(self._time_s)
+            standing = self._faults.at(self.time_s)
             changes += self._faults.changes_s
             cut_off, blocked = standing.cut_off, standing.blocked
             self.model = TryModel(standing.parameters, standing.lost)
         left_s = (
-            min([change for change in changes if change > self._time_s] + [until_s]) - self._time_s
+            min([change for change in changes if change > self.time_s] + [until_s]) - self.time_s
         )
         customers = float(len(p.client_machine) - len(before) - cut_off)
         if customers < 1 or blocked:
@@ -117,10 +112,10 @@ class CommitFlow:
         if moves < 1.0:
             return self._behind(customers, left_s, moves)
         step_s = left_s
-        tries = self._solve(Snapshots(customers, self._time_s + 0.5 * step_s))
+        tries = self._solve(Snapshots(customers, self.time_s + 0.5 * step_s))
         if 1.0 - tries.chances.commits > ABORTS_MIN and p.skip_after_ps is None:
-            step_s = min(max((GROWS - 1.0) * self._time_s, FIRST * self._horizon_s), left_s)
-            tries = self._solve(Snapshots(customers, self._time_s + 0.5 * step_s))
+            step_s = min(max((GROWS - 1.0) * self.time_s, FIRST * self._horizon_s), left_s)
+            tries = self._solve(Snapshots(customers, self.time_s + 0.5 * step_s))
         return tries, step_s
 
     def _behind(self, customers: float, left_s: float, moves: float) -> tuple[Tries | None, float]:
@@ -128,12 +123,12 @@ class CommitFlow:
         rate: until their timestamps are used up."""
         p = self.parameters
         if self._standing is None:
-            self._standing, self._stands_since_s = 0.0, self._time_s
-        elapsed_s = self._time_s - self._stands_since_s
+            self._standing, self._stands_since_s = 0.0, self.time_s
+        elapsed_s = self.time_s - self._stands_since_s
         step_s = min(max((GROWS - 1.0) * elapsed_s, 0.25 * FIRST * self._horizon_s), left_s)
-        tries = self._solve(Snapshots(customers, self._time_s, self._standing))
+        tries = self._solve(Snapshots(customers, self.time_s, self._standing))
         more = 0.5 * (1.0 - moves) * tries.commits_per_s * step_s
-        tries = self._solve(Snapshots(customers, self._time_s, self._standing + more))
+        tries = self._solve(Snapshots(customers, self.time_s, self._standing + more))
         rounds = p.timestamp_bits // len(p.client_machine)
         ends_s = rounds * customers / max(tries.rate * (1.0 - moves), 1e-300) - elapsed_s
         if ends_s <= 0:
@@ -190,10 +185,10 @@ class CommitFlow:
         )
 
     def _events(self) -> list[ControlEvent]:
-        drawn = fault_events(self.experiment, 1, self._time_s)
+        drawn = fault_events(self.experiment, 1, self.time_s)
         rejoins = self._faults.rejoins() if self._faults is not None else []
-        again = rejoin_events(self.experiment, rejoins, self._time_s)
-        return [*faults(self.system, self._time_s), *drawn, *again]
+        again = rejoin_events(self.experiment, rejoins, self.time_s)
+        return [*faults(self.system, self.time_s), *drawn, *again]
 
     def availability(self) -> dict[str, Any]:
         """What faults cost, or nothing without."""
@@ -203,12 +198,12 @@ class CommitFlow:
         for piece in self.log.pieces:
             commits += piece.length_s * piece.tries.commits_per_s if piece.tries else 0.0
             looks.append(Look(piece.time_s + piece.length_s, commits))
-        drawn = list(fault_events(self.experiment, 1, self._time_s))
+        drawn = list(fault_events(self.experiment, 1, self.time_s))
         if not drawn:
             return {}
         found = availability(looks, drawn)
         if self._faults is not None and self.parameters.replicas:
-            found["degraded_s"] = self._faults.degraded_s(self._time_s)
+            found["degraded_s"] = self._faults.degraded_s(self.time_s)
         return {"availability": found}
 
     def _why(self, with_gains: bool) -> Why:
@@ -263,7 +258,7 @@ class CommitFlow:
                 "clocks that are off are not modelled here: whom they have fenced the event plane "
                 "(--on event) says"
             )
-        found += lost_records(self.experiment, p, self._time_s)
+        found += lost_records(self.experiment, p, self.time_s)
         return [*found, *uncertain_facts(self.experiment.machine, self.system)]
 
 
@@ -320,7 +315,6 @@ class FlowLog:
             resources=uses,
             latency_ns={name: {"mean": mean_ns, "p50": None, "p99": None, "p999": None}},
             why=why,
-            energy_J=None,
             events=tuple(events),
             model={**model, name: self._facts(commits)},
             warnings=warnings,

@@ -151,7 +151,7 @@ class CommitPlane:
         self.model = make(self.parameters, scenario.seed, replication)
         self.operation, _ = system.transaction(scenario.workload)
         self._servers = tuple(servers_of(scenario, self.parameters, self.costs))
-        self._time_s = 0.0
+        self.time_s = 0.0
         self._looks_at, self._looks = list[float](), list[Look]()
         self._failing = list(fault_events(scenario, replication, scenario.horizon_s))
         if self.parameters.faulty:
@@ -159,22 +159,17 @@ class CommitPlane:
             self._look()
         self.start_counting()
 
-    @property
-    def time_s(self) -> float:
-        """The time reached."""
-        return self._time_s
-
     def advance(self, until_s: float) -> None:
         while self._looks_at and self._looks_at[0] < until_s:
-            self._time_s = self._looks_at.pop(0)
-            self.model.run(ps(self._time_s))
+            self.time_s = self._looks_at.pop(0)
+            self.model.run(ps(self.time_s))
             self._look()
         self.model.run(ps(until_s))
-        self._time_s = until_s
+        self.time_s = until_s
 
     def _look(self) -> None:
         counted = self.model.result().latencies_ns
-        self._looks.append(Look(self._time_s, float(counted.count), counted))
+        self._looks.append(Look(self.time_s, float(counted.count), counted))
 
     def observe(self, family: str) -> None:
         """No policies watch."""
@@ -185,7 +180,7 @@ class CommitPlane:
         assert not commands
 
     def start_counting(self) -> None:
-        self._before, self._since_s = self.model.result(), self._time_s
+        self._before, self._since_s = self.model.result(), self.time_s
 
     def totals(self) -> Mapping[str, float]:
         model, before = self.model, self._before
@@ -205,11 +200,11 @@ class CommitPlane:
         now = self.model.result()
         self._check(now)
         counted = now.since(self._before)
-        latencies, counted_s = counted.latencies_ns, self._time_s - self._since_s
+        latencies, counted_s = counted.latencies_ns, self.time_s - self._since_s
         uses, rate = tuple(self._uses(counted)), latencies.count / counted_s
         why = {}
         if self.replication == 1:
-            need = Need(self.parameters, self._time_s, now.latencies_ns, self.model.events)
+            need = Need(self.parameters, self.time_s, now.latencies_ns, self.model.events)
             cap = adapters_cap(self.costs, self.system, self.scenario.machine)
             why[self.operation] = explain(need, uses, self._rate, cap)
         sent_Bps = [use.Bps or 0.0 for use in uses if use.kind == OUT]
@@ -218,21 +213,18 @@ class CommitPlane:
             operations={self.operation: float(latencies.count)},
             bandwidth_Bps={"memory": None, "links": None, "network": sum(sent_Bps)},
             resources=uses,
-            latency_ns={},
             why=why,
-            energy_J=None,
             events=tuple(self._events()),
             model={self.operation: self._facts(counted)},
             warnings=tuple(self._warnings(latencies.count)),
-            series={},
             steps=self.model.events,
             latencies_ns={self.operation: latencies},
         )
 
     def _events(self) -> Iterator[ControlEvent]:
-        yield from faults(self.system, self._time_s)
-        yield from (event for event in self._failing if event.time_s < self._time_s)
-        yield from rejoin_events(self.scenario, self.model.rejoins, self._time_s)
+        yield from faults(self.system, self.time_s)
+        yield from (event for event in self._failing if event.time_s < self.time_s)
+        yield from rejoin_events(self.scenario, self.model.rejoins, self.time_s)
 
     def _uses(self, counted: CommitResult) -> Iterator[ResourceUse]:
         for server, busy_ps in zip(self._servers, counted.busy_ps.tolist(), strict=True):
@@ -266,7 +258,7 @@ class CommitPlane:
 
     def _availability(self) -> dict[str, Any]:
         """What the faults cost, and what broke snapshot isolation; nothing without faults."""
-        failed = [event for event in self._failing if event.time_s < self._time_s]
+        failed = [event for event in self._failing if event.time_s < self.time_s]
         if not failed or not self.parameters.faulty:
             return {}
         self._look()
@@ -283,7 +275,7 @@ class CommitPlane:
                 f"snapshot isolation is broken: {self.model.findings[0]}, with seed "
                 f"{self.scenario.seed} in replication {self.replication}"
             )
-        yield from lost_records(self.scenario, self.parameters, self._time_s)
+        yield from lost_records(self.scenario, self.parameters, self.time_s)
         yield from uncertain_facts(self.scenario.machine, self.system)
 
     def _check(self, now: CommitResult) -> None:

@@ -165,7 +165,8 @@ class Routes:
         self._adapters = {
             role: by_group(self._machines[role], self.machine_group) for role in ROLES
         }
-        self._threads = {
+        # On a host, by role: the stations on which its processes run, and how many of them.
+        self.processors = {
             role: {self._first_node + group: share for group, share in shares.items()}
             for role, shares in (
                 (role, by_group(nodes, self.node_group)) for role, nodes in self._nodes.items()
@@ -193,38 +194,33 @@ class Routes:
         if shared is None:
             return []
         if self.p.own_managers:
-            self._threads[MANAGER] = {self._first_processor: 1.0}
+            self.processors[MANAGER] = {self._first_processor: 1.0}
             return [Station("threads of managers", shared.count)]
         in_turn = [k % shared.count for k in range(clients + len(self.p.nodes))]
         homes = shared.homes or in_turn
         of_clients, of_nodes = homes[:clients], homes[clients:]
         if SHARES_NONE in of_nodes:
             groups = len(set(shared.groups)) or shared.count
-            self._threads[CLIENT] = {self._first_processor: 1.0}
+            self.processors[CLIENT] = {self._first_processor: 1.0}
             return [Station("processors of clients", shared.count // groups, groups)]
         if self._serve_themselves():
             self._crowd = clients / len(set(of_clients))
             return []
         self.on_host = True
-        self._threads[CLIENT] = {}
+        self.processors[CLIENT] = {}
         for home in of_clients:
-            add(self._threads[CLIENT], self._first_processor + home, 1.0 / clients)
+            add(self.processors[CLIENT], self._first_processor + home, 1.0 / clients)
         for role, nodes in self._nodes.items():
-            self._threads[role] = {}
+            self.processors[role] = {}
             for node, share in nodes.items():
                 home = of_nodes[node]
-                add(self._threads[role], self._first_processor + home, share)
+                add(self.processors[role], self._first_processor + home, share)
         return [Station(f"processor {k}") for k in range(shared.count)]
 
     def _serve_themselves(self) -> bool:
         """Whether verbs are the clients' own loads and stores."""
         asked = ("snapshot-read", "read", "cas", "write", "bit")
         return self.p.one_sided and not any(self._cost(name, 0).receive_ps for name in asked)
-
-    @property
-    def processors(self) -> Mapping[str, Mapping[int, float]]:
-        """On a host, by role: the stations on which its processes run, and how many of them."""
-        return self._threads
 
     def station(self, role: str, direction: str) -> int:
         """The position of a role's adapters, ``out`` or ``in``: where most of it is."""
@@ -283,10 +279,11 @@ class Routes:
         return self._same[ends]
 
     def _on_threads(self, role: str, often: float, service: tuple[float, float]) -> list[Visit]:
-        if role not in self._threads:
+        if role not in self.processors:
             mean_s, square_s2 = service
             return [Visit(None, often, self._crowd * mean_s, self._crowd**2 * square_s2, role)]
-        return [Visit(k, often * share, *service, role) for k, share in self._threads[role].items()]
+        each = self.processors[role].items()
+        return [Visit(k, often * share, *service, role) for k, share in each]
 
     def _found_ps(self, cost: MessageCost, together: float) -> float:
         """On a host: a look at the connection that ``together`` messages come over, of each."""
@@ -313,7 +310,7 @@ class Routes:
 
     def _computing(self) -> Branch:
         """Its own work: on a thread of its own it counts as time, and not as messages' work."""
-        if CLIENT in self._threads:
+        if CLIENT in self.processors:
             return self._posting(self.p.compute_ps)
         return Branch((), self._crowd * self.p.compute_ps / PS)
 
@@ -351,7 +348,7 @@ class Routes:
         """On shared processors a client that waits falls asleep, and is woken, once a stage. On a
         host servers sleep, too: see ``_wakings``."""
         shared = self.p.processors
-        if shared is None or CLIENT not in self._threads:
+        if shared is None or CLIENT not in self.processors:
             return list(stages)
         found = list[Stage]()
         for stage in stages:

@@ -61,7 +61,7 @@ class ErisEvents(ModelPlane[Player]):
 
     def observe(self, family: str) -> BalancingObservation:
         self._watch()
-        seen = self.eris.observe(family, self._time_s)
+        seen = self.eris.observe(family, self.time_s)
         return seen if self._cycles is None else self._cycles.seen(seen)
 
     def apply(self, commands: Sequence[Command]) -> None:

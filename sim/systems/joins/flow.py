@@ -42,7 +42,7 @@ class FlowModel:
         node = core_node[np.array(self.setup.worker_core)]
         self.workers = np.bincount(node, minlength=self.n).astype(np.float64)
         # Threads that share a core share its pipeline.
-        self.cores = np.bincount(core_node, minlength=self.n) * self.setup.machine.smt_throughput
+        self.cores = np.bincount(core_node, minlength=self.n).astype(np.float64)
         self.lanes = np.minimum(self.workers, self.cores)
         self._solved: dict[int, tuple[float, Busy]] = {}
 
@@ -186,33 +186,28 @@ class JoinFlow:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment, self.play = experiment, play_of(experiment, 1, flows=True)
         self.flow, self.chosen = FlowModel(self.play), 0
-        self._time_s = 0.0
+        self.time_s = 0.0
         self.answered = [0.0] * len(self.play.names)
         self.pieces: list[tuple[float, float, int]] = []
-
-    @property
-    def time_s(self) -> float:
-        """The time reached."""
-        return self._time_s
 
     def each_s(self, operator: int) -> float:
         """Of a query, with the time to think."""
         return self.flow.query_s(operator) + self.play.setup.think_ps / PS_PER_S
 
     def advance(self, until_s: float) -> None:
-        if until_s <= self._time_s:
+        if until_s <= self.time_s:
             return
-        lasts_s = until_s - self._time_s
+        lasts_s = until_s - self.time_s
         self.answered[self.chosen] += lasts_s / self.each_s(self.chosen)
         if self.pieces and self.pieces[-1][2] == self.chosen:
             since_s, before_s, _ = self.pieces.pop()
             self.pieces.append((since_s, before_s + lasts_s, self.chosen))
         else:
-            self.pieces.append((self._time_s, lasts_s, self.chosen))
-        self._time_s = until_s
+            self.pieces.append((self.time_s, lasts_s, self.chosen))
+        self.time_s = until_s
 
     def observe(self, family: str) -> OperatorObservation:
-        return self.flow.observed(self._time_s, self.chosen)
+        return self.flow.observed(self.time_s, self.chosen)
 
     def apply(self, commands: Sequence[Command]) -> None:
         for command in commands:
@@ -221,7 +216,7 @@ class JoinFlow:
 
     def outcome(self, with_gains: bool = True) -> Outcome:
         """``why`` holds at the end of the run."""
-        name, total_s, answered = self.play.operation, self._time_s, sum(self.answered)
+        name, total_s, answered = self.play.operation, self.time_s, sum(self.answered)
         of_queries = Busy(*np.zeros((4, self.flow.n)))
         latency_s = 0.0
         for k, count in enumerate(self.answered):
@@ -247,13 +242,11 @@ class JoinFlow:
             resources=uses,
             latency_ns={name: {"mean": mean_ns, "p50": None, "p99": None, "p999": None}},
             why={name: why},
-            energy_J=None,
             events=tuple(stragglers(self.play.system)),
             model={
                 name: plan_facts(self.play, self.chosen, self.answered)
                 | {"predicted_s": {n: self.flow.query_s(k) for k, n in enumerate(self.play.names)}}
             },
-            warnings=(),
             series={
                 "time_s": np.array([since_s for since_s, _, _ in self.pieces]),
                 "duration_s": np.array([lasts_s for _, lasts_s, _ in self.pieces]),

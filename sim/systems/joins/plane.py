@@ -63,20 +63,15 @@ class JoinPlane:
         self.model = make(self.play.setup, experiment.seed, replication)
         self.flow = FlowModel(self.play)
         self.chosen = 0
-        self._time_s = 0.0
+        self.time_s = 0.0
         self.start_counting()
-
-    @property
-    def time_s(self) -> float:
-        """The time reached."""
-        return self._time_s
 
     def advance(self, until_s: float) -> None:
         self.model.run(round(until_s * PS_PER_S))
-        self._time_s = until_s
+        self.time_s = until_s
 
     def observe(self, family: str) -> OperatorObservation:
-        return self.flow.observed(self._time_s, self.chosen)
+        return self.flow.observed(self.time_s, self.chosen)
 
     def apply(self, commands: Sequence[Command]) -> None:
         """Queries that begin from now on take another operator."""
@@ -86,7 +81,7 @@ class JoinPlane:
             self.model.choose(self.chosen)
 
     def start_counting(self) -> None:
-        self._before, self._since_s = self.model.counts(), self._time_s
+        self._before, self._since_s = self.model.counts(), self.time_s
 
     def _counted(self) -> Counts:
         now, before = self.model.counts(), self._before
@@ -102,14 +97,14 @@ class JoinPlane:
             f"throughput/{name}": float(len(counted["latencies_ps"])),
             f"under_way/{name}": latencies_s,
         }
-        passed_s = max(self._time_s - self._since_s, 1e-12)
+        passed_s = max(self.time_s - self._since_s, 1e-12)
         for use in self._uses(counted, passed_s):
             found[f"utilisation/{use.name}"] = use.utilisation * passed_s
         return found
 
     def outcome(self) -> Outcome:
         counted, name = self._counted(), self.play.operation
-        passed_s = max(self._time_s - self._since_s, 1e-12)
+        passed_s = max(self.time_s - self._since_s, 1e-12)
         queries = len(counted["latencies_ps"])
         uses = tuple(self._uses(counted, passed_s))
         self._check(uses)
@@ -128,13 +123,10 @@ class JoinPlane:
                 "network": network_Bps(uses),
             },
             resources=uses,
-            latency_ns={},
             why=why,
-            energy_J=None,
             events=tuple(stragglers(self.play.system)),
             model={name: self._facts(counted, queries)},
             warnings=() if queries else ("no query was answered while it was counted",),
-            series={},
             steps=self.model.events,
             latencies_ns={name: Histogram.of_values(counted["latencies_ps"].tolist())},
         )

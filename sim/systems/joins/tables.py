@@ -97,7 +97,6 @@ class Table:
     name: str
     records: int
     row_bytes: float
-    sent_row_bytes: float
     keys: KeyDistribution | None
 
     @property
@@ -124,20 +123,19 @@ def tables_of(system: JoinSystem, workload: Workload) -> Tables:
     name, operation = system.operation(workload)
     keys = workload.at(0.0).operations[name].keys
 
-    def table(of: str, tuple_keys: KeyDistribution | None, sent: float | None) -> Table:
+    def table(of: str, tuple_keys: KeyDistribution | None) -> Table:
         stored = workload.objects[of]
         assert stored.record_size is not None, "the workload is checked"
-        size = stored.record_size.value
-        return Table(of, stored.records, size, sent or size, tuple_keys)
+        return Table(of, stored.records, stored.record_size.value, tuple_keys)
 
     result = operation.result_size.value
     if operation.kind == "join":
-        inner = table(operation.object, None, None)
-        outer = table(operation.outer, keys, None)
+        inner = table(operation.object, None)
+        outer = table(operation.outer, keys)
         smaller = min(inner.bytes, outer.bytes)
         return Tables((inner, outer), operation.selectivity, None, smaller, result)
     assert keys is not None
     groups = key_ranges(keys)
-    read = table(operation.object, keys, result)
+    read = table(operation.object, keys)
     found = groups.distinct(float(read.records))
     return Tables((read,), 1.0, groups, found * result, result)

@@ -61,7 +61,7 @@ class TasksFlow:
         self.log = PieceLog(
             self.machine, self.costs, placed, self.queries, active=self._active_cores
         )
-        self._time_s = 0.0
+        self.time_s = 0.0
         self._stuck = 0.0  # clients of the mix that wait for a part that is being moved
         self._left: dict[int, float] = {}  # pages that copies have still to move
         self._rates: Rates | None = None
@@ -74,14 +74,9 @@ class TasksFlow:
         self._stealing: tuple[dict[str, float], Ints, Ints] | None = None  # but for the time
 
     @property
-    def time_s(self) -> float:
-        """The time reached."""
-        return self._time_s
-
-    @property
     def unchanged_until_s(self) -> float:
         """Until when rates stay what they are, unless something is applied."""
-        return self._time_s + self._next_change(self.rates())
+        return self.time_s + self._next_change(self.rates())
 
     def start_near(self, other: TasksFlow) -> None:
         """Looks for its rates from those of a scenario like it."""
@@ -90,18 +85,18 @@ class TasksFlow:
     # -- time -------------------------------------------------------------------------------------
 
     def advance(self, until_s: float) -> None:
-        while self._time_s < until_s:
+        while self.time_s < until_s:
             rates = self.rates()
-            left = until_s - self._time_s
+            left = until_s - self.time_s
             if self._lasting:
                 self._play(rates, left)
-                self._time_s = until_s
+                self.time_s = until_s
                 return
             step = min(left, self._next_change(rates))
             if left - step < 1e-9 * max(until_s, 1.0):
                 step = left
             self._play(rates, step)
-            self._time_s = until_s if step == left else self._time_s + step
+            self.time_s = until_s if step == left else self.time_s + step
             self._after(rates, step)
 
     def rates(self) -> Rates:
@@ -205,9 +200,9 @@ class TasksFlow:
         return {**parts, **waiting}
 
     def _play(self, rates: Rates, step: float) -> None:
-        self.log.add(self._time_s, step, rates, self._running, self._columns)
+        self.log.add(self.time_s, step, rates, self._running, self._columns)
         for watched in self._watched.values():
-            watched.add(self._time_s, step, rates)
+            watched.add(self.time_s, step, rates)
 
     def _after(self, rates: Rates, step: float) -> None:
         """What the piece of time has brought: pages that were copied, clients who are stuck."""
@@ -220,7 +215,7 @@ class TasksFlow:
                 ended.append(copy.number)
         for number in ended:
             del self._left[number]
-            self.layout.arrived(number, self._time_s)
+            self.layout.arrived(number, self.time_s)
         if ended or stuck != self._stuck:
             self._rates = None
         if stuck:
@@ -233,7 +228,7 @@ class TasksFlow:
     def observe(self, family: str) -> Any:
         watched, rates = self._watched.setdefault(family, Watched()), self.rates()
         if not watched.pieces:
-            watched.pieces.append((0.0, max(self._time_s, SAMPLE_S), rates))
+            watched.pieces.append((0.0, max(self.time_s, SAMPLE_S), rates))
         seen = {
             "placer": self._seen_by_placer,
             "stealing": self._seen_by_stealing,
@@ -244,11 +239,11 @@ class TasksFlow:
         return seen
 
     def _seen_by_placer(self, watched: Watched) -> PlacerObservation:
-        n, samples = len(self.machine.nodes), watched.samples(self._time_s)
+        n, samples = len(self.machine.nodes), watched.samples(self.time_s)
         of_parts: dict[tuple[str, int], tuple[Floats, Floats]] = {}
         node_cpu, node_Bps = np.zeros((n, samples)), np.zeros((n, samples))
         none = np.zeros(samples)
-        for weight, rates in watched.weights(self._time_s, samples):
+        for weight, rates in watched.weights(self.time_s, samples):
             local = rates.local_use
             node_cpu += local.node_cpu[:, None] * weight
             node_Bps += local.node_Bps[:, None] * weight
@@ -256,7 +251,7 @@ class TasksFlow:
                 before_cpu, before_Bps = of_parts.get(key, (none, none))
                 of_parts[key] = before_cpu + running * weight, before_Bps + Bps * weight
         nodes = node_cpu, node_Bps
-        return self.control.parts_seen(self._time_s, self._running, nodes, of_parts)
+        return self.control.parts_seen(self.time_s, self._running, nodes, of_parts)
 
     def _seen_by_stealing(self, watched: Watched) -> StealingObservation:
         rates = self.rates()
@@ -267,10 +262,10 @@ class TasksFlow:
                 np.rint(rates.waiting).astype(np.int64),
                 np.rint(np.maximum(self._running - busy, 0.0)).astype(np.int64),
             )
-        return StealingObservation(self._time_s, *self._stealing, self.control.facts.threshold_Bps)
+        return StealingObservation(self.time_s, *self._stealing, self.control.facts.threshold_Bps)
 
     def _seen_by_access_path(self, _: Watched) -> AccessPathObservation:
-        return self.control.paths_seen(self._time_s, self._allowed().tolist())
+        return self.control.paths_seen(self.time_s, self._allowed().tolist())
 
     def _drawn_by_class(self, rates: Rates) -> dict[str, float]:
         """Memory throughput of a task of each class, NaN where none runs."""
@@ -297,7 +292,7 @@ class TasksFlow:
             used += part * rates.served.memory_Bps
         allowed = int(self._running.sum())
         cpu_load = min(load / allowed, 1.0)
-        return self.control.cores_seen(self._time_s, cpu_load, used, links, controllers)
+        return self.control.cores_seen(self.time_s, cpu_load, used, links, controllers)
 
     def apply(self, commands: Sequence[Command]) -> None:
         """Where each worker has a queue of its own, these count as one a node."""
@@ -307,7 +302,7 @@ class TasksFlow:
             elif isinstance(command, AllowStealing):
                 self.stealable = command.classes
             elif not self.control.apply(command):
-                self.layout.order(command, self._time_s)
+                self.layout.order(command, self.time_s)
             self._rates = None
 
     def _active_cores(self, rates: Rates, allowed: Ints) -> Floats:

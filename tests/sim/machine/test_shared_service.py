@@ -300,8 +300,6 @@ def test_bad_pieces_are_refused_by_name() -> None:
         service.start(0, 4, good, 1.0, 0)
     with pytest.raises(IndexError, match="no piece 3 is running"):
         service.move(0, 3, 1)
-    with pytest.raises(ValueError, match="smt_throughput"):
-        _kernel.SharedService(MACHINE.replaced(smt_throughput=0.0))
     for load, ratio in (((0.0,), (1.0,)), ((0.5, 0.5), (1.0, 2.0))):
         with pytest.raises(ValueError, match="load_ratio: expected at least two rising loads"):
             _kernel.SharedService(MACHINE.replaced(load=load, load_ratio=ratio))
@@ -357,7 +355,6 @@ def test_kernel_and_reference_agree_and_nothing_is_lost(
         core_threads=(2, 1, 2, 1),
         load=(0.0, 0.5, 1.0),
         load_ratio=(1.0, 1.5, 4.0),
-        smt_throughput=1.25,
         entries=entries,
         directory_in_memory=in_memory,
         stream_slots=(streams, 2 * streams) if streams else (),
@@ -490,16 +487,6 @@ def test_a_short_one_of_a_class_ends_first_and_others_go_on(make: Any) -> None:
     assert played(service, 1600 * NS) == [(1500 * NS, 0)]
     assert service.cancel(1700 * NS, late) == pytest.approx(500)
     assert played(service) == [(2000 * NS, 1)]
-
-
-@BOTH
-def test_smt_throughput_is_what_threads_have_together(make: Any) -> None:
-    """Two threads of instructions on a core that does 1.25 times as much with both: 0.625 each."""
-    service = make(MACHINE.replaced(core_threads=(2, 1, 1, 1), smt_throughput=1.25))
-    for job, units in enumerate((500, 1125)):
-        begin(service, 0, PieceDemand(instructions_ps=1 * NS), units, job)
-    # 625 are left when the first one has ended.
-    assert played(service) == [(800 * NS, 0), (1425 * NS, 1)]
 
 
 @BOTH

@@ -23,11 +23,7 @@ every_ps is not above 0, a length_ps is below 0, or share does not end at 1.)")
                                      streams_of(keys));
              }),
              py::arg("every_ps") = 0.0, py::arg("length_ps") = std::vector<double>(),
-             py::arg("share") = std::vector<double>(), py::arg("keys") = StreamKeys())
-        .def("stretched", &Disturbances::stretched, py::arg("core"), py::arg("now_ps"),
-             py::arg("end_ps"),
-             R"(When work of a core ends that begins now and would end at end_ps. Asked as time
-goes on.)");
+             py::arg("share") = std::vector<double>(), py::arg("keys") = StreamKeys());
 }
 
 const Registration registration("disturbances", register_disturbances);

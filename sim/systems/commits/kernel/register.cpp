@@ -77,9 +77,6 @@ void register_model(py::module_& module, const char* name, const char* doc) {
         .def_property_readonly(
             "sent", [](Held& self) { return self->sent(); }, "Messages by type.")
         .def_property_readonly(
-            "touched_records", [](Held& self) { return self->touched_records(); },
-            "Records that are held: those that were read or written.")
-        .def_property_readonly(
             "outgoing_busy_ps", [](Held& self) { return plain(self->outgoing_busy_ps()); },
             "By machine, up to now.")
         .def_property_readonly(
