@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ class Histogram:
             raise ValueError("counts: expected none below 0")
 
     @classmethod
-    def of_kernel(cls, counts: Sequence[int] | Ints, total_ps: float) -> Histogram:
+    def of_kernel(cls, counts: Sequence[int] | npt.NDArray[Any], total_ps: float) -> Histogram:
         """In ns, what the kernel's ``Histogram`` (statistics.hpp) counted in ps."""
         held = np.asarray(counts if len(counts) else [0], dtype=np.int64)
         return cls(_bucket_edges_ns()[: len(held) + 1], held, total_ps / 1e3)

@@ -5,7 +5,7 @@ A player has what a model needs beside the machine: present demands, and where c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -268,9 +268,9 @@ def per_core(eris: Eris, per_worker: npt.NDArray[Any]) -> Floats:
     return group_sums(workers.core, per_worker.astype(np.float64), workers.cores)
 
 
-def _histogram(counts: Sequence[int], total_ps: float) -> Histogram:
+def _histogram(counts: npt.NDArray[Any], total_ps: float) -> Histogram:
     """Without the empty buckets behind, which stay from before counting began."""
-    return Histogram.of_kernel(np.trim_zeros(np.asarray(counts, dtype=np.int64), "b"), total_ps)
+    return Histogram.of_kernel(np.trim_zeros(counts, "b"), total_ps)
 
 
 # Chunks of a scan for each worker, at least and at most: the last ones to finish keep the others

@@ -86,7 +86,7 @@ void register_model(py::module_& module, const char* name, const char* doc) {
             "threads_busy_ps", [](Held& self) { return plain(self->threads_busy_ps()); },
             "By place, clients first, then nodes, up to now.")
         .def_property_readonly(
-            "latency_buckets", [](Held& self) { return self->latency_ps().buckets(); },
+            "latency_buckets", [](Held& self) { return array_of(self->latency_ps().buckets()); },
             "Counts of latencies by bucket of a Histogram, from 0 on.")
         .def_property_readonly(
             "latency_total_ps",

@@ -175,7 +175,7 @@ Philox keys of each worker's commands, then of what each forwards.)")
             "latency",
             [](Model& self, std::size_t operation) {
                 const Histogram& of = self->latency.at(operation);
-                return std::pair(of.buckets(), of.total());
+                return std::pair(array_of(of.buckets()), of.total());
             },
             py::arg("operation"), "Of an operation: latencies by bucket, and their sum; in ps.")
         .def_property(
@@ -239,7 +239,7 @@ void register_eris_shared(py::module_& module) {
             "latency",
             [](SharedModel& self, std::size_t operation) {
                 const Histogram& of = self->latency.at(operation);
-                return std::pair(of.buckets(), of.total());
+                return std::pair(array_of(of.buckets()), of.total());
             },
             py::arg("operation"), "Of an operation: latencies by bucket, and their sum; in ps.");
     def_running<ErisShared>(model);

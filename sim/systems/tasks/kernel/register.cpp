@@ -160,7 +160,9 @@ void register_tasks(py::module_& module) {
         .def("counts", counts, "Since time 0, by name: see numatwin.sim.systems.tasks.event_plane.")
         .def(
             "latency_buckets",
-            [](Held& self, std::size_t query) { return self->latencies().at(query).buckets(); },
+            [](Held& self, std::size_t query) {
+                return array_of(self->latencies().at(query).buckets());
+            },
             py::arg("query"), "Counts of latencies by bucket of a Histogram, from 0 on.")
         .def(
             "node_use", [](Held& self) { return use_arrays(self->node_use()); },
