@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-COMPILER = {"CXX": str(Path(__file__).with_name("quick-g++"))}
 
 
 def imported(script: str) -> ModuleType:
@@ -27,7 +25,6 @@ def imported(script: str) -> ModuleType:
 def printed_by(script: str, *options: str) -> tuple[list[dict[str, Any]], str]:
     """The lines that the script prints, and what it says of them (stderr)."""
     command = [sys.executable, str(FOLDER / f"{script}.py"), *options]
-    environment = {**COMPILER, **os.environ}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr

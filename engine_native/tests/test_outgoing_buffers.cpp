@@ -75,6 +75,7 @@ TEST_F(Outgoing, KeysOfOneHeaderTravelUnderOneHeader) {
     EXPECT_EQ(take(1), (std::vector<Arrived>{{1, 9, {11, 11}}}));
     EXPECT_TRUE(outgoing->is_empty());
     EXPECT_EQ(outgoing->counts().flushes, 2u);
+    EXPECT_EQ(outgoing->counts().flushed_bytes, 64 + 32u);
 }
 
 TEST_F(Outgoing, OtherHeadersBeginOtherCommandsInOrder) {

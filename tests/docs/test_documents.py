@@ -46,16 +46,6 @@ def test_long_documents_exist() -> None:
     assert {path.name for path in DOCUMENTS} >= LONG
 
 
-def test_progress_is_no_output_of_a_command(tmp_path: Path) -> None:
-    told = (
-        "numatwin: simulating: 13.5% done, about 64 s to go",
-        "numatwin: lookup: 1/2 L2, for real: 10.0% done, about 91 s to go",
-    )
-    printed = " ".join(f"'{line}'" for line in (*told, "get  20.04 M/s"))
-    step = Step(1, f"printf '%s\\n' {printed}", "", (0, 0))
-    assert run(step, tmp_path) == "get  20.04 M/s\n"
-
-
 @pytest.mark.parametrize("words", ["run none", "machine show 'amd-8n-ht'"])
 def test_without_a_shell_a_command_prints_the_same(words: str, tmp_path: Path) -> None:
     command = f"numatwin {words}"

@@ -34,7 +34,7 @@ void Aeu::execute_batch(Group& group) {
     IndexPartition& part = *index_[group.object];
     const std::span<const std::uint64_t> keys{keys_.data(), count};
     if (group.kind == Kind::lookup) {
-        part.lookup(keys, values_.data(), found_.data());
+        object.found.add(part.lookup(keys, values_.data(), found_.data()));
     } else if (group.kind == Kind::upsert) {
         object.inserted.add(
             part.upsert(keys, {values_.data(), count}, words_of_.data(), found_.data()));

@@ -311,6 +311,8 @@ bool OutgoingBuffers::flush(std::uint32_t target) {
         return false;
     }
     ++counts_.flushes;
+    counts_.flushed_bytes += all;
+    counts_.multicast_bytes += row.reference_bytes;
     references_ -= row.references.size();
     row.references.clear();
     row.reference_bytes = 0;
@@ -332,6 +334,7 @@ bool OutgoingBuffers::send_waiting(Row& row) {
             break;
         }
         ++counts_.flushes;
+        counts_.flushed_bytes += chunk.bytes;
         spare_.push_back(chunk.begin);
         ++sent;
     }

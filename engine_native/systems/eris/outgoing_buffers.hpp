@@ -29,9 +29,11 @@ struct OutgoingSizes {
 };
 
 struct OutgoingCounts {
-    std::uint64_t flushes = 0;  // writes into an incoming buffer
-    std::uint64_t refused = 0;  // flushes that found no room
-    std::uint64_t retries = 0;  // exchanges of a descriptor that had to begin again
+    std::uint64_t flushes = 0;          // writes into an incoming buffer
+    std::uint64_t flushed_bytes = 0;    // multicast ones once a target
+    std::uint64_t multicast_bytes = 0;  // of these, multicast commands
+    std::uint64_t refused = 0;          // flushes that found no room
+    std::uint64_t retries = 0;          // exchanges of a descriptor that had to begin again
 };
 
 class OutgoingBuffers {

@@ -107,7 +107,7 @@ void SharedWorker::execute(Drawn& drawn) {
     SharedTree& tree = *world_.objects[operation.object].shared_tree;
     const FarValues far = world_.objects[operation.object].far();
     if (operation.kind == OperationKind::lookup) {
-        tree.lookup(drawn.keys, values_.data(), found_.data());
+        object.found.add(tree.lookup(drawn.keys, values_.data(), found_.data()));
         if (far.used()) keep(far.read(values_.data(), found_.data(), drawn.count));
     } else if (operation.kind == OperationKind::upsert) {
         for (std::size_t k = 0; k < drawn.count; ++k) values_[k] = maker_.random().next();
@@ -125,6 +125,7 @@ void SharedWorker::execute(Drawn& drawn) {
         }
     }
     const Ticks spent = ticks() - begin;
+    object.received.add(drawn.count);
     object.executed.add(drawn.count);
     object.ticks.add(spent);
     counts_.step(Step::walk).add(spent);
