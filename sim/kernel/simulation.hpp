@@ -128,7 +128,7 @@ class Interrupt {
 //         void prefetch(const EventQueue::Rising& soon) const;  // prefetch for events soon due
 //         Simulation clock;
 //     };
-//     model.clock.run(model, until, interrupt);
+//     model.clock.run(model, until, interrupt);  // best as an extern template beside handle()
 //
 // Where it is stopped, and how often, makes no difference to what happens.
 class Simulation {

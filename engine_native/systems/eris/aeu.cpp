@@ -166,7 +166,6 @@ void Aeu::sort(std::span<const std::byte> taken) {
     group_ = 0;
     for (const Command& command : Commands(taken)) {
         const CommandHeader& header = command.header;
-        ObjectCounts& object = counts_.object[header.object];
         switch (static_cast<Kind>(header.operation & ~from_outside)) {
             case Kind::answer:
                 world_.clients[number_].outstanding.fetch_sub(
@@ -175,7 +174,6 @@ void Aeu::sort(std::span<const std::byte> taken) {
             case Kind::scan:
                 scans_[header.object].push_back(reinterpret_cast<ScanTask*>(command.words[0]));
                 ++scans_waiting_;
-                object.received.add(1);
                 break;
             case Kind::append:
                 append(command);
@@ -184,7 +182,6 @@ void Aeu::sort(std::span<const std::byte> taken) {
                 Group& group = group_of(header);
                 group.commands.push_back(command);
                 group.left += header.count;
-                object.received.add(header.count);
             }
         }
     }
@@ -235,7 +232,6 @@ void Aeu::flush() {
     const OutgoingCounts& now = outgoing_.counts();
     if (now.flushes > before.flushes) moved_ = true;
     counts_.flushes.set(now.flushes);
-    counts_.flushed_bytes.set(now.flushed_bytes);
     counts_.refused.set(now.refused);
     counts_.retries.set(now.retries);
     count_step(Step::flush, since);

@@ -82,7 +82,7 @@ inline constexpr const char* step_names[steps] = {"issue", "flush", "receive",
 
 /// Of one worker and one object.
 struct ObjectCounts {
-    Counter received, executed, forwarded;
+    Counter executed, forwarded;
     Counter found, inserted;  // by lookups; new keys and entries, by upserts and appends
     Counter ticks;            // spent on executing
     std::atomic<std::uint64_t> entries{0};  // keys or entries that the worker holds
@@ -104,7 +104,7 @@ struct alignas(64) WorkerCounts {
     /// Commands by key, of clients and from outside: none may be lost or done twice.
     Counter made, executed, forwarded;
     Counter scans_made, scans_done;
-    Counter batches, rounds, refused, retries, flushes, flushed_bytes, copied_bytes;
+    Counter batches, rounds, refused, retries, flushes, copied_bytes;
     Counter busy_ticks, idle_ticks;
     Counter step_ticks[steps];
     Counter& step(Step of) noexcept { return step_ticks[static_cast<std::size_t>(of)]; }

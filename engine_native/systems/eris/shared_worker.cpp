@@ -125,7 +125,6 @@ void SharedWorker::execute(Drawn& drawn) {
         }
     }
     const Ticks spent = ticks() - begin;
-    object.received.add(drawn.count);
     object.executed.add(drawn.count);
     object.ticks.add(spent);
     counts_.step(Step::walk).add(spent);
