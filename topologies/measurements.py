@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from ..inputs.names import Name
-from ..inputs.quantities import Duration, Size, format_quantity, parse_quantity
+from ..inputs.quantities import Duration, Quantity, Size, format_quantity, parse_quantity
 from ..inputs.yaml_file import Strict
 
 Kind = Literal["time", "bandwidth", "rate", "size", "count"]
@@ -132,10 +133,31 @@ class Measurement(Strict):
     @property
     def spread(self) -> float:
         """Interquartile range over the median; 0 where it is not known."""
-        if self.quartiles is None or self.value.value == 0:
-            return 0.0
-        low, high = self.quartiles
-        return (high.value - low.value) / self.value.value
+        low, high = self.ends
+        return (high.value - low.value) / self.value.value if self.value.value else 0.0
+
+    @property
+    def ends(self) -> tuple[Reading, Reading]:
+        """The quartiles; the value itself where they are not known."""
+        return self.quartiles or (self.value, self.value)
+
+    def quantity(self, day: str | None = None) -> Quantity:
+        """The value between its quartiles; where a ``day`` is told, with its source."""
+        low, high = self.ends
+        source = f"measured {day}: {self.method}" if day else None
+        return Quantity(self.value.value, low.value, high.value, source, doubtful=self.noisy)
+
+
+def figures(
+    measurements: Iterable[Measurement], name: str, **parameters: object
+) -> list[Measurement]:
+    """Those of that name and with these parameters."""
+    return [
+        one
+        for one in measurements
+        if one.name == name
+        and all(getattr(one.parameters, key) == value for key, value in parameters.items())
+    ]
 
 
 class HostState(Strict):

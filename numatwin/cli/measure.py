@@ -80,7 +80,6 @@ def _host(description: MachineDescription) -> dict[str, Any]:
 
 def _flat(measurement: Measurement) -> dict[str, Any]:
     scale, unit = (1e9, "ns") if measurement.value.kind == "time" else (1, measurement.value.unit)
-    bounds = measurement.quartiles or (measurement.value, measurement.value)
     parameters: dict[str, Any] = {}
     for name in type(measurement.parameters).model_fields:
         found = getattr(measurement.parameters, name)
@@ -92,7 +91,7 @@ def _flat(measurement: Measurement) -> dict[str, Any]:
         "name": measurement.name,
         "unit": unit,
         "value": _digits(measurement.value.value * scale),
-        "quartiles": [_digits(bound.value * scale) for bound in bounds],
+        "quartiles": [_digits(bound.value * scale) for bound in measurement.ends],
         "repetitions": measurement.repetitions,
         "disturbed": measurement.disturbed,
         "noisy": measurement.noisy,
@@ -135,7 +134,7 @@ _NOT_SHOWN = ("mix-bandwidth",)
 
 
 def _row(measurement: Measurement, several_nodes: bool) -> tuple[str, ...]:
-    low, high = measurement.quartiles or (measurement.value, measurement.value)
+    low, high = measurement.ends
     return (
         measurement.name,
         ", ".join(_parameter_texts(measurement, several_nodes)),

@@ -52,7 +52,7 @@ def primitive_rows(machine: Machine) -> Iterator[Row]:
 def _row(measurement: Measurement, value: float) -> Row:
     is_time = measurement.value.kind == "time"
     scale, unit = (1e9, "ns") if is_time else (1.0, measurement.value.unit)
-    low, high = measurement.quartiles or (measurement.value, measurement.value)
+    low, high = measurement.ends
     kind: Kind = "time" if is_time else "bandwidth"
     texts = _parameter_texts(measurement.parameters)
     size = measurement.parameters.size

@@ -132,15 +132,6 @@ class Bench:
         )
         return samples
 
-    def find(self, name: str, **parameters: object) -> Measurement | None:
-        """The last figure of that name and with those parameters that are given."""
-        for found in reversed(self.measurements):
-            if found.name == name and all(
-                getattr(found.parameters, key) == value for key, value in parameters.items()
-            ):
-                return found
-        return None
-
     def arena(self, node: NodeLayout) -> Block:
         """Memory of the node, several times its last cache where that much is free."""
         if node.id not in self._arenas:

@@ -31,7 +31,7 @@ def measure(bench: Bench) -> Iterator[float]:
     """Verbs and messages by transport and size."""
     from ...engine_native._engine import HAS_UCX, FabricPair, Verb
 
-    cpus = [cpu for node in bench.layout.starts for cpu in node.cores][:2]
+    cpus = bench.layout.cores[:2]
     if len(cpus) < 2:
         bench.warn("fabric: not measured: there is only one core")
         return
@@ -61,7 +61,7 @@ def exchanges(bench: Bench) -> Iterator[float]:
     """Messages and puts both ways, by transport and size: what each end takes for both."""
     from ...engine_native._engine import HAS_UCX, FabricPair, Verb
 
-    cpus = [cpu for node in bench.layout.starts for cpu in node.cores][:2]
+    cpus = bench.layout.cores[:2]
     if len(cpus) < 2 or not HAS_UCX:
         bench.warn("fabric: no exchanges without two cores and UCX (Debian: libucx-dev)")
         return

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...inputs import Quantity
 from ...topologies.measurements import Measurement
 from ...topologies.schema import Interruption
 from .bench import Bench, Floats, Samples
@@ -73,15 +72,7 @@ def interruptions(measurements: Sequence[Measurement]) -> tuple[Interruption, ..
     if not found:
         return None
     return tuple(
-        Interruption(
-            length=as_quantity(found[kind, "length"]), every=as_quantity(found[kind, "every"])
-        )
+        Interruption(length=found[kind, "length"].quantity(), every=found[kind, "every"].quantity())
         for kind in KINDS
         if (kind, "length") in found
     )
-
-
-def as_quantity(found: Measurement) -> Quantity:
-    """With its range."""
-    low, high = found.quartiles or (found.value, found.value)
-    return Quantity(found.value.value, low.value, high.value, doubtful=found.noisy)

@@ -51,6 +51,11 @@ class Layout:
         """All CPUs that may be used."""
         return tuple(cpu for node in self.nodes for cpu in node.cpus)
 
+    @property
+    def cores(self) -> list[int]:
+        """One CPU of each core, node after node."""
+        return [cpu for node in self.starts for cpu in node.cores]
+
     def binding(self, node: NodeLayout) -> int:
         """The node to bind memory to; -1, none, where there is but one."""
         return node.id if len(self.nodes) > 1 else -1

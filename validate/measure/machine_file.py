@@ -24,7 +24,7 @@ from ...inputs import OpenPart, Quantity
 from ...sim.machine.costs import LINE_BYTES, CostModel
 from ...sim.machine.streams import lines_under_way
 from ...topologies import build_machine
-from ...topologies.measurements import Measurement
+from ...topologies.measurements import Measurement, figures
 from ...topologies.schema import Cache, LoadedPoint, MachineDescription, NodeType, ReadWriteMix
 from ...topologies.schema_types import Fact, WriteTurnaround
 from ..systems.registry import validations
@@ -100,12 +100,7 @@ class _Writer:
         return description
 
     def _found(self, name: str, **parameters: int | str | None) -> list[Measurement]:
-        return [
-            m
-            for m in self.result.measurements
-            if m.name == name
-            and all(getattr(m.parameters, key) == value for key, value in parameters.items())
-        ]
+        return figures(self.result.measurements, name, **parameters)
 
     def _ids(self, type_name: str) -> set[int]:
         """The ids of the nodes of a type."""
@@ -273,7 +268,7 @@ class _Writer:
             for j, home in enumerate(nodes):
                 found = self._found(name, node=start.id, home=home.id)
                 value = table[i][j] if table is not None else None
-                row.append(_plain(found[-1]) if found else value)
+                row.append(found[-1].quantity() if found else value)
             rows.append(tuple(row))
         return tuple(rows) if any(value for row in rows for value in row) else None
 
@@ -291,7 +286,7 @@ class _Writer:
         if not bandwidths:
             return []
         points = [
-            LoadedPoint(bandwidth=_plain(rate), latency=_plain(latency))
+            LoadedPoint(bandwidth=rate.quantity(), latency=latency.quantity())
             for rate, latency in zip(bandwidths, self._found("loaded.latency"), strict=False)
         ]
         peaks = self._found("machine.bandwidth") or self._found("memory.bandwidth")
@@ -308,17 +303,12 @@ class _Writer:
 
 
 def _range(found: Sequence[Measurement]) -> tuple[float, float]:
-    bounds = [m.quartiles or (m.value, m.value) for m in found]
+    bounds = [m.ends for m in found]
     return min(low.value for low, _ in bounds), max(high.value for _, high in bounds)
 
 
 def _doubtful(found: Sequence[Measurement]) -> bool:
     return any(m.noisy for m in found)
-
-
-def _plain(found: Measurement) -> Quantity:
-    """Value and range; the source stands in the figure's own record."""
-    return Quantity(found.value.value, *_range([found]), doubtful=found.noisy)
 
 
 # Ranges of facts. A figure brings its quartiles; a fact that is worked out of several figures,

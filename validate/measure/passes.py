@@ -96,7 +96,7 @@ def _merged_figure(all_of: Sequence[Measurement]) -> Measurement:
     noisy = 2 * len(quiet) <= len(all_of)
     used = all_of if noisy else quiet
     kind = used[0].value.kind
-    ends = [one.quartiles or (one.value, one.value) for one in used]
+    ends = [one.ends for one in used]
     value = _rounded(median(one.value.value for one in used))
     pooled = [one.value.value for one in used] + [end.value for pair in ends for end in pair]
     ends_of = [0, 100] if used[0].name in DISTURBANCES else [25, 75]

@@ -23,7 +23,7 @@ def measure_atomics(bench: Bench) -> Iterator[float]:
     home = bench.layout.homes[0]
     block = bench.block(home, 2 << 20, what="atomics")
     yield 0.1
-    cores = _cores(bench)
+    cores = bench.layout.cores
     cases = [(name, threads) for name in makers for threads in thread_counts(len(cores))]
     for at, (name, threads) in enumerate(cases):
         members = [(cpu, makers[name](block, SEPARATE_LINES)) for cpu in cores[:threads]]
@@ -59,8 +59,3 @@ def measure_messages(bench: Bench) -> Iterator[float]:
         samples = bench.run(members, limit_s=0.2).ns_each()
         bench.add("message.latency", samples, "time", PING_PONG, cpu=cpu, peer=peer, home=home)
         yield (at + 1) / len(pairs)
-
-
-def _cores(bench: Bench) -> list[int]:
-    """One CPU of each core, node after node."""
-    return [cpu for node in bench.layout.starts for cpu in node.cores]

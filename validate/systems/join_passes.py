@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...inputs import Quantity
 from ...sim.systems.joins.facts import ENGINE, ExchangeCost, JoinFacts, PassCost
 from ...topologies.measurements import Measurement
 from ...topologies.schema import MachineDescription
@@ -56,7 +55,7 @@ SHARE = 0.8  # of the time, for passes
 
 def measure(bench: Bench) -> Iterator[float]:
     """Passes on all of the first two cores at once, as nodes of a run are; then exchanges."""
-    cpus = [cpu for node in bench.layout.starts for cpu in node.cores][:2]
+    cpus = bench.layout.cores[:2]
     cases = [
         (step, end, buffer)
         for step, sizes in AT.items()
@@ -115,14 +114,13 @@ def join_facts(measurements: Iterable[Measurement], day: str) -> JoinFacts | Non
     for measurement in measurements:
         parameters = measurement.parameters
         if measurement.name == "pass":
-            time = _quantity(measurement, day)
             passes.append(
                 PassCost.model_validate(
                     {
                         "step": parameters.step,
                         "at": parameters.batch,
                         "buffer": parameters.buffer,
-                        "time": time,
+                        "time": measurement.quantity(day),
                     }
                 )
             )
@@ -132,7 +130,7 @@ def join_facts(measurements: Iterable[Measurement], day: str) -> JoinFacts | Non
                     {
                         "operation": parameters.operation,
                         "size": parameters.size,
-                        "time": _quantity(measurement, day),
+                        "time": measurement.quantity(day),
                     }
                 )
             )
@@ -142,9 +140,3 @@ def join_facts(measurements: Iterable[Measurement], day: str) -> JoinFacts | Non
         passes=tuple(passes),
         exchanges={name: tuple(exchange) for name, exchange in exchanges.items()},
     )
-
-
-def _quantity(found: Measurement, day: str) -> Quantity:
-    low, high = found.quartiles or (found.value, found.value)
-    source = f"measured {day}: {found.method}"
-    return Quantity(found.value.value, low.value, high.value, source, doubtful=found.noisy)

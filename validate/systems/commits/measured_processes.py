@@ -83,7 +83,7 @@ def measure(bench: Bench) -> Iterator[float]:
     from ....engine_native._engine import HAS_UCX
 
     quick = bench.effort.quick
-    cpus = [cpu for node in bench.layout.starts for cpu in node.cores]
+    cpus = bench.layout.cores
     free = max(home.memory_bytes for home in bench.layout.homes)
     sizes = list(QUICK_SIZES if quick else SIZES)
     regions = [r for r in (QUICK_REGIONS if quick else REGIONS) if r <= free]
@@ -175,7 +175,7 @@ def host_facts(measurements: Iterable[Measurement], day: str) -> HostFacts | Non
 
     def one(name: str, transport: str | None = None, last: bool = False) -> Quantity | None:
         of_name = found.get((name, transport))
-        return _quantity(of_name[-1 if last else 0], day) if of_name else None
+        return of_name[-1 if last else 0].quantity(day) if of_name else None
 
     transports = {name: costs for name in TRANSPORTS if (costs := _transport(found, name, day))}
     turns = {
@@ -198,7 +198,7 @@ def host_facts(measurements: Iterable[Measurement], day: str) -> HostFacts | Non
     if missing or ("block-get", None) not in found:
         return None
     return HostFacts(
-        ProcessFacts(**of_machine, line=None if line is None else _quantity(line, day)),
+        ProcessFacts(**of_machine, line=None if line is None else line.quantity(day)),
         CommitFacts(
             **of_engine,
             note=one("note"),
@@ -219,7 +219,7 @@ def _blocks(found: Mapping[tuple[str, str | None], Sequence[Measurement]]) -> It
                 assert region is not None
                 of_block = steps.setdefault((size.value, region.value), {})
                 of_block |= {"size": size, "region": region}
-                of_block[step + end.replace("-", "_")] = _quantity(measurement)
+                of_block[step + end.replace("-", "_")] = measurement.quantity()
     yield from (BlockCost.model_validate(of_block) for of_block in steps.values())
 
 
@@ -237,31 +237,24 @@ def _transport(
                     operation=operation,
                     size=post.parameters.size,
                     count=post.parameters.batch,
-                    post=_quantity(post),
-                    serve=_quantity(serve),
-                    complete=_quantity(complete),
+                    post=post.quantity(),
+                    serve=serve.quantity(),
+                    complete=complete.quantity(),
                 )
             )
     same = found.get(("sleep-same", transport))
     if not ends or not same:
         return None
     optional = {
-        field: _quantity(of_name[0], day)
+        field: of_name[0].quantity(day)
         for field, name in OTHERS.items()
         if (of_name := found.get((name, transport)))
     }
     return TransportCosts(
-        look=_quantity(found["idle-look", transport][0], day),
-        arm=_quantity(found["arm", transport][0], day),
+        look=found["idle-look", transport][0].quantity(day),
+        arm=found["arm", transport][0].quantity(day),
         sleeper_size=same[0].parameters.size,
-        sleeper_same=_quantity(same[0], day),
+        sleeper_same=same[0].quantity(day),
         ends=tuple(ends),
         **optional,
     )
-
-
-def _quantity(found: Measurement, day: str | None = None) -> Quantity:
-    """With its quartiles; of what stands once, with its method."""
-    low, high = found.quartiles or (found.value, found.value)
-    source = f"measured {day}: {found.method}" if day else None
-    return Quantity(found.value.value, low.value, high.value, source, doubtful=found.noisy)

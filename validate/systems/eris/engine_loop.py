@@ -25,7 +25,7 @@ from ....sim.systems.eris.routing import (
     part_headers,
     scatter_steps,
 )
-from ....topologies.measurements import Measurement
+from ....topologies.measurements import Measurement, figures
 from ....topologies.schema import MachineDescription
 from ...measure.bench import Bench, Samples
 from .engine_runs import BATCH, FOUND_PART, LINE_BYTES, ROUNDS, Loop, steps_of
@@ -218,13 +218,8 @@ class _Figures:
 
     def value(self, name: str, **parameters: object) -> float | None:
         """The last figure of that name with these parameters."""
-        found = [
-            m.value.value
-            for m in self._measurements
-            if m.name == name
-            and all(getattr(m.parameters, key) == value for key, value in parameters.items())
-        ]
-        return found[-1] if found else None
+        found = figures(self._measurements, name, **parameters)
+        return found[-1].value.value if found else None
 
     def loop(self, operation: str, keys: int, batch: int, step: str) -> float | None:
         """Of a step, for each command."""
