@@ -5,11 +5,12 @@ The page on decisions: predicted against measured, the reasons of misses, the fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import Any
 
+from ..inputs.progress import Progress, silent
 from ..sim.run.decision import decision
 from ..sim.run.model_error import RATIO, class_of
 from ..sim.run.record import Record
@@ -30,7 +31,7 @@ RIGHT, WRONG, UNDECIDED, NOT_MODELLED, INPUT = (
 def scored(
     files: Sequence[CaseFile],
     plane: str | None = None,
-    progress: Callable[[float], None] = lambda part: None,
+    progress: Progress = silent,
 ) -> list[Row]:
     """A row for each alternative of each case but its baseline; see ``_row``."""
     rows: list[Row] = []

@@ -10,7 +10,7 @@ likelihood (``posterior``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from scipy.stats import qmc
 
 from ..inputs import DescriptionError, InputError
 from ..inputs.fields import near
+from ..inputs.progress import Progress, silent
 from ..inputs.shared_work import SharedWork, shared
 from ..sim.run.assumptions import varied
 from ..sim.run.doubts import Doubt, Floats, doubts_of, merged
@@ -46,8 +47,6 @@ from .posterior import (
 DRAWS, DRAWS_MAX = 256, 2048
 ENOUGH = 100.0  # effective draws
 SEED = 1
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def infer(
     machine: str | None = None,
     settings: Sequence[str] = (),
     exact: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Inference:
     """What the runs in ``file`` say of the scenarios ``names``; raises InputError.
 
@@ -125,7 +124,7 @@ def infer(
         raise InputError("no figure was measured", str(file), expected="a throughput in a row")
     with shared(SharedWork()):
         problem = Problem(runs, figures, exact)
-        sample = problem.sampled(progress or (lambda part: None))
+        sample = problem.sampled(progress)
     weights = normalised(problem.log_weights(sample))
     return Inference(
         tuple(wholes), problem.doubts, tuple(figures), ndtr(sample.scores), sample.logs, weights

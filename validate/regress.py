@@ -24,11 +24,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any, Literal
 
+from ..inputs.progress import Progress, part_of, silent
 from ..sim.planes.outcome import Outcome
 from ..sim.run.decision import decision
 from ..sim.run.real_planes import DRAWING_PLANES
@@ -139,9 +140,6 @@ def sample(values: Sequence[float], exact: bool) -> Sample:
     return Sample(mean) if exact else Sample(mean, tuple(values))
 
 
-Progress = Callable[[float], None]
-
-
 @dataclass(frozen=True)
 class Result:
     """What came of one check.
@@ -197,7 +195,7 @@ def regress(
     update: bool = False,
     doubt: bool = False,
     sides: Sides | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Iterator[Result]:
     """Runs the checks in their order, each until its verdict is clear.
 
@@ -208,7 +206,8 @@ def regress(
     """
     sides = Sides() if sides is None else sides
     for done, check in enumerate(suite.checks):
-        report = _part(progress, done, len(suite.checks))
+        count = len(suite.checks)
+        report = part_of(progress, done / count, (done + 1) / count)
         began = time.perf_counter()
         run = _Run(check, entries.get(check.name), suite.replications, update, sides)
         for look in run.looks:
@@ -234,14 +233,6 @@ def probability_of(check: LoadedCheck) -> float | None:
     records = [with_uncertainty(run_scenario(side), side) for side in (first, other)]
     found = decision(records[0], records[1], check.metric.path[1], factor=check.factor)
     return None if found is None else float(found["share"])
-
-
-def _part(progress: Progress | None, done: int, count: int) -> Progress:
-    def tell(part: float) -> None:
-        if progress is not None:
-            progress((done + part) / count)
-
-    return tell
 
 
 class _Run:

@@ -14,6 +14,7 @@ import yaml
 from dash.exceptions import PreventUpdate
 
 from ...inputs import DescriptionError, InputError
+from ...inputs.progress import Progress, silent
 from ...inputs.shared_work import SharedWork, shared
 from ...sim.planes.outcome import ResourceUse, Why
 from ...sim.run.runner import run_scenario
@@ -86,9 +87,7 @@ class Explorer:
         self.name = base.scenario if isinstance(base.scenario, str) else base.file
         self.moment(Choice())
 
-    def fields(
-        self, choice: Choice, progress: Callable[[float], None] = lambda part: None
-    ) -> tuple[Field, ...]:
+    def fields(self, choice: Choice, progress: Progress = silent) -> tuple[Field, ...]:
         """The fields of the machine and the workload that ``choice`` names, by effect."""
         found = self._fields.get(choice)
         if found is None:

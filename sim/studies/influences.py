@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args, get_origin
 
 from ...inputs import DescriptionError, InputError
+from ...inputs.progress import Progress, silent
 from ..machine.assumptions import split_quantity
 from ..run.scenario import Scenario
 from ..run.what_if import FLOW, Predictor
@@ -83,7 +84,7 @@ def influences(
     fields: tuple[Field, ...],
     *,
     budget_s: float = math.inf,
-    progress: Callable[[float], None] = lambda part: None,
+    progress: Progress = silent,
 ) -> tuple[Field, ...]:
     """``fields`` with their effects, the largest first; those that ``budget_s`` left untried last.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...inputs import InputError
+from ...inputs.progress import Progress, silent
 from .engine import Point, run_points
 from .evaluate import ERROR
 from .store import MANIFEST, Store
 from .study import Study, changes, check_size
 
-Progress = Callable[[float], None]
 # Factors by which runs have different figures.
 OTHER_FIGURES = {"machine", "workload", "system.kind", "plane", "on"}
 COLLECT_S = 0.5  # rows of so long a time share a part
@@ -44,7 +44,7 @@ def run_study(
     limit: int | None = None,
     restart: bool = False,
     retry: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Progressed:
     """Runs the points that have no row in ``folder`` yet, ``limit`` at most; says how far it is.
 
@@ -88,8 +88,7 @@ def run_study(
             failed.difference_update(row["point"] for row in rows)
             failed.update(row["point"] for row in rows if ERROR in row)
             done.update(row["point"] for row in rows)
-            if progress is not None:
-                progress(new / max(expected, 1))
+            progress(new / max(expected, 1))
             if time.perf_counter() - last_s >= COLLECT_S:
                 store.add(waiting, len(done) - len(waiting))
                 waiting, last_s = [], time.perf_counter()

@@ -16,7 +16,7 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs import InputError, parse_setting
+from ...inputs.progress import Progress, silent
 from ...inputs.shared_work import SharedWork
 from ..kernel.streams import stream_key
 from .designs import Factor
@@ -76,7 +77,7 @@ def search(
     seed: int = 0,
     jobs: int | None = None,
     restart: bool = False,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Found:
     """Searches until ``runs_max`` runs were made (by default 200, or half of the grid), none of the
     last 64 was better, or nothing is left to run. Rows go to ``folder``, and those that it has are
@@ -125,8 +126,7 @@ def search(
             memory.tell(trial, figure)
             if rank < best:
                 best, best_at = rank, len(rows)
-        if progress is not None:
-            progress(len(rows) / most)
+        progress(len(rows) / most)
         if len(rows) >= most:
             stopped = f"{most:,} runs were made"
         elif len(rows) - best_at >= WITHOUT_GAIN_MAX:
@@ -158,7 +158,7 @@ def verify(
     found: Found,
     folder: Path,
     jobs: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Iterator[tuple[int, Results]]:
     """The best points on the event plane, each with its one row, until one holds all constraints
     there too, three at most. Nothing where the study itself is on a plane that runs operations.
@@ -177,8 +177,7 @@ def verify(
         point = int(found.results.points[best])
         if point not in known:
             values = tuple(found.results.rows[best].get(path) for path in study.runs.paths)
-            report = progress or (lambda part: None)
-            made = rows_of(runs, [(point, values)], SharedWork(), report, workers=jobs)
+            made = rows_of(runs, [(point, values)], SharedWork(), progress, workers=jobs)
             store.add(made, len(known))
             known |= {row[POINT]: row for row in made}
         results = results_of(replace(study, runs=runs), table_of([known[point]]))

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs import InputError
+from ...inputs.progress import Progress, silent
 from ..kernel.streams import stream_key
 from ..machine.assumptions import in_one_unit
 from ..run.assumptions import doubtful_facts
@@ -145,7 +146,7 @@ def sensitivity(
     seed: int = 1,  # SALib takes 0 for none
     jobs: int | None = None,
     leave_out_failed: bool = False,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Sensitivity:
     """Runs N (k + 2) points, N = ``base_points`` (a power of two) of k factors.
 
@@ -171,7 +172,7 @@ def screening(
     seed: int = 1,
     jobs: int | None = None,
     leave_out_failed: bool = False,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Screening:
     """Morris screening in T (k + 1) runs, T = ``trajectories`` of k factors; of failed runs see
     ``sensitivity``.
@@ -277,7 +278,7 @@ class _Sample:
         factors: Sequence[Factor],
         metric: str,
         jobs: int | None,
-        progress: Callable[[float], None] | None,
+        progress: Progress,
     ) -> Any:
         """(N,) the figure of each run; NaN where there is none. It ends early where so many fail
         that nothing can be said.
@@ -302,8 +303,7 @@ class _Sample:
             done += len(rows)
             if len({point // self.size for point in failed}) > LEFT_OUT_MAX * self.count:
                 break
-            if progress is not None:
-                progress(done / design.count)
+            progress(done / design.count)
         if failed:
             self._hint = _narrower(
                 factors, self.parts, sorted(failed), np.isfinite(figures), design.of

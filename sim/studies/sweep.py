@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...inputs import InputError
+from ...inputs.progress import Progress, silent
 from ...inputs.settings import SHOWN_MAX
 from .base import POLICY, Base, is_whole
 from .designs import Design, Factor, grid
@@ -29,17 +30,14 @@ class Sweep:
     runs: Runs
     design: Design
 
-    def run(
-        self, jobs: int | None = None, progress: Callable[[float], None] | None = None
-    ) -> tuple[list[Row], bool]:
+    def run(self, jobs: int | None = None, progress: Progress = silent) -> tuple[list[Row], bool]:
         """Rows by point, and whether Ctrl-C ended them early: as KeyboardInterrupt before any."""
         rows: list[Row] = []
         stopped, count = False, self.design.count
         try:
             for some in run_points(self.runs, self.design.points(), expected=count, jobs=jobs):
                 rows += some
-                if progress is not None:
-                    progress(len(rows) / count)
+                progress(len(rows) / count)
         except KeyboardInterrupt:
             if not rows:
                 raise

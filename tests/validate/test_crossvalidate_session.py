@@ -14,12 +14,13 @@ from pydantic_core import PydanticSerializationError
 from synthetic_planes import NO_MEMORY, SyntheticPlanes, by_round, steady
 
 from numatwin.inputs import InputError
+from numatwin.inputs.progress import StepProgress
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.scenario import Scenario
 from numatwin.sim.run.uncertainty import DRAWS
 from numatwin.topologies import load_machine
 from numatwin.topologies.catalogue import CATALOGUE as MACHINES
-from numatwin.validate.crossvalidate.session import Found, Progress, Session
+from numatwin.validate.crossvalidate.session import Found, Session
 from numatwin.validate.crossvalidate.suite import Case, load_suite
 from numatwin.validate.measure.noise import Ticks
 
@@ -269,12 +270,11 @@ class FakeHost:
         self._cases, self.planes, self.stop = cases, planes, stop
         self.passes: list[int] = []
 
-    def measure(self, progress: Progress | None) -> None:
+    def measure(self, progress: StepProgress) -> None:
         self.passes.append(len(self.planes.played))
         if len(self.passes) == self.stop:
             raise KeyboardInterrupt
-        if progress is not None:
-            progress(0.5, "walk")
+        progress(0.5, "walk")
 
     def cases(self) -> Sequence[Case]:
         return self._cases

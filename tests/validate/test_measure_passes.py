@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from measured_hosts import figure, measured
 
 from numatwin.inputs import Quantity
+from numatwin.inputs.progress import StepProgress
 from numatwin.sim.systems.eris.facts import ENGINE, ErisFacts
 from numatwin.topologies.measurements import Measurement
 from numatwin.topologies.schema import MachineDescription
 from numatwin.validate.measure import Result, measured_description, merged, passes, session
 from numatwin.validate.measure.bench import FULL, WANTED_MIN, Bench
 from numatwin.validate.measure.machine_file import with_ranges
-from numatwin.validate.measure.session import Progress
 
 
 def latency(ns: float, *, spread: float = 0.0, noisy: bool = False) -> Measurement:
@@ -143,7 +143,7 @@ def test_a_fact_worked_out_of_figures_ranges_over_what_it_was_in_each_pass() -> 
 def test_a_host_is_measured_in_passes_until_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
 
-    def one(*, progress: Progress, **how: Any) -> Result:
+    def one(*, progress: StepProgress, **how: Any) -> Result:
         asked.append(how)
         progress(1.0, "walk")
         return replace(measured([latency(100)]), interrupted=len(asked) == stop)

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from ...inputs import InputError, load_yaml
+from ...inputs.progress import Progress, silent
 from ...topologies import Machine, MachineDescription
 from ...topologies.importers import mlc
 from ...topologies.importers.source import open_source
 from .another_machine import check_same, doubts
 from .contradictions import check
-from .fit import Fit, Floats, Progress, fit
+from .fit import Fit, Floats, fit
 from .host_source import read_measured
 from .machine_file import written
 from .mlc_source import read_mlc
@@ -92,7 +93,7 @@ def calibrate(
     share: float | None = None,
     seed: int = 0,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Calibration:
     """``machine`` fitted to what ``files`` tell; raises InputError for what cannot be used, and for
     what was measured on another machine, unless ``force``.
@@ -117,7 +118,7 @@ def calibrated(
     *,
     share: float | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Calibration:
     """The calibration on what was read."""
     fitted, held = held_out(sources, share, seed)

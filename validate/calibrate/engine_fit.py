@@ -22,6 +22,7 @@ import yaml
 
 from ...inputs import InputError
 from ...inputs.names import is_name
+from ...inputs.progress import Progress, silent
 from ...sim.run.scenario import Scenario, load_document, scenario_of_document
 from ...sim.run.scenario_parts import on_machine
 from ...sim.run.what_if import flow_plane
@@ -36,7 +37,7 @@ from .calibration import (
     residuals_of,
 )
 from .engine_rows import ASSUMED_SPREAD, EngineRow, OwnEngine, load_rows, own_engine, run_of_row
-from .fit import Fit, Floats, NothingDetermined, Predict, Progress, fit, rounded
+from .fit import Fit, Floats, NothingDetermined, Predict, fit, rounded
 from .observation import Kind, Measured, Observation, Origin
 from .parameters import Key, Parameter
 from .predictions import engine_calibrations
@@ -101,7 +102,7 @@ def calibrate_engine(
     scenario: str | None = None,
     settings: Sequence[str] = (),
     share: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> EngineFit:
     """The costs of the engine of which ``file`` has measured throughputs on ``machine`` (a name or
     path); raises InputError.
@@ -171,7 +172,7 @@ def _with_locks(
     fitted: Sequence[Observation],
     predict: Predict,
     parameters: Sequence[Parameter],
-    progress: Progress | None,
+    progress: Progress,
 ) -> Fit:
     """The fit of the costs; where residuals are wider than their spreads, with each lock that makes
     it likelier and leaves these costs determined: one that stands in for a cost is none.

@@ -20,6 +20,7 @@ from scipy.optimize import least_squares
 from scipy.stats import t as student
 
 from ...inputs import InputError, Quantity
+from ...inputs.progress import Progress, silent
 from ..posterior import covariance_of
 from .observation import Observation
 from .parameters import Key, Parameter
@@ -27,7 +28,6 @@ from .parameters import Key, Parameter
 Floats = npt.NDArray[np.float64]
 Values = Mapping[Key, float]
 Predict = Callable[[Values, Sequence[Observation]], Floats]
-Progress = Callable[[float], None]
 Name = TypeVar("Name", bound=Hashable)
 
 STEP = 1e-4  # of a coordinate, for derivatives; coordinates are about 1 wide
@@ -163,7 +163,7 @@ def fit(
     parameters: Sequence[Parameter],
     observations: Sequence[Observation],
     predict: Predict,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Fit:
     """The posterior of ``parameters`` by ``observations``; ``predict`` gets values by key.
 
@@ -185,8 +185,7 @@ def fit(
     assumed = [one.parameter for one in left]
     axes = [axis for block in blocks for axis in block.axes]
     axes += [_moved({p.key: p.start}, p, ALONG * p.doubt)[0] for p in assumed if p.doubt]
-    if progress is not None:
-        progress(1.0)
+    progress(1.0)
     return Fit(
         {key: estimate for block in blocks for key, estimate in block.estimates.items()},
         left,
@@ -197,14 +196,14 @@ def fit(
     )
 
 
-def _reporting(predict: Predict, size: int, progress: Progress | None) -> Predict:
+def _reporting(predict: Predict, size: int, progress: Progress) -> Predict:
     """``predict``, which reports ``progress`` by what was predicted."""
     count, reported = 0.0, 0.0
 
     def counted(values: Values, ones: Sequence[Observation]) -> Floats:
         nonlocal count, reported
         count += len(ones) / size
-        if progress is not None and count >= reported + 1.0:
+        if count >= reported + 1.0:
             reported = count
             progress(1.0 - math.exp(-count / USUAL))
         return predict(values, ones)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from ..._version import __version__
 from ...inputs import InputError, write_json, write_text_atomically
+from ...inputs.progress import StepProgress, part_of, silent
 from ...sim.run.record import Record
 from ...sim.run.runner import run_scenario
 from ...topologies import Machine, load_machine
@@ -19,7 +20,6 @@ from ...topologies.schema import MachineDescription
 from ..measure import Result as Measured
 from ..measure import measure_pass, measured_description, merged
 from ..measure.layout import host_layout
-from ..measure.passes import part_of
 from ..measure.session import check_engine
 from .primitives import primitive_rows
 from .result import ROWS_FILE, Errors, Result, errors_of
@@ -68,7 +68,7 @@ class CalibrationSet:
 
 
 def calibration_set(
-    parts: Sequence[str], folder: Path, *, quick: bool = False, progress: Progress | None = None
+    parts: Sequence[str], folder: Path, *, quick: bool = False, progress: StepProgress = silent
 ) -> CalibrationSet:
     """Measures these parts of this host; ``folder`` gets the machine file and, by each pass, rows.
 
@@ -79,11 +79,7 @@ def calibration_set(
     passes = 1 if quick else PASSES
     found = []
     for pass_number in range(passes):
-        share = (
-            None
-            if progress is None
-            else part_of(progress, pass_number / passes, (pass_number + 1) / passes)
-        )
+        share = part_of(progress, pass_number / passes, (pass_number + 1) / passes)
         found.append(measure_pass(quick=quick, only=parts, progress=share))
         if found[-1].interrupted:
             raise KeyboardInterrupt
@@ -98,8 +94,6 @@ def calibration_set(
         known.save(folder)
     return known
 
-
-Progress = Callable[[float, str], None]
 
 MACHINE_FILE, RECORDS = "machine.yaml", "records"
 # Of the progress, what the first pass over the host takes.
@@ -121,7 +115,7 @@ def crossvalidated(
     *,
     quick: bool = False,
     play: Play | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress = silent,
 ) -> Result:
     """Cross-validates this host on a bundled suite, or one in a file.
 
@@ -133,7 +127,7 @@ def crossvalidated(
     host, measured = None, 0.0
     if machine is None:
         host, measured = _Host(suite, folder / MACHINE_FILE, ready.rounds, quick), MEASURING
-        ready = host.first(None if progress is None else part_of(progress, 0.0, MEASURING))
+        ready = host.first(part_of(progress, 0.0, MEASURING))
 
     if not ready.cases:  # a host that is not measured yet may be able to after all
         raise InputError(
@@ -156,7 +150,7 @@ def crossvalidated(
         play=play or run_scenario,
         keep=keep,
         store=store,
-        progress=None if progress is None else part_of(progress, measured, 1.0),
+        progress=part_of(progress, measured, 1.0),
     )
     found = session.run()
     if host is not None:
@@ -171,7 +165,7 @@ class _Host:
         self._suite, self._path, self._number, self._quick = suite, path, passes, quick
         self.passes: list[Measured] = []
 
-    def first(self, progress: Progress | None) -> Suite:
+    def first(self, progress: StepProgress) -> Suite:
         """The suite after the first pass; what it found stays where it is interrupted."""
         self._measured(progress)
         ready = self.suite(1)
@@ -179,7 +173,7 @@ class _Host:
             raise MeasuringInterrupted(len(self.passes[0].host.parts), self._path)
         return ready
 
-    def measure(self, progress: Progress | None) -> None:
+    def measure(self, progress: StepProgress) -> None:
         """One more pass."""
         self._measured(progress)
         if self.passes[-1].interrupted:
@@ -195,7 +189,7 @@ class _Host:
         machine = written_machine(measured_description(merged(self.passes[:passes])), self._path)
         return load_suite(self._suite, self._path, machine, quick=self._quick)
 
-    def _measured(self, progress: Progress | None) -> None:
+    def _measured(self, progress: StepProgress) -> None:
         again = bool(self.passes)
         self.passes.append(
             measure_pass(quick=self._quick, passes=self._number, again=again, progress=progress)

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from ...inputs import InputError
 from ...inputs.errors import is_interrupt
+from ...inputs.progress import StepProgress, silent
 from ...sim.run.real_planes import NATIVE
 from ...sim.run.record import Record, part_at
 from ...sim.run.runner import run_scenario
@@ -28,7 +29,6 @@ from .rows import Kind, Row, measured_interval
 from .suite import Case, LeftOut
 
 Play = Callable[[Scenario], Record]
-Progress = Callable[[float, str], None]
 Keep = Callable[[str, str, Record], None]
 Store = Callable[["Found"], None]
 
@@ -189,7 +189,7 @@ def _without(metric: Metric, record: Record) -> tuple[str, str]:
 class Host(Protocol):
     """A host that is measured once more before each round but the first."""
 
-    def measure(self, progress: Progress | None) -> None:
+    def measure(self, progress: StepProgress) -> None:
         """One more pass over the host; KeyboardInterrupt where it was interrupted."""
 
     def cases(self) -> Sequence[Case]:
@@ -213,7 +213,7 @@ class Session:
         play: Play = run_scenario,
         doubt: Callable[[Record, Scenario], Record] = with_uncertainty,
         ticks: Callable[[], Ticks] = ticks,
-        progress: Progress | None = None,
+        progress: StepProgress = silent,
         keep: Keep | None = None,
         store: Store | None = None,
     ) -> None:
@@ -246,20 +246,19 @@ class Session:
         except BaseException as failure:
             if not is_interrupt(failure):
                 raise
-        if self._progress is not None:
-            self._progress(1.0, "done")
+        self._progress(1.0, "done")
         return found
 
     def _measure_host(self) -> None:
         if self._host is None:
             return
-        first, tell = self._done, self._progress
+        first = self._done
 
         def report(share: float, what: str) -> None:
             self._done = first + share * PASS_STEPS
             self._tell(f"the host once more: {what}")
 
-        self._host.measure(None if tell is None else report)
+        self._host.measure(report)
         self._done = first + PASS_STEPS
 
     def _predict_again(self) -> None:
@@ -342,8 +341,7 @@ class Session:
             self.found.not_kept = f"rows are not kept meanwhile: {failure}"
 
     def _tell(self, text: str) -> None:
-        if self._progress is not None:
-            self._progress(self._done / max(self._steps, 1), text)
+        self._progress(self._done / max(self._steps, 1), text)
 
 
 def _interval(metric: Metric, record: Record, value: float) -> Interval:

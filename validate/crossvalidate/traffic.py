@@ -15,13 +15,14 @@ from typing import Any
 
 from ...engine_native.emulated import on_machine_of, run_emulated
 from ...inputs import InputError
+from ...inputs.progress import StepProgress, silent
 from ...sim.run.record import Record
 from ...sim.run.runner import bare_record
 from ...sim.run.scenario import Scenario, scenario_from_settings
 from ...sim.run.statistics import Interval
 from ...topologies.emulator import guest_machine
 from .rows import Row
-from .session import Failure, Keep, Progress
+from .session import Failure, Keep
 
 PLANES = ("flow", "event")
 PLAYED: dict[str, Any] = {
@@ -103,7 +104,7 @@ def counted_in_guest(case: TrafficCase) -> Record:
 
 def traffic_crossvalidated(
     cases: Sequence[TrafficCase],
-    progress: Progress | None = None,
+    progress: StepProgress = silent,
     keep: Keep | None = None,
     store: Callable[[TrafficResult], None] | None = None,
     count: Count = counted_in_guest,
@@ -115,8 +116,7 @@ def traffic_crossvalidated(
     rows: list[Row] = []
     failures: list[Failure] = []
     for at, case in enumerate(cases):
-        if progress is not None:
-            progress(at / len(cases), case.name)
+        progress(at / len(cases), case.name)
         try:
             counted = count(case)
             if keep is not None:
@@ -131,8 +131,7 @@ def traffic_crossvalidated(
         if store is not None:
             with suppress(InputError):  # a full disk does not cost the other cases
                 store(TrafficResult(tuple(rows), tuple(failures)))
-    if progress is not None:
-        progress(1.0, "done")
+    progress(1.0, "done")
     return TrafficResult(tuple(rows), tuple(failures))
 
 

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +27,7 @@ from ...engine_native.memory_traffic import (
     opened,
     reason,
 )
+from ...inputs.progress import Progress, silent
 from ...sim.planes.outcome import ControlEvent, ResourceUse
 from ...sim.run.record import Record
 from ...sim.run.runner import provenance
@@ -44,9 +45,7 @@ def this_host() -> Machine:
     return build_machine(import_machine(None, name="this-host"))
 
 
-def observe(
-    pid: int, for_s: float, progress: Callable[[float], None] = lambda part: None
-) -> Record:
+def observe(pid: int, for_s: float, progress: Progress = silent) -> Record:
     """What process ``pid`` does for ``for_s`` seconds, or until it ends or Ctrl-C; raises
     InputError where there is none."""
     began_s = time.perf_counter()

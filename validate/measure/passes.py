@@ -17,10 +17,11 @@ from statistics import fmean, median
 import numpy as np
 
 from ...inputs import Quantity
+from ...inputs.progress import StepProgress, part_of, silent
 from ...topologies.measurements import HostState, Measurement, Reading
 from .bench import DIGITS
 from .noise import DISTURBANCES, noise_warnings
-from .session import PARTS, Progress, Result, measure_pass
+from .session import PARTS, Result, measure_pass
 
 PASSES = 3
 # Their ranges hold what each pass that counts found: what others do to programs here is another
@@ -28,27 +29,19 @@ PASSES = 3
 
 
 def measure_host(
-    *, quick: bool = False, only: Sequence[str] = (), progress: Progress | None = None
+    *, quick: bool = False, only: Sequence[str] = (), progress: StepProgress = silent
 ) -> Result:
     """Measures this host, in passes unless it is ``quick``; see ``measure_pass``."""
     passes = 1 if quick else PASSES
     found: list[Result] = []
     for at in range(passes):
-        part_progress = (
-            None if progress is None else part_of(progress, at / passes, (at + 1) / passes)
+        share = part_of(progress, at / passes, (at + 1) / passes)
+        found.append(
+            measure_pass(quick=quick, only=only, passes=passes, again=at > 0, progress=share)
         )
-        one = measure_pass(
-            quick=quick, only=only, passes=passes, again=at > 0, progress=part_progress
-        )
-        found.append(one)
         if found[-1].interrupted:
             break
     return merged(found)
-
-
-def part_of(progress: Progress, first: float, last: float) -> Progress:
-    """Tells ``progress`` of a part of the work, which goes from the one share to the other."""
-    return lambda share, what: progress(first + share * (last - first), what)
 
 
 def merged(passes: Sequence[Result]) -> Result:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..._version import __version__
 from ...inputs import InputError, Quantity
+from ...inputs.progress import StepProgress, silent
 from ...topologies.importers.number_sets import format_list
 from ...topologies.measurements import HostState, Measurement
 from ..systems.registry import validations
@@ -24,8 +25,6 @@ from . import bandwidth, copying, copying_ahead, fabric, interrupting, latency, 
 from .bench import FULL, QUICK, Bench, CannotBind
 from .layout import Layout, host_layout, read_text
 from .noise import Watch
-
-Progress = Callable[[float, str], None]
 
 OF_SYSTEMS = {name: one for of in validations() for name, one in of.measured.items()}
 # Each part with its share of the time.
@@ -72,7 +71,7 @@ def measure_pass(
     only: Sequence[str] = (),
     passes: int = 1,
     again: bool = False,
-    progress: Progress | None = None,
+    progress: StepProgress = silent,
 ) -> Result:
     """One of ``passes`` over this host, all parts or ``only`` some, in the first one and what facts
     rest on ``again``; an interrupt keeps what was finished.
@@ -106,7 +105,7 @@ def check_engine() -> None:
 class _Pass:
     bench: Bench
     parts: Sequence[str]
-    progress: Progress | None
+    progress: StepProgress
 
     def run(self) -> Result:
         host = host_state(self.bench.layout)
@@ -147,20 +146,16 @@ class _Pass:
         whole = sum(PARTS[part][1] for part in self.parts)
         before = sum(PARTS[part][1] for part in finished) / whole
         spun = 0.0
-        self._tell(before, name)
+        self.progress(before, name)
         try:
             for done in PARTS[name][0](self.bench):
                 if time.monotonic() - spun > _SPIN_EVERY_S:
                     self.watch.spin()
                     spun = time.monotonic()
-                self._tell(before + done * PARTS[name][1] / whole, name)
+                self.progress(before + done * PARTS[name][1] / whole, name)
         except (MemoryError, CannotBind) as failure:
             reason = str(failure) or "no memory left"
             self.bench.warn(f"{name}: not measured to the end: {reason}")
-
-    def _tell(self, share: float, name: str) -> None:
-        if self.progress is not None:
-            self.progress(share, name)
 
     def _clock(self) -> Quantity | None:
         """Cycles per second from the loop of one addition a cycle: its median, up to its best."""

@@ -17,7 +17,7 @@ with the probability n^(-1/3), as in epoch-greedy (Langford and Zhang, NIPS 2007
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from math import cbrt
@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....inputs import InputError
+from ....inputs.progress import Progress, silent
 from ....topologies import Machine
 from ...machine.copy_engines import NONE, nearest_engines
 from ...machine.costs import CostModel
@@ -37,7 +38,6 @@ from .spec import CHUNK_BYTES
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Progress = Callable[[float], None]
 Sizes = Literal["log-even", "even"]
 
 BYTES = (64 * 1024.0, 256 * 1024.0 * 1024.0)
@@ -85,7 +85,7 @@ def observe(
     count: int,
     seed: int,
     on: str = "flow",
-    progress: Progress | None = None,
+    progress: Progress = silent,
     chunk_bytes: float = CHUNK_BYTES,
     sizes: Sizes = "log-even",
     bytes_min: float = BYTES[0],
@@ -132,10 +132,8 @@ def observe(
                 columns = found[batch], entries[batch]
                 cpu_s[batch], engine_s[batch] = events.play(home_index, wires, copies, *columns)
                 done += len(batch)
-                if progress is not None:
-                    progress(done / count)
-        if progress is not None:
-            progress((number + 1) / len(cells))
+                progress(done / count)
+        progress((number + 1) / len(cells))
     latency_ns = costs.idle_s[node, homes][home] * 1e9
     matches = np.array(SELECTIVITIES)[found]
     features = np.column_stack(
@@ -196,7 +194,7 @@ def train_on(
     count: int,
     seed: int,
     on: str,
-    progress: Progress | None,
+    progress: Progress,
     also: Machine | None = None,
     online: int | None = None,
     sizes: Sizes = "log-even",

@@ -18,12 +18,13 @@ vector lies. There is a worker for each hardware thread, as in the source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ....inputs import Document, InputError, Quantity
+from ....inputs.progress import Progress, silent
 from ....topologies import Machine, MachineDescription
 from ....workloads import Workload, workload_from_document
 from .commands import AllowStealing, StealingObservation
@@ -31,8 +32,6 @@ from .event_plane import event_plane
 from .facts import ENGINE, TasksFacts
 from .flow import TasksFlow
 from .spec import TasksSystem
-
-Progress = Callable[[float], None]
 
 POWERS = tuple(range(1, 31))
 VALUE_BYTES = 8
@@ -120,7 +119,7 @@ class ThresholdFound:
 def search_threshold(
     machine: Machine,
     on: str = "flow",
-    progress: Progress | None = None,
+    progress: Progress = silent,
     *,
     backlog: bool = True,
 ) -> ThresholdFound:
@@ -148,13 +147,11 @@ def search_threshold(
         points: list[PowerPoint] = []
         for point in _points(machine, homes, on, backlog):
             points.append(point)
-            if progress is not None:
-                progress((number + point.power / POWERS[-1]) / len(halves))
+            progress((number + point.power / POWERS[-1]) / len(halves))
             if point.gain > GAIN_MIN:
                 break
         crossings.append(_crossing(machine, homes, points))
-    if progress is not None:
-        progress(1.0)
+    progress(1.0)
     return ThresholdFound(machine, on, tuple(crossings))
 
 
