@@ -36,6 +36,12 @@ pybind11::array_t<T> array_of(const std::vector<T>& values) {
     return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(values.size()), values.data());
 }
 
+// Of a vector that a class has, for a property of it.
+template <typename T, class Of>
+auto array_at(std::vector<T> Of::* member) {
+    return [member](const Of& of) { return array_of(of.*member); };
+}
+
 template <typename Get>
 auto column_of(std::size_t size, Get get) {
     pybind11::array_t<decltype(get(std::size_t{0}))> values(static_cast<pybind11::ssize_t>(size));

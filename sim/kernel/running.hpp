@@ -95,6 +95,20 @@ class Runnable {
     bool busy_ = false;
 };
 
+// A method of a model, or of what it is derived from, for Python, which holds a Runnable of it.
+template <class Model, class Of, class Result, class... Arguments>
+auto held(Result (Of::*method)(Arguments...)) {
+    return [method](Runnable<Model>& self, Arguments... arguments) -> Result {
+        return ((*self).*method)(std::forward<Arguments>(arguments)...);
+    };
+}
+template <class Model, class Of, class Result, class... Arguments>
+auto held(Result (Of::*method)(Arguments...) const) {
+    return [method](Runnable<Model>& self, Arguments... arguments) -> Result {
+        return ((*self).*method)(std::forward<Arguments>(arguments)...);
+    };
+}
+
 // A copy: fields time_ps, event, subject, data.
 inline pybind11::array_t<TraceRow> trace_array(const Trace& trace) {
     const auto& rows = trace.rows();

@@ -36,7 +36,7 @@ SIZES = Condition("sizes of the scans that were observed", dict.fromkeys(("as he
 def _scores(plane: str, sizes: str = "log-even", bytes_min: float = MIB / 16) -> dict[str, Any]:
     machine = load_machine("sgi-uv300h-8s")
     model = trainer_of("access-path")(
-        machine, OBSERVATIONS, SEED, plane, None, sizes=sizes, bytes_min=bytes_min
+        machine, OBSERVATIONS, SEED, plane, sizes=sizes, bytes_min=bytes_min
     )
     scores: dict[str, Any] = model.scores
     return scores

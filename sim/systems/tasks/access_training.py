@@ -194,7 +194,7 @@ def train_on(
     count: int,
     seed: int,
     on: str,
-    progress: Progress,
+    progress: Progress = silent,
     also: Machine | None = None,
     online: int | None = None,
     sizes: Sizes = "log-even",

@@ -93,4 +93,4 @@ def test_a_model_that_was_learned_online(model: AccessModel, tmp_path: Path) -> 
 
 def test_scans_by_both_paths_that_leave_none_to_learn_from() -> None:
     with pytest.raises(InputError, match="expected fewer than 800, four fifths"):
-        train_on(load_machine(MACHINE), 1_000, 1, "flow", None, None, 800)
+        train_on(load_machine(MACHINE), 1_000, 1, "flow", online=800)

@@ -223,7 +223,7 @@ def test_models_choose(observed: Observations, tmp_path: Path) -> None:
 def test_a_model_says_how_it_does_elsewhere() -> None:
     """Engines differ, and no feature says so: worse than the best fixed path there."""
     machine, other = load_machine(MACHINE), load_machine("xeon-2s-spr-snc4")
-    carried = train_on(machine, 1_000, 1, "flow", None, other).scores["carried"]
+    carried = train_on(machine, 1_000, 1, "flow", also=other).scores["carried"]
     assert carried["machine"] == other.name
     assert carried["regression_loss"][0] > carried["always_engine_loss"][0]
 

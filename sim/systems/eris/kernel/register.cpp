@@ -40,6 +40,24 @@ void add_machine_counts(pybind11::dict& found, const Model& model) {
 
 namespace {
 
+// What either model offers to Python beside its counts.
+template <class Model>
+void def_eris(py::class_<Runnable<Model>>& bound) {
+    def_running<Model>(bound);
+    bound.def("start", held<Model>(&Model::start), "Lets all workers begin.")
+        .def("start_counting", held<Model>(&Model::start_counting), "Forgets what was counted.")
+        .def("check", held<Model>(&Model::check),
+             "Raises RuntimeError where commands were lost or done twice, or a server did too "
+             "much.")
+        .def(
+            "latency",
+            [](Runnable<Model>& self, std::size_t operation) {
+                const Histogram& of = self->latency.at(operation);
+                return std::pair(array_of(of.buckets()), of.total());
+            },
+            py::arg("operation"), "Of an operation: latencies by bucket, and their sum; in ps.");
+}
+
 using Model = Runnable<ErisRouting>;
 
 py::dict counts(Model& self) {
@@ -124,9 +142,8 @@ A workers on cores of n nodes with 2L directed links; arrays are flat, row by ro
             py::arg("seed"), py::arg("replication"),
             R"(``keyed``: of the operations, the first ones, by key; the others are scans. ``keys``:
 Philox keys of each worker's commands, then of what each forwards.)")
-        .def(
-            "update", [](Model& self, const ErisDemands& of) { self->update(of); }, py::arg("of"),
-            "Other demands from now on.")
+        .def("update", held<ErisRouting>(&ErisRouting::update), py::arg("of"),
+             "Other demands from now on.")
         .def(
             "route",
             [](Model& self, Numbers sum, Positions guide,
@@ -139,29 +156,16 @@ Philox keys of each worker's commands, then of what each forwards.)")
             },
             py::arg("sum"), py::arg("guide"), py::arg("moves"),
             "Another table. ``moves``: (operation, from, to, part of what was left there).")
-        .def(
-            "start", [](Model& self) { self->start(); }, "Lets all workers begin.")
-        .def(
-            "start_counting", [](Model& self) { self->start_counting(); },
-            "Forgets what was counted.")
-        .def(
-            "check", [](Model& self) { self->check(); },
-            "Raises RuntimeError where commands were lost or done twice, or a server did too much.")
-        .def(
-            "call", [](Model& self, const std::vector<std::uint32_t>& who) { self->call(who); },
-            py::arg("who"), "Lets these workers meet; then the run halts.")
-        .def_property_readonly(
-            "gathered", [](Model& self) { return self->gathered(); }, "Whether they have met.")
-        .def(
-            "dismiss", [](Model& self, const std::vector<Time>& ps) { self->dismiss(ps); },
-            py::arg("ps"), "Lets them go on; each [A] has so much to do first.")
-        .def(
-            "begin", [](Model& self, const std::vector<ErisTransfer>& more) { self->begin(more); },
-            py::arg("more"), "More transfers; none at all forgets those that are done.")
-        .def(
-            "halt_after", [](Model& self, double units) { self->halt_after(units); },
-            py::arg("units"),
-            "Halts each time that so many units more, or all of a transfer, have been rebuilt.")
+        .def("call", held<ErisRouting>(&ErisRouting::call), py::arg("who"),
+             "Lets these workers meet; then the run halts.")
+        .def_property_readonly("gathered", held<ErisRouting>(&ErisRouting::gathered),
+                               "Whether they have met.")
+        .def("dismiss", held<ErisRouting>(&ErisRouting::dismiss), py::arg("ps"),
+             "Lets them go on; each [A] has so much to do first.")
+        .def("begin", held<ErisRouting>(&ErisRouting::begin), py::arg("more"),
+             "More transfers; none at all forgets those that are done.")
+        .def("halt_after", held<ErisRouting>(&ErisRouting::halt_after), py::arg("units"),
+             "Halts each time that so many units more, or all of a transfer, have been rebuilt.")
         .def_property_readonly(
             "rebuilt",
             [](Model& self) {
@@ -171,20 +175,13 @@ Philox keys of each worker's commands, then of what each forwards.)")
             "Units of each transfer that have arrived.")
         .def("counts", &counts,
              "What was counted since start_counting, by name; arrays are copies.")
-        .def(
-            "latency",
-            [](Model& self, std::size_t operation) {
-                const Histogram& of = self->latency.at(operation);
-                return std::pair(array_of(of.buckets()), of.total());
-            },
-            py::arg("operation"), "Of an operation: latencies by bucket, and their sum; in ps.")
         .def_property(
             "tracing", [](Model& self) { return self->tracing; },
             [](Model& self, bool on) { self->tracing = on; }, "Whether the trace is kept.")
         .def("trace", &trace, R"([rows, 5]: time, kind, worker, other, amount.
 
 Kinds: 0 round, 3 executed, 4 issued, 6 copied.)");
-    def_running<ErisRouting>(model);
+    def_eris<ErisRouting>(model);
 }
 
 const Registration eris_part("eris", register_eris);
@@ -222,27 +219,11 @@ void register_eris_shared(py::module_& module) {
              }),
              py::arg("setup"), py::arg("keys"), py::arg("seed"), py::arg("replication"),
              "``keys``: the Philox key of each worker.")
-        .def(
-            "update", [](SharedModel& self, const SharedSetup& of) { self->update(of); },
-            py::arg("of"), "Other demands from now on, for the same workers.")
-        .def(
-            "start", [](SharedModel& self) { self->start(); }, "Lets all workers begin.")
-        .def(
-            "start_counting", [](SharedModel& self) { self->start_counting(); },
-            "Forgets what was counted.")
-        .def(
-            "check", [](SharedModel& self) { self->check(); },
-            "Raises RuntimeError where commands were lost or done twice, or a server did too much.")
+        .def("update", held<ErisShared>(&ErisShared::update), py::arg("of"),
+             "Other demands from now on, for the same workers.")
         .def("counts", &shared_counts,
-             "What was counted since start_counting, by name; arrays are copies.")
-        .def(
-            "latency",
-            [](SharedModel& self, std::size_t operation) {
-                const Histogram& of = self->latency.at(operation);
-                return std::pair(array_of(of.buckets()), of.total());
-            },
-            py::arg("operation"), "Of an operation: latencies by bucket, and their sum; in ps.");
-    def_running<ErisShared>(model);
+             "What was counted since start_counting, by name; arrays are copies.");
+    def_eris<ErisShared>(model);
 }
 
 const Registration eris_shared_part("eris_shared", register_eris_shared);

@@ -105,55 +105,28 @@ void register_tasks(py::module_& module) {
               "Raises ValueError for a setup that does not fit together.");
     def_running<TaskModel>(bound);
     bound
-        .def(
-            "copy",
-            [](Held& self, std::int64_t number, std::int64_t source, std::int64_t target,
-               std::int64_t pages,
-               double page_ps) { self->copy(number, source, target, pages, page_ps); },
-            py::arg("number"), py::arg("source"), py::arg("target"), py::arg("pages"),
-            py::arg("page_ps"),
-            "A copying thread begins; source -1: on all nodes. The run halts when it has arrived.")
-        .def(
-            "set_parts",
-            [](Held& self, std::size_t table, const std::vector<std::int64_t>& part_rows,
-               const std::vector<std::int64_t>& nodes) {
-                self->set_parts(table, part_rows, nodes);
-            },
-            py::arg("table"), py::arg("rows"), py::arg("nodes"),
-            "The table is in these parts, for queries that are asked from now on.")
-        .def(
-            "block",
-            [](Held& self, std::size_t table, std::size_t part) { self->block(table, part); },
-            py::arg("table"), py::arg("part"), "The part begins to move: its tasks wait.")
-        .def(
-            "place",
-            [](Held& self, std::size_t table, std::size_t part, std::int64_t node) {
-                self->place(table, part, node);
-            },
-            py::arg("table"), py::arg("part"), py::arg("node"),
-            "The part has arrived: its tasks are queued there.")
-        .def(
-            "allow",
-            [](Held& self, const std::vector<bool>& classes, bool within_node) {
-                self->allow(classes, within_node);
-            },
-            py::arg("classes"), py::arg("within_node") = true,
-            "Whether tasks of each class may be stolen from now on, and whether those dealt to a "
-            "worker may be taken by others of its node.")
-        .def(
-            "use", [](Held& self, const std::vector<bool>& workers) { self->use(workers); },
-            py::arg("workers"), "Whether each worker takes tasks from now on.")
-        .def(
-            "set_mix",
-            [](Held& self, const std::vector<double>& cumulative) { self->set_mix(cumulative); },
-            py::arg("cumulative"), "Shares of the queries, added up.")
-        .def(
-            "set_paths",
-            [](Held& self, const std::vector<std::int64_t>& paths) { self->set_paths(paths); },
-            py::arg("paths"), "Of scans that begin from now on: see TaskSetup.paths.")
-        .def(
-            "take_arrived", [](Held& self) { return self->arrived(); },
-            "Numbers of the copies that have arrived since this was last asked.")
+        .def("copy", held<TaskModel>(&TaskModel::copy), py::arg("number"), py::arg("source"),
+             py::arg("target"), py::arg("pages"), py::arg("page_ps"),
+             "A copying thread begins; source -1: on all nodes. The run halts when it has arrived.")
+        .def("set_parts", held<TaskModel>(&TaskModel::set_parts), py::arg("table"), py::arg("rows"),
+             py::arg("nodes"),
+             "The table is in these parts, for queries that are asked from now on.")
+        .def("block", held<TaskModel>(&TaskModel::block), py::arg("table"), py::arg("part"),
+             "The part begins to move: its tasks wait.")
+        .def("place", held<TaskModel>(&TaskModel::place), py::arg("table"), py::arg("part"),
+             py::arg("node"), "The part has arrived: its tasks are queued there.")
+        .def("allow", held<TaskModel>(&TaskModel::allow), py::arg("classes"),
+             py::arg("within_node") = true,
+             "Whether tasks of each class may be stolen from now on, and whether those dealt to a "
+             "worker may be taken by others of its node.")
+        .def("use", held<TaskModel>(&TaskModel::use), py::arg("workers"),
+             "Whether each worker takes tasks from now on.")
+        .def("set_mix", held<TaskModel>(&TaskModel::set_mix), py::arg("cumulative"),
+             "Shares of the queries, added up.")
+        .def("set_paths", held<TaskModel>(&TaskModel::set_paths), py::arg("paths"),
+             "Of scans that begin from now on: see TaskSetup.paths.")
+        .def("take_arrived", held<TaskModel>(&TaskModel::arrived),
+             "Numbers of the copies that have arrived since this was last asked.")
         .def(
             "trace", [](Held& self) { return rows(self->trace()); },
             "[rows, 6]: see numatwin.sim.systems.tasks.history.")
@@ -170,9 +143,8 @@ void register_tasks(py::module_& module) {
         .def(
             "part_use", [](Held& self) { return use_arrays(self->part_use()); },
             "The same of all parts that ever were, by number.")
-        .def(
-            "parts", [](Held& self, std::size_t table) { return self->parts(table); },
-            py::arg("table"), "Numbers of the table's parts now.");
+        .def("parts", held<TaskModel>(&TaskModel::parts), py::arg("table"),
+             "Numbers of the table's parts now.");
 }
 
 const Registration tasks_part("tasks", register_tasks);
@@ -206,14 +178,10 @@ void register_settled_queues(py::module_& module) {
             py::arg("tasks"), py::arg("local_s"), py::arg("task_s"),
             "(F,) tasks that run where a task of each batch takes ``local_s`` (B,) on its own node "
             "and ``task_s`` (F,) as each kind; goes on from where the last call ended.")
-        .def_property_readonly("rates",
-                               [](const SettledQueues& queues) { return array_of(queues.rates); })
-        .def_property_readonly("present",
-                               [](const SettledQueues& queues) { return array_of(queues.present); })
-        .def_property_readonly(
-            "response_s", [](const SettledQueues& queues) { return array_of(queues.response_s); })
-        .def_property_readonly("fit",
-                               [](const SettledQueues& queues) { return array_of(queues.fit); });
+        .def_property_readonly("rates", array_at(&SettledQueues::rates))
+        .def_property_readonly("present", array_at(&SettledQueues::present))
+        .def_property_readonly("response_s", array_at(&SettledQueues::response_s))
+        .def_property_readonly("fit", array_at(&SettledQueues::fit));
 }
 
 void register_settled_service(py::module_& module) {
@@ -227,17 +195,15 @@ void register_settled_service(py::module_& module) {
             "solve", [](Of& served, const Doubles& count) { served.solve(view(count, "count")); },
             py::arg("count"),
             "When ``count`` (F,) tasks of each kind run; waits are looked for from the last ones.")
-        .def_property_readonly("entry_s", [](const Of& served) { return array_of(served.entry_s); })
-        .def_property_readonly("entries_per_s",
-                               [](const Of& served) { return array_of(served.entries_per_s); })
-        .def_property_readonly("held_s", [](const Of& served) { return array_of(served.held_s); })
-        .def_property_readonly("copy_s", [](const Of& served) { return array_of(served.copy_s); })
-        .def_property_readonly("work_s", [](const Of& served) { return array_of(served.work_s); })
-        .def_property_readonly("load", [](const Of& served) { return array_of(served.load); })
-        .def_property_readonly("used", [](const Of& served) { return array_of(served.used); })
-        .def_property_readonly("wait_s", [](const Of& served) { return array_of(served.wait_s); })
-        .def_property_readonly("entry_wait_s",
-                               [](const Of& served) { return array_of(served.entry_wait_s); });
+        .def_property_readonly("entry_s", array_at(&Of::entry_s))
+        .def_property_readonly("entries_per_s", array_at(&Of::entries_per_s))
+        .def_property_readonly("held_s", array_at(&Of::held_s))
+        .def_property_readonly("copy_s", array_at(&Of::copy_s))
+        .def_property_readonly("work_s", array_at(&Of::work_s))
+        .def_property_readonly("load", array_at(&Of::load))
+        .def_property_readonly("used", array_at(&Of::used))
+        .def_property_readonly("wait_s", array_at(&Of::wait_s))
+        .def_property_readonly("entry_wait_s", array_at(&Of::entry_wait_s));
 }
 
 const Registration queues("settled queues", register_settled_queues);
