@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..inputs import InputError
@@ -115,22 +115,14 @@ class Metric:
 
     def of_outcome(self, outcome: Outcome) -> float:
         """The figure of one replication; raises InputError where there is none."""
-        kind = self.path[0]
-        found: float | None = None
-        if kind == "throughput":
-            found = outcome.throughput.get(self.path[1])
-        elif kind == "latency_ns":
-            histogram = outcome.latencies_ns.get(self.path[1])
-            if histogram is not None and histogram.count:
-                last = self.path[2]
-                found = histogram.mean if last == "mean" else histogram.quantile(QUANTILES[last])
-        elif kind == "bandwidth_Bps":
-            found = outcome.bandwidth_Bps.get(self.path[1])
-        elif kind == "energy_J":
-            found = outcome.energy_J
-        elif kind == "utilisation":
-            found = self._use(outcome.resources)
-        return self._known(found)
+        if self.path[0] != "latency_ns":
+            return self._known(self._plain(outcome))
+        histogram, last = outcome.latencies_ns.get(self.path[1]), self.path[2]
+        if histogram is None or not histogram.count:
+            return self._known(None)
+        return self._known(
+            histogram.mean if last == "mean" else histogram.quantile(QUANTILES[last])
+        )
 
     def of_record(self, record: Record) -> float:
         """The figure of a whole run; raises InputError where there is none."""
@@ -138,23 +130,27 @@ class Metric:
         found: float | None = None
         if kind == "recovery":
             found = self._recovery(record)
-        elif kind == "throughput":
-            found = record.throughput.get(self.path[1])
         elif kind == "latency_ns":
             found = (record.latency_ns.get(self.path[1]) or {}).get(self.path[2])
-        elif kind == "bandwidth_Bps":
-            found = record.bandwidth_Bps.get(self.path[1])
-        elif kind == "energy_J":
-            found = record.energy_J
-        elif kind == "utilisation":
-            found = self._use(record.resources)
         elif kind == TRAFFIC and record.traffic is not None:
             found = traffic_figure(record.traffic, self.path[1])
+        else:
+            found = self._plain(record)
         return self._known(found)
 
     def interval(self, record: Record) -> list[float] | None:
         """The confidence interval of the figure of a random run; None where it is unknown."""
         return record.interval(*self.path)
+
+    def _plain(self, of: Outcome | Record) -> float | None:
+        """One that a replication and a whole run have alike."""
+        kind, *rest = self.path
+        if kind == "utilisation":
+            return self._use(of.resources)
+        if kind == "energy_J":
+            return of.energy_J
+        found: Mapping[str, float | None] = getattr(of, kind, {})
+        return found.get(rest[0])
 
     def _known(self, found: float | None) -> float:
         if found is None or not math.isfinite(found):

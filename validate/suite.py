@@ -19,7 +19,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictFloat, StrictInt, StrictStr, model_validator
 
-from ..inputs import DescriptionError, Document, InputError, Strict, load_yaml
+from ..inputs import Catalogue, DescriptionError, Document, InputError, Strict, load_yaml
 from ..inputs.fields import near
 from ..inputs.kinds import check_kind
 from ..inputs.names import Name
@@ -30,7 +30,7 @@ from ..sim.run.scenario import Scenario, load_scenario
 from .emulated import EmulatedCommand, EmulatedRun, emulated_run, seen_from
 from .metrics import BIN_HALF, Metric
 
-BUNDLED = Path(__file__).parent / "suites"
+CATALOGUE = Catalogue(Path(__file__).parent / "suites", "suite", listed=False)
 BASELINE_ENDING = ".baseline.json"
 
 Tolerance = Annotated[float, Field(strict=True, ge=0, lt=1)]
@@ -184,7 +184,7 @@ class Suite:
 
 def suite_names() -> list[str]:
     """The names of the bundled suites, in alphabetical order."""
-    return sorted(path.stem for path in BUNDLED.glob("*.yaml"))
+    return CATALOGUE.names()
 
 
 def load_suite(name_or_path: str, *, seed: int | None = None, only: Iterable[str] = ()) -> Suite:
@@ -192,7 +192,7 @@ def load_suite(name_or_path: str, *, seed: int | None = None, only: Iterable[str
 
     ``seed`` stands in for those of the scenarios; ``only``: these checks alone.
     """
-    path = _path(name_or_path)
+    path = CATALOGUE.path(name_or_path)
     document = load_yaml(path)
     check_kind(document, "suite")
     description = document.read_as(SuiteDescription)
@@ -214,17 +214,6 @@ def load_suite(name_or_path: str, *, seed: int | None = None, only: Iterable[str
         len(description.checks),
         checks,
     )
-
-
-def _path(name_or_path: str) -> Path:
-    if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
-        return Path(name_or_path)
-    if name_or_path not in suite_names():
-        expected = near(name_or_path, suite_names()) or f"one of {', '.join(suite_names())}"
-        raise InputError(
-            "unknown suite", token=name_or_path, expected=f"{expected}, or a path to a .yaml file"
-        )
-    return BUNDLED / f"{name_or_path}.yaml"
 
 
 def _loaded(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -183,7 +183,7 @@ def _list(suite: Suite, json: bool) -> None:
             "suite": suite.name,
             "rounds": suite.rounds,
             "cases": suite.as_json(),
-            "left_out": [left.as_json() for left in suite.left_out],
+            "left_out": [asdict(left) for left in suite.left_out],
         },
         _case_parts(suite),
     )

@@ -15,10 +15,13 @@ from .errors import InputError
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The bundled ``*.yaml`` of ``folder``; ``noun`` is what one of them describes."""
+    """The bundled ``*.yaml`` of ``folder``; ``noun`` is what one of them describes; ``listed``:
+    whether a command lists them.
+    """
 
     folder: Path
     noun: str
+    listed: bool = True
 
     def names(self) -> list[str]:
         """The names of the bundled files, in alphabetical order."""
@@ -41,7 +44,10 @@ class Catalogue:
         names = self.names()
         if name_or_path not in names:
             close = difflib.get_close_matches(name_or_path, names, 1)
-            known = f"'{close[0]}'" if close else f"a name that 'numatwin {self.noun} list' prints"
+            others = f"a name that 'numatwin {self.noun} list' prints"
+            if not self.listed:
+                others = f"one of {', '.join(names)}"
+            known = f"'{close[0]}'" if close else others
             raise InputError(
                 f"unknown {self.noun}",
                 token=name_or_path,

@@ -14,14 +14,14 @@ from jsonschema import Draft202012Validator
 from numatwin.cli.schema import Kind, json_schema
 from numatwin.sim.run import scenario as scenarios
 from numatwin.topologies import catalogue as machines
-from numatwin.validate.suite import BUNDLED as SUITES
+from numatwin.validate.suite import CATALOGUE as SUITES
 from numatwin.workloads import catalogue as workloads
 
 FOLDERS = {
     Kind.machine: Path(machines.__file__).parent,
     Kind.workload: Path(workloads.__file__).parent,
     Kind.scenario: Path(scenarios.__file__).parents[1] / "scenarios",
-    Kind.suite: SUITES,
+    Kind.suite: SUITES.folder,
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from numatwin.cli import main
-from numatwin.validate.suite import BUNDLED
+from numatwin.validate.suite import CATALOGUE
 
 MA_8 = '''\
 """MA-8 in a file of its own."""
@@ -43,8 +43,8 @@ OF_BUFFERS = ("buffers-of-128-keep-lookups-fast", "buffers-of-128-keep-lookups-p
 
 def suite_with(folder: Path, pattern: str, replacement: str) -> str:
     """A copy of the bundled suite, changed, beside a copy of its baseline."""
-    shutil.copy(BUNDLED / "policies.baseline.json", folder)
-    text = (BUNDLED / "policies.yaml").read_text()
+    shutil.copy(CATALOGUE.folder / "policies.baseline.json", folder)
+    text = (CATALOGUE.folder / "policies.yaml").read_text()
     text, count = re.subn(pattern, replacement, text)
     assert count
     (folder / "policies.yaml").write_text(text)

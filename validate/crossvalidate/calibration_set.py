@@ -62,10 +62,6 @@ class CalibrationSet:
             "rows": [row.as_json() for row in self.rows],
         }
 
-    def save(self, folder: Path) -> None:
-        """Writes the rows into ``folder``, whole or not at all."""
-        write_json(folder / ROWS_FILE, self.as_json())
-
 
 def calibration_set(
     parts: Sequence[str], folder: Path, *, quick: bool = False, progress: StepProgress = silent
@@ -91,7 +87,7 @@ def calibration_set(
                 expected="a part such as buffering, copies or bandwidth",
             )
         known = CalibrationSet(machine, tuple(parts), rows)
-        known.save(folder)
+        write_json(folder / ROWS_FILE, known.as_json())
     return known
 
 

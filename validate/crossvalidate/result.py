@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -129,8 +129,8 @@ class Result:
             "checks": [check.as_json() for check in self.checks],
             "holds": self.holds,
             "rows": [row.as_json() for row in self.rows],
-            "left_out": [left_out.as_json() for left_out in self.left_out],
-            "failures": [failure.as_json() for failure in self.found.failures],
+            "left_out": [asdict(left_out) for left_out in self.left_out],
+            "failures": [asdict(failure) for failure in self.found.failures],
         }
 
     def save(self, folder: Path) -> None:

@@ -59,15 +59,6 @@ class Failure:
     round: int
     reason: str
 
-    def as_json(self) -> dict[str, object]:
-        """As ``--json`` has it."""
-        return {
-            "scenario": self.scenario,
-            "plane": self.plane,
-            "round": self.round,
-            "reason": self.reason,
-        }
-
 
 @dataclass
 class Found:

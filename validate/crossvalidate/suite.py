@@ -30,7 +30,9 @@ from ..emulated import seen_from
 from ..metrics import Metric
 from .sizes import bytes_of, entries_of, size_bytes
 
-CATALOGUE = Catalogue(Path(__file__).parent.parent / "suites" / "crossvalidate", "suite")
+CATALOGUE = Catalogue(
+    Path(__file__).parent.parent / "suites" / "crossvalidate", "suite", listed=False
+)
 
 Value = str | int | float | bool
 Values = Annotated[dict[str, Value], Field(max_length=100)]
@@ -117,10 +119,6 @@ class LeftOut:
     reason: str
     runs: tuple[str, ...]
 
-    def as_json(self) -> dict[str, object]:
-        """As ``--json`` has it."""
-        return {"what": self.what, "reason": self.reason, "runs": list(self.runs)}
-
 
 @dataclass(frozen=True)
 class Suite:
@@ -164,7 +162,7 @@ def load_suite(
 
     ``quick``: two rounds at most, and of each axis its first and its last value. Raises InputError.
     """
-    path = _path(name_or_path)
+    path = CATALOGUE.path(name_or_path)
     files = [_File.read(path)]
     files += files[0].included()
     cases: list[Case] = []
@@ -179,15 +177,6 @@ def load_suite(
     rounds = min(description.rounds, QUICK_ROUNDS) if quick else description.rounds
     left_out = tuple(LeftOut("any figure", why, tuple(runs)) for why, runs in not_playable.items())
     return Suite(description.name, description.title, path, machine, rounds, tuple(cases), left_out)
-
-
-def _path(name_or_path: str) -> Path:
-    if CATALOGUE.is_bundled(name_or_path) and name_or_path not in suite_names():
-        expected = near(name_or_path, suite_names()) or f"one of {', '.join(suite_names())}"
-        raise InputError(
-            "unknown suite", token=name_or_path, expected=f"{expected}, or a path to a .yaml file"
-        )
-    return CATALOGUE.path(name_or_path)
 
 
 def _thinned(run: RunDescription) -> RunDescription:
@@ -222,7 +211,7 @@ class _File:
         for index, name in enumerate(self.description.includes):
             place: Place = ("includes", index)
             with reported_at(self.document, place):
-                file = _File.read(_path(seen_from(self.path.parent, name)))
+                file = _File.read(CATALOGUE.path(seen_from(self.path.parent, name)))
             if file.description.includes:
                 raise self.document.error(
                     place, f"suite '{name}' includes others", expected="one that includes none"

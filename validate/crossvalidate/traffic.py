@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
@@ -93,7 +93,7 @@ class TrafficResult:
             "within_20_percent": self.within if found else None,
             "holds": self.holds,
             "rows": [row.as_json() for row in found],
-            "failures": [failure.as_json() for failure in self.failures],
+            "failures": [asdict(failure) for failure in self.failures],
         }
 
 
