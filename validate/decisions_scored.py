@@ -16,7 +16,8 @@ from ..sim.run.model_error import RATIO, class_of
 from ..sim.run.record import Record
 from ..sim.run.runner import run_scenario
 from ..sim.run.uncertainty import LEVEL, bounds, shift_of, with_uncertainty
-from .decision_cases import FOLDER, Case, CaseFile
+from .decision_cases import Case, CaseFile
+from .markdown import page_text, table_rows
 
 Row = dict[str, Any]
 RIGHT, WRONG, UNDECIDED, NOT_MODELLED, INPUT = (
@@ -151,42 +152,41 @@ MISSED = 0.15  # an error of a ratio from which on the page says why
 
 def page_of(rows: Sequence[Mapping[str, Any]]) -> str:
     """The whole page."""
-    text = (FOLDER / "page.md").read_text(encoding="utf-8")
-    return text.replace("@rows@", "\n".join(_body(rows)))
-
-
-def _body(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    cases = {row["id"]: row for row in rows}.values()
     found = summary(rows)
+    said = ""
     if found["decisions"]:
-        yield (
+        said = (
             f"Of {found['decisions']} decisions {found['right']} are right, "
             f"{found['wrong']} wrong, {found['cannot_tell']} cannot be told. "
             f"The median error of ratios is\n{found['median_error']:.1%}; {found['coverage']:.0%} "
-            f"of the {found['level']:.0%} "
-            "intervals hold what was measured."
+            f"of the {found['level']:.0%} intervals hold what was measured.\n\n"
         )
-        yield ""
-    yield "| case | alternative | measured | predicted | interval | error | level | verdict |"
-    yield "| --- | --- | --: | --: | --: | --: | --: | --- |"
-    for row in rows:
-        if row["verdict"] != NOT_MODELLED:
-            error = f"{row['relative_error']:+.1%}"
-            level = "" if row["level_error"] is None else f"{row['level_error']:+.1%}"
-            yield (
-                f"| `{row['id']}` | {row['alternative']} | {ratio_text(row['measured_ratio'])} | "
-                f"{ratio_text(row['predicted_ratio'])} | {ratio_text(row['interval'])} | {error} | "
-                f"{level} | {row['verdict']} |"
-            )
-    yield ""
-    yield "## The cases"
-    yield ""
-    for row in {row["id"]: row for row in rows}.values():
-        typical = f" Typical: {', '.join(row['typical'])}." if row["typical"] else ""
-        where = f"baseline {row['baseline']}; {row['source']}"
-        yield f"- `{row['id']}`: {row['title']} ({where}).{typical}"
-    yield ""
-    yield "## Why predictions miss"
-    yield ""
+    return page_text(
+        "decisions",
+        summary=said,
+        rows=table_rows(_cells(row) for row in rows if row["verdict"] != NOT_MODELLED),
+        cases="\n".join(map(_of_case, cases)),
+        why="\n".join(_misses(rows)),
+    )
+
+
+def _cells(row: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"`{row['id']}`", row["alternative"])
+    yield from map(ratio_text, (row["measured_ratio"], row["predicted_ratio"], row["interval"]))
+    yield f"{row['relative_error']:+.1%}"
+    yield "" if row["level_error"] is None else f"{row['level_error']:+.1%}"
+    yield row["verdict"]
+
+
+def _of_case(row: Mapping[str, Any]) -> str:
+    typical = f" Typical: {', '.join(row['typical'])}." if row["typical"] else ""
+    return (
+        f"- `{row['id']}`: {row['title']} (baseline {row['baseline']}; {row['source']}).{typical}"
+    )
+
+
+def _misses(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         off = row["relative_error"] is not None and abs(row["relative_error"]) > MISSED
         if row["verdict"] not in (NOT_MODELLED, INPUT) and (off or row["verdict"] != RIGHT):

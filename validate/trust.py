@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from ..sim.run.model_error import Class, Evidence, model_error
+from .markdown import page_text, table_rows
 
 Interval = tuple[float, float]
 LEVEL, AIM = 0.9, (0.85, 0.95)
@@ -101,38 +102,12 @@ def coverage(evidence: Sequence[Evidence]) -> list[Coverage]:
 
 def page_of(evidence: Sequence[Evidence]) -> str:
     """All of it in Markdown."""
-    known, covered = trust(evidence), coverage(evidence)
-    lines = [
-        "# What predictions were off by so far",
-        "",
-        "Written by `numatwin trust --page FILE.md` from `sim/run/model_error.json`, which "
-        "`python benchmarks/model_error.py --write` predicts again.",
-        "",
-        *_table(TRUST_HEADS, map(trust_cells, known), left=4),
-        "",
-        "## Do 90% intervals hold?",
-        "",
-        "Each figure's interval is made of the evidence of all other sources.",
-        "",
-        *_table(COVERAGE_HEADS, map(coverage_cells, covered), left=1),
-        "",
-        "## All figures",
-        "",
-        *_table(
-            (
-                "figure",
-                "source",
-                "system, plane, work",
-                "measured",
-                "predicted",
-                "interval",
-                "held",
-            ),
-            map(_cells, evidence, intervals(evidence)),
-            left=3,
-        ),
-    ]
-    return "\n".join(lines) + "\n"
+    return page_text(
+        "trust",
+        known=table_rows(map(trust_cells, trust(evidence))),
+        covered=table_rows(map(coverage_cells, coverage(evidence))),
+        figures=table_rows(map(_cells, evidence, intervals(evidence))),
+    )
 
 
 TRUST_HEADS = (
@@ -160,10 +135,3 @@ def _cells(row: Evidence, interval: Interval) -> tuple[str, ...]:
     held = "yes" if holds(row, interval) else "no"
     between = f"{low:.3g} to {high:.3g}"
     return f"`{row.id}`", row.source, of, measured, f"{row.predicted:.4g}", between, held
-
-
-def _table(heads: Sequence[str], rows: Any, left: int) -> Iterator[str]:
-    yield f"| {' | '.join(heads)} |"
-    yield "|" + " --- |" * left + " --: |" * (len(heads) - left)
-    for row in rows:
-        yield f"| {' | '.join(cell.replace('|', '/') for cell in row)} |"
