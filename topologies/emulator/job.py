@@ -20,58 +20,8 @@ _HOST_ONLY = re.compile(
 )
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
-_BEGIN = """\
-fail() { echo "failed $1" >&3; sleep 1000; }
-exec 4> "$(port out)" 5> "$(port err)" 6< "$(port in)"
-ifconfig lo up
-files() { mount -t 9p -o "trans=virtio,version=9p2000.L,msize=524288,$3" "$1" "$2" 2>/dev/null; }
-files share0 /lower ro,cache=loose || fail "the host's files cannot be mounted"
-mount -t tmpfs -o size=50% tmpfs /overlay && mkdir /overlay/files /overlay/work
-mount -t overlay -o lowerdir=/lower,upperdir=/overlay/files,workdir=/overlay/work overlay /root ||
-    fail "the host's files cannot be overlaid"
-"""
-
-_SYSTEM = """\
-mkdir -p /root/proc /root/sys /root/dev /root/run
-mount -t cgroup2 cgroup2 /groups && mkdir /groups/command
-mount -t proc proc /root/proc
-mount -t sysfs sysfs /root/sys
-mount -t devtmpfs devtmpfs /root/dev
-mkdir -p /root/dev/pts /root/dev/shm
-mount -t devpts -o ptmxmode=666 devpts /root/dev/pts
-mount -t tmpfs -o mode=1777 tmpfs /root/dev/shm
-mount -t tmpfs -o mode=755 tmpfs /root/run && mkdir /root/run/numatwin
-ln -sf /proc/self/fd /root/dev/fd
-"""
-
+_SCRIPT = Path(__file__).with_name("job.sh")
 _BUSYBOX = "/run/numatwin/busybox"
-_NATIVE = "shell=/bin/sh\n"
-_FOREIGN = f"cp /bin/busybox /root{_BUSYBOX} && shell='{_BUSYBOX} sh'\n"
-
-# What the command leaves running ends with it, so that its output has an end.
-_RUN = """\
-begin() { echo 0 > /groups/command/cgroup.procs; exec chroot /root $shell /run/numatwin/command; }
-mkfifo /out /err
-cat /out >&4 & out=$!
-cat /err >&5 & err=$!
-( begin ) <&6 > /out 2> /err 3<&- 4>&- 5>&-
-status=$?
-echo 1 > /groups/command/cgroup.kill
-wait $out $err
-printf %s "$mark" >&4
-printf %s "$mark" >&5
-"""
-
-_SHELL = """\
-setsid -c chroot /root $shell /run/numatwin/command \\
-    < /dev/hvc0 > /dev/hvc0 2>&1 3<&- 4>&- 5>&- 6<&-
-status=$?
-"""
-
-_END = """\
-echo "exit $status" >&3
-while :; do sleep 1000; done
-"""
 
 
 @dataclass(frozen=True)
@@ -92,23 +42,25 @@ class Job:
 
     def script(self) -> str:
         """The whole script."""
-        # The guest may have stood still for days since it was ready, and others began there too.
-        clock = f"date -s @{time.time():.0f} >/dev/null"
-        entropy = f"echo {secrets.token_hex(32)} > /dev/urandom"
-        parts = [_BEGIN, f"{clock}\n{entropy}\nhostname {quote(self.name)}\n"]
-        for number, share in enumerate(self.shares, 1):
-            at = quote(f"/root{share.folder}")
-            access = "rw" if share.writable else "ro,cache=loose"
-            problem = quote(f"{share.folder}: cannot be shared")
-            parts.append(f"mkdir -p {at} && files share{number} {at} {access} || fail {problem}\n")
-        parts.append(_SYSTEM)
-        parts.append(_FOREIGN if self.foreign else _NATIVE)
-        parts.append(f"printf %s {quote(self._command())} > /root/run/numatwin/command\n")
-        if self.terminal is None:
-            parts += [f"mark={self.mark}\n", _RUN]
-        else:
-            parts.append(_SHELL)
-        return "".join([*parts, _END])
+        values = {
+            "guest": self.name,
+            "clock": f"{time.time():.0f}",
+            "entropy": secrets.token_hex(32),
+            "command": self._command(),
+            "mark": self.mark if self.terminal is None else "",
+            "foreign": "yes" if self.foreign else "",
+        }
+        lines = [f"{name}={quote(value)}" for name, value in values.items()]
+        mounts = [self._mount(number, share) for number, share in enumerate(self.shares, 1)]
+        lines.append("\n".join(["shares() {", ":", *mounts, "}"]))
+        return "\n".join([*lines, _SCRIPT.read_text(encoding="utf-8")])
+
+    @staticmethod
+    def _mount(number: int, share: Share) -> str:
+        at = quote(f"/root{share.folder}")
+        access = "rw" if share.writable else "ro,cache=loose"
+        problem = quote(f"{share.folder}: cannot be shared")
+        return f"mkdir -p {at} && files share{number} {at} {access} || fail {problem}"
 
     def _command(self) -> str:
         """What the shell of the host's files does in the guest."""
