@@ -3,8 +3,8 @@
 Simulation-based calibration (Talts et al., 2018): machines, engines and unknown conditions are
 drawn from the priors, and run with hidden values; throughputs and traffic get noise of 5%. Each
 truth is looked for among the same draws of the flow plane, a Sobol set that all share. The truths
-run on the flow plane, which is quick; the first of them on the event plane, too (``--events``),
-where the planes' difference is part of the noise. One JSON object a line: the share of truths that
+run on the flow plane, and on the event plane, too (the first ``--events`` of them), where the
+planes' difference is part of the noise. One JSON object a line: the share of truths that
 90% intervals hold, of unknown conditions, of facts, and of a run that was not measured; how even
 the ranks of truths are (the p-value of a test of Kolmogorov and Smirnov, and tenths of the ranks),
 and how many draws count in the median.
@@ -16,7 +16,7 @@ import argparse
 import json
 import tempfile
 import warnings
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import joblib
@@ -37,7 +37,7 @@ from numatwin.validate.trust import AIM
 
 SEED, NOISE, PLANES = 11, 0.05, 0.03  # the planes differ by so much
 SIZES = (1_000_000, 30_000_000, 1_000_000_000)  # keys of the runs; the last is not measured
-# From 5 ms on, event runs of these sizes do the same, and longer ones take minutes.
+# From 5 ms on, event runs of these sizes do the same.
 SHORT = ("event_horizon=14 ms", "statistics.warm_up=10 ms", "statistics.replications=1")
 SCENARIO = """\
 extends: eris-fig8-intel
@@ -48,15 +48,21 @@ unknown:
 """
 
 
-def problem_of() -> Problem:
+def runs_of(plane: str) -> list[Scenario]:
     """Three runs, of two of which throughput and traffic are measured."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "hidden.yaml"
         path.write_text(SCENARIO)
-        runs = [
-            load_scenario(path, settings=[f"workload.objects.index.keys={size}", *SHORT])
+        return [
+            load_scenario(
+                path, plane=plane, settings=[f"workload.objects.index.keys={size}", *SHORT]
+            )
             for size in SIZES
         ]
+
+
+def problem_of() -> Problem:
+    """What is asked of them."""
     spread = float(np.hypot(NOISE, PLANES))
     figures = [
         Figure(
@@ -66,23 +72,20 @@ def problem_of() -> Problem:
         for run in range(len(SIZES))
         for at, figure in ((("throughput", "lookup"), THROUGHPUT), (MEMORY, TRAFFIC))
     ]  # fmt: skip
-    return Problem(runs, figures, exact=True)
+    return Problem(runs_of("flow"), figures, exact=True)
 
 
 MEMORY = ("bandwidth_Bps", "memory")
 
 
-def truth_of(problem: Problem, parts: Floats, plane: str) -> Floats:
-    """(F,) logarithms of all figures with hidden values; NaN where these cannot be."""
-    if plane == "flow":
-        return problem.predicted(parts)
+def truth_of(problem: Problem, runs: Sequence[Scenario], parts: Floats) -> Floats:
+    """(F,) logarithms of all figures of ``runs`` with hidden values; NaN where these cannot be."""
     records = []
-    for run, doubts, columns in zip(problem.runs, problem.of_runs, problem.columns, strict=True):
+    for run, doubts, columns in zip(runs, problem.of_runs, problem.columns, strict=True):
         try:
-            hidden: Scenario = replace(varied(run, merged(doubts, parts[columns])), plane=plane)
+            records.append(bare_record(varied(run, merged(doubts, parts[columns]))))
         except (InputError, DescriptionError):
             return np.full(len(problem.figures), np.nan)
-        records.append(bare_record(hidden))
     found = [
         part_at({figure.path[0]: getattr(records[figure.run], figure.path[0])}, figure.path)
         for figure in problem.figures
@@ -93,7 +96,7 @@ def truth_of(problem: Problem, parts: Floats, plane: str) -> Floats:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--truths", type=int, default=200)
-    parser.add_argument("--events", type=int, default=4)
+    parser.add_argument("--events", type=int, default=200)
     parser.add_argument("--draws", type=int, default=4096)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
@@ -102,12 +105,13 @@ def main() -> None:
     hidden = _parts(problem, options.truths, SEED + 1)
     few = hidden[: options.events]
     predict, run = joblib.delayed(problem.predicted), joblib.delayed(truth_of)
+    events = runs_of("event")
     parallel = joblib.Parallel(n_jobs=options.jobs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         logs = np.array(parallel(predict(row) for row in bank))
-        truths = np.array(parallel(run(problem, row, "flow") for row in hidden))
-        of_events = np.array(parallel(run(problem, row, "event") for row in few))
+        truths = np.array(parallel(predict(row) for row in hidden))
+        of_events = np.array(parallel(run(problem, events, row) for row in few))
     _score(problem, bank, logs, hidden, truths, "flow")
     if len(few):
         _score(problem, bank, logs, few, of_events, "event")
