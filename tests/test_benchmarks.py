@@ -116,8 +116,8 @@ def runs() -> Iterator[Any]:
     )
     yield tiny(
         "inference_calibration",
-        "--events 1 --truths 16 --draws 64 --jobs 1",
-        ("flow: unknown system.page_size, 16", "event: a run that was not measured, 1"),
+        "--events 0 --truths 16 --draws 64 --jobs 1",
+        ("flow: unknown system.page_size, 16", "flow: a run that was not measured, 16"),
     )
     facts = "8 facts of 18 figures"
     counted = (f"draws that count of 2,048, {facts}", f"weighing draws, {facts}")
