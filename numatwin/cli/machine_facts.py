@@ -66,7 +66,9 @@ def _sum(parts: list[float | None]) -> str | None:
     if not known:
         return None
     missing = len(parts) - len(known)
-    return number(sum(known), "B/s") + (f", {missing} nodes unknown" if missing else "")
+    return number(sum(known), "B/s") + (
+        f", {missing} node{'s' * (missing > 1)} unknown" if missing else ""
+    )
 
 
 def _nodes(machine: Machine) -> Iterator[Part]:

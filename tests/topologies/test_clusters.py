@@ -72,10 +72,10 @@ def test_a_cluster() -> None:
     ],
 )
 def test_no_more_sockets_than_there_are_servers_of(processor: str, most: int) -> None:
-    build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY, sockets=most, cores=24))
+    build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY, sockets=most, cores=8))
     expected = f"1 to {most}" if most > 1 else "1"
     with pytest.raises(InputError, match=f"found '{most + 1}', expected {expected}$"):
-        build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY, sockets=most + 1, cores=24))
+        build_cluster(Cluster("c", 2, processor, "roce-100", MEMORY, sockets=most + 1, cores=8))
 
 
 @pytest.mark.parametrize(
@@ -212,6 +212,9 @@ def test_a_server_with_an_expander() -> None:
         (Server("s", "Xeon Gold 6148", MEMORY, 2, 4), "'4', expected 1 or 2"),
         (Server("s", "EPYC 9554", MEMORY, modules="9xDDR9"), "expected a type, such as DDR5-4800"),
         (Server("s", "EPYC 9554", MEMORY, modules="13xDDR5-4800"), "so many of 12 channels"),
+        (Server("s", "EPYC 9554", MEMORY, modules="DDR4-3200"), "expected a type, such as DDR5"),
+        (Server("s", "EPYC 9354P", MEMORY, 2), "wrong number of sockets of 9354P: found '2'"),
+        (Server("s", "EPYC 9354", MEMORY, cores=48), "more cores than 9354 has: found '48'"),
         (Cluster("c", 8, "Z80", "roce-100", MEMORY), "'Z80'"),
         (Cluster("c", 8, "EPYC 7763", "arcnet", MEMORY), "'arcnet', expected one of ethernet-10"),
         (Cluster("c", 1, "EPYC 7763", "roce-100", MEMORY), "'1', expected 2 to 1,024"),

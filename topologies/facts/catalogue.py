@@ -166,6 +166,12 @@ def named(model_name: str, cores: int | None = None) -> Entry:
         entry = replace(entry, model_name=model_name)
     if cores is None:
         return entry
+    if cores > (entry.model.cores or cores):
+        raise InputError(
+            f"more cores than {entry.model_name} has",
+            token=str(cores),
+            expected=f"{entry.model.cores} at most",
+        )
     return replace(entry, model=entry.model.model_copy(update={"cores": cores}))
 
 
@@ -176,7 +182,9 @@ def with_modules(entry: Entry, modules: str) -> Entry:
     count, _, kind = modules.rpartition("x")
     memory = entry.processor.memory
     channels = int(count) if count.isdecimal() else 0 if count else memory.channels
-    if kind not in facts().memory_types or not 1 <= channels <= memory.channels:
+    made = {name.partition("-")[0] for name in (memory.type, memory.slowest or memory.type)}
+    other = kind[:3] == "DDR" == min(made)[:3] and kind.partition("-")[0] not in made
+    if other or kind not in facts().memory_types or not 1 <= channels <= memory.channels:
         raise InputError(
             "no such memory modules of a socket",
             token=modules,

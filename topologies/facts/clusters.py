@@ -139,10 +139,11 @@ def build_cluster(wanted: Cluster) -> MachineDescription:
 def _entry(wanted: Server | Cluster) -> Entry:
     """The catalogue's entry of a server's processors; checks their number, and the memory."""
     entry = named(wanted.processor, wanted.cores)
-    most = entry.processor.sockets_max
+    alone = entry.name.startswith("epyc") and (entry.model_name or "").endswith("P")
+    most = 1 if alone else entry.processor.sockets_max
     if wanted.sockets > most:
         raise InputError(
-            f"wrong number of sockets of {entry.processor.title}",
+            f"wrong number of sockets of {entry.model_name if alone else entry.processor.title}",
             token=str(wanted.sockets),
             expected=f"1 to {most}" if most > 1 else "1",
         )
