@@ -66,7 +66,7 @@ def hand_over_traffic(
 
     ``passed_on``: lines that pass from writer to writer, per line that is handed over.
     """
-    n = len(source)
+    n, source = len(source), np.minimum(source, 1.0)  # above it by rounding: no part is negative
     coherence = costs.machine.description.coherence
     owned = coherence is not None and bool(coherence.owned)
     remote = source[:, None] * target

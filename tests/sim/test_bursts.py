@@ -15,6 +15,7 @@ from numatwin.sim.machine.demands import Demand, Exchange
 from numatwin.sim.machine.hand_over_traffic import hand_over_traffic
 from numatwin.sim.planes.rate_solver import RateSolver
 from numatwin.sim.planes.rates import Rates
+from numatwin.topologies import load_machine
 
 SEED = 4711
 LINES = 32.0
@@ -148,3 +149,17 @@ def test_wider_links_never_slow_senders_down(
     slower, faster = (float(each.flows.sum()) for each in rates)
     assert faster >= slower * (1 - 1e-4)
     assert max(each.residual for each in rates) < 1e-4
+
+
+@pytest.mark.parametrize("machine", ["amd-8n-ht", "xeon-4s-ivb", "epyc-2s-nps4"])
+def test_a_writers_share_of_one_and_a_rounding_error_makes_no_negative_traffic(
+    machine: str,
+) -> None:
+    costs = CostModel(load_machine(machine))
+    n = len(costs.machine.nodes)
+    source, evenly = np.zeros(n), np.full(n, 1.0 / n)
+    source[1] = np.nextafter(1.0, 2.0)  # as the sum of shares comes out: the solver refused it
+    found = hand_over_traffic(costs, source, evenly)
+    assert (found.wire >= 0.0).all()
+    assert found.wire.any()
+    assert found.fetched >= 0.0
