@@ -68,6 +68,17 @@ class Result(Strict):
     note: str = ""
 
 
+class Condition(Strict):
+    """What a source does not tell of its runs: one of ``choices``, each as likely, by its name the
+    settings that state it. They are those of scenarios whose whole names match ``scenarios``; a
+    choice without any is asked for by predictions (``Runs.chosen``).
+    """
+
+    name: str
+    choices: dict[str, tuple[str, ...]]
+    scenarios: str = ""
+
+
 class Source(Strict):
     """A publication's results by id. ``notes``: parts of notes that several results have in common,
     each by its name in braces. ``blindness``: how blind the predictions are, a paragraph.
@@ -75,7 +86,12 @@ class Source(Strict):
 
     notes: dict[str, str] = Field(default_factory=dict)
     results: dict[Name, Result]
+    conditions: tuple[Condition, ...] = ()
     blindness: str
+
+    def stated(self, condition: str, choice: str) -> tuple[str, ...]:
+        """The settings of a choice of what the source leaves open."""
+        return next(one.choices[choice] for one in self.conditions if one.name == condition)
 
     def predicted_by(
         self, predictions: Mapping[str, Callable[[Runs], Prediction]]
@@ -103,23 +119,6 @@ class Source(Strict):
 def read_source(name: str) -> Source:
     """The publication of that name; raises InputError."""
     return load_yaml(SOURCES / f"{name}.yaml").read_as(Source)
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What a source does not tell of its runs: one of ``choices``, each as likely, by its name the
-    settings that state it. They are those of scenarios whose whole names match ``scenarios``; a
-    choice without any is asked for by predictions (``Runs.chosen``).
-    """
-
-    name: str
-    choices: Mapping[str, tuple[str, ...]]
-    scenarios: str = ""
-
-    @classmethod
-    def field(cls, name: str, scenarios: str, path: str, values: Sequence[object]) -> Condition:
-        """One of these values of a field."""
-        return cls(name, {str(value): (f"{path}={value}",) for value in values}, scenarios)
 
 
 # One run is enough for a figure of three digits; intervals are for 'numatwin run'.

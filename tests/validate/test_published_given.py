@@ -37,7 +37,8 @@ def test_draws_take_what_a_source_leaves_open(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     from published_draws import DrawnRuns
 
-    open_ = Condition.field("pages", "eris-fig1.*", "system.page_size", ("4 KiB", "2 MiB"))
+    choices = {size: (f"system.page_size={size}",) for size in ("4 KiB", "2 MiB")}
+    open_ = Condition(name="pages", choices=choices, scenarios="eris-fig1.*")
     runs = DrawnRuns("flow", [open_], 8)
     assert runs.chosen("pages", "as usual") == "as usual"
     taken = []

@@ -16,9 +16,10 @@ import numpy as np
 
 from ...sim.systems.registry import trainer_of
 from ...topologies import load_machine
-from ..results import Condition, Prediction, Runs, read_source
+from ..results import Prediction, Runs, read_source
 from .descriptor import Validation
 
+SOURCE = read_source("gru")
 MIB = 1024 * 1024
 OBSERVATIONS, SEED = 20_000, 1
 
@@ -28,8 +29,6 @@ DRAWS = {  # sizes of scans: how, and from which one on
     "for log-uniform sizes from 1 MiB on": ("log-even", float(MIB)),
     "for uniform sizes from 64 KiB on": ("even", MIB / 16),
 }
-
-SIZES = Condition("sizes of the scans that were observed", dict.fromkeys(("as here", *DRAWS), ()))
 
 
 @cache
@@ -45,7 +44,7 @@ def _scores(plane: str, sizes: str = "log-even", bytes_min: float = MIB / 16) ->
 def _score(name: str, published: float = 0.0) -> Callable[[Runs], Prediction]:
     def predict(runs: Runs) -> Prediction:
         runs.machine("sgi-uv300h-8s")
-        choice = DRAWS.get(runs.chosen(SIZES.name, ""), ())
+        choice = DRAWS.get(runs.chosen("sizes of the scans that were observed", ""), ())
         value, low, high = _scores(runs.plane, *choice)[name]
         drawn = {how: _scores("flow", *draw)[name][0] for how, draw in DRAWS.items()}
         within = min(value, *drawn.values()) <= published <= max(value, *drawn.values())
@@ -180,7 +179,6 @@ SELECTIVITY = "workload.operations.scan.operators.scan.selectivity"
 VALUE_BYTES = 4
 SIZES_MIB = (0.25, 1, 4, 16, 32, 64, 256)
 FULL = 0.95  # of the largest scan's throughput: "full" in figure 3
-FULL_MEANS = "share that counts as full throughput"
 ENGINE_FACTS = ("setup", "request", "bandwidth", "in_flight")
 WORSE, BETTER = "worse", "better"
 
@@ -233,7 +231,7 @@ def _by_unit(home: int) -> Callable[[Runs], Prediction]:
 
 def _full_from(runs: Runs, path: str, *settings: str, full: float | None = None) -> float:
     """The bytes from which a scan off the blade has its full throughput, between two sizes."""
-    full = float(runs.chosen(FULL_MEANS, str(FULL))) if full is None else full
+    full = float(runs.chosen("share that counts as full throughput", str(FULL))) if full is None else full
     rates = [_rate_Bps(runs, path, size, OFF_BLADE, *settings) for size in SIZES_MIB]
     wanted = full * rates[-1]
     first = next(k for k, rate in enumerate(rates) if rate >= wanted)
@@ -245,7 +243,9 @@ def _full_from(runs: Runs, path: str, *settings: str, full: float | None = None)
 
 
 # A task's own time of 2 µs, and that of a processor that wakes.
-ASLEEP, NAPPING = "system.task=90 us", "system.task=12 us"
+(NAPPING,), (ASLEEP,) = (
+    SOURCE.stated("the thread before a scan", state) for state in ("in C1E", "in C6")
+)
 
 
 def _begins_by_unit(runs: Runs) -> Prediction:
@@ -320,17 +320,6 @@ def _busy_unit(runs: Runs) -> Prediction:
     return Prediction(words, bool(holds))
 
 
-CONDITIONS = (
-    Condition(
-        "the thread before a scan",
-        {"awake": (), "in C1E": (NAPPING,), "in C6": (ASLEEP,)},
-        UNIT_SCENARIO,
-    ),
-    Condition(FULL_MEANS, {"0.9": (), "0.95": (), "0.98": (), "0.99": ()}),
-    SIZES,
-)
-
-SOURCE = read_source("gru")
 VALIDATION = Validation(
     published=SOURCE.predicted_by(
         {
@@ -350,5 +339,5 @@ VALIDATION = Validation(
         }
     ),
     blindness=SOURCE.blindness,
-    conditions=CONDITIONS,
+    conditions=SOURCE.conditions,
 )

@@ -20,9 +20,10 @@ from scipy.optimize import brentq
 
 from ...topologies import Machine
 from ...topologies.nics import message_curve
-from ..results import Condition, Prediction, Runs, read_source
+from ..results import Prediction, Runs, read_source
 from .descriptor import Late, Microbenchmark, Validation
 
+SOURCE = read_source("joins")
 SCENARIO = "nam-fig7"
 MACHINE = "ib-fdr-8n"
 MESSAGE_BYTES = 2048.0
@@ -91,13 +92,8 @@ def _at(transport: str, passing: bool) -> Callable[[Runs], Prediction]:
     return predict
 
 
-TWO_NODES = ("system.nodes=2",)
-WIDE = (
-    "workload.objects.inner.record_size=64 B",
-    "workload.objects.outer.record_size=64 B",
-    "workload.objects.inner.records=125000",
-    "workload.objects.outer.records=125000",
-)
+TWO_NODES = SOURCE.stated("nodes of the join", "2")
+WIDE = SOURCE.stated("width of tuples", "64 B")
 
 
 def _nearly_always(runs: Runs) -> Prediction:
@@ -109,12 +105,6 @@ def _nearly_always(runs: Runs) -> Prediction:
     return Prediction(f"below a selectivity of {each[0]:.2f}", each[0] > NEARLY_ALWAYS, facts)
 
 
-CONDITIONS = (
-    Condition("nodes of the join", {"8": (), "2": TWO_NODES}, SCENARIO),
-    Condition("width of tuples", {"8 B": (), "64 B": WIDE}, SCENARIO),
-)
-
-SOURCE = read_source("joins")
 VALIDATION = Validation(
     published=SOURCE.predicted_by(
         {
@@ -124,7 +114,7 @@ VALIDATION = Validation(
         }
     ),
     blindness=SOURCE.blindness,
-    conditions=CONDITIONS,
+    conditions=SOURCE.conditions,
     measured={"operators": Microbenchmark(Late(".join_passes", "measure"), 5.0)},
     described=Late(".join_passes", "described"),
 )

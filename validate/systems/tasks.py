@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ...sim.run.record import Record
 from ...sim.systems.tasks.threshold import search_threshold
 from ...workloads.schema import TABLE_BY_COLUMN
-from ..results import Condition, Prediction, Runs, read_source
+from ..results import Prediction, Runs, read_source
 from .descriptor import Late, Microbenchmark, Validation
 
 Floats = npt.NDArray[np.float64]
@@ -81,7 +81,6 @@ def _steal_worst(runs: Runs) -> Prediction:
 
 
 PARTS = (2, 4, 16, 64)
-HOW_MANY_PARTS = "parts of the tables"
 
 
 def _part_worst(runs: Runs) -> Prediction:
@@ -92,11 +91,10 @@ def _part_worst(runs: Runs) -> Prediction:
         for n, record in partitioned.items()
     }
     listed = ", ".join(f"{factor:.2f} with {n}" for n, factor in slower.items())
-    parts = int(runs.chosen(HOW_MANY_PARTS, "4"))
+    parts = int(runs.chosen("parts of the tables", "4"))
     return Prediction(slower[parts], facts={"listed": listed})
 
 
-WAITING = "tasks that wait as a threshold is looked for"
 # Found by 'numatwin machine threshold MACHINE --on event --no-backlog'. Of 32 sockets, for which it
 # takes most of an hour, before pairs bound only themselves, which made 660 of the 721 MB/s.
 WITHOUT_BACKLOG = {"xeon-4s-ivb": 1.44e9, "xeon-8s-ivb": 721e6, "xeon-32s-hsw": 219e6}
@@ -127,7 +125,7 @@ def _threshold(name: str, published_Bps: float) -> Callable[[Runs], Prediction]:
             "found_so": found_so,
             "every_other": every_other,
         }
-        waiting = runs.chosen(WAITING, "4 a worker") != "none"
+        waiting = runs.chosen("tasks that wait as a threshold is looked for", "") != "none"
         value = found.threshold.value if waiting else WITHOUT_BACKLOG[name]
         return Prediction(value, facts=facts)
 
@@ -192,12 +190,6 @@ def _elastic_energy(runs: Runs) -> Prediction:
 # What counts as a difference, and as a marked one; the source says it in words.
 CLEARLY, MARKEDLY = 0.01, 0.25
 
-# The machine file has the published threshold, which stealing of hana-fig10 goes by.
-CONDITIONS = (
-    Condition(WAITING, {"4 a worker": (), "none": ()}),
-    Condition(HOW_MANY_PARTS, {str(parts): () for parts in PARTS}),
-)
-
 SOURCE = read_source("tasks")
 VALIDATION = Validation(
     published=SOURCE.predicted_by(
@@ -216,7 +208,7 @@ VALIDATION = Validation(
         }
     ),
     blindness=SOURCE.blindness,
-    conditions=CONDITIONS,
+    conditions=SOURCE.conditions,
     measured={"queries": Microbenchmark(Late(".task_loops", "measure"), 1.0)},
     described=Late(".task_loops", "described"),
     entry_bytes={TABLE_BY_COLUMN: Late("numatwin.sim.systems.tasks.spec", "bytes_per_row")},

@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 
 from ....sim.run.record import Record
 from ....sim.systems.commits.servers import IN, OUT
-from ...results import Condition, Prediction, Published, Runs, read_source
+from ...results import Prediction, Published, Runs, read_source
 from ..descriptor import Late, Microbenchmark, Validation
+
+SOURCE = read_source("nam")
 
 # Both run transactions; the reference plane gives the same figures, later.
 PLANES = ("event", "reference")
@@ -94,14 +96,8 @@ def _ipoeth(runs: Runs) -> Prediction:
     return Prediction(runs.rate("nam-fig6-ipoeth"), facts=facts)
 
 
-# A thread for each client's connection, which polls, on every server, each with two sockets.
 OWN_MANAGERS = "system.manager_threads=per-client"
-OWN_THREADS = (
-    OWN_MANAGERS,
-    "system.storage_threads=per-client",
-    "machine.node_types.e5-2660-v2.cores=20",
-    "horizon=60ms",
-)
+OWN_THREADS = SOURCE.stated("threads of servers", "one for each client, of two sockets")
 
 
 def _with_own_threads(runs: Runs, clients: int) -> str:
@@ -157,7 +153,6 @@ def _curves() -> dict[str, Published]:
     }
 
 
-SOURCE = read_source("nam")
 PUBLISHED: Mapping[str, Published] = {
     **SOURCE.predicted_by(
         {
@@ -176,39 +171,10 @@ PUBLISHED: Mapping[str, Published] = {
     **_curves(),
 }
 
-CONDITIONS = (
-    Condition(
-        "threads of servers",
-        {"one for each core": (), "one for each client, of two sockets": OWN_THREADS},
-        "nam-fig6-two-sided",
-    ),
-    Condition.field(
-        "what a client does itself for a transaction",
-        "nam-fig6-.*",
-        "workload.clients.think_time",
-        ("0 us", "5 us", "10 us", "20 us"),
-    ),
-    Condition(
-        "what an update carries",
-        {
-            "the stock": (),
-            "the whole record": ("workload.operations.checkout.changed_size=1 KiB",),
-        },
-        "nam-fig6-.*",
-    ),
-    Condition.field(
-        "where managers of transactions run",
-        "nam-fig6-ipo.*",
-        "system.managers",
-        ("timestamp-node", "storage-nodes"),
-    ),
-)
-
-
 VALIDATION = Validation(
     published=PUBLISHED,
     blindness=SOURCE.blindness,
-    conditions=CONDITIONS,
+    conditions=SOURCE.conditions,
     measured={"processes": Microbenchmark(Late(".commits.measured_processes", "measure"), 3.0)},
     described=Late(".commits.measured_processes", "described"),
     calibration=Late(".commits.process_costs", "CALIBRATION"),

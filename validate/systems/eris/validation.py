@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from ....sim.run.record import Record
 from ....sim.run.recovery import recoveries
-from ...results import Condition, Prediction, Published, Runs, read_source
+from ...results import Prediction, Published, Runs, read_source
 from ..descriptor import Late, Microbenchmark, Validation
 
 
@@ -226,36 +226,10 @@ PUBLISHED: Mapping[str, Published] = SOURCE.predicted_by(
     }
 )
 
-LINES = (1, 1.5, 2, 3, 4, 6, 8, 10)  # from one at a time to all that a core of amd-8n-ht holds
-IN_FLIGHT = "machine.engines.eris.lines_in_flight"
-COMPLETION = "machine.coherence.completion=true"
-REPLACEMENT = "machine.coherence.replacement_probes=true"
-
-CONDITIONS = (
-    Condition.field("lines in flight of ERIS's walks", "eris-fig8-amd(-upsert)?", IN_FLIGHT, LINES),
-    Condition.field(
-        "lines in flight of walks of the shared index",
-        "eris-fig8-amd(-upsert)?-shared",
-        IN_FLIGHT,
-        LINES,
-    ),
-    Condition.field("size of pages", "eris-.*", "system.page_size", ("4 KiB", "2 MiB")),
-    Condition(
-        "what coherence of the HyperTransport machine sends more",
-        {
-            "nothing": (),
-            "completions": (COMPLETION,),
-            "completions, and probes of lines that the directory drops": (COMPLETION, REPLACEMENT),
-        },
-        "eris-(fig8-amd|fig12).*",
-    ),
-)
-
-
 VALIDATION = Validation(
     published=PUBLISHED,
     blindness=SOURCE.blindness,
-    conditions=CONDITIONS,
+    conditions=SOURCE.conditions,
     measured={
         "routing": Microbenchmark(Late(".eris.engine_steps", "measure_routing"), 1.0),
         "index": Microbenchmark(Late(".eris.engine_steps", "measure_index"), 4.0, once=True),
