@@ -231,7 +231,11 @@ def _by_unit(home: int) -> Callable[[Runs], Prediction]:
 
 def _full_from(runs: Runs, path: str, *settings: str, full: float | None = None) -> float:
     """The bytes from which a scan off the blade has its full throughput, between two sizes."""
-    full = float(runs.chosen("share that counts as full throughput", str(FULL))) if full is None else full
+    full = (
+        float(runs.chosen("share that counts as full throughput", str(FULL)))
+        if full is None
+        else full
+    )
     rates = [_rate_Bps(runs, path, size, OFF_BLADE, *settings) for size in SIZES_MIB]
     wanted = full * rates[-1]
     first = next(k for k, rate in enumerate(rates) if rate >= wanted)
@@ -243,16 +247,15 @@ def _full_from(runs: Runs, path: str, *settings: str, full: float | None = None)
 
 
 # A task's own time of 2 µs, and that of a processor that wakes.
-(NAPPING,), (ASLEEP,) = (
-    SOURCE.stated("the thread before a scan", state) for state in ("in C1E", "in C6")
-)
+NAPPING = SOURCE.stated("the thread before a scan", "in C1E")
+ASLEEP = SOURCE.stated("the thread before a scan", "in C6")
 
 
 def _begins_by_unit(runs: Runs) -> Prediction:
     # What comes before the first chunk weighs the more the faster the rest is.
     low = _full_from(runs, "gru", *_ends(BETTER, WORSE)) / 1e6
     slow_start = _ends(WORSE, BETTER)
-    high, asleep = (_full_from(runs, "gru", *slow_start, *more) / 1e6 for more in ((), (ASLEEP,)))
+    high, asleep = (_full_from(runs, "gru", *slow_start, *more) / 1e6 for more in ((), ASLEEP))
     facts = {
         "low": low,
         "high": high,
@@ -265,7 +268,7 @@ def _begins_by_unit(runs: Runs) -> Prediction:
 
 
 def _begins_by_cpu(runs: Runs) -> Prediction:
-    asleep, napping = (_full_from(runs, "cpu", setting) / 1e6 for setting in (ASLEEP, NAPPING))
+    asleep, napping = (_full_from(runs, "cpu", *state) / 1e6 for state in (ASLEEP, NAPPING))
     return Prediction(_full_from(runs, "cpu"), facts={"asleep": asleep, "napping": napping})
 
 
