@@ -231,11 +231,7 @@ def _by_unit(home: int) -> Callable[[Runs], Prediction]:
 
 def _full_from(runs: Runs, path: str, *settings: str, full: float | None = None) -> float:
     """The bytes from which a scan off the blade has its full throughput, between two sizes."""
-    full = (
-        float(runs.chosen("share that counts as full throughput", str(FULL)))
-        if full is None
-        else full
-    )
+    full = full or float(runs.chosen("share that counts as full throughput", str(FULL)))
     rates = [_rate_Bps(runs, path, size, OFF_BLADE, *settings) for size in SIZES_MIB]
     wanted = full * rates[-1]
     first = next(k for k, rate in enumerate(rates) if rate >= wanted)
