@@ -9,12 +9,13 @@ import errno
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ...inputs import Quantity
+from ...inputs import Quantity, load_yaml
 from ...topologies.measurements import Kind, Measurement, Parameters, Reading
 from .layout import Layout, NodeLayout
 
@@ -27,6 +28,12 @@ HUGE_PAGE_BYTES = 2 << 20
 LINE_BYTES = 64
 # Of a node: more takes long to lay out, and caches of that size are shared by many cores.
 ARENA_BYTES_MAX = 1 << 30
+
+
+def methods_of(part: str) -> dict[str, str]:
+    """How the figures of a part are made, by name."""
+    document = load_yaml(Path(__file__).with_name("methods.yaml"))
+    return {str(name): str(method) for name, method in document.value[part].items()}
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .bench import Bench, Samples, Windows
+from .bench import Bench, Samples, Windows, methods_of
 
-METHODS = {
-    "direct-scan": "a column scanned in place",
-    "copies-ahead": "a thread copies it chunk by chunk into two buffers; no thread scans them",
-    "cached-scan": "the same number of chunks scanned in one warm buffer",
-    "copied-scan": "scanned in the buffers, each copied while the other is scanned",
-}
+METHODS = methods_of("buffering")
 RESULTS = ("direct_ns", "copies_ns", "cached_ns", "overlap_ns")
 CHUNKS = (16 << 10, 128 << 10, 1 << 20)
 QUICK_CHUNKS = (128 << 10,)

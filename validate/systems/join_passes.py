@@ -11,26 +11,9 @@ from ...sim.systems.joins.facts import ENGINE, ExchangeCost, JoinFacts, PassCost
 from ...topologies.measurements import Measurement
 from ...topologies.schema import MachineDescription
 from ..measure import fabric
-from ..measure.bench import Bench, Samples
+from ..measure.bench import Bench, Samples, methods_of
 
-# By step of the facts: how it is made, and what it is (engine_native/measure/engine_work.hpp).
-METHODS = {
-    "count": "tuples of 16 bytes counted by partition",
-    "partition": "tuples put into buffers of partitions, these written past the caches when full",
-    "gather": "owners of tuples found out, and tuples put into messages for two of them",
-    "take": "tuples of messages in a cache copied behind what came before",
-    "build": "hash tables of partitions built, one partition after the other",
-    "join": "the same, and as many outer tuples looked up; of an inner and an outer tuple",
-    "new-group": "groups added to a table that is empty at first, and grows",
-    "same-group": "tuples added to groups of such a table, in random order",
-    "send-group": "all groups of such a table put into messages",
-    "result-group": "all groups of such a table counted, with a checksum",
-    "new-cached": "groups added to a table until it is full; it is read and emptied then",
-    "same-cached": "tuples added to groups of such a table, in random order",
-    "filter-add": "keys added to a Bloom filter",
-    "filter-hit": "keys looked up that it has",
-    "filter-miss": "keys looked up that it has not",
-}
+METHODS = methods_of("operators")
 PARTITIONS = (2, 16, 64, 256, 1_024, 4_096)
 BUFFERS = (256, 2_048)
 INNER = (256, 2_048, 16_384, 131_072)
@@ -38,16 +21,23 @@ GROUPS = (1_000, 8_000, 64_000, 512_000)
 TABLE_BYTES = (32 << 10, 256 << 10, 1 << 20)
 FILTER_BYTES = (64 << 10, 512 << 10, 4 << 20)
 MESSAGE_BYTES = (2_048, 16_384)
-AT: dict[str, tuple[int, ...]] = {
-    "count": PARTITIONS[1:-1:2],
-    "partition": PARTITIONS,
-    "gather": MESSAGE_BYTES,
-    "take": MESSAGE_BYTES,
-    "build": INNER,
-    "join": INNER,
-    **dict.fromkeys(("new-group", "same-group", "send-group", "result-group"), GROUPS),
-    **dict.fromkeys(("new-cached", "same-cached"), TABLE_BYTES),
-    **dict.fromkeys(("filter-add", "filter-hit", "filter-miss"), FILTER_BYTES),
+# By step of the facts: its sizes, what the engine calls it, and which of two it is.
+WORK: dict[str, tuple[tuple[int, ...], str, *tuple[bool, ...]]] = {
+    "count": (PARTITIONS[1:-1:2], "count_tuples"),
+    "partition": (PARTITIONS, "partition_tuples"),
+    "gather": (MESSAGE_BYTES, "gather_tuples"),
+    "take": (MESSAGE_BYTES, "take_tuples"),
+    "build": (INNER, "join_partitions", False),
+    "join": (INNER, "join_partitions", True),
+    "new-group": (GROUPS, "add_groups", False),
+    "same-group": (GROUPS, "add_groups", True),
+    "send-group": (GROUPS, "read_groups", False),
+    "result-group": (GROUPS, "read_groups", True),
+    "new-cached": (TABLE_BYTES, "cache_groups", False),
+    "same-cached": (TABLE_BYTES, "cache_groups", True),
+    "filter-add": (FILTER_BYTES, "add_to_filter"),
+    "filter-hit": (FILTER_BYTES, "probe_filter", True),
+    "filter-miss": (FILTER_BYTES, "probe_filter", False),
 }
 LIMIT_S = 0.6  # where others use the processors, few repetitions are undisturbed
 SHARE = 0.8  # of the time, for passes
@@ -58,7 +48,7 @@ def measure(bench: Bench) -> Iterator[float]:
     cpus = bench.layout.cores[:2]
     cases = [
         (step, end, buffer)
-        for step, sizes in AT.items()
+        for step, (sizes, *_) in WORK.items()
         for end in _ends(sizes, bench)
         for buffer in (_ends(BUFFERS, bench) if step == "partition" else (None,))
     ]
@@ -81,24 +71,8 @@ def _work(step: str, size: int, buffer: int | None) -> Any:
     """What the engine calls it."""
     from ...engine_native import _engine as engine
 
-    makers = {
-        "count": lambda: engine.count_tuples(size),
-        "partition": lambda: engine.partition_tuples(size, buffer or 0),
-        "gather": lambda: engine.gather_tuples(size),
-        "take": lambda: engine.take_tuples(size),
-        "build": lambda: engine.join_partitions(size, False),
-        "join": lambda: engine.join_partitions(size, True),
-        "new-group": lambda: engine.add_groups(size, False),
-        "same-group": lambda: engine.add_groups(size, True),
-        "send-group": lambda: engine.read_groups(size, False),
-        "result-group": lambda: engine.read_groups(size, True),
-        "new-cached": lambda: engine.cache_groups(size, False),
-        "same-cached": lambda: engine.cache_groups(size, True),
-        "filter-add": lambda: engine.add_to_filter(size),
-        "filter-hit": lambda: engine.probe_filter(size, True),
-        "filter-miss": lambda: engine.probe_filter(size, False),
-    }
-    return makers[step]()
+    _, name, *which = WORK[step]
+    return getattr(engine, name)(size, *(which if buffer is None else (buffer,)))
 
 
 def described(

@@ -13,20 +13,9 @@ from ...inputs import Quantity
 from ...sim.systems.tasks.facts import ENGINE, WORD_ROWS, LoopTimes, TasksFacts
 from ...topologies.measurements import Measurement
 from ...topologies.schema import MachineDescription
-from ..measure.bench import Bench, Samples
+from ..measure.bench import Bench, Samples, methods_of
 
-METHODS = {
-    "scan": "ids of 12 bits compared with a range, a bit for each written; half of them are in it",
-    "long-scan": "the same, of more ids than a branch predictor learns by heart",
-    "positions": "of as many, positions of those in the range written",
-    "few-positions": "the same, a twentieth of them in it",
-    "materialise": "ids taken from an index vector, their values of 4 bytes looked up and written",
-    "group": "rows counted by the ids of a column with 16 values",
-    "group-two": "the same by two columns",
-    "group-sum": "rows counted by a column, and the values of another one summed",
-    "merge": "groups added to an empty table",
-    "dictionaries": "values of a dictionary looked for in a sorted list of all",
-}
+METHODS = methods_of("queries")
 ROWS, GROUPS = 1 << 20, 4_096
 # Of fewer rows than these a branch predictor remembers what was found, as it never could in a table
 # (of up to 262,144 all, on a Zen 3).

@@ -20,40 +20,9 @@ from ....sim.systems.commits.facts import (
 from ....topologies.measurements import Measurement
 from ....topologies.processes import ProcessFacts
 from ....topologies.schema import MachineDescription
-from ...measure.bench import Bench, Samples
+from ...measure.bench import Bench, Samples, methods_of
 
-# What the engine calls them, and what they are (systems/commits/measure_steps.hpp).
-STEPS = {
-    "block-get": "blocks at random places of shared memory read, and their first words again, each "
-    "three after 32 KiB of one's own",
-    "block-update": "the same, and locked by CAS, copied twice, written back",
-    "block-insert": "blocks made and written, one place of shared memory after the other; between "
-    "each three of them words are added to and read",
-    "block-get-together": "the same as block-get, while another processor updates and inserts "
-    "blocks of the same memory",
-    "block-update-together": "the same as block-update, together likewise",
-    "block-insert-together": "the same as block-insert, together likewise",
-    "words-get": "words that a cache holds read from shared memory",
-    "word-add": "atomic adds to a word in shared memory, alone",
-    "key-draw": "records of a transaction drawn, uniform, and where they lie",
-    "timestamp": "ends of runs of timestamps' bits found in words at hand, and places of bits",
-    "note": "what a transaction did counted, and its latency",
-    "clock": "looks at the clock",
-    "yield": "sched_yield where no other process waits for the processor",
-    "turn": "sched_yield of two processes on one processor, until the other one runs and has been "
-    "through 32 KiB of its own; less what that takes alone",
-    "slice": "how long a process runs while another one waits for its processor",
-    "sleep-same": "a message to a sleeper on the same processor, and back; half of it",
-    "sleep-other": "a message to a sleeper on another processor, and back; half of it",
-    "post-sleeper": "handing over a message to a sleeper on another processor",
-    "post-across": "handing over a message to a process on another processor, which looks for it "
-    "all the time",
-    "serve-across": "receiving its answer, likewise",
-    "interrupted": "time that a process which never stops loses to a sleeper on its processor, for "
-    "each message to that from another processor and its answer",
-    "idle-look": "looks at the network with nothing there",
-    "arm": "going to sleep, but for the sleep",
-}
+STEPS = methods_of("processes")
 TOGETHER = "-together"
 ENDS = "both ends in one thread, which works for one and then for the other; of each request"
 PARTS = ("post", "serve", "complete")
