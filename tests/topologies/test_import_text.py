@@ -10,62 +10,9 @@ from numatwin.inputs import InputError
 from numatwin.topologies import Machine, build_machine
 from numatwin.topologies.importers import import_machine
 
-NUMACTL = """\
-available: 3 nodes (0,2,5)
-node 0 cpus: 0 1 8 9
-node 0 size: 31986 MB
-node 0 free: 30001 MB
-node 2 cpus: 2 3
-node 2 size: 0 MB
-node 2 free: 0 MB
-node 5 cpus:
-node 5 size: 129017 MB
-node 5 free: 128000 MB
-node distances:
-node   0   2   5 
-  0:  10  21  17 
-  2:  22  10  28 
-  5:  17  28  10 
-"""  # noqa: W291 - so it prints
-
-MLC = """\
-Intel(R) Memory Latency Checker - v3.10
-Measuring idle latencies for random access (in ns)...
-\t\tNuma node
-Numa node\t     0\t     1\t     2\t
-       0\t  89.2\t 142.7\t 250.1\t
-       1\t 142.9\t  89.0\t -\t
-
-Measuring Peak Injection Memory Bandwidths for the system
-Bandwidths are in MB/sec (1 MB/sec = 1,000,000 Bytes/sec)
-Using traffic with the following read-write ratios
-ALL Reads        :\t351762.1\t
-Stream-triad like:\t320198.4\t
-
-Measuring Memory Bandwidths between nodes within system 
-Using all the threads from each core if Hyper-threading is enabled
-Using Read-only traffic type
-\t\tNuma node
-Numa node\t     0\t     1\t     2\t
-       0\t175690.9\t55676.8\t17600.0\t
-       1\t55692.3\t175912.6\t17000.0\t
-
-Measuring Loaded Latencies for the system
-Using Read-only traffic type
-Inject\tLatency\tBandwidth
-Delay\t(ns)\tMB/sec
-==========================
- 00000\t264.04\t 351871.6
- 20000\t 91.23\t   2867.0
-
-Measuring cache-to-cache transfer latency (in ns)...
-Local Socket L2->L2 HIT  latency\t60.1
-Remote Socket L2->L2 HITM latency (data address homed in writer socket)
-\t\t\tReader Numa Node
-Writer Numa Node     0\t     1\t
-            0\t     -\t 127.1\t
-            1\t 127.2\t     -\t
-"""  # noqa: W291
+PRINTED = Path(__file__).parent / "printed"
+NUMACTL = (PRINTED / "numactl.txt").read_text()
+MLC = (PRINTED / "mlc.txt").read_text()
 
 
 def imported(folder: Path, text: str | bytes, name: str = "machine.txt") -> Machine:
@@ -288,31 +235,8 @@ def test_formats_are_told_apart(tmp_path: Path) -> None:
     assert ":1: not text: found 'byte 0xff'" in refused(tmp_path, b"available: 1 nodes (0)\xff")
 
 
-LSCPU = """\
-Architecture:           x86_64
-CPU(s):                 8
-Vendor ID:              GenuineIntel
-  Model name:           Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz
-    Thread(s) per core: 2
-    Core(s) per socket: 2
-    Socket(s):          2
-Caches (sum of all):
-  L1d:                  128 KiB (4 instances)
-  L3:                   55 MiB (2 instances)
-NUMA node0 CPU(s):      0,1,4,5
-NUMA node1 CPU(s):      2,3,6,7
-"""
-BESIDE = """\
-available: 2 nodes (0-1)
-node 0 cpus: 0 1 4 5
-node 0 size: 1024 MB
-node 1 cpus: 2 3 6 7
-node 1 size: 1024 MB
-node distances:
-node   0   1
-  0:  10  21
-  1:  21  10
-"""
+LSCPU = (PRINTED / "lscpu.txt").read_text()
+BESIDE = (PRINTED / "numactl-two.txt").read_text()
 
 
 @pytest.mark.parametrize("beside", ["", BESIDE, BESIDE[BESIDE.index("node distances") :]])
@@ -368,33 +292,7 @@ def test_unequal_cores_and_joined_packages_are_reported(tmp_path: Path) -> None:
     )
 
 
-LIKWID = """\
-CPU name:	Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz
-********************************************************************************
-Hardware Thread Topology
-********************************************************************************
-Sockets:		2
-HWThread        Thread        Core        Die        Socket        Available
-0               0             0           0          0             *
-1               0             1           0          1             *
-2               1             0           0          0             *
-3               1             1           0          1             *
-Socket 0:		( 0 2 )
-Level:			1
-Size:			32 kB
-Cache groups:		( 0 2 ) ( 1 3 )
-NUMA domains:		2
-Domain:			0
-Processors:		( 0 2 )
-Distances:		10 21
-Free memory:		90.5 MB
-Total memory:		1024 MB
-Domain:			1
-Processors:		( 1 3 )
-Distances:		21 10
-Free memory:		90.5 MB
-Total memory:		2048 MB
-"""
+LIKWID = (PRINTED / "likwid.txt").read_text()
 
 
 def test_likwid_topology(tmp_path: Path) -> None:
@@ -414,30 +312,7 @@ def test_likwid_topology(tmp_path: Path) -> None:
     assert ":13: no size: found 'big'" in refused(tmp_path, LIKWID.replace("32 kB", "big"))
 
 
-LIBVIRT = """\
-<domain type='kvm'>
-  <name>guest</name>
-  <cpu>
-    <topology sockets='2' dies='1' cores='2' threads='2'/>
-    <numa>
-      <cell id='0' cpus='0-3' memory='1' unit='GiB'>
-        <distances><sibling id='0' value='10'/><sibling id='1' value='21'/></distances>
-        <cache level='1' associativity='direct' policy='writeback'>
-          <size value='8' unit='MiB'/><line value='64'/>
-        </cache>
-      </cell>
-      <cell id='1' cpus='4-7' memory='2048' unit='MiB'/>
-      <cell id='2' memory='1048576'/>
-      <interconnects>
-        <latency initiator='0' target='0' type='access' value='90'/>
-        <latency initiator='0' target='2' type='read' value='250'/>
-        <latency initiator='0' target='0' cache='1' type='access' value='5'/>
-        <bandwidth initiator='0' target='0' type='access' value='204800' unit='MiB'/>
-      </interconnects>
-    </numa>
-  </cpu>
-</domain>
-"""
+LIBVIRT = (PRINTED / "libvirt.xml").read_text()
 
 
 def test_libvirt_domain(tmp_path: Path) -> None:

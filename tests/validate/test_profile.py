@@ -30,44 +30,7 @@ from numatwin.workloads.operators import CustomSpec
 GROUPS = Path(__file__).parents[2] / "docs" / "examples" / "groups.callgrind.out"
 
 # 1,000 rows scanned and grouped twice: the sink takes 50 instructions a row, the scan 10.
-CALLS = """\
-# callgrind format
-version: 1
-positions: line
-events: Ir D1mr DLmr
-desc: D1 cache: 32768 B, 64 B, 8-way associative
-desc: LL cache: 1048576 B, 64 B, 16-way associative
-ob=(1) engine.so
-fn=(1) duckdb::PhysicalTableScan::GetData(duckdb::DataChunk&) const
-1 20000 250 250
-fn=(2) duckdb::PhysicalHashAggregate::Sink(duckdb::DataChunk&) const
-+1 40000
-cfn=(3) hash
-calls=10 5
-* 50000 3000 1000
-cfn=(4) parse
-calls=1 7
-* 10000
-fn=(3)
--1 60000 3000 1000
-fn=(5) main
-9 200
-cfn=(1)
-calls=1 1
-* 20000 250 250
-cfn=(2)
-calls=1 2
-* 100000 3000 1000
-cfn=(3)
-calls=2 5
-* 10000
-cfn=(4)
-calls=3 7
-* 30000
-fn=(4)
-7 40000
-totals: 160200 3250 1250
-"""
+CALLS = (Path(__file__).parent / "printed" / "callgrind.txt").read_text()
 PLAN: dict[str, Any] = {
     "query_name": "select k, sum(v) from t group by k",
     "children": [
