@@ -154,6 +154,10 @@ class LazyImport:
         """Imports the module."""
         return getattr(import_module(self.module), self.name)
 
+    def __call__(self, *arguments: Any) -> Any:
+        """Calls it, which is a function."""
+        return self.load()(*arguments)
+
 
 class Shaker(Protocol):
     """Runs random cases of a system, and checks each."""

@@ -26,7 +26,7 @@ def bench() -> Bench:
 def test_each_step_has_a_time_at_each_end_of_its_sizes(bench: Bench) -> None:
     facts = join_passes.join_facts(bench.measurements, "today")
     assert facts is not None
-    for step, sizes in join_passes.AT.items():
+    for step, (sizes, *_) in join_passes.WORK.items():
         found = [one for one in facts.passes if one.step == step]
         assert {one.at for one in found} == {sizes[0], sizes[-1]}
         assert all(0 < one.time.value < 1e-4 for one in found)

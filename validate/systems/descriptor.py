@@ -7,26 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
+from ...sim.systems.descriptor import LazyImport
 from ..results import Condition, Published
-
-
-@dataclass(frozen=True)
-class Late:
-    """A function of a module that is imported when it is first called or asked for."""
-
-    module: str
-    name: str
-
-    def load(self) -> Any:
-        """Imports the module; returns the function, or whatever has that name."""
-        return getattr(import_module(self.module, __package__), self.name)
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Calls the function."""
-        return self.load()(*arguments)
 
 
 @dataclass(frozen=True)
@@ -61,8 +45,8 @@ class Validation:
     blindness: str = ""
     conditions: Sequence[Condition] = ()
     measured: Mapping[str, Microbenchmark] = field(default_factory=dict)
-    described: Late | None = None
-    calibration: Late | None = None
-    predicted: Mapping[str, Late] = field(default_factory=dict)
-    entry_bytes: Mapping[str, Late] = field(default_factory=dict)
-    traffic_cases: Late | None = None
+    described: LazyImport | None = None
+    calibration: LazyImport | None = None
+    predicted: Mapping[str, LazyImport] = field(default_factory=dict)
+    entry_bytes: Mapping[str, LazyImport] = field(default_factory=dict)
+    traffic_cases: LazyImport | None = None

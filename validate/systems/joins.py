@@ -18,10 +18,11 @@ from collections.abc import Callable
 
 from scipy.optimize import brentq
 
+from ...sim.systems.descriptor import LazyImport
 from ...topologies import Machine
 from ...topologies.nics import message_curve
 from ..results import Prediction, Runs, read_source
-from .descriptor import Late, Microbenchmark, Validation
+from .descriptor import Microbenchmark, Validation
 
 SOURCE = read_source("joins")
 SCENARIO = "nam-fig7"
@@ -105,6 +106,7 @@ def _nearly_always(runs: Runs) -> Prediction:
     return Prediction(f"below a selectivity of {each[0]:.2f}", each[0] > NEARLY_ALWAYS, facts)
 
 
+PASSES = f"{__package__}.join_passes"
 VALIDATION = Validation(
     published=SOURCE.predicted_by(
         {
@@ -115,6 +117,6 @@ VALIDATION = Validation(
     ),
     blindness=SOURCE.blindness,
     conditions=SOURCE.conditions,
-    measured={"operators": Microbenchmark(Late(".join_passes", "measure"), 5.0)},
-    described=Late(".join_passes", "described"),
+    measured={"operators": Microbenchmark(LazyImport(PASSES, "measure"), 5.0)},
+    described=LazyImport(PASSES, "described"),
 )

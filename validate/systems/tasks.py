@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...sim.run.record import Record
+from ...sim.systems.descriptor import LazyImport
 from ...sim.systems.tasks.threshold import search_threshold
 from ...workloads.schema import TABLE_BY_COLUMN
 from ..results import Prediction, Runs, read_source
-from .descriptor import Late, Microbenchmark, Validation
+from .descriptor import Microbenchmark, Validation
 
 Floats = npt.NDArray[np.float64]
 
@@ -191,6 +192,7 @@ def _elastic_energy(runs: Runs) -> Prediction:
 CLEARLY, MARKEDLY = 0.01, 0.25
 
 SOURCE = read_source("tasks")
+LOOPS = f"{__package__}.task_loops"
 VALIDATION = Validation(
     published=SOURCE.predicted_by(
         {
@@ -209,7 +211,7 @@ VALIDATION = Validation(
     ),
     blindness=SOURCE.blindness,
     conditions=SOURCE.conditions,
-    measured={"queries": Microbenchmark(Late(".task_loops", "measure"), 1.0)},
-    described=Late(".task_loops", "described"),
-    entry_bytes={TABLE_BY_COLUMN: Late("numatwin.sim.systems.tasks.spec", "bytes_per_row")},
+    measured={"queries": Microbenchmark(LazyImport(LOOPS, "measure"), 1.0)},
+    described=LazyImport(LOOPS, "described"),
+    entry_bytes={TABLE_BY_COLUMN: LazyImport("numatwin.sim.systems.tasks.spec", "bytes_per_row")},
 )

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 
 from ....sim.run.record import Record
 from ....sim.systems.commits.servers import IN, OUT
+from ....sim.systems.descriptor import LazyImport
 from ...results import Prediction, Published, Runs, read_source
-from ..descriptor import Late, Microbenchmark, Validation
+from ..descriptor import Microbenchmark, Validation
 
 SOURCE = read_source("nam")
 
@@ -171,11 +172,12 @@ PUBLISHED: Mapping[str, Published] = {
     **_curves(),
 }
 
+PROCESSES = f"{__package__}.measured_processes"
 VALIDATION = Validation(
     published=PUBLISHED,
     blindness=SOURCE.blindness,
     conditions=SOURCE.conditions,
-    measured={"processes": Microbenchmark(Late(".commits.measured_processes", "measure"), 3.0)},
-    described=Late(".commits.measured_processes", "described"),
-    calibration=Late(".commits.process_costs", "CALIBRATION"),
+    measured={"processes": Microbenchmark(LazyImport(PROCESSES, "measure"), 3.0)},
+    described=LazyImport(PROCESSES, "described"),
+    calibration=LazyImport(f"{__package__}.process_costs", "CALIBRATION"),
 )

@@ -10,8 +10,9 @@ from itertools import pairwise
 
 from ....sim.run.record import Record
 from ....sim.run.recovery import recoveries
+from ....sim.systems.descriptor import LazyImport
 from ...results import Prediction, Published, Runs, read_source
-from ..descriptor import Late, Microbenchmark, Validation
+from ..descriptor import Microbenchmark, Validation
 
 
 def _fig1(runs: Runs) -> Prediction:
@@ -226,19 +227,22 @@ PUBLISHED: Mapping[str, Published] = SOURCE.predicted_by(
     }
 )
 
+STEPS, LOOP, FITTED = (
+    f"{__package__}.{part}" for part in ("engine_steps", "engine_loop", "calibration")
+)
 VALIDATION = Validation(
     published=PUBLISHED,
     blindness=SOURCE.blindness,
     conditions=SOURCE.conditions,
     measured={
-        "routing": Microbenchmark(Late(".eris.engine_steps", "measure_routing"), 1.0),
-        "index": Microbenchmark(Late(".eris.engine_steps", "measure_index"), 4.0, once=True),
-        "loop": Microbenchmark(Late(".eris.engine_loop", "measure"), 2.0),
-        "walk": Microbenchmark(Late(".eris.engine_loop", "measure_walk"), 4.0),
+        "routing": Microbenchmark(LazyImport(STEPS, "measure_routing"), 1.0),
+        "index": Microbenchmark(LazyImport(STEPS, "measure_index"), 4.0, once=True),
+        "loop": Microbenchmark(LazyImport(LOOP, "measure"), 2.0),
+        "walk": Microbenchmark(LazyImport(LOOP, "measure_walk"), 4.0),
     },
-    described=Late(".eris.engine_loop", "described"),
-    calibration=Late(".eris.calibration", "CALIBRATION"),
-    predicted={"routing": Late(".eris.calibration", "routing_measured_s")},
-    entry_bytes={"index": Late(".eris.calibration", "key_bytes")},
-    traffic_cases=Late(".eris.traffic_cases", "traffic_cases"),
+    described=LazyImport(LOOP, "described"),
+    calibration=LazyImport(FITTED, "CALIBRATION"),
+    predicted={"routing": LazyImport(FITTED, "routing_measured_s")},
+    entry_bytes={"index": LazyImport(FITTED, "key_bytes")},
+    traffic_cases=LazyImport(f"{__package__}.traffic_cases", "traffic_cases"),
 )
