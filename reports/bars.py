@@ -39,12 +39,7 @@ def gains(why: Why) -> Figure | None:
         customdata=[label(gain.resource, 120) for gain in shown],
         hovertemplate="10% more %{customdata}: +%{x:.2%} throughput<extra></extra>",
     )
-    figure.update_yaxes(
-        tickvals=rows,
-        ticktext=[label_of_row(gain.resource, 34) for gain in shown],
-        autorange="reversed",
-        showgrid=False,
-    )
+    figure.name_rows(label_of_row(gain.resource, 34) for gain in shown)
     # Throughput grows at most as much as all resources do together.
     figure.update_xaxes(range=[0, max(0.105, 1.15 * max(values))], tickformat=".0%", nticks=6)
     return polished(figure, 58 + 32 * len(shown), margin={"t": 6, "b": 34}, showlegend=False)
@@ -80,12 +75,7 @@ def rates(runs: Sequence[Run], operation: str) -> Figure | None:
         ],
         hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
     )
-    figure.update_yaxes(
-        tickvals=rows,
-        ticktext=[label_of_row(run.label, 24) for run in runs],
-        autorange="reversed",
-        showgrid=False,
-    )
+    figure.name_rows(label_of_row(run.label, 24) for run in runs)
     most = 1.05 * max(*values, *(high for (_, high), _ in pairs))
     figure.update_xaxes(range=[0, most], tickformat="~s", ticksuffix="/s", nticks=6)
     height = 58 + 38 * len(runs)
@@ -124,12 +114,7 @@ def parts_of_time(why: Mapping[str, Why]) -> Figure | None:
             hovertemplate="%{customdata[0]}: %{customdata[1]} (%{customdata[2]})"
             "<extra>%{fullData.name}</extra>",
         )
-    figure.update_yaxes(
-        tickvals=rows,
-        ticktext=[label(name, 24) for name in operations],
-        autorange="reversed",
-        showgrid=False,
-    )
+    figure.name_rows(label(name, 24) for name in operations)
     figure.update_xaxes(
         title_text="time of one operation",
         title_standoff=6,

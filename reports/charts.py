@@ -168,9 +168,7 @@ def _use_heat(record: Record, uses: Sequence[ResourceUse]) -> Figure:
         ygap=1,
         hovertemplate="%{y}<br>from %{x:.4~r} s: %{z:.1%}<extra></extra>",
     )
-    figure.update_yaxes(
-        tickvals=list(range(len(uses))), ticktext=names, autorange="reversed", showgrid=False
-    )
+    figure.name_rows(names)
     for at_s, _, _ in _phases(record)[1:]:
         figure.add_vline(at_s, line={"color": INK, "width": 1, "dash": "dot"})
     figure.update_xaxes(range=[0, record.horizon_s], title_text="time, s", title_standoff=6)
@@ -228,13 +226,8 @@ def _add_events(figure: Figure, runs: Sequence[Run], kinds: Sequence[str], row: 
             showlegend=False,
             row=row,
         )
-    figure.update_yaxes(
-        row=row,
-        range=[len(kinds) - 0.4, -0.6],
-        tickvals=list(range(len(kinds))),
-        ticktext=[EVENT_KINDS[k][0] if k in EVENT_KINDS else label(k, 14) for k in kinds],
-        showgrid=False,
-    )
+    names = (EVENT_KINDS[k][0] if k in EVENT_KINDS else label(k, 14) for k in kinds)
+    figure.name_rows(names, 0.4, row)
 
 
 def _add_phases(figure: Figure, record: Record) -> None:

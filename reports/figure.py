@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,18 @@ class Figure:
     def update_yaxes(self, *, row: int | None = None, **fields: Any) -> Figure:
         """Changes the y axis of ``row``, by default of all."""
         return self._update_axes("yaxis", row, fields)
+
+    def name_rows(
+        self, names: Iterable[str], end: float | None = None, row: int | None = None
+    ) -> Figure:
+        """The y axis of ``row`` names its rows from above. ``end``: how far before the place of one
+        more it ends; by default it is as long as what is drawn."""
+        texts = list(names)
+        fields: dict[str, Any] = {"tickvals": list(range(len(texts))), "ticktext": texts}
+        fields |= (
+            {"autorange": "reversed"} if end is None else {"range": [len(texts) - end, end - 1]}
+        )
+        return self.update_yaxes(row=row, **fields, showgrid=False)
 
     def _update_axes(self, axis: str, row: int | None, fields: dict[str, Any]) -> Figure:
         for row_number in range(1, max(self._rows, 1) + 1) if row is None else [row]:

@@ -177,12 +177,7 @@ def residuals_by_group(rows: Sequence[Row]) -> Figure | None:
             customdata=[_hover_texts(row) for row in ones],
             hovertemplate="%{customdata[0]}: %{customdata[3]}<extra>%{fullData.name}</extra>",
         )
-    figure.update_yaxes(
-        tickvals=list(range(len(groups))),
-        ticktext=[label(group, 34) for group in groups],
-        range=[len(groups) - 0.4, -0.6],
-        showgrid=False,
-    )
+    figure.name_rows((label(group, 34) for group in groups), 0.4)
     figure.update_xaxes(**_ratio_axis(shown))
     height = 130 + ROW_PX * len(groups)
     return polished(

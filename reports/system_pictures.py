@@ -79,7 +79,7 @@ def _strips(strips: Strips) -> Figure:
         + ("%{z:.1%}" if strips.share else f"%{{z:.4~s}} {label(strips.unit, 20)}")
         + "<extra></extra>",
     )
-    return _named_rows(figure, strips.rows)
+    return figure.name_rows((label(name, NAME_MAX) for name in strips.rows), 0.5)
 
 
 def _timeline(timeline: Timeline) -> Figure:
@@ -113,16 +113,7 @@ def _timeline(timeline: Timeline) -> Figure:
             ],
             hovertemplate="%{y}, %{fullData.name}<br>%{customdata}<extra></extra>",
         )
-    return _named_rows(figure, tuple(timeline.rows))
-
-
-def _named_rows(figure: Figure, names: tuple[str, ...]) -> Figure:
-    return figure.update_yaxes(
-        tickvals=list(range(len(names))),
-        ticktext=[label(name, NAME_MAX) for name in names],
-        range=[len(names) - 0.5, -0.5],
-        showgrid=False,
-    )
+    return figure.name_rows((label(name, NAME_MAX) for name in timeline.rows), 0.5)
 
 
 def _steps(steps: Steps) -> Figure:

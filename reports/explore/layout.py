@@ -47,70 +47,68 @@ def page(scenario: Scenario, name: str, menus: Mapping[str, Sequence[str]]) -> h
                     html.P(id="failure", role="alert"),
                 ]
             ),
-            html.Section(
-                [
-                    html.H2("What if"),
-                    html.Div([_menu(kind, names, chosen) for kind, names in menus.items()]),
-                    html.P(
-                        "The fields that change throughput most, each tried at half and double its "
-                        "value, and by up to what factor:",
-                        className="note",
-                    ),
-                    html.Div(id="fields"),
-                    html.Label("One more field", htmlFor="more"),
-                    dcc.Dropdown(id="more", options=[], placeholder="its name …"),
-                    html.Div(
-                        [
-                            html.Button("Pin this variant", id="pin"),
-                            html.Button("As it was given", id="reset", className="quiet"),
-                        ],
-                        className="buttons",
-                    ),
-                ],
-                className="card controls",
-                **{"aria-label": "What if"},
+            _card(
+                "What if",
+                "controls",
+                html.H2("What if"),
+                html.Div([_menu(kind, names, chosen) for kind, names in menus.items()]),
+                _note(
+                    "The fields that change throughput most, each tried at half and double its "
+                    "value, and by up to what factor:"
+                ),
+                html.Div(id="fields"),
+                html.Label("One more field", htmlFor="more"),
+                dcc.Dropdown(id="more", options=[], placeholder="its name …"),
+                _buttons(
+                    html.Button("Pin this variant", id="pin"),
+                    html.Button("As it was given", id="reset", className="quiet"),
+                ),
             ),
-            html.Section(
-                [
-                    html.Div(id="picture", className="picture"),
-                    html.P("use of links and nodes: none to all", className="note scale"),
-                ],
-                className="card machine",
-                **{"aria-label": "Machine"},
+            _card(
+                "Machine",
+                "machine",
+                html.Div(id="picture", className="picture"),
+                html.P("use of links and nodes: none to all", className="note scale"),
             ),
-            html.Section(
-                [
-                    html.Div(
-                        [
-                            html.Div([html.H2("Gain per 10% more"), html.Div(id="gains")]),
-                            html.Div([html.H2("Busiest"), html.Div(id="busiest")]),
-                        ],
-                        className="columns",
-                    ),
-                    html.H2("Pinned"),
-                    html.Div(id="pinned", className="scroll"),
-                    html.H2("Take it along"),
-                    html.Div(
-                        [
-                            html.Button("Scenario file", id="take-scenario"),
-                            html.Button("Report of all pinned", id="take-report"),
-                        ],
-                        className="buttons",
-                    ),
-                    html.Pre(id="command"),
-                    html.P(
-                        "Flow plane, first millisecond, data where they are laid out at first; the "
-                        "report and the command run the whole scenario.",
-                        className="note",
-                    ),
-                ],
-                className="card results",
-                **{"aria-label": "Prediction"},
+            _card(
+                "Prediction",
+                "results",
+                html.Div(
+                    [
+                        html.Div([html.H2("Gain per 10% more"), html.Div(id="gains")]),
+                        html.Div([html.H2("Busiest"), html.Div(id="busiest")]),
+                    ],
+                    className="columns",
+                ),
+                html.H2("Pinned"),
+                html.Div(id="pinned", className="scroll"),
+                html.H2("Take it along"),
+                _buttons(
+                    html.Button("Scenario file", id="take-scenario"),
+                    html.Button("Report of all pinned", id="take-report"),
+                ),
+                html.Pre(id="command"),
+                _note(
+                    "Flow plane, first millisecond, data where they are laid out at first; the "
+                    "report and the command run the whole scenario."
+                ),
             ),
             *(dcc.Store(id=one, data=None) for one in ("choice", "svg", "done", "wanted", "pins")),
             dcc.Download(id="download"),
         ]
     )
+
+
+def _card(name: str, kind: str, *parts: Any) -> html.Section:
+    return html.Section([*parts], className=f"card {kind}", **{"aria-label": name})
+
+
+def _buttons(*buttons: html.Button) -> html.Div:
+    return html.Div([*buttons], className="buttons")
+
+
+def _note(text: str) -> html.P:
+    return html.P(text, className="note")
 
 
 def _menu(kind: str, names: Sequence[str], chosen: Mapping[str, str]) -> html.Div:
@@ -228,9 +226,9 @@ def gains(why: Mapping[str, Why]) -> list[Any]:
             )
             for gain in helpful
         ]
-        nothing = html.P("10% more of any one resource brings next to nothing.", className="note")
+        nothing = _note("10% more of any one resource brings next to nothing.")
         found.append(html.Table(html.Tbody(rows)) if rows else nothing)
-    return found or [html.P("Nothing runs.", className="note")]
+    return found or [_note("Nothing runs.")]
 
 
 def pinned(rows: Sequence[tuple[Choice, Moment]], names: Sequence[str]) -> html.Table:
