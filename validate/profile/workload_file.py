@@ -11,12 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
-from ...inputs import InputError
+from ...inputs import InputError, load_yaml
 from ...inputs.quantities import format_quantity
 from .counts import CallGraph
 from .importers import Found
@@ -26,28 +27,7 @@ from .timed_rates import Timed, set_rates
 
 WIDTH = 96
 CLOCK = re.compile(r"(?:clock_gettime|gettimeofday)\b|gettimeofday_syscall")
-UNKNOWN = {
-    "ipc": "instructions per cycle: counts do not tell what waits for what; the range is all that "
-    "processors do",
-    "timed": "instructions per cycle of each loop: those of all together are what the time of the "
-    "query tells",
-    "at_once": "random accesses under way: as many as the machine's reorder window holds",
-    "random": "random accesses are to the structures whose miss curve was counted, at the sizes "
-    "that were simulated; larger ones are taken to be four times the largest",
-    "branches": "mispredicted branches were not counted ('--branch-sim=yes', or perf's "
-    "branch-misses): none is taken to happen",
-    "lines": "perf's cache-misses were not counted: bytes of memory are unknown and left out",
-    "row_groups": "rows of a task: the plan tells no row groups, so that they have the engine's "
-    "usual size",
-    "row_bytes": "bytes of a row of a table of which no row was passed on: taken to be one",
-    "order": "no run with '--simulate-hwpref=yes': misses of scans are taken to be in order, all "
-    "others at random",
-    "in_order": "which misses are at random: they are taken to be lines in order",
-    "misses": "no cache was simulated ('--cache-sim=yes'): bytes in order are those of the plan, "
-    "random accesses are unknown and left out",
-    "split": "operators of one kind share what their functions did by the rows that they worked on",
-    "shared": "hash tables of joins are one for all tasks, other structures one for each task",
-}
+UNKNOWN: dict[str, str] = load_yaml(Path(__file__).with_name("unknown.yaml")).value
 
 
 def workload_text(found: Found, name: str, queries: int = 1, timed: Timed | None = None) -> str:
