@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .bench import LINE_BYTES, Bench, Member, Samples
+from .bench import LINE_BYTES, Bench, Member, Samples, methods_of
 from .layout import NodeLayout
 
 if TYPE_CHECKING:
     from ...engine_native._engine import Traffic
 
-READ = "sequential loads of whole lines, each thread its own part, all threads at once"
-STREAMS = "as read-bandwidth; bytes that the program loads and stores"
-MIX = (
-    "lines that pass the memory controller if a plain store reads its line first; from {} with "
-    "{} threads"
-)
-LOADED = "dependent loads of one core while others stream reads with delays in between"
+READ, STREAMS, MIX, LOADED = methods_of("bandwidth").values()
 WINDOW_NS = 1_000_000
 
 

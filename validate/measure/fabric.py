@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .bench import Bench
+from .bench import Bench, methods_of
 
-FABRIC = "one request after the other between two threads; a put until it has landed"
-MESSAGES = "a message and its echo between two threads; half a round trip"
-
+METHODS = methods_of("fabric")
 # How the two ends reach each other: the engine's name of it, and whether their processors do it.
 # Threads stand in where there is no UCX.
 TRANSPORTS = {
@@ -17,10 +15,6 @@ TRANSPORTS = {
     "shm-ucx": ("posix,self", False),
     "tcp": ("tcp,self", False),
 }
-EXCHANGE = (
-    "messages, or puts, both ways at once between two threads, 64 of them each time; of each that "
-    "is sent and one that is received"
-)
 EXCHANGED = ("shm", "tcp")
 EXCHANGE_SIZES, EXCHANGE_BATCH = (64, 1 << 9, 2 << 10, 16 << 10), 64
 MESSAGE_SIZES = (8, 64, 1 << 10, 8 << 10, 64 << 10, 512 << 10)
@@ -52,7 +46,7 @@ def measure(bench: Bench) -> Iterator[float]:
         for k, (name, verb, size) in enumerate(cases):
             members = [(cpus[0], pair.ask(verb, size)), (cpus[1], pair.answer())]
             samples = bench.run(members, limit_s=0.1).ns_each()
-            method = MESSAGES if verb is Verb.MESSAGE else FABRIC
+            method = METHODS["message" if verb is Verb.MESSAGE else "request"]
             bench.add(f"fabric-{name}", samples, "time", method, size=size, transport=transport)
             yield (at + (k + 1) / len(cases)) / len(transports)
 
@@ -81,7 +75,7 @@ def exchanges(bench: Bench) -> Iterator[float]:
             ]
             samples = bench.run(members, limit_s=0.1).ns_each()
             bench.add(
-                "fabric-exchange", samples, "time", EXCHANGE, size=size, transport=transport,
-                operation=verb,
+                "fabric-exchange", samples, "time", METHODS["exchange"], size=size,
+                transport=transport, operation=verb,
             )  # fmt: skip
             yield (at + (k + 1) / len(cases)) / len(EXCHANGED)

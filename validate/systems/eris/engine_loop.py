@@ -27,13 +27,11 @@ from ....sim.systems.eris.routing import (
 )
 from ....topologies.measurements import Measurement, figures
 from ....topologies.schema import MachineDescription
-from ...measure.bench import Bench, Samples
+from ...measure.bench import Bench, Samples, methods_of
 from .engine_runs import BATCH, FOUND_PART, LINE_BYTES, ROUNDS, Loop, steps_of
 from .engine_steps import COMMAND_BYTES, HEADER_BYTES
 
-LOOP = "a worker of the engine alone, its data in the first caches: time of a step for each command"
-DRAW = "keys drawn evenly in a row, in pieces of 16,384; one thread"
-DENSE = "random keys of a prefix tree of all keys from 0 on, in batches; one thread"
+METHODS = methods_of("loop")
 
 # One batch a round: the smaller, the more of it is what a batch itself costs.
 BATCHES = (1, 16, BATCH)
@@ -79,11 +77,11 @@ def measure(bench: Bench) -> Iterator[float]:
     for index, loop in enumerate(loops):
         for step, samples in steps_of(bench, loop).items():
             bench.add(
-                "loop", samples, "time", LOOP, operation=loop.name, keys=loop.amount,
+                "loop", samples, "time", METHODS["loop"], operation=loop.name, keys=loop.amount,
                 batch=loop.batch, step=step,
             )  # fmt: skip
         yield 0.5 * (index + 1) / len(loops)
-    bench.add("draw", _draws(bench), "time", DRAW)
+    bench.add("draw", _draws(bench), "time", METHODS["draw"])
     yield 0.6
     yield from (0.6 + 0.4 * part for part in measure_scans(bench))
 
@@ -105,7 +103,7 @@ def measure_walk(bench: Bench) -> Iterator[float]:
                 bench.run([(cpu, maker(BATCH))], limit_s=0.05).ns_each() for _ in range(ROUNDS)
             ]
             best = min(rounds, key=lambda samples: (samples.noisy, samples.median))
-            bench.add(name, best, "time", DENSE, keys=keys, batch=BATCH, place="dense")
+            bench.add(name, best, "time", METHODS["walk"], keys=keys, batch=BATCH, place="dense")
         yield (size_index + 1) / len(sizes)
 
 
@@ -379,9 +377,6 @@ class _Figures:
         return tuple(WalkPoint.model_validate(point) for point in points)
 
 
-SCAN = "a worker of the engine alone, one scan of a column at a time; keys: its entries"
-SCANS = "workers on two cores, one scan at a time of a column that both have half of; keys: entries"
-
 ENTRY_BYTES = 8
 SCANNED, SCANNED_FEW = 1 << 14, 1 << 9
 FOUND_MOST = 0.9
@@ -400,9 +395,9 @@ def measure_scans(bench: Bench) -> Iterator[float]:
     if len(bench.layout.starts[0].cores) > 1:
         cases += [(TOGETHER_SUM, Loop("scan", n, workers=2)) for n in (SCANNED_FEW, cached)]
     for index, (name, scan) in enumerate(cases):
-        steps, how = steps_of(bench, scan), SCAN if scan.workers == 1 else SCANS
+        steps, how = steps_of(bench, scan), "scan" if scan.workers == 1 else "scan-together"
         for step in ("scan", "all"):
-            bench.add("scan", steps[step], "time", how, operation=name,
+            bench.add("scan", steps[step], "time", METHODS[how], operation=name,
                       keys=scan.amount * scan.workers, step=step)  # fmt: skip
         yield (index + 1) / len(cases)
 

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...measure.bench import Bench
+from ...measure.bench import Bench, methods_of
 
-ROUTING = (
-    "random keys in batches of 512: owner looked up, command of 16 bytes appended, full buffers "
-    "copied to their targets; one thread"
-)
-LOOKUP = "random keys of a prefix tree of random 64-bit keys, all found, in batches; one thread"
-UPSERT = "new values for random keys of a prefix tree of random 64-bit keys, in batches; one thread"
-SCAN = "pairs of a prefix tree in order from random keys on, copied and summed; one thread"
+METHODS = methods_of("index")
 
 # Of a buffer, and of a command.
 HEADER_BYTES, COMMAND_BYTES = 16.0, 16.0
@@ -38,7 +32,7 @@ def measure_routing(bench: Bench) -> Iterator[float]:
     cases = [(count, buffer) for count in targets for buffer in buffers]
     for index, (count, buffer) in enumerate(cases):
         samples = bench.run([(cpu, routing(count, buffer))], limit_s=0.2).ns_each()
-        bench.add("routing", samples, "time", ROUTING, targets=count, buffer=buffer)
+        bench.add("routing", samples, "time", METHODS["routing"], targets=count, buffer=buffer)
         yield (index + 1) / len(cases)
 
 
@@ -57,12 +51,9 @@ def measure_index(bench: Bench) -> Iterator[float]:
         index = MeasuredIndex(keys)
         yield (size_index + 0.5) / len(sizes)
         for batch in batches:
-            for name, maker, method in (
-                ("index-lookup", index.lookups, LOOKUP),
-                ("index-upsert", index.upserts, UPSERT),
-            ):
+            for name, maker in (("index-lookup", index.lookups), ("index-upsert", index.upserts)):
                 samples = bench.run([(cpu, maker(batch))], limit_s=0.3).ns_each()
-                bench.add(name, samples, "time", method, keys=keys, batch=batch)
+                bench.add(name, samples, "time", METHODS[name], keys=keys, batch=batch)
         samples = bench.run([(cpu, index.scans(SCAN_PAIRS))], limit_s=0.3).ns_each()
-        bench.add("index-scan", samples, "time", SCAN, keys=keys, batch=SCAN_PAIRS)
+        bench.add("index-scan", samples, "time", METHODS["index-scan"], keys=keys, batch=SCAN_PAIRS)
         yield (size_index + 1) / len(sizes)
