@@ -239,7 +239,7 @@ def compiled(name: str, sources: Sequence[str], flags: Sequence[str], suffix: st
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     digest = hashlib.sha256(" ".join((*compiler, *_FLAGS, *flags, *sources)).encode())
     for path in sorted(SOURCES.iterdir()):
-        if path.suffix in (".cpp", ".hpp", ".h"):
+        if path.suffix in (".cpp", ".hpp", ".h", ".inc"):
             digest.update(path.name.encode() + path.read_bytes())
     target = cache_folder() / f"{name}-{digest.hexdigest()[:12]}{suffix}"
     if target.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,40 +12,10 @@ import numpy as np
 from ...inputs import InputError
 from ..machine import Floats, Ints, Machine
 
-MATRICES = (
-    "reads_user",
-    "reads_kernel",
-    "writes_user",
-    "writes_kernel",
-    "read_bytes_user",
-    "read_bytes_kernel",
-    "written_bytes_user",
-    "written_bytes_kernel",
-    "read_misses_user",
-    "read_misses_kernel",
-    "write_misses_user",
-    "write_misses_kernel",
-    "memory_reads",
-    "transfers",
-    "upgrades",
-    "invalidations",
-    "write_backs",
-    "downgrades",
-    "probes",
-    "answers",
-    "streamed_misses",
-    "serial_misses",
-    "home_downgrades",
-    "branch_misses",
-)
-BY_PROCESSOR = (
-    "instructions",
-    "fused",
-    "mispredictions",
-    "calls",
-    "call_instructions",
-    "interruptions",
-    "looked_ahead",
+# As the plugin has them.
+MATRICES, BY_PROCESSOR = (
+    tuple(re.findall(r"\w+", (Path(__file__).parent / "plugin" / name).read_text()))
+    for name in ("matrices.inc", "by_processor.inc")
 )
 # Counts are taken while other processors run: each may be within an access.
 IN_FLIGHT_PER_PROCESSOR = 4

@@ -21,35 +21,14 @@ namespace numatwin {
 
 // Square matrices: row the processor's node, column the memory's, or another cache's (transfers,
 // invalidations). Of downgrades, probes and answers: row and column the sender and the receiver.
-inline constexpr std::array MATRICES{"reads_user",
-                                     "reads_kernel",
-                                     "writes_user",
-                                     "writes_kernel",
-                                     "read_bytes_user",
-                                     "read_bytes_kernel",
-                                     "written_bytes_user",
-                                     "written_bytes_kernel",
-                                     "read_misses_user",
-                                     "read_misses_kernel",
-                                     "write_misses_user",
-                                     "write_misses_kernel",
-                                     "memory_reads",
-                                     "transfers",
-                                     "upgrades",
-                                     "invalidations",
-                                     "write_backs",
-                                     "downgrades",
-                                     "probes",
-                                     "answers",
-                                     "streamed_misses",
-                                     "serial_misses",
-                                     "home_downgrades",
-                                     "branch_misses"};
+inline constexpr std::array MATRICES{
+#include "matrices.inc"
+};
 
 // Of each processor: what `Executed` and `Hierarchy` have of it.
 inline constexpr std::array BY_PROCESSOR{
-    "instructions",      "fused",         "mispredictions", "calls",
-    "call_instructions", "interruptions", "looked_ahead"};
+#include "by_processor.inc"
+};
 
 // A moment's counts; those of a span are the difference of two.
 class Totals {
