@@ -46,6 +46,7 @@ class Catalogue:
             close = difflib.get_close_matches(name_or_path, names, 1)
             others = f"a name that 'numatwin {self.noun} list' prints"
             if not self.listed:
+                close = names if len(names) == 1 else close
                 others = f"one of {', '.join(names)}"
             known = f"'{close[0]}'" if close else others
             raise InputError(
