@@ -176,6 +176,7 @@ def _node(
         die_Bps=si(kind.die_bandwidth),
         die_cores=kind.die_cores,
         streaming_misses=plain(kind.streaming_misses),
+        stream_stall=plain(kind.stream_stall),
         reorder_window=plain(kind.reorder_window),
         caches=tuple(
             CacheLevel(

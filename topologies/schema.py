@@ -33,6 +33,7 @@ from .schema_types import (
     NodeId,
     NodeOrRun,
     NodeRun,
+    StreamStall,
     WriteTurnaround,
 )
 from .schema_types import ProcessorIdentity as ProcessorIdentity
@@ -117,6 +118,8 @@ class NodeType(Strict):
     last-level cache) read at most of all memory together, over their link to the rest of the
     processor;
     ``streaming_misses``: the same when it streams, with what its prefetchers ask for;
+    ``stream_stall``: of a core whose instructions for a stream take as long as its lines, what it
+    waits for all the same, in parts of that time (0: all is hidden, 1: nothing);
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
     lookups overlap. Measured, all of these are rates of lines times latency under the load that
     these lines make (Little's law), which planes divide them by. ``system_call``: a system call
@@ -134,6 +137,7 @@ class NodeType(Strict):
     die_bandwidth: Bandwidth | None = None
     die_cores: Count | None = None
     streaming_misses: Fact | None = None
+    stream_stall: StreamStall | None = None
     reorder_window: Fact | None = None
     system_call: Duration | None = None
     caches: tuple[Cache, ...] = ()

@@ -73,6 +73,16 @@ class WriteTurnaround(Fact):
     range: tuple[Turnaround, Turnaround] | None = None
 
 
+StallPart = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class StreamStall(Fact):
+    """Between 0 and 1."""
+
+    value: StallPart
+    range: tuple[StallPart, StallPart] | None = None
+
+
 Number = Annotated[int, Field(strict=True, ge=0, le=0xFFFFFFFF)]
 Text = Annotated[str, Field(max_length=200)]
 

@@ -132,6 +132,7 @@ def with_copy_engines(service: ServiceMachine, costs: CostModel) -> EnginesInSer
         write_ps=[*service.write_ps, *[0.0] * more],
         latency_ps=latency_ps,
         stream_slots=[*service.stream_slots, *[0.0] * more],
+        stream_stall=[*service.stream_stall, *[0.0] * more],
         line_max_ps=line_max_ps,
         core_node=[*service.core_node, *node],
         core_threads=[*service.core_threads, *[engine.contexts for engine in engines]],

@@ -233,6 +233,13 @@ class CostModel(LinkTraffic):
         return np.array(lines) * self.scales.misses
 
     @cached_property
+    def stream_stall(self) -> Floats:
+        """(n,) what a core waits for whose instructions take as long as the lines of its stream, in
+        parts of that time (``planes.rates.overlapped``); nothing where it was not measured.
+        """
+        return np.array([node.stream_stall or 0.0 for node in self.machine.nodes])
+
+    @cached_property
     def streamed_s(self) -> Floats:
         """(n, n) longest time per line that a core of i streams from j; infinite if unknown.
 

@@ -46,6 +46,7 @@ def service_machine(
         core_threads=core_threads,
         stream_slots=costs.streaming_misses,
         line_max_ps=np.nan_to_num(costs.streamed_s * PS_PER_S, posinf=0.0),
+        stream_stall=costs.stream_stall,
         entries=costs.home_agent_entries if costs.home_agent_entries.any() else (),
         directory_in_memory=costs.directory_in_memory,
         **links,

@@ -223,6 +223,9 @@ class _Search:
         left = self.costs.disturbances.left
         for step in self.demand.steps:
             needs_s, held_s = step.core_s / left, step.hit_s / left
+            stall: Floats | float = 0.0
+            if step.reads and all(reads.stream for reads in step.reads):
+                stall = self.costs.stream_stall[self.node]
             for reads in step.reads:
                 if reads.stream:
                     slots, line_max_s = self.costs.streaming_misses, self.costs.streamed_s
@@ -231,7 +234,7 @@ class _Search:
                     each_s = latency.read_s(reads.lines)[self.node] / self.random_misses
                     each_s = each_s * step.slot_factor
                 held_s = held_s + reads.weight * each_s / left
-            takes_s = overlapped(needs_s, held_s, self.solver.threads)
+            takes_s = overlapped(needs_s, held_s, self.solver.threads, stall)
             self.steps[step.name] = takes_s
             core_s, miss_s, worker_s = core_s + needs_s, miss_s + held_s, worker_s + takes_s
         if self.exchange is not None:

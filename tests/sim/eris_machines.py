@@ -34,7 +34,7 @@ def machine(nodes: Sequence[int] = (0, 1), **more: Any) -> ErisMachine:
         "flush_ps": [FLUSH] * 2,
         "copy_ps": [COPY] * 2,
         "swap_ps": [SWAP] * 2,
-        **dict.fromkeys(("batch_ps", "round_ps", "part_ps"), [0.0] * 2),
+        **dict.fromkeys(("batch_ps", "round_ps", "part_ps", "stream_stall"), [0.0] * 2),
         **dict.fromkeys(("stream_slots", "read_slots"), [10.0] * 2),
         "handed_ps": [NEAR, FAR, FAR, NEAR],
         "memory_idle_ps": [100_000.0] * 2,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernel/fifo_server.hpp"
+#include "machine/kernel/overlap.hpp"
 
 namespace numatwin {
 
@@ -14,6 +15,7 @@ struct CoreWork {
     double instructions = 0;  // overlap with the misses
     double held = 0;
     double separate = 0;  // instructions that overlap with nothing
+    double stall = 0;     // of a stream: see overlapped()
 };
 
 // When a phase ends: were the thread alone (though with its share of the slots), and as it is.
@@ -31,7 +33,8 @@ class alignas(64) Core {
     // A thread of this core begins a phase: its instructions and misses overlap.
     PhaseEnd begin(Time now, const CoreWork& work) {
         const Time alone =
-            now + rounded_ps(work.separate + std::max(work.instructions, work.held * threads_));
+            now + rounded_ps(work.separate +
+                             overlapped(work.instructions, work.held * threads_, work.stall));
         Time done = alone;
         if (threads_ > 1)
             done =

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "machine/kernel/overlap.hpp"
+
 namespace numatwin {
 
 struct CorePart {
@@ -22,9 +24,9 @@ class CoreParts {
   public:
     void clear() { need_.clear(); }
     // A unit of its work takes the pipeline so long, of which `separate_ps` overlap with nothing,
-    // and its misses take all slots for `held_ps`.
-    void add(double instructions_ps, double separate_ps, double held_ps) {
-        const double alone_ps = separate_ps + std::max(instructions_ps, held_ps);
+    // and its misses take all slots for `held_ps`; `stall`: of a stream.
+    void add(double instructions_ps, double separate_ps, double held_ps, double stall) {
+        const double alone_ps = separate_ps + overlapped(instructions_ps, held_ps, stall);
         need_.push_back(
             alone_ps > 0 ? CorePart{(instructions_ps + separate_ps) / alone_ps, held_ps / alone_ps}
                          : CorePart{0, 0});

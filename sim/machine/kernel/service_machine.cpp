@@ -66,6 +66,9 @@ void ServiceMachine::check() const {
     require(line_max_ps.size() == n * stream_slots.size() &&
                 std::ranges::all_of(line_max_ps, is_amount),
             "line_max_ps", "a time from 0 on for each pair of nodes, if stream_slots are known");
+    require((stream_stall.empty() || stream_stall.size() == stream_slots.size()) &&
+                std::ranges::all_of(stream_stall, is_amount),
+            "stream_stall", "an amount from 0 on for each node, if stream_slots are known");
     if (links == 0) return;
     require(all_vertices >= n && entering.size() == n * all_vertices, "entering",
             "a link for each node and vertex");

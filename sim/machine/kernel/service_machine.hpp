@@ -35,6 +35,7 @@ struct ServiceMachine {
     FIELD(Numbers, message_ps, "[M] time there, for each line read");
     FIELD(Numbers, stream_slots, "[n] lines under way of a core that streams");
     FIELD(Numbers, line_max_ps, "[n, n] that a line of a stream takes it at most; 0: not limited");
+    FIELD(Numbers, stream_stall, "[n] part of a stream's time that work does not hide; none: 0");
     END_OF_FIELDS;
 
     bool operator==(const ServiceMachine&) const = default;

@@ -190,12 +190,23 @@ double SharedService::before_links_ps(std::size_t node, std::size_t home) const 
     return static_cast<double>(found);
 }
 
+// What work does not hide of lines that are all read in order; 0 of others.
+double SharedService::stall(std::span<const MemoryUse> memory, std::size_t node) const {
+    if (machine_.stream_stall.empty()) return 0;
+    const double stream = machine_.stream_slots[node];
+    const auto streams = [stream](const MemoryUse& m) { return m.slots >= stream; };
+    return std::ranges::all_of(memory, streams) ? machine_.stream_stall[node] : 0.0;
+}
+
 // The time of a unit's instructions and misses; `slots`: the thread's part of its core's.
 double SharedService::overlapped_ps(const Demand& d, std::size_t node, double slots) const {
-    if (d.loops.empty()) return std::max(d.instructions_ps, held_ps(d.memory, node, true) / slots);
+    if (d.loops.empty())
+        return overlapped(d.instructions_ps, held_ps(d.memory, node, true) / slots,
+                          stall(d.memory, node));
     double sum = 0;
     for (const Loop& loop : d.loops)
-        sum += std::max(loop.instructions_ps, held_ps(loop.memory, node, true) / slots);
+        sum += overlapped(loop.instructions_ps, held_ps(loop.memory, node, true) / slots,
+                          stall(loop.memory, node));
     return sum;
 }
 
@@ -213,7 +224,7 @@ void SharedService::look_at_threads(UsedCore& core) {
     for (const std::uint32_t slot : core.piece) {
         const Demand& demand = demand_[piece_[slot].demand];
         parts_.add(demand.instructions_ps, demand.separate_ps,
-                   held_ps(demand.memory, core.node, false));
+                   held_ps(demand.memory, core.node, false), stall(demand.memory, core.node));
     }
     parts_.share();
     for (std::size_t k = 0; k < core.piece.size(); ++k) {

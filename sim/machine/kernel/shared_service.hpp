@@ -147,6 +147,7 @@ class SharedService {
     double before_links_ps(std::size_t node, std::size_t home) const;
     bool settle_links();
     double overlapped_ps(const Demand& demand, std::size_t node, double slots) const;
+    double stall(std::span<const MemoryUse> memory, std::size_t node) const;
     double least_pace(const PieceClass& piece_class) const;
     void wait_for_link(Index index, double units);
     void join(std::uint32_t slot, Index index);

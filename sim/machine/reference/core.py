@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .overlap import overlapped
 from .servers import Backlog, rounded
 
 
 class CoreWork(NamedTuple):
     """What a thread does between two points, in ps: ``instructions`` that overlap with cache misses
     (``held``: the time that they take a thread that has all of the core's miss slots), and
-    ``separate`` ones that overlap with nothing."""
+    ``separate`` ones that overlap with nothing; ``stall``: of a stream."""
 
     instructions: float = 0.0
     held: float = 0.0
     separate: float = 0.0
+    stall: float = 0.0
 
 
 class PhaseEnd(NamedTuple):
@@ -32,8 +34,9 @@ class Core:
 
     def begin(self, now: int, work: CoreWork) -> PhaseEnd:
         """A thread of this core begins a phase: its instructions and misses overlap."""
-        instructions, held, separate = work
-        alone = done = now + rounded(separate + max(instructions, held * self.threads))
+        instructions, held, separate, stall = work
+        overlap = overlapped(instructions, held * self.threads, stall)
+        alone = done = now + rounded(separate + overlap)
         if self.threads > 1:
             done = max(done, self.server.serve(now, rounded(separate + instructions)))
         self.held += held

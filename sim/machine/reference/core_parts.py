@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from .overlap import overlapped
+
 
 class CorePart(NamedTuple):
     """Of a core's pipeline, and of its miss slots."""
@@ -16,9 +18,11 @@ class CorePart(NamedTuple):
 WHOLE = CorePart(1.0, 1.0)
 
 
-def need_of(instructions_ps: float, separate_ps: float, held_ps: float) -> CorePart:
+def need_of(
+    instructions_ps: float, separate_ps: float, held_ps: float, stall: float
+) -> CorePart:
     """What a thread would use of the core if it ran there alone, memory answering without load."""
-    alone_ps = separate_ps + max(instructions_ps, held_ps)
+    alone_ps = separate_ps + overlapped(instructions_ps, held_ps, stall)
     if alone_ps > 0:
         return CorePart((instructions_ps + separate_ps) / alone_ps, held_ps / alone_ps)
     return CorePart(0.0, 0.0)

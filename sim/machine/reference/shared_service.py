@@ -24,6 +24,7 @@ from .class_sharing import ClassSharing
 from .core_parts import WHOLE, CorePart, core_parts, need_of
 from .interconnect import route
 from .memory_home import WAIT_TOLERANCE, MemoryHome
+from .overlap import overlapped
 from .piece_class import PieceClass
 from .servers import WINDOW_PS, rounded
 from .service_machine import MemoryUse, PieceDemand, settled_link_wait
@@ -258,12 +259,19 @@ class SharedService:
 
     def _overlapped_ps(self, d: PieceDemand, node: int, slots: float) -> float:
         """Time of a unit's instructions and misses; ``slots``: the part of its core's slots."""
-        if not d.loops:
-            return max(d.instructions_ps, self._held_ps(d.memory, node, True) / slots)
         found = 0.0
-        for loop in d.loops:
-            found += max(loop.instructions_ps, self._held_ps(loop.memory, node, True) / slots)
+        for loop in d.loops or (d,):
+            misses_ps = self._held_ps(loop.memory, node, True) / slots
+            stall = self._stall(loop.memory, node)
+            found += overlapped(loop.instructions_ps, misses_ps, stall)
         return found
+
+    def _stall(self, memory: Sequence[MemoryUse], node: int) -> float:
+        """What work does not hide of lines that are all read in order; 0 of others."""
+        m = self.machine
+        if not m.stream_stall or any(use.slots < m.stream_slots[node] for use in memory):
+            return 0.0
+        return float(m.stream_stall[node])
 
     def _least_pace(self, piece_class: PieceClass) -> float:
         d = self.demands[piece_class.demand]
@@ -278,7 +286,8 @@ class SharedService:
         for name in pieces:
             d = self.demands[self.pieces[name].demand]
             held_ps = self._held_ps(d.memory, node, False)
-            needs.append(need_of(d.instructions_ps, d.separate_ps, held_ps))
+            stall = self._stall(d.memory, node)
+            needs.append(need_of(d.instructions_ps, d.separate_ps, held_ps, stall))
         parts = core_parts(needs)
         for name, part in zip(pieces, parts, strict=True):
             piece = self.pieces[name]

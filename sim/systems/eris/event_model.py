@@ -70,6 +70,7 @@ def machine_of(
         read_waits=costs.read_waits,
         handed_additive=handed.additive,
         handed_ps=handed_ps,
+        stream_stall=costs.stream_stall,
         memory_idle_ps=costs.idle_s[own, demands.home] * PS_PER_S,
         memory_line_ps=line_ps * (1.0 + updated),
         memory_write_ps=line_ps * costs.written_line_times,

@@ -380,6 +380,7 @@ class _Setup:
             slots=costs.streaming_misses,
             line_max_ps=np.where(np.isfinite(line_max_ps), line_max_ps, 0.0),
             idle_ps=costs.idle_s[at] * PS_PER_S,
+            stall=costs.stream_stall * (streamed.any(axis=1) & ~random.any(axis=1)),
         )
 
     def _ways(self, reader: Ints, home: Ints) -> SparseRows:

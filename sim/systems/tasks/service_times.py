@@ -209,6 +209,7 @@ class ServiceTimes:
             "cores": costs.cores,
             "stream_slots": costs.streaming_misses,
             "line_max_s": costs.streamed_s,
+            "stream_stall": costs.stream_stall,
             "tolerance_s": TOLERANCE * float(idle_s.max()),
             "rounds_max": ROUNDS_MAX,
             "newton_rounds": ROUNDS_OF_NEWTON,

@@ -136,6 +136,17 @@ def test_a_stream_gets_lines_as_fast_as_measured(make: Any, slots: float, line_n
 
 
 @BOTH
+def test_work_hides_the_time_of_a_stream_in_part(make: Any) -> None:
+    """Lines of 10 ns, and 10 ns of work each: with a stall of 0.3 it takes 13 ns. Of lines that
+    are no stream all is hidden. By hand for work of 5 ns: 10 (1 + 0.9 / 8 / 1.75)."""
+    known = {"stream_slots": (10.0, 10.0), "line_max_ps": (0.0,) * 4, "stream_stall": (0.3, 0.0)}
+    for slots, work_ns, line_ns in ((10, 10.0, 13.0), (5, 20.0, 20.0), (10, 5.0, 10.0 + 4.5 / 7.0)):
+        service = make(MACHINE.replaced(**known))
+        name = begin(service, 0, scan(slots)._replace(instructions_ps=work_ns * NS), 1000)
+        assert service.rate(name) * NS == pytest.approx(1.0 / line_ns)
+
+
+@BOTH
 def test_lines_wait_before_a_link(make: Any) -> None:
     """Of M/D/1 with lines of 4 ns, where the link is busy for 0.8 of the time: 4 * 0.8 / (2 * 0.2)
     = 8 ns. With 41.6 lines under way for 208 ns each that is the load: 0.2 lines a ns. In the first
@@ -340,17 +351,20 @@ PIECES = st.tuples(DEMANDS, st.floats(0, 3e5))
     st.sampled_from(((), (10.0, 0.0), (100.0, 300.0))),
     st.booleans(),
     st.sampled_from((0.0, 1.0, 10.0, 200.0)),
+    st.sampled_from((0.0, 1.0 / 3.0)),
 )
 def test_kernel_and_reference_agree_and_nothing_is_lost(
     steps: list[tuple[int, tuple[PieceDemand, float] | bool, int]],
     entries: tuple[float, ...],
     in_memory: bool,
     streams: float,
+    stall: float,
 ) -> None:
     """Pieces begin, move and are cancelled at any time, on cores of one and two threads, under a
     curve of loaded latency, where home agents have many, few or unlimited entries, with and without
-    a directory in memory, and streams as fast as measured: the same ends to the picosecond; lines
-    read and written are those of the pieces, and nothing is busy for longer than time passed."""
+    a directory in memory, and streams as fast as measured, whose time work hides whole or in part:
+    the same ends to the picosecond; lines read and written are those of the pieces, and nothing is
+    busy for longer than time passed."""
     machine = MACHINE.replaced(
         core_threads=(2, 1, 2, 1),
         load=(0.0, 0.5, 1.0),
@@ -359,6 +373,7 @@ def test_kernel_and_reference_agree_and_nothing_is_lost(
         directory_in_memory=in_memory,
         stream_slots=(streams, 2 * streams) if streams else (),
         line_max_ps=(2.0 * NS, 0.0, 9.0 * NS, 3.0 * NS) if streams else (),
+        stream_stall=(stall, 0.5) if streams else (),
     )
     both: list[Any] = [make(machine) for make in MAKERS]
     running: dict[

@@ -330,7 +330,7 @@ void ErisRouting::execute(std::uint32_t i) {
         return work(i);
     }
     const Demand& each = demand(i, w.operation);
-    double units, shared = 1, separate = 0;
+    double units, shared = 1, separate = 0, stall = 0;
     if (w.operation < keyed_) {
         separate = machine_.batch_ps[node(i)];
         w.executing = static_cast<std::uint32_t>(std::min<std::uint64_t>(
@@ -340,6 +340,7 @@ void ErisRouting::execute(std::uint32_t i) {
         if (w.scan_left == 0) w.scan_left = each.scan_lines;
         shared = static_cast<double>(to_do(i, w.operation));
         units = w.scan_now = std::min(w.scan_left, static_cast<double>(machine_.scan_chunk_lines));
+        if (each.lines > 0) stall = machine_.stream_stall[node(i)];
     }
     // Of what a core can have under way, a batch of few commands leaves some unused.
     const double slots = std::min(each.slots, units * threads(i));
@@ -351,7 +352,7 @@ void ErisRouting::execute(std::uint32_t i) {
     }
     const Time done =
         phase(i, w.operation < keyed_ ? walk : scan,
-              {units * shared * each.core_ps, units * (each.hit_ps + waits), separate},
+              {units * shared * each.core_ps, units * (each.hit_ps + waits), separate, stall},
               {units * each.memory_lines, units * each.written});
     clock.schedule(done, executed, i);
 }

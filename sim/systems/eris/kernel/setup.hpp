@@ -70,6 +70,7 @@ struct ErisMachine {
     FIELD(double, read_waits, "waits for a line of who takes what others have sent");
     FIELD(PerNode, part_ps, "[n] take a header of a part of a batch");
     FIELD(double, part_waits, "and waits for a line, where another sent it");
+    FIELD(PerNode, stream_stall, "[n] part of a scan's time that work does not hide");
     FIELD(PerNode, memory_idle_ps, "[n] latency of a node's home memory");
     FIELD(PerNode, memory_line_ps, "[n] how long a line takes a controller; 0: not limited");
     FIELD(PerNode, memory_write_ps, "[n] and one that is written");
@@ -145,6 +146,7 @@ struct SharedStep {
     FIELD(Slots, slots, "[n] of these, so many at a time");
     FIELD(PerStreamed, line_max_ps, "[streamed entries] at the most; 0: no such limit");
     FIELD(PerStreamed, idle_ps, "[streamed entries] latency at no load");
+    FIELD(PerNode, stall, "[n] part of the time of lines that work does not hide");
     END_OF_FIELDS;
 };
 

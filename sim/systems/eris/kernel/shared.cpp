@@ -133,7 +133,8 @@ void ErisShared::next_step(std::uint32_t i) {
     const double units =
         setup_.chunks > 0 ? 1.0 / static_cast<double>(setup_.chunks) : static_cast<double>(w.units);
     const SharedStep& of = setup_.steps[w.step];
-    const CoreWork work{units * of.core_ps[node], units * held_of_[w.step][node]};
+    const CoreWork work{units * of.core_ps[node], units * held_of_[w.step][node], 0.0,
+                        of.stall[node]};
     auto [alone, end] = core.begin(now, work);
     w.time.begin(now, alone, work.held);
     if (w.step + 1 == setup_.steps.size()) {  // the last step is where data are read

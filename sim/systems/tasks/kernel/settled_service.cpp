@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "machine/kernel/overlap.hpp"
 #include "machine/kernel/service_machine.hpp"
 
 namespace numatwin {
@@ -68,6 +69,7 @@ SettledService::SettledService(const ServiceSetup& setup)
         of_.line_s.size() <= links_ && of_.entering.size() == of_.predecessor.size() &&
         of_.entering.size() % nodes_ == 0 && (of_.line_s.empty() || !of_.entering.empty()) &&
         of_.stream_slots.size() == nodes_ && of_.line_max_s.size() == nodes_ * nodes_ &&
+        of_.stream_stall.size() == nodes_ &&
         (!copies_ || (each(of_.engine, of_.engine_s, of_.copied_slots) &&
                       by_node(of_.copied, of_.copied_latency_s) && !of_.contexts.empty())) &&
         below(of_.node, nodes_) && below(of_.engine, of_.contexts.size()) &&
@@ -175,11 +177,18 @@ double SettledService::misses_s(std::size_t kind, std::span<const double> read,
 // Instructions and misses of an entry, which overlap within each of its loops.
 double SettledService::overlapped_s(std::size_t kind) const {
     const bool several = !of_.loop_first.empty() && of_.loop_first[kind] < of_.loop_first[kind + 1];
-    if (!several) return std::max(of_.instructions_s[kind] * pipeline_[kind], held_s[kind]);
+    const std::size_t node = at(of_.node[kind]);
+    const auto stall = [&](double slots) {
+        return slots >= of_.stream_slots[node] ? of_.stream_stall[node] : 0.0;
+    };
+    if (!several)
+        return overlapped(of_.instructions_s[kind] * pipeline_[kind], held_s[kind],
+                          stall(of_.slots[kind]));
     double sum = 0.0;
     for (std::size_t k = at(of_.loop_first[kind]); k < at(of_.loop_first[kind + 1]); ++k)
-        sum += std::max(of_.loop_instructions_s[k] * pipeline_[kind],
-                        misses_s(kind, row(of_.loop_read, k), of_.loop_slots[k]));
+        sum += overlapped(of_.loop_instructions_s[k] * pipeline_[kind],
+                          misses_s(kind, row(of_.loop_read, k), of_.loop_slots[k]),
+                          stall(of_.loop_slots[k]));
     return sum;
 }
 

@@ -29,6 +29,7 @@ struct ServiceSetup {
     FIELD(std::vector<std::int64_t>, predecessor, "(n, v) vertex before it");
     FIELD(std::vector<double>, stream_slots, "(n) lines under way of a core that streams");
     FIELD(std::vector<double>, line_max_s, "(n, n) that a line of a stream takes a core at most");
+    FIELD(std::vector<double>, stream_stall, "(n) part of a stream's time that work does not hide");
     FIELD(std::vector<double>, cores, "(n) of each node");
     FIELD(std::vector<std::int64_t>, node, "(F) of the worker");
     FIELD(std::vector<double>, latency_s, "(F, n) of each home without load");
