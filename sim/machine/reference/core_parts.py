@@ -18,9 +18,7 @@ class CorePart(NamedTuple):
 WHOLE = CorePart(1.0, 1.0)
 
 
-def need_of(
-    instructions_ps: float, separate_ps: float, held_ps: float, stall: float
-) -> CorePart:
+def need_of(instructions_ps: float, separate_ps: float, held_ps: float, stall: float) -> CorePart:
     """What a thread would use of the core if it ran there alone, memory answering without load."""
     alone_ps = separate_ps + overlapped(instructions_ps, held_ps, stall)
     if alone_ps > 0:
