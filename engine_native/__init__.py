@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from ..inputs import InputError
 
 if TYPE_CHECKING:
+    from ..inputs.progress import Progress
     from ..sim.planes.plane import Experiment, Maker
     from ..sim.run.record import Record
-    from ..sim.run.runner import Progress
     from ..sim.run.scenario import Scenario
 
 # Where a scenario states no warm-up: of the time before the workload changes; more helps no engine.

@@ -6,10 +6,10 @@ import time
 from dataclasses import replace
 
 from ...inputs import InputError
+from ...inputs.progress import Progress
 from ...sim.control.control_plane import ControlPlane
 from ...sim.run.counted import with_traffic
 from ...sim.run.record import Record
-from ...sim.run.runner import Progress
 from ...sim.run.scenario import Scenario, scenario_from_settings
 from ...topologies.emulator import GuestMachine, guest_machine
 from .. import require_engine, warm_up_s

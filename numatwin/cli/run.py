@@ -169,7 +169,7 @@ class Result:
             "--uncertainty/--exact",
             help="Give a 90% interval of the throughput, from the ranges of the machine's facts, "
             "from what was assumed, and from the spread of replications; or leave it out. "
-            f"By default it is given on machines of up to {EFFECTS_NODES_MAX} nodes.",
+            f"By default it is given on machines of up to {EFFECTS_NODES_MAX} nodes, and in JSON.",
         ),
     ] = None
     json: Json = False
@@ -206,18 +206,19 @@ def _run_and_keep(
     """Runs ``loaded``, prints its result and keeps it; ``load`` takes other settings."""
     from ..inputs import InputError
     from ..inputs.shared_work import shared
+    from ..sim.run.real_planes import REAL
 
     out = result.out
     record, interrupted = _played(loaded, machine_scale)
     # On a large machine a prediction takes a while, and this is two for each assumption.
-    small = len(loaded.machine.nodes) <= EFFECTS_NODES_MAX
+    small = _is_small(loaded)
     effects = loaded.plane != "emulator" and interrupted is None and (result.assumptions or small)
     shown = result.assumptions or result.json
     with shared():  # the interval and effects have a predictor in common
         if interrupted is None:
             record = _with_idle_settings(record, settings, load)
             record = _with_effects(record, loaded) if effects and shown else record
-            record = _with_uncertainty(record, loaded, result.uncertainty)
+            record = _with_uncertainty(record, loaded, result)
         try:
             _print(record, result.json, result.assumptions)
         # Printed before a disk can be full, and kept even if the reader closed the pipe.
@@ -226,6 +227,8 @@ def _run_and_keep(
                 _keep(record, out, loaded if effects and not shown else None)
     if out is not None and not result.json:
         show([f"\nRecord: {out}\nReport: {out}/{REPORT_FILE}"])
+    if result.uncertainty is None and not (small or result.json or loaded.plane in REAL):
+        show([f"\nNo interval by default above {EFFECTS_NODES_MAX} nodes: --uncertainty has it."])
     fate = "printed" if out is None else "kept"
     if interrupted is not None and interrupted.lost is not None:
         raise InputError(f"{interrupted.lost}; what was finished is {fate}")
@@ -262,13 +265,18 @@ def _with_idle_settings(
     return replace(record, idle_settings=idle)
 
 
-def _with_uncertainty(record: Record, loaded: Scenario, wanted: bool | None) -> Record:
-    """With a likely interval, where it is ``wanted``; None: by default."""
+def _is_small(loaded: Scenario) -> bool:
+    return len(loaded.machine.nodes) <= EFFECTS_NODES_MAX
+
+
+def _with_uncertainty(record: Record, loaded: Scenario, result: Result) -> Record:
+    """With a likely interval, where it is wanted; scripts always get it by default."""
     from ..sim.run.real_planes import REAL
     from ..sim.run.uncertainty import with_uncertainty
 
+    wanted = result.uncertainty
     if wanted is None:
-        wanted = loaded.plane not in REAL and len(loaded.machine.nodes) <= EFFECTS_NODES_MAX
+        wanted = loaded.plane not in REAL and (result.json or _is_small(loaded))
     if not wanted:
         return record
     with progress_bars("drawing facts") as (drawing,):

@@ -58,7 +58,7 @@ class ControlPlane:
             # A slow policy acts late: its effect shows that.
             self.clock = RealtimeEnvironment(factor=1e-9, strict=False)
 
-    def run(self, progress: Callable[[float], None] | None = None) -> None:
+    def run(self, progress: Callable[[float], object] | None = None) -> None:
         """Runs until the horizon; ``progress`` is called with the part that is done, 0 to 1."""
         horizon_s = self.scenario.horizon_s
         self.clock.process(self._phases(horizon_s))

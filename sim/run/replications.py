@@ -24,6 +24,7 @@ import numpy as np
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from ...inputs import InputError
+from ...inputs.progress import Progress
 from ...inputs.quantities import time_text
 from ..control.control_plane import ControlPlane
 from ..control.sampling import Sampling
@@ -33,7 +34,6 @@ from .scenario import Scenario, scenario_from_settings
 from .statistics import mean_interval, mser5, trends
 from .workers import local_workers, stop_without, without_interrupts
 
-Progress = Callable[[float], None]
 Name = TypeVar("Name")
 
 PILOT = 0

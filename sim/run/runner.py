@@ -6,7 +6,7 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._version import __version__
 from ...inputs import InputError
+from ...inputs.progress import Progress
 from ...inputs.shared_work import shared
 from ...topologies.picture import picture_data
 from ..control.control_plane import ControlPlane
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 
 _LOGGER = logging.getLogger("numatwin")
-Progress = Callable[[float], None]
 FIGURES = (
     "throughput", "operations", "bandwidth_Bps", "resources", "latency_ns", "energy_J", "model",
     "series",

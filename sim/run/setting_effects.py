@@ -40,7 +40,7 @@ def idle_settings(
     record: Record,
     settings: Sequence[str],
     load: Load,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> tuple[dict[str, Any], ...]:
     """``Record.idle_settings``: of the settings with which ``load`` gave what ``record`` is of,
     those that change throughput and latency little or not at all.

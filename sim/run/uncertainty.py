@@ -11,7 +11,7 @@ fit of a user's own engine was off by, where that is more.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs import DescriptionError, InputError
+from ...inputs.progress import Progress
 from ...inputs.shared_work import shared
 from ...topologies.schema_types import Misfit
 from ..machine.assumptions import Place, Variant
@@ -38,7 +39,6 @@ TRIED, NAMED = 6, 2
 NOTICED = 0.005
 
 Path = tuple[str, ...]
-Progress = Callable[[float], None]
 
 
 def with_uncertainty(

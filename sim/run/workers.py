@@ -89,7 +89,7 @@ def _remove_abandoned() -> None:
                 path.unlink()
 
 
-def stop_without(marker: str) -> Callable[[float], None]:
+def stop_without(marker: str) -> Callable[[float], object]:
     """A progress callback that raises Stopped once the marker is gone."""
 
     def go_on(_: float) -> None:

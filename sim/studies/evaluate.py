@@ -208,7 +208,7 @@ def rows_of(
     runs: Runs,
     points: Iterable[tuple[int, Sequence[Any]]],
     work: SharedWork,
-    go_on: Callable[[float], None] = lambda part: None,
+    go_on: Callable[[float], object] = lambda part: None,
     workers: int | None = 1,
 ) -> list[Row]:
     """A row for each point: its values by path, its figures, the warning of a run that was too
@@ -241,7 +241,7 @@ def _row(
     runs: Runs,
     point: int,
     values: Sequence[Any],
-    go_on: Callable[[float], None],
+    go_on: Callable[[float], object],
     workers: int | None,
 ) -> Row:
     row: Row = {POINT: point, **dict(zip(runs.paths, values, strict=True))}

@@ -346,3 +346,11 @@ def test_how_many_assumptions_matter(
     assert told in out
     assert " 100 µs " in out
     assert "e+05" not in out
+
+
+def test_where_no_interval_is_drawn_it_is_told_and_scripts_have_it(numatwin: CommandLine) -> None:
+    words = ("run", "eris-fig9", "--set", "system.nodes=20")
+    assert "No interval by default above 16 nodes: --uncertainty" in numatwin(*words).out
+    assert "No interval" not in numatwin(*words, "--exact").out
+    low, high = json.loads(numatwin(*words, "--json").out)["uncertainty"]["throughput"]["scan"]
+    assert low < high

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ....inputs import InputError
+from ....inputs.progress import Progress
 from ....sim.planes.outcome import Outcome
 from ....sim.planes.plane import Command, Experiment
-from ....sim.run.runner import Progress
 from ....sim.systems.commits.servers import faults
 from ....sim.systems.commits.spec import CommitSystem
 from ..._engine import CommitBoard

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from ....inputs.progress import Progress
 from ....sim.kernel.histogram import Histogram
 from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Experiment, Maker
-from ....sim.run.runner import Progress
 from ....sim.systems.commits.servers import faults
 from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.why import binding

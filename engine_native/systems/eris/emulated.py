@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ....inputs.progress import Progress
 from ....sim.planes.outcome import Outcome
 from ....sim.planes.plane import Experiment
-from ....sim.run.runner import Progress
 from ...emulated.remote import EmulatedPlane, GuestProcess, RemoteEngine, counted
 from .setup import ErisHost, as_totals, totals_of
 from .steered import SteeredEris

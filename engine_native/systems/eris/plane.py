@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ....inputs.progress import Progress
 from ....sim.kernel.histogram import Histogram
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
 from ....sim.planes.plane import Experiment, Maker
-from ....sim.run.runner import Progress
 from ....sim.systems.eris.spec import ErisSystem
 from ..._engine import STEPS
 from ...host_mapping import amount, threads_waited_ns, transparent_huge_bytes

@@ -13,8 +13,8 @@ from typing import Any, cast
 import numpy as np
 
 from ....inputs import InputError
+from ....inputs.progress import Progress
 from ....sim.planes.plane import Experiment
-from ....sim.run.runner import Progress
 from ....sim.systems.eris.index import block_bytes
 from ....sim.systems.eris.spec import ErisSystem, Shards
 from ....workloads import KeyDistribution

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ....inputs import InputError
+from ....inputs.progress import Progress
 from ....sim.kernel.histogram import Histogram
 from ....sim.kernel.picoseconds import PS_PER_S
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Experiment, Maker
-from ....sim.run.runner import Progress
 from ....sim.systems.joins.choice import ChooseOperator, OperatorObservation
 from ....sim.systems.joins.flow import FlowModel
 from ....sim.systems.joins.operators import TABLE_PART, Planner

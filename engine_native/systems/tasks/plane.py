@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ....inputs import InputError
+from ....inputs.progress import Progress
 from ....sim.kernel.histogram import Histogram
 from ....sim.kernel.streams import stream_key
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Experiment, Maker, StartPhase
-from ....sim.run.runner import Progress
 from ....sim.systems.tasks.build import mix_shares
 from ....sim.systems.tasks.commands import AllowStealing, StealingObservation
 from ....sim.systems.tasks.facts import ENGINE, TasksFacts
