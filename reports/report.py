@@ -107,6 +107,8 @@ class _Compiled(jinja2.BytecodeCache):
 def compile_templates() -> None:
     """Compiles all of them, for an installation whose users may or do not write bytecode."""
     environment = _environment(_Compiled(always=True))
+    with suppress(OSError):  # Python makes it where it keeps bytecode
+        (HERE / "__pycache__").mkdir(exist_ok=True)
     for path in HERE.glob("*.html"):
         environment.get_template(path.name)
 

@@ -68,7 +68,7 @@ def test_numactl_without_distances_and_sizes(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("0 1 8 9", "0 1 8 x", ":2: expected numbers such as '0-3,8'"),
-        ("0 1 8 9", "0 1 8 2", "CPU 2 is listed twice"),
+        ("0 1 8 9", "0 1 8 2", ":5: CPU 2 is listed twice"),
         ("0 1 8 9", "0-1 (3)", ":2: 2 CPUs of node 0: expected 3, as its list ends"),
         ("node 5 cpus:\nnode 5 size: 129017 MB\n", "", "cut off: 2 of 3 nodes"),
         ("31986 MB", "plenty", ":3: no size of a node's memory: found 'plenty'"),

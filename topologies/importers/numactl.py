@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from ...inputs import InputError
 from ..schema import MachineDescription
@@ -101,15 +100,7 @@ class _Reader:
         found = Inventory(self.source.machine, source=f"numactl -H, {self.source.label()}")
         found.nodes = [self._node(node) for node in ids]
         found.title = machine_title((), 0, len(ids))
-        cpus = sorted(cpu for own in self.cpus.values() for cpu in own)
-        if len(cpus) > len(set(cpus)):
-            twice = next(a for a, b in pairwise(cpus) if a == b)
-            raise self.source.error(
-                f"CPU {twice} is listed twice",
-                expected="each CPU in one node (firmware with several memories for each CPU: "
-                "keep one node with CPUs, and the others without)",
-            )
-        if cpus and not add_cores(found, self.source):
+        if any(self.cpus.values()) and not add_cores(found, self.source):
             take_cpus_as_cores(found, "numactl")
         if all((a, b) in self.distances for a in ids for b in ids):
             found.slit = self.distances
@@ -168,6 +159,13 @@ class _Reader:
                 f"{len(found)} CPUs of node {node}",
                 number,
                 expected=f"{count[1]}, as its list ends",
+            )
+        if twice := sorted(found & frozenset().union(*self.cpus.values())):
+            raise self.source.error(
+                f"CPU {twice[0]} is listed twice",
+                number,
+                expected="each CPU in one node (firmware with several memories for each CPU: "
+                "keep one node with CPUs, and the others without)",
             )
         self.cpus[node] = found
 
