@@ -133,7 +133,7 @@ def test_this_host(numatwin: CommandLine) -> None:
         ("", "bad.txt: empty file"),
         ("nonsense", "bad.txt: unknown format: expected a sysfs tree"),
         (NUMACTL[:-13], "bad.txt:7: cut off: 1 of 2 rows of distances"),
-        (NUMACTL.replace("2 3", "1 3"), "bad.txt: CPU 1 is listed twice"),
+        (NUMACTL.replace("2 3", "1 3"), "bad.txt:4: CPU 1 is listed twice"),
         ('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>', "are not allowed"),
     ],
 )
