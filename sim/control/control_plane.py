@@ -6,7 +6,7 @@ which the system lists their families: one sees what those before it have just o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from math import ceil
 from typing import Protocol
 
@@ -14,6 +14,7 @@ import simpy
 from simpy.events import EventPriority
 from simpy.rt import RealtimeEnvironment
 
+from ...inputs.progress import Progress
 from ...workloads import Workload
 from ..planes.outcome import ControlEvent
 from ..planes.plane import Plane, StartPhase, is_real_time, unchanged_until_s
@@ -58,7 +59,7 @@ class ControlPlane:
             # A slow policy acts late: its effect shows that.
             self.clock = RealtimeEnvironment(factor=1e-9, strict=False)
 
-    def run(self, progress: Callable[[float], object] | None = None) -> None:
+    def run(self, progress: Progress | None = None) -> None:
         """Runs until the horizon; ``progress`` is called with the part that is done, 0 to 1."""
         horizon_s = self.scenario.horizon_s
         self.clock.process(self._phases(horizon_s))

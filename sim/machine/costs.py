@@ -235,7 +235,8 @@ class CostModel(LinkTraffic):
     @cached_property
     def stream_stall(self) -> Floats:
         """(n,) what a core waits for whose instructions take as long as the lines of its stream, in
-        parts of that time (``planes.rates.overlapped``); nothing where it was not measured.
+        parts of that time (``planes.rates.overlapped``); 0 where it is not stated: all
+        is hidden.
         """
         return np.array([node.stream_stall or 0.0 for node in self.machine.nodes])
 

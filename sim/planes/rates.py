@@ -146,9 +146,10 @@ def overlapped(
     """Time that a step takes in one worker: instructions and misses overlap.
 
     The threads of a core divide its reorder window and its line-fill buffers among them. A stream's
-    lines come early, or late, by chance: what is fetched ahead hides that but in part. With times
-    l of the longer and s of the shorter of both, 3 e s^3 / (l^2 + l s + s^2) more, the ``stall`` e
-    where both are one: for e = 1/3 a closed network of two stations, and three pieces of work.
+    lines come early or late by chance, and what is fetched ahead hides only part of that. Where the
+    longer of both takes l and the shorter s, it is 3 e s^3 / (l^2 + l s + s^2) more, with the
+    ``stall`` e: what is left where both take 1. With e = 1/3 this is a closed network of two
+    stations, core and memory, with three pieces of work.
     """
     misses_s = held_s * threads
     longer = np.maximum(core_s, misses_s)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...inputs import InputError
+from ...inputs.progress import Progress
 from ...inputs.settings import SHOWN_MAX
 from ..planes.outcome import ResourceUse
 from .real_planes import REAL
@@ -40,7 +41,7 @@ def idle_settings(
     record: Record,
     settings: Sequence[str],
     load: Load,
-    progress: Callable[[float], object] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[dict[str, Any], ...]:
     """``Record.idle_settings``: of the settings with which ``load`` gave what ``record`` is of,
     those that change throughput and latency little or not at all.

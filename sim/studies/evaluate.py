@@ -9,7 +9,7 @@ import contextlib
 import gc
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -17,6 +17,7 @@ from typing import Any
 
 from ...inputs import InputError
 from ...inputs.fields import near
+from ...inputs.progress import Progress, silent
 from ...inputs.shared_work import SharedWork, shared
 from ..kernel.streams import stream_key
 from ..run.record import KINDS, Record, better
@@ -208,7 +209,7 @@ def rows_of(
     runs: Runs,
     points: Iterable[tuple[int, Sequence[Any]]],
     work: SharedWork,
-    go_on: Callable[[float], object] = lambda part: None,
+    go_on: Progress = silent,
     workers: int | None = 1,
 ) -> list[Row]:
     """A row for each point: its values by path, its figures, the warning of a run that was too
@@ -241,7 +242,7 @@ def _row(
     runs: Runs,
     point: int,
     values: Sequence[Any],
-    go_on: Callable[[float], object],
+    go_on: Progress,
     workers: int | None,
 ) -> Row:
     row: Row = {POINT: point, **dict(zip(runs.paths, values, strict=True))}

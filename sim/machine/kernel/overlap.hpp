@@ -1,13 +1,13 @@
-// Instructions of a core and the lines that it waits for overlap, those of a stream but in part.
+// Instructions of a core and the lines that it waits for overlap; those of a stream only in part.
 #pragma once
 
 #include <algorithm>
 
 namespace numatwin {
 
-// How long both take together. Lines of a stream come early, or late, by chance, and what is
-// fetched ahead hides that in part: `stall` is what is left where both take as long, in parts of
-// that time (0: they overlap). See overlapped() of sim/planes/rates.py.
+// How long both take together. Lines of a stream come early or late by chance, and what is fetched
+// ahead hides only part of that: `stall` is what is left where both take as long, in parts of that
+// time (0: all is hidden). See overlapped() of sim/planes/rates.py.
 inline double overlapped(double instructions, double misses, double stall) {
     const double longer = std::max(instructions, misses);
     const double shorter = std::min(instructions, misses);

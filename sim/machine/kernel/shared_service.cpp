@@ -192,7 +192,7 @@ double SharedService::before_links_ps(std::size_t node, std::size_t home) const 
 
 // What work does not hide of lines that are all read in order; 0 of others.
 double SharedService::stall(std::span<const MemoryUse> memory, std::size_t node) const {
-    if (machine_.stream_stall.empty()) return 0;
+    if (machine_.stream_stall.empty() || !(machine_.stream_stall[node] > 0)) return 0;
     const double stream = machine_.stream_slots[node];
     const auto streams = [stream](const MemoryUse& m) { return m.slots >= stream; };
     return std::ranges::all_of(memory, streams) ? machine_.stream_stall[node] : 0.0;
