@@ -96,6 +96,12 @@ class Quantity:
     def __float__(self) -> float:
         return self.value
 
+    @classmethod
+    def exact(cls, value: float) -> Quantity:
+        """A value without a range."""
+        number = float(value)
+        return cls(number, number, number)
+
 
 @cache
 def _pint() -> Any:
@@ -307,7 +313,7 @@ def read_quantity(raw: Any, dimension: str, *, zero_allowed: bool = False) -> Qu
             raise ValueError("doubtful: expected true or false")
         return Quantity(value, low, high, source, doubtful)
     value = _one(raw, dimension, zero_allowed)
-    return Quantity(value, value, value)
+    return Quantity.exact(value)
 
 
 def _one(raw: Any, dimension: str, zero_allowed: bool) -> float:

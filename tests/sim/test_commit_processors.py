@@ -30,6 +30,7 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
         name: tuple(cost.replaced(parts=draw(parts)) for cost in of_type)
         for name, of_type in drawn.costs.items()
     }
+    count = draw(st.integers(1, 4))
     return replace(
         drawn,
         costs=costs,
@@ -42,7 +43,8 @@ def hosts(draw: st.DrawFn) -> CommitParameters:
         poll_ps=5 * US,  # they wait for timestamps all the time
         start_ps=draw(st.sampled_from(((), tuple(300_000 * k for k in range(clients))))),
         processors=ProcessorSetup(
-            count=draw(st.integers(1, 4)),
+            count=count,
+            groups=draw(st.sampled_from(((), [0] * count, [k % 2 for k in range(count)]))),
             slice_ps=draw(st.sampled_from((50_000, US, 10 * US))),
             switch_ps=draw(TIMES),
             look_ps=draw(TIMES),

@@ -86,7 +86,7 @@ def build_server(wanted: Server) -> MachineDescription:
             processor=ProcessorIdentity(model_name=wanted.processor),
             cores=cores,
             threads_per_core=entry.threads_per_core,
-            memory=Memory(size=Quantity(part, part, part)),
+            memory=Memory(size=Quantity.exact(part)),
         )
     }
     nodes = [NodeGroup(ids=f"0-{count - 1}", type="node", group="socket", group_size=each)]

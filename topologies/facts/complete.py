@@ -216,10 +216,10 @@ class _Completer:
         latency, bandwidth = memory.latency, memory.bandwidth
         if latency is None:
             ns = float(_smallest(self.machine.latency_ns[:, k], 100.0))
-            latency = Quantity(ns * 1e-9, ns * 1e-9, ns * 1e-9)
+            latency = Quantity.exact(ns * 1e-9)
         if bandwidth is None:
             Bps = float(-_smallest(-self.machine.bandwidth_Bps[:, k], -20e9))
-            bandwidth = Quantity(Bps, Bps, Bps)
+            bandwidth = Quantity.exact(Bps)
         return latency, bandwidth
 
     def _distances(self) -> dict[tuple[int, int], float]:

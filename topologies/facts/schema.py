@@ -31,15 +31,11 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 Number = Annotated[int, Field(strict=True, ge=0, le=0xFFFF)]
 
 
-def _bytes(size: float) -> Quantity:
-    return Quantity(size, size, size)
-
-
 class MemoryType(Strict):
     """A kind of memory: transfers per second of a channel, and data bytes a transfer."""
 
     transfers: Rate
-    width: Size = Field(default=_bytes(8.0))
+    width: Size = Field(default=Quantity.exact(8.0))
     source: str
 
     @property
@@ -89,7 +85,7 @@ class Core(Strict):
     outstanding_misses: Fact
     streaming_misses: Fact | None = None
     reorder_window: Fact | None = None
-    line: Size = Field(default=_bytes(64.0))
+    line: Size = Field(default=Quantity.exact(64.0))
     caches: tuple[CoreCache, ...] = ()
     tlbs: tuple[Tlb, ...] = ()
 

@@ -158,7 +158,7 @@ class Inventory:
         memory = Memory(
             kind=node.memory_kind,
             side_caches=tuple(
-                MemorySideCache(size=_some_bytes(size), line=_some_bytes(line) if line else None)
+                MemorySideCache(size=Quantity.exact(size), line=_bytes(line or None))
                 for size, line in node.side_caches
             ),
         )
@@ -181,9 +181,9 @@ class Inventory:
             caches.append(
                 Cache(
                     level=level,
-                    size=_some_bytes(size),
+                    size=Quantity.exact(size),
                     shared_by_cores=shared,
-                    line=_some_bytes(line) if line else None,
+                    line=_bytes(line or None),
                     ways=ways,
                 )
             )
@@ -265,11 +265,7 @@ def _with_size(kind: NodeType, size_bytes: int | None) -> NodeType:
 
 
 def _bytes(size: int | None) -> Quantity | None:
-    return None if size is None else _some_bytes(size)
-
-
-def _some_bytes(size: int) -> Quantity:
-    return Quantity(float(size), float(size), float(size))
+    return None if size is None else Quantity.exact(size)
 
 
 def _matrix(

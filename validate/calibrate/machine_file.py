@@ -90,7 +90,7 @@ def _known_pairs(machine: Machine, what: str) -> Matrix:
     """The table of all pairs as it is, where the file has none."""
     table = machine.latency_ns * 1e-9 if what == "latency" else machine.bandwidth_Bps
     return tuple(
-        tuple(None if math.isnan(x) else _exact(float(f"{x:.12g}")) for x in row)
+        tuple(None if math.isnan(x) else Quantity.exact(float(f"{x:.12g}")) for x in row)
         for row in table.tolist()
     )
 
@@ -142,7 +142,8 @@ def _curve_points(
     peak = peak_Bps(Candidate(machine, classes, fit.known).machine)
     points = fit.quantities(latency_s, lambda load: text).items()
     return tuple(
-        LoadedPoint(bandwidth=_exact(rounded(load * peak)), latency=value) for load, value in points
+        LoadedPoint(bandwidth=Quantity.exact(rounded(load * peak)), latency=value)
+        for load, value in points
     )
 
 
@@ -155,7 +156,3 @@ def _filled(matrix: Matrix, pair_class: PairClass, value: Quantity) -> Matrix:
 
 def _fact(value: Quantity, kind: type[Fact] = Fact) -> Fact:
     return kind(value=value.value, range=(value.low, value.high), source=value.source)
-
-
-def _exact(value: float) -> Quantity:
-    return Quantity(value, value, value)

@@ -166,7 +166,7 @@ class Candidate:
     def _exact(
         self, figures: Callable[[Mapping[Key, float]], Mapping[object, float]], keys: object
     ) -> Mapping[object, Quantity]:
-        return {name: Quantity(v, v, v) for name, v in figures(self.values).items()}
+        return {name: Quantity.exact(v) for name, v in figures(self.values).items()}
 
     def _node(self, node: Node, kind: str, memory_Bps: float | None) -> Node:
         values = self.values

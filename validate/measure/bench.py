@@ -199,7 +199,7 @@ _SIZES = ("size", "page", "buffer", "region")
 
 def _size(size_bytes: object) -> Quantity:
     assert isinstance(size_bytes, int)
-    return Quantity(float(size_bytes), float(size_bytes), float(size_bytes))
+    return Quantity.exact(size_bytes)
 
 
 class CannotBind(Exception):

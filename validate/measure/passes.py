@@ -119,7 +119,7 @@ def _merged_states(states: Sequence[HostState], parts: tuple[str, ...]) -> HostS
             **{name: mean(name) for name in names},
             "parts": parts,
             "passes": len(states),
-            "duration": Quantity(seconds, seconds, seconds) if durations else None,
+            "duration": Quantity.exact(seconds) if durations else None,
         }
     )
 

@@ -126,7 +126,7 @@ class _Pass:
             update={
                 "parts": tuple(finished),
                 "quick": self.bench.effort.quick,
-                "duration": Quantity(seconds, seconds, seconds),
+                "duration": Quantity.exact(seconds),
                 "steal": round(stolen, 4),
                 "others": round(others, 4),
                 "clock_drift": round(self.watch.drift, 4),

@@ -38,7 +38,7 @@ def chosen_policy(policy: str, metric: str, period_s: float) -> ChosenPolicy:
         fields: dict[str, Any] = dict(named(policy))
         if fields.get("policy") in MODES:
             fields["metric"] = metric
-        spec = CoresSpec(**fields, period=Quantity(period_s, period_s, period_s))
+        spec = CoresSpec(**fields, period=Quantity.exact(period_s))
         return choose(spec, CORES, Path.cwd())
     except (DescriptionError, ValueError) as failure:
         raise InputError(f"--policy: {failure}", token=policy) from None

@@ -123,15 +123,6 @@ class Processors : RunQueues {
         for (const Process& p : process_) all.push_back(p.busy + (runs(p) ? now - p.since : 0));
         return all;
     }
-    // Of processors, whichever process ran there.
-    std::vector<Wide> processors_busy_ps(Time now) const {
-        std::vector<Wide> all;
-        for (const Processor& c : processor_) {
-            const bool is_on = c.process != none && runs(process_[c.process]);
-            all.push_back(c.busy + (is_on ? now - process_[c.process].since : 0));
-        }
-        return all;
-    }
 
   private:
     void take_up(Simulation& clock, std::uint32_t process, std::uint32_t sender) {
@@ -287,7 +278,6 @@ class Processors : RunQueues {
         Processor& c = processor_[processor];
         Process& p = process_[c.process];
         p.busy += clock.now() - p.since;
-        c.busy += clock.now() - p.since;
         c.process = none;
         ++c.generation;
     }

@@ -98,7 +98,6 @@ class RunQueues {
         std::uint64_t generation = 0;      // of its events: only the latest counts
         bool tick_scheduled = false;
         Time job_end = 0;
-        Wide busy = 0;
     };
 
     static bool runs(const Process& p) {

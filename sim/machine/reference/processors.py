@@ -106,13 +106,6 @@ class SharedProcessors:
         if was_on:
             self._take_next(before)
 
-    def processor_busy_ps(self, index: int) -> int:
-        """How long a processor was busy, whichever process ran there."""
-        processor = self.processors[index]
-        process = processor.process
-        on = process is not None and process.state in ON
-        return processor.ran_ps + (self.now_ps - process.since_ps if process and on else 0)
-
     def busy_ps(self, process: Process) -> int:
         """How long the process was on a processor."""
         on = process.state in ON
@@ -223,7 +216,6 @@ class SharedProcessors:
         process = processor.process
         assert process is not None
         process.ran_ps += self.now_ps - process.since_ps
-        processor.ran_ps += self.now_ps - process.since_ps
         processor.process = None
         processor.generation += 1
 

@@ -94,7 +94,6 @@ class Processor:
     generation: int = 0
     tick_scheduled: bool = False
     job_end_ps: int = 0
-    ran_ps: int = 0
 
     def catch_up(self, now_ps: int, setup: ProcessorSetup) -> None:
         """Who runs has run up to now; ticks since then have moved its deadline on."""

@@ -41,10 +41,6 @@ MESSAGE_MAX_BYTES = 2**31
 KEY_FORMS = ("uniform", "zipf", "hot_range")
 
 
-def _size(value: float) -> Quantity:
-    return Quantity(value, value, value)
-
-
 class ClientDeath(Strict):
     """Client number ``client``, counted from 0, stops for good at the time ``at``."""
 
@@ -130,15 +126,19 @@ class CommitSystem(FaultySystem):
     snapshot_every: Count = 1
     prepare: Literal["all", "holders"] = "all"
     retries: Whole = 0
-    backoff: DurationOrZero = _size(0.0)
-    poll: Annotated[Duration, Default("Estimate: between two looks for timestamps")] = _size(1e-6)
+    backoff: DurationOrZero = Quantity.exact(0.0)
+    poll: Annotated[Duration, Default("Estimate: between two looks for timestamps")] = (
+        Quantity.exact(1e-6)
+    )
     message_header: Annotated[
         Size, Default("Estimate: type, transaction and sender: 16 B and two numbers")
-    ] = _size(32.0)
-    record_header: Annotated[Size, Default("A record's number and a timestamp")] = _size(16.0)
+    ] = Quantity.exact(32.0)
+    record_header: Annotated[Size, Default("A record's number and a timestamp")] = Quantity.exact(
+        16.0
+    )
     copy_bandwidth: Annotated[
         Bandwidth, Default("Binnig et al., PVLDB 9, 2016: 10^-9 s of memory cost a byte")
-    ] = _size(1e9)
+    ] = Quantity.exact(1e9)
     compute_spread: Annotated[
         float,
         Field(strict=True, ge=0, le=1, allow_inf_nan=False),

@@ -43,10 +43,6 @@ BUFFERED_BY_PARTITION: tuple[Operator, ...] = ("rrj", "rdma-aggregation")
 SOURCE = "Binnig et al., PVLDB 9, 2016"
 
 
-def _size(value: float) -> Quantity:
-    return Quantity(value, value, value)
-
-
 class SlowNode(Strict):
     """Workers of node ``node`` (an id) take ``factor`` times as long for all that they do."""
 
@@ -99,15 +95,15 @@ class JoinSystem(SystemSpec):
     ports: Count | None = None
     nodes: Nodes | None = None
     workers: Threads = "cores"
-    buffer: Size = _size(2048.0)
+    buffer: Size = Quantity.exact(2048.0)
     send_buffers: Annotated[Count, Field(le=1_000)] = 2
     signal_every: Count = 64
     partitions: Annotated[Count, Field(le=65_536)] | None = None
-    chunk: Size = _size(65_536.0)
+    chunk: Size = Quantity.exact(65_536.0)
     queue: Literal["own", "central"] = "own"
     stragglers: Annotated[tuple[SlowNode, ...], Field(max_length=10_000)] = ()
     copy_bandwidth: Annotated[Bandwidth, Default(f"{SOURCE}: 10^-9 s of memory cost a byte")] = (
-        _size(1e9)
+        Quantity.exact(1e9)
     )
     filter_error: Annotated[
         float,

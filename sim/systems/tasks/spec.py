@@ -129,7 +129,7 @@ class TasksSystem(SystemSpec):
     ] = OperatorInstructions()
     chunk: Annotated[
         Size, Default("Estimate: two buffers fit in a core's share of the last cache", CHUNKS)
-    ] = Quantity(CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES)
+    ] = Quantity.exact(CHUNK_BYTES)
     unchanging: tuple[Name, ...] = ()
     background: Annotated[tuple[BackgroundSpec, ...], Field(max_length=64)] = ()
 

@@ -1,32 +1,23 @@
-"""The way of a message, kernel and reference, by hand and by queueing theory."""
+"""The way of a message in the reference, by hand.
 
-from collections.abc import Callable, Sequence
+The kernel's twin does the same in drawn clusters: test_commit_planes.py.
+"""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from numatwin.sim import _kernel
 from numatwin.sim._kernel import MessageCost
 from numatwin.sim.machine.reference import message_path as reference
 
 # Places: machine, threads and factor. Sends: when, type, sender, receiver, the receiver's work.
 Places = Sequence[tuple[int, int, int]]
 Sends = Sequence[tuple[int, int, int, int, int]]
-Received = Callable[[Places, Sequence[MessageCost], Sends], list[int]]
 
 
-def kernel_received(places: Places, costs: Sequence[MessageCost], sends: Sends) -> list[int]:
+def received(places: Places, costs: Sequence[MessageCost], sends: Sends) -> list[int]:
     """When each message was received, in ps."""
-    path = _kernel.MessagePath(1 + max(machine for machine, _, _ in places), places, costs)
-    for send in sends:
-        path.send(*send)
-    assert path.run()
-    return path.received_ps
-
-
-def reference_received(places: Places, costs: Sequence[MessageCost], sends: Sends) -> list[int]:
     path = reference.MessagePath(
         1 + max(machine for machine, _, _ in places),
         {str(type_): (cost,) for type_, cost in enumerate(costs)},
@@ -49,14 +40,10 @@ def reference_received(places: Places, costs: Sequence[MessageCost], sends: Send
     return received
 
 
-BOTH = pytest.mark.parametrize(
-    "received", [kernel_received, reference_received], ids=["kernel", "reference"]
-)
 COST = MessageCost(send_ps=10, out_ps=100, wire_ps=1000, in_ps=80, receive_ps=20)
 
 
-@BOTH
-def test_one_message(received: Received) -> None:
+def test_one_message() -> None:
     """The sender's thread takes 10, its adapter 100 from 10 on; the wire 1,000. First bits are
     there at 1010, the last ones at 1110, which is later than what the incoming side takes; the
     receiver's thread takes 20, and 7 for what the message asks of it.
@@ -64,16 +51,14 @@ def test_one_message(received: Received) -> None:
     assert received([(0, 1, 1), (1, 1, 1)], [COST], [(0, 0, 0, 1, 7)]) == [1110 + 27]
 
 
-@BOTH
-def test_places_on_one_machine_need_no_network(received: Received) -> None:
+def test_places_on_one_machine_need_no_network() -> None:
     """Threads' time alone; to itself, the work alone. The receiver is three times as slow."""
     places = [(0, 1, 1), (0, 1, 3)]
     sends = [(0, 0, 0, 1, 0), (500, 0, 1, 1, 5)]
     assert received(places, [COST], sends) == [10 + 3 * 20, 500 + 3 * 5]
 
 
-@BOTH
-def test_messages_queue_at_each_part(received: Received) -> None:
+def test_messages_queue_at_each_part() -> None:
     """Three messages at once, of two senders on machines of their own, to one of one thread.
 
     message  posted  leaves      first, last bits  received by adapter  by thread
@@ -86,15 +71,12 @@ def test_messages_queue_at_each_part(received: Received) -> None:
     assert received(places, [COST], sends) == [1130, 1190, 1270]
 
 
-@BOTH
 @pytest.mark.parametrize(
     ("out_ps", "bytes_", "limit"),
     [(500, 64, "message rate"), (4096, 4096, "bytes")],
     ids=["message rate", "bytes"],
 )
-def test_throughput_at_the_limit_of_the_adapter(
-    received: Received, out_ps: int, bytes_: int, limit: str
-) -> None:
+def test_throughput_at_the_limit_of_the_adapter(out_ps: int, bytes_: int, limit: str) -> None:
     """An adapter of 2 messages/ns and 1 B/ps takes max(500 ps, bytes) for each; threads are faster.
 
     Of 1,000 messages at once, each is received that much after the one before it.
@@ -104,54 +86,6 @@ def test_throughput_at_the_limit_of_the_adapter(
     found = received([(0, 4, 1), (1, 4, 1)], [cost], [(0, 0, 0, 1, 0)] * 1_000)
     assert set(np.diff(found)) == {out_ps}
     assert found[0] == 10 + out_ps + 9_000 + 10
-
-
-def test_waits_at_an_adapter_are_those_of_md1() -> None:
-    """Poisson arrivals at load 0.7, constant service s: the mean wait is 0.7 s / (2 · 0.3), by
-    Pollaczek and Khinchine. Within three standard errors of the means of 20 runs.
-    """
-    service_ps, load, count = 1_000, 0.7, 20_000
-    cost = MessageCost(out_ps=service_ps, wire_ps=0, in_ps=0)
-    waits = []
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        at = np.cumsum(rng.exponential(service_ps / load, count)).astype(int).tolist()
-        found = kernel_received([(0, 1, 1), (1, 1, 1)], [cost], [(t, 0, 0, 1, 0) for t in at])
-        waits.append(float(np.mean(np.array(found) - np.array(at))) - service_ps)
-    expected = load * service_ps / (2.0 * (1.0 - load))
-    error = float(np.std(waits, ddof=1) / np.sqrt(len(waits)))
-    assert abs(float(np.mean(waits)) - expected) < 3.0 * error + 0.01 * expected
-
-
-times = st.integers(0, 300)
-
-
-@given(
-    places=st.lists(
-        st.tuples(st.integers(0, 2), st.integers(1, 3), st.integers(1, 3)), min_size=2, max_size=5
-    ),
-    costs=st.lists(st.tuples(times, times, times, times, times), min_size=1, max_size=3),
-    data=st.data(),
-)
-def test_kernel_and_reference_agree(
-    places: list[tuple[int, int, int]], costs: list[tuple[int, ...]], data: st.DataObject
-) -> None:
-    """Messages at times of their own: at one time, the order of equal events is the model's."""
-    names = ("send_ps", "out_ps", "wire_ps", "in_ps", "receive_ps")
-    made = [MessageCost(**dict(zip(names, each, strict=True))) for each in costs]
-    place = st.integers(0, len(places) - 1)
-    type_ = st.integers(0, len(made) - 1)
-    each = st.tuples(st.integers(0, 2_000), type_, place, place, times)
-    sends = data.draw(st.lists(each, min_size=1, max_size=20))
-    assert kernel_received(places, made, sends) == reference_received(places, made, sends)
-
-
-def test_places_and_messages_must_be_there() -> None:
-    with pytest.raises(ValueError, match="no such place"):
-        _kernel.MessagePath(1, [(1, 1, 1)], [COST])
-    path = _kernel.MessagePath(1, [(0, 1, 1)], [COST])
-    with pytest.raises(ValueError, match="no such message"):
-        path.send(0, 1, 0, 0)
 
 
 def test_costs_are_values() -> None:

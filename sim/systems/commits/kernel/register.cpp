@@ -42,40 +42,27 @@ void register_model(py::module_& module, const char* name, const char* doc) {
               py::arg("seed") = 0, py::arg("replication") = 0,
               "Raises ValueError for a setup that does not fit together.");
     def_running<Model>(bound);
-    bound
+    const auto def_count = [&bound](const char* of, auto method, const char* doc) {
+        bound.def_property_readonly(of, held<Model>(method), doc);
+    };
+    def_count("findings", &Model::findings, "What breaks snapshot isolation, in a checked run.");
+    def_count("busy_clients", &Model::busy_clients,
+              "Of those that live, who has begun a transaction and not ended it.");
+    def_count("stopped_clients", &Model::stopped_clients,
+              "Of all clients, those that died or were fenced.");
+    def_count("locked_records", &Model::locked_records, "Records, and who has locked them.");
+    def_count("rejoins", &Model::rejoins,
+              "Storage servers that have their records again: when, in ps, and on which machine.");
+    def_count("degraded_ps", &Model::degraded_ps,
+              "For how long a storage server was stopped or out, where records have replicas.");
+    def_count("commits", &Model::committed, "Transactions whose clients know that they committed.");
+    def_count("given_up", &Model::given_up, "Transactions that aborted once too often.");
+    def_count("aborts", &Model::aborts, "By cause.");
+    def_count("sent", &Model::sent, "Messages by type.");
+    bound.def("end_check", held<Model>(&Model::end_check), "Nothing is under way any more.")
         .def(
             "trace", [](Held& self) { return rows(self->trace()); },
             "[rows, 6]: see numatwin.sim.systems.commits.history.")
-        .def_property_readonly(
-            "findings", [](Held& self) { return self->findings(); },
-            "What breaks snapshot isolation, where the run is checked.")
-        .def_property_readonly(
-            "busy_clients", [](Held& self) { return self->busy_clients(); },
-            "Of those that live, who has begun a transaction and not ended it.")
-        .def_property_readonly(
-            "stopped_clients", [](Held& self) { return self->stopped_clients(); },
-            "Of all clients, those that died or were fenced.")
-        .def_property_readonly(
-            "locked_records", [](Held& self) { return self->locked_records(); },
-            "Records, and who has locked them.")
-        .def_property_readonly(
-            "rejoins", [](Held& self) { return self->rejoins(); },
-            "Storage servers that have their records again: when, in ps, and on which machine.")
-        .def_property_readonly(
-            "degraded_ps", [](Held& self) { return self->degraded_ps(); },
-            "For how long a storage server was stopped or out, where records have replicas.")
-        .def(
-            "end_check", [](Held& self) { self->end_check(); }, "Nothing is under way any more.")
-        .def_property_readonly(
-            "commits", [](Held& self) { return self->committed(); },
-            "Transactions whose clients know that they committed.")
-        .def_property_readonly(
-            "given_up", [](Held& self) { return self->given_up(); },
-            "Transactions that aborted once too often.")
-        .def_property_readonly(
-            "aborts", [](Held& self) { return self->aborts(); }, "By cause.")
-        .def_property_readonly(
-            "sent", [](Held& self) { return self->sent(); }, "Messages by type.")
         .def_property_readonly(
             "outgoing_busy_ps", [](Held& self) { return plain(self->outgoing_busy_ps()); },
             "By machine, up to now.")
