@@ -122,6 +122,27 @@ def test_models_are_within_their_family(name: str) -> None:
             assert one.links.rate.low <= model.link_rate.value <= one.links.rate.high, text
 
 
+@pytest.mark.parametrize(
+    ("model", "count", "GBps"),
+    [
+        ("Platinum 8180", 3, 50.9),
+        ("Gold 6252N", 3, 51.3),
+        ("Silver 4416+", 2, 63.2),
+        ("Max 9462", 3, 92.0),
+        ("Gold 6548Y+", 3, 122.0),
+    ],
+)
+def test_links_reach_what_was_measured_over_them(model: str, count: int, GBps: float) -> None:
+    """Lines that a socket's cores read of the other's memory, by Intel MLC, with their headers."""
+    links = named(model).processor.links
+    assert links is not None
+    known = facts().interconnects[links.type]
+    assert known.data_header is not None
+    rated_Bps = count * links.rate.value * known.width.value
+    reached = GBps * 1e9 * (64.0 + known.data_header.value) / 64.0 / rated_Bps
+    assert reached == pytest.approx(known.reached.value, rel=0.04)
+
+
 @pytest.mark.parametrize("name", sorted(facts().cores))
 def test_a_core_is_plausible(name: str) -> None:
     core = facts().cores[name]
