@@ -26,6 +26,7 @@ from .defaults import (
     ASSUMED_IPC,
     ASSUMED_LATENCY_NS,
     ASSUMED_OUTSTANDING_MISSES,
+    ASSUMED_STREAM_STALL,
     ASSUMED_STREAMING_MISSES,
     ASSUMED_WRITE_TURNAROUND,
     TYPICAL_LOADED_LATENCY,
@@ -235,10 +236,14 @@ class CostModel(LinkTraffic):
     @cached_property
     def stream_stall(self) -> Floats:
         """(n,) what a core waits for whose instructions take as long as the lines of its stream, in
-        parts of that time (``planes.rates.overlapped``); 0 where it is not stated: all
-        is hidden.
+        parts of that time (``planes.rates.overlapped``).
         """
-        return np.array([node.stream_stall or 0.0 for node in self.machine.nodes])
+        return np.array([self._stall(node) for node in self.machine.nodes])
+
+    def _stall(self, node: Node) -> float:
+        if node.stream_stall is None and node.cores:
+            return note(self.notes, ASSUMED_STREAM_STALL, self._types[node.id])
+        return node.stream_stall or 0.0
 
     @cached_property
     def streamed_s(self) -> Floats:

@@ -41,6 +41,7 @@ node_types:
     ipc: 1
     outstanding_misses: 10
     streaming_misses: 20
+    stream_stall: 0
     memory: {{size: 64 GiB, bandwidth: 64 GB/s, latency: 100 ns}}
     energy: {{core_active: 5 W, core_idle: 1 W, memory: 10 pJ/bit}}
 nodes: [{{ids: 0-{last}, type: plain}}]

@@ -76,7 +76,7 @@ SettledService::SettledService(const ServiceSetup& setup)
         std::ranges::all_of(of_.node, [](std::int64_t node) { return node >= 0; });
     if (!fits) throw std::invalid_argument("service: columns do not fit together");
     for (std::vector<double>* of_kinds :
-         {&entry_s, &entries_per_s, &held_s, &copy_s, &work_s, &pipeline_, &alone_s_, &before_s_,
+         {&entry_s, &entries_per_s, &held_s, &copy_s, &work_s, &sharing_, &alone_s_, &before_s_,
           &active_, &part_, &slower_})
         of_kinds->assign(kinds_, 0.0);
     for (std::vector<double>* of_nodes :
@@ -152,7 +152,7 @@ void SettledService::choose(std::span<const double> count) {
     for (std::size_t f = 0; f < kinds_; ++f) {
         const std::size_t node = at(of_.node[f]);
         const double longer = on[node] / std::max(of_.cores[node], 1.0);
-        pipeline_[f] = of_.on_core[f] ? std::max(longer, 1.0) : 1.0;
+        sharing_[f] = of_.on_core[f] ? std::max(longer, 1.0) : 1.0;
     }
     for (std::vector<double>* of_running : {&cap_, &weight_, &rate_})
         of_running->resize(running_.size());
@@ -174,7 +174,8 @@ double SettledService::misses_s(std::size_t kind, std::span<const double> read,
     return sum;
 }
 
-// Instructions and misses of an entry, which overlap within each of its loops.
+// Instructions and misses of an entry, which overlap within each of its loops. Threads of a core
+// share its miss slots in equal parts.
 double SettledService::overlapped_s(std::size_t kind) const {
     const bool several = !of_.loop_first.empty() && of_.loop_first[kind] < of_.loop_first[kind + 1];
     const std::size_t node = at(of_.node[kind]);
@@ -182,22 +183,22 @@ double SettledService::overlapped_s(std::size_t kind) const {
         return slots >= of_.stream_slots[node] ? of_.stream_stall[node] : 0.0;
     };
     if (!several)
-        return overlapped(of_.instructions_s[kind] * pipeline_[kind], held_s[kind],
+        return overlapped(of_.instructions_s[kind], held_s[kind] * sharing_[kind],
                           stall(of_.slots[kind]));
     double sum = 0.0;
     for (std::size_t k = at(of_.loop_first[kind]); k < at(of_.loop_first[kind + 1]); ++k)
-        sum += overlapped(of_.loop_instructions_s[k] * pipeline_[kind],
-                          misses_s(kind, row(of_.loop_read, k), of_.loop_slots[k]),
+        sum += overlapped(of_.loop_instructions_s[k],
+                          misses_s(kind, row(of_.loop_read, k), of_.loop_slots[k]) * sharing_[kind],
                           stall(of_.loop_slots[k]));
     return sum;
 }
 
 // What an entry takes with the present waits, if no resource were full. Threads of a core share its
-// pipeline and its miss slots in equal parts.
+// pipeline, too.
 void SettledService::take_alone(std::size_t f) {
     held_s[f] = misses_s(f, row(of_.read, f), of_.slots[f]);
     work_s[f] = of_.separate_s[f] + overlapped_s(f);
-    work_s[f] = std::max(work_s[f], held_s[f] * pipeline_[f]);
+    work_s[f] = std::max(work_s[f], (of_.instructions_s[f] + of_.separate_s[f]) * sharing_[f]);
     alone_s_[f] = std::max(work_s[f], least_s);
 }
 
@@ -329,7 +330,7 @@ double SettledService::wait_for_entries(std::span<const double> count, bool newt
         const std::size_t f = running_[r];
         const auto read = row(of_.read, f);
         const double entries = rate_[r] / of_.per_line[f];
-        const double slots = of_.slots[f] / pipeline_[f];  // of a thread
+        const double slots = of_.slots[f] / sharing_[f];  // of a thread
         const bool stalled = binding_[r] < 0 && held_s[f] >= of_.instructions_s[f];
         slower_[f] = stalled ? entries / slots / alone_s_[f] : 0.0;
         for (std::size_t home = 0; home < nodes_; ++home) came_[home] += entries * read[home];

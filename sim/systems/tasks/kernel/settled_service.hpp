@@ -98,7 +98,7 @@ class SettledService {
     std::vector<std::size_t> running_;
     std::vector<std::int64_t> row_ptr_, resource_, binding_;
     std::vector<double> coefficient_, cap_, weight_, rate_;
-    std::vector<double> pipeline_, alone_s_, before_s_, active_, part_, total_;
+    std::vector<double> sharing_, alone_s_, before_s_, active_, part_, total_;
     std::vector<double> came_, waited_, fall_, slower_, near_, capacity_;
     std::vector<double> before_link_s_, before_links_s_;  // (links), (F, n) of the way from a home
 };
