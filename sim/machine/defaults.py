@@ -30,9 +30,9 @@ ASSUMED_STREAMING_MISSES = Assumed(
     "Manual); at least as many as it has of single loads",
     place=("streaming_misses",),
 )  # fmt: skip
-# Exact MVA of a closed network of two stations, core and memory, gives 1/3 with three pieces of work,
-# 1/6 with six. Loops of additions over memory gave 0.24 to 0.8 (benchmarks/stream_stall.py); their
-# additions wait for each other, which those of a scan do not. Nothing was fitted.
+# Exact MVA of a closed network of two stations, core and memory, gives 1/3 with three pieces of
+# work, 1/6 with six. Loops of additions over memory gave 0.24 to 0.8 (benchmarks/stream_stall.py);
+# their additions wait for each other, which those of a scan do not. Nothing was fitted.
 ASSUMED_STREAM_STALL = Assumed(
     0.33, "stall of a stream whose instructions take as long as its lines", "",
     "Estimate: three pieces of work between a core and memory; loops of additions gave 0.24 to 0.8",
