@@ -1,6 +1,6 @@
 """The way of a message in the reference, by hand.
 
-The kernel's twin does the same in drawn clusters: test_commit_planes.py.
+The kernel's twin does the same in drawn clusters: test_commit_traces.py.
 """
 
 from collections.abc import Sequence
