@@ -88,6 +88,23 @@ def test_throughput_at_the_limit_of_the_adapter(out_ps: int, bytes_: int, limit:
     assert found[0] == 10 + out_ps + 9_000 + 10
 
 
+def test_waits_at_an_adapter_are_those_of_md1() -> None:
+    """Poisson arrivals at load 0.7, constant service s: the mean wait is 0.7 s / (2 · 0.3), by
+    Pollaczek and Khinchine. Within three standard errors of the means of 20 runs.
+    """
+    service_ps, load, count = 1_000, 0.7, 4_000
+    cost = MessageCost(out_ps=service_ps, wire_ps=0, in_ps=0)
+    waits = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        at = np.cumsum(rng.exponential(service_ps / load, count)).astype(int).tolist()
+        found = received([(0, 1, 1), (1, 1, 1)], [cost], [(t, 0, 0, 1, 0) for t in at])
+        waits.append(float(np.mean(np.array(found) - np.array(at))) - service_ps)
+    expected = load * service_ps / (2.0 * (1.0 - load))
+    error = float(np.std(waits, ddof=1) / np.sqrt(len(waits)))
+    assert abs(float(np.mean(waits)) - expected) < 3.0 * error + 0.01 * expected
+
+
 def test_costs_are_values() -> None:
     assert COST.replaced() == COST
     assert COST.replaced(parts=2) != COST
