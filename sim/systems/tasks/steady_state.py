@@ -50,9 +50,8 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 OUTER_MAX, INNER_MAX = 60, 200
-OUTER_TOLERANCE, INNER_TOLERANCE = 1e-5, 1e-6
-NEAR_TOLERANCE = 2e-6  # from near by first steps are small, which says little of the way left
-DAMPING = 0.5
+OUTER_TOLERANCE, INNER_TOLERANCE = 2e-6, 1e-6
+DAMPING, PART_MIN = 0.5, 0.02
 FEW_CLIENTS = 3
 
 
@@ -340,13 +339,15 @@ class _Search:
     # -- the fixed point --------------------------------------------------------------------------
 
     def run(self, near: Rates | None) -> Rates:
-        """Service times from what runs, and what runs from service times, until both agree. From
-        near by, steps are whole ones as long as they get shorter.
+        """Service times from what runs, and what runs from service times, until both agree.
+
+        Each step goes the part of the way that the last two aim at (Aitken's relaxation: Irons and
+        Tuck, 1969): where all workers just get busy, a whole one overshoots by far.
         """
         kinds, copies = len(self.kind_batch), len(self.state.copies)
-        enough = (OUTER_TOLERANCE if near is None else NEAR_TOLERANCE) * self.workers.sum()
+        enough = OUTER_TOLERANCE * self.workers.sum()
         count = np.concatenate([np.zeros(kinds), np.ones(copies), self.endless])
-        running, last = np.zeros(kinds), np.inf
+        running, last, part = np.zeros(kinds), np.zeros(kinds), 1.0
         if near is not None:
             running = count[:kinds] = near.running
             self.free = self._free(running)
@@ -357,12 +358,15 @@ class _Search:
         for turn in range(OUTER_MAX):
             found = self._queues(times)
             step = found - running
-            change = np.abs(step).max(initial=0.0)
-            part = 1.0 if near is not None and change < last else DAMPING
-            running = running + (1.0 if turn == 0 else part) * step
-            free = self._free(running) - self.free
-            last, change = change, max(change, np.abs(free).max(initial=0.0))
-            self.free = self.free + part * free
+            if turn == 1:
+                part = DAMPING
+            elif turn:
+                turned = step - last
+                aimed = -part * float(last @ turned) / max(float(turned @ turned), 1e-300)
+                part = min(max(aimed, PART_MIN), 2.0 * part, 1.0)
+            running, last = running + part * step, step
+            free, self.free = self.free, self._free(running)
+            change = max(np.abs(step).max(initial=0.0), np.abs(self.free - free).max(initial=0.0))
             count[:kinds] = running * self.copying
             times = sharing.solve(count)
             if turn and change <= enough:
