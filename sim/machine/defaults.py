@@ -46,8 +46,9 @@ ASSUMED_LATENCY_NS = Assumed(
 # What a written line costs a controller beyond its transfer, in times of a line. A switch to writes
 # and back leaves the bus idle for tWTR + CL + 2 clocks: 7.5 + 14 + 2 ns (JEDEC JESD79-3 and -4); a
 # controller writes some 16 lines before it turns back (the default of gem5's controllers); a line
-# takes 2.5 ns (DDR4-3200) to 4.3 ns (DDR3-1866) of a channel: 0.34 to 0.59. No vendor tells how many
-# lines it writes: of 64 each costs 0.09, of 8 up to 1.2. Nothing was fitted. See ``line_times``.
+# takes 2.5 ns (DDR4-3200) to 4.3 ns (DDR3-1866) of a channel: 0.34 to 0.59. How many lines it
+# writes, no vendor tells: of 64 each costs 0.09, of 8 up to 1.2. Nothing was fitted. See
+# ``line_times``.
 ASSUMED_WRITE_TURNAROUND = Assumed(
     0.46, "turnaround of the memory bus per written line", "line times",
     "From JEDEC's timings and batches of 16 writes; 0.09 to 1.2 with 64 to 8; nothing was fitted",

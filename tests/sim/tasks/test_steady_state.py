@@ -1,6 +1,7 @@
 """Rates of tasks as flows: cases worked by hand, and laws that hold for any."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import hand_programs as hand
@@ -287,19 +288,31 @@ def test_laws_hold_for_any_program(program: Program, steals: bool) -> None:
         assert float(rates.queries @ cycle_s) == pytest.approx(program.mix_clients, rel=1e-4)
 
 
-@pytest.mark.parametrize("stealable", [frozenset(), frozenset({"scan"})])
-@pytest.mark.parametrize("clients", [1, 3, 40])
-def test_a_search_from_near_by_finds_the_same(clients: int, stealable: frozenset[str]) -> None:
+@pytest.mark.parametrize(
+    ("clients", "home", "workers", "stealable"),
+    [
+        *((clients, 0, 4, may) for clients in (1, 3, 40) for may in ((), ("scan",))),
+        # Four tasks a query: all 32 or 60 workers get just busy.
+        *((clients, None, 8, ()) for clients in (8, 12, 16)),
+        *((clients, None, 15, ()) for clients in (15, 20, 28)),
+        *((clients, None, 8, ("scan",)) for clients in (20, 24, 30)),
+    ],
+)
+def test_a_search_from_near_by_finds_the_same(
+    clients: int, home: int | None, workers: int, stealable: tuple[str, ...]
+) -> None:
     """Of cores and of memory a tenth faster, from the rates as they are: within the tolerance."""
     stages = [hand.scan(nodes=NODES, instructions_ns=10.0), cpu_bound(inputs=(0,))]
     program = hand.program(
-        hand.query(*stages, clients=clients), tables=[hand.table(rows=100_000)], workers=FOUR
+        hand.query(*stages, clients=clients),
+        tables=[hand.table(rows=100_000, nodes=(home,))],
+        workers=(workers,) * NODES,
     )
-    before = solve(program, stealable=stealable)
+    solve_it = partial(solve, program, stealable=frozenset(stealable))
+    before = solve_it()
     for scales in (Scales(), Scales(memory=1.1), Scales(latency=1.1)):
         costs = CostModel(MACHINE, scales)
-        found = solve(program, stealable=stealable, costs=costs, near=before)
-        expected = solve(program, stealable=stealable, costs=costs)
+        found, expected = solve_it(costs=costs, near=before), solve_it(costs=costs)
         assert found.queries == pytest.approx(expected.queries, rel=2e-4)
 
 

@@ -88,6 +88,7 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
     for (const std::int64_t query : of_.group_query)
         if (alone && (plays_.empty() || plays_.back()[0] != query)) plays_.push_back({query});
     for (std::size_t b = 0; b < batches_; ++b) able_[b] = of_.workers[at(of_.home[b])];
+    for (const double room : of_.room) all_room_ += room;
 }
 
 void SettledQueues::settle(const Values& tasks, const Values& local_s, const Values& task_s) {
@@ -106,10 +107,13 @@ void SettledQueues::settle(const Values& tasks, const Values& local_s, const Val
             const double found = rates[at(of_.query[b])] * tasks[b] * residence_s_[b];
             present[b] += of_.damping * (found - present[b]);
         }
+        before_ = running;
         run(tasks, task_s);
-        double most = 0.0;
+        double most = 1e-300, moved = 0.0;
         for (const double rate : rates) most = std::max(most, rate);
-        if (change <= of_.tolerance * std::max(most, 1e-300)) break;
+        for (std::size_t f = 0; f < kinds_; ++f)
+            moved = std::max(moved, std::abs(running[f] - before_[f]));
+        if (change <= of_.tolerance * most && moved <= of_.tolerance * all_room_) break;
     }
 }
 

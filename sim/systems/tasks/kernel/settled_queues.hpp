@@ -73,13 +73,14 @@ class SettledQueues {
     const std::size_t batches_, kinds_, queries_, nodes_;
     const bool moved_;
     bool stealing_ = false, mix_ = false;
+    double all_room_ = 0.0;
     // Clients that are played together, by the query of each: a few, or a lone one of each query.
     std::vector<std::vector<std::int64_t>> plays_;
     std::vector<double> asked_, seen_, mean_s_, able_, residence_s_, response_;
     std::vector<double> by_query_, own_, together_, arriving_, work_s_, idle_, excess_, taken_;
     std::vector<double> stolen_, busy_;
     std::vector<double> others_s_;  // (n + 1) what queries wait for others; last: workers of all
-    std::vector<double> thieves_, worth_, whole_, on_;
+    std::vector<double> thieves_, worth_, whole_, on_, before_;
 };
 
 }  // namespace numatwin
