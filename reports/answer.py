@@ -18,7 +18,19 @@ from .decisions import decisions, regret_texts, verdict
 from .intervals import between, differs_by_chance
 from .runs import Run, moved_bytes, operations_of, recoveries_of
 from .traffic import traffic_answer
-from .words import all_of, count, listing, percent, plain, plural, rate, seconds, si, signed_percent
+from .words import (
+    all_of,
+    count,
+    listing,
+    percent,
+    plain,
+    plural,
+    rate,
+    seconds,
+    si,
+    signed_percent,
+    some,
+)
 
 NARROW = 0.005  # a range of less than this is none
 
@@ -124,7 +136,11 @@ def _what_ran(record: Record) -> Markup:
     # Titles of imported machines say how many nodes they have.
     size = ", ".join(one for one in sizes if one not in title)
     done = []
-    for name, value in record.throughput.items():
+    for name in some(record.throughput):
+        value = record.throughput.get(name)
+        if value is None:  # how many more there are
+            done.append(Markup("{}").format(name))
+            continue
         done.append(Markup("<strong>{}</strong>").format(rate(value, name)))
         if bounds := between(record, "/s", "throughput", name):
             done[-1] += Markup(" ({})").format(bounds)
@@ -180,7 +196,7 @@ def _doubts(record: Record) -> Markup:
 
 def _limit(operations: Sequence[str], why: Why, resources: Sequence[ResourceUse]) -> Markup:
     text = Markup("{} are limited by <strong>{}</strong>").format(
-        _sentence_case(listing(map(plural, operations))), limit_in_words(why, resources)
+        _sentence_case(listing(some(map(plural, operations)))), limit_in_words(why, resources)
     )
     helpful = [gain for gain in why.gains if gain.gain_per_10pct >= GAIN_MIN]
     if not helpful:

@@ -28,7 +28,7 @@ from .machine_picture import machine_in_use
 from .runs import Run, moved_bytes, operations_of, recoveries_of, runs_of, smoothed
 from .system_pictures import system_pictures
 from .traffic import LinkRow, link_rows, matrices, traffic_tiles
-from .words import listing, plain, plural, seconds
+from .words import listing, plain, plural, seconds, some
 
 NOTHING = 5e-4  # a smaller change is none
 
@@ -116,6 +116,7 @@ class Plot:
     id: str
     json: Markup
     height_px: int
+    width_min_px: int
     caption: str
 
 
@@ -150,7 +151,8 @@ class Plots:
             return None
         self._count += 1
         height = int(figure.layout["height"])
-        return Plot(f"plot-{self._count}", Markup(figure.to_json()), height, caption)
+        least = int(figure.layout.get("meta", {}).get("width_min_px", 0))
+        return Plot(f"plot-{self._count}", Markup(figure.to_json()), height, least, caption)
 
 
 @dataclass(frozen=True)
@@ -274,7 +276,7 @@ def _run_view(run: Run, plots: Plots) -> RunView:
     shown = smoothed(run)
     why = limits(record.why, record.throughput)
     limited, timed = together(why), together(why, by_parts=True)
-    over_time = throughput_over_time([shown], list(record.throughput)) if changing else None
+    over_time = throughput_over_time([shown], some(record.throughput)) if changing else None
     return RunView(
         run=run,
         answer=answer(record),
@@ -292,7 +294,7 @@ def _run_view(run: Run, plots: Plots) -> RunView:
         ],
         gains=[
             (
-                listing(names),
+                listing(some(names)),
                 why.resource,
                 plots.plot(gains(why), f"{_more(names)} gained by 10% more of each."),
                 bool(why.gains),

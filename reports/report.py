@@ -132,6 +132,7 @@ def _environment(compiled: _Compiled) -> jinja2.Environment:
         "plural": words.plural,
         "percent": words.percent,
         "seconds": words.seconds,
+        "some": words.some,
         "nanoseconds": words.nanoseconds,
         "counted": words.count,
         "between": intervals.between,

@@ -184,7 +184,9 @@ def matrix(values: Floats, ids: list[str], of: str, to: str, unit: str = "") -> 
         xgap=1,
         ygap=1,
     )
-    figure = polished(heat, size, margin={"l": 70, "t": 12, "b": 52})
+    # On a narrow screen numbers would run into each other: then it is as wide as high, and scrolls.
+    margin = {"l": 70, "t": 12, "b": 52}
+    figure = polished(heat, size, margin=margin, meta={"width_min_px": size})
     figure.update_xaxes(title_text=to, type="category", title_standoff=6)
     figure.update_yaxes(title_text=of, type="category", autorange="reversed", title_standoff=6)
     return figure

@@ -103,6 +103,13 @@ def listing(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def some(names: Iterable[str], most: int = 8) -> list[str]:
+    """The names; of many, the first and how many more there are."""
+    found = list(names)
+    more = len(found) - most
+    return found if more <= 1 else [*found[:most], f"{more} more"]
+
+
 def shortened(text: str, limit: int) -> str:
     """At most ``limit`` characters, the last an ellipsis where text was cut."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

@@ -125,6 +125,17 @@ def test_what_a_machine_s_title_says_is_not_said_again() -> None:
     assert "On Two Xeons, 4 nodes (80 hardware threads), " in visible(report_html([titled]))
 
 
+def test_of_many_operations_the_first_are_shown_and_what_all_do_together() -> None:
+    """190 in a sentence are read by nobody; nine are no more than eight and one."""
+    text = visible(report_html([steady_record(operations=[f"q{k:03}" for k in range(190)])]))
+    assert "1.00 G q007/s and 182 more on average" in text
+    assert "q008" not in text.partition("Resources")[0]
+    assert "190 G/s" in text
+    nine = visible(report_html([steady_record(operations=[f"q{k:03}" for k in range(9)])]))
+    assert "1.00 G q008/s on average" in nine
+    assert "more on average" not in nine
+
+
 def test_runs_that_do_the_same() -> None:
     one = steady_record()
     assert " · none · " not in visible(report_html([dataclasses.replace(one, policy="none")]))
