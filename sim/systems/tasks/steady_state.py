@@ -49,7 +49,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-OUTER_MAX, INNER_MAX = 60, 200
+OUTER_MAX, INNER_MAX = 200, 200
 OUTER_TOLERANCE, INNER_TOLERANCE = 2e-6, 1e-6
 DAMPING, PART_MIN = 0.5, 0.02
 FEW_CLIENTS = 3
@@ -363,7 +363,8 @@ class _Search:
             elif turn:
                 turned = step - last
                 aimed = -part * float(last @ turned) / max(float(turned @ turned), 1e-300)
-                part = min(max(aimed, PART_MIN), 2.0 * part, 1.0)
+                # Where steps get longer, the way is far.
+                part = min(max(aimed, PART_MIN) if aimed > 0 else 1.0, 2.0 * part, 1.0)
             running, last = running + part * step, step
             free, self.free = self.free, self._free(running)
             change = max(np.abs(step).max(initial=0.0), np.abs(self.free - free).max(initial=0.0))
