@@ -134,8 +134,9 @@ def test_models_are_within_their_family(name: str) -> None:
 )
 def test_links_reach_what_was_measured_over_them(model: str, count: int, GBps: float) -> None:
     """Lines that a socket's cores read of the other's memory, by Intel MLC, with their headers."""
-    links = named(model).processor.links
+    links = named(model).links
     assert links is not None
+    assert (links.fewest or links.count) <= count <= links.count
     known = facts().interconnects[links.type]
     assert known.data_header is not None
     rated_Bps = count * links.rate.value * known.width.value

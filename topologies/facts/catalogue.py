@@ -94,8 +94,7 @@ def _add_models(processors: dict[str, object]) -> None:
                 given["clock"] = f"{row['clock_GHz']} GHz"
             if row["cache_MiB"]:
                 given["cache"] = f"{row['cache_MiB']} MiB"
-            if row["caches"]:
-                given["caches"] = int(row["caches"])
+            given |= {name: int(row[name]) for name in ("caches", "links") if row[name]}
             known = processor.models.get(row["model"], Model())
             own = {name: getattr(known, name) for name in known.model_fields_set}
             processor.models[row["model"]] = Model.model_validate(given).model_copy(update=own)
