@@ -36,6 +36,11 @@ Ints = npt.NDArray[np.int64]
 STUCK_PART = 0.1
 # More of a link that is less full than this changes nothing.
 LINK_FULL = 0.99
+AS_FREE = (
+    "not modelled here: a query has as many tasks as workers are free when it asks, few or nearly "
+    "all; it is counted with those free on average, and may do half: --on event, or state "
+    "system.concurrency"
+)
 
 
 class TasksFlow:
@@ -324,8 +329,11 @@ class TasksFlow:
             why=self._why() if with_gains else {},
             events=self.layout.events,
             model=self.control.described(),
-            warnings=tuple(dict.fromkeys(self.costs.warnings)),
+            warnings=tuple(dict.fromkeys([*self.costs.warnings, *self._left_out()])),
         )
+
+    def _left_out(self) -> list[str]:
+        return [AS_FREE] if self.rates().as_free else []
 
     def _why(self) -> Mapping[str, Why]:
         """What 10% more of each resource would bring to all queries together, as things are now."""

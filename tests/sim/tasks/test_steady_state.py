@@ -338,3 +338,20 @@ def test_rates_are_found_once_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_queues_whose_columns_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="do not fit together"):
         SettledQueues(QueueSetup(query=[0], home=[], workers=[1.0]))
+
+
+@pytest.mark.parametrize(
+    ("clients", "concurrency", "told"),
+    [(1, None, False), (2, None, True), (8, None, True), (8, 24, False), (200, None, False)],
+)
+def test_few_clients_that_take_what_is_free_are_told(
+    clients: int, concurrency: int | None, told: bool
+) -> None:
+    """Each finds all workers or few of them, where rates count with the mean."""
+    stage = hand.scan(nodes=NODES, instructions_ns=10.0, concurrency=concurrency)
+    program = hand.program(
+        hand.query(stage, clients=clients),
+        tables=[hand.table(rows=1_000_000, nodes=(None,))],
+        workers=(30,) * NODES,
+    )
+    assert solve(program).as_free == told
