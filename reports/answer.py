@@ -135,15 +135,10 @@ def _what_ran(record: Record) -> Markup:
     sizes = [count(len(nodes), "node"), *([count(threads, "hardware thread")] if threads else [])]
     # Titles of imported machines say how many nodes they have.
     size = ", ".join(one for one in sizes if one not in title)
-    done = []
-    for name in some(record.throughput):
-        value = record.throughput.get(name)
-        if value is None:  # how many more there are
-            done.append(Markup("{}").format(name))
-            continue
-        done.append(Markup("<strong>{}</strong>").format(rate(value, name)))
-        if bounds := between(record, "/s", "throughput", name):
-            done[-1] += Markup(" ({})").format(bounds)
+    done = [
+        _rate(record, name) if name in record.throughput else Markup.escape(name)
+        for name in some(record.throughput)
+    ]
     text = "On {}{}{}, the engine does {}{}."
     if record.plane == NATIVE:
         cpus = (record.provenance.get("host") or {}).get("cpus")
@@ -156,6 +151,12 @@ def _what_ran(record: Record) -> Markup:
         _listing(done) if done else "nothing",
         Markup(" on average over {}").format(seconds(record.horizon_s)),
     )
+
+
+def _rate(record: Record, name: str) -> Markup:
+    text = Markup("<strong>{}</strong>").format(rate(record.throughput[name], name))
+    bounds = between(record, "/s", "throughput", name)
+    return text + Markup(" ({})").format(bounds) if bounds else text
 
 
 def _under(policies: Mapping[str, str]) -> str:

@@ -16,8 +16,9 @@ ASSUMED_IPC = Assumed(
     place=("ipc",),
 )  # fmt: skip
 ASSUMED_CLOCK_HZ = Assumed(
-    2.5e9, "clock", "Hz", "Estimate: servers' base clocks are from 2 to 3.5 GHz", place=("clock",)
-)
+    2.5e9, "clock", "Hz", "Estimate: servers' base clocks are from 2 to 3.5 GHz",
+    place=("clock",), between=(2e9, 3.5e9),
+)  # fmt: skip
 ASSUMED_OUTSTANDING_MISSES = Assumed(
     10.0, "outstanding misses of a core", "",
     "Line-fill buffers of Intel's cores, Nehalem to Broadwell (Intel Optimization Reference "
@@ -40,7 +41,7 @@ ASSUMED_STREAM_STALL = Assumed(
 )  # fmt: skip
 ASSUMED_LATENCY_NS = Assumed(
     100.0, "latency of memory", "ns", "Estimate: servers take 60 to 130 ns to their own memory",
-    place=("pair_latency",), part="",
+    place=("pair_latency",), part="", between=(60.0, 130.0),
 )  # fmt: skip
 
 # What a written line costs a controller beyond its transfer, in times of a line. A switch to writes

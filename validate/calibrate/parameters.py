@@ -35,10 +35,9 @@ Mask = npt.NDArray[np.bool_]
 Key = tuple[str, ...]
 
 CURVE = ("rise", "queue", "cap")
-# Of the assumed one, as a normal distribution of which 90% lie between its ends.
-TURNAROUND_DOUBT = (
-    ASSUMED_WRITE_TURNAROUND.between[1] - ASSUMED_WRITE_TURNAROUND.between[0]
-) / 3.29
+# A normal distribution has 90% within 3.29 standard deviations.
+_LOW, _HIGH = ASSUMED_WRITE_TURNAROUND.between
+ASSUMED_TURNAROUND = ASSUMED_WRITE_TURNAROUND, (_HIGH - _LOW) / 3.29
 # Where the machine file gets points of the curve: the closer the steeper it is.
 KNOTS = np.array(
     [1e-6, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.76, 0.82, 0.87, 0.91, 0.94, 0.96, 0.975, 0.985,
@@ -220,9 +219,7 @@ def _node_parameters(node: Node, name: str, suffix: str) -> Iterator[Parameter]:
         yield Parameter(("streaming", name), f"streaming misses{suffix}", "1", start, 1.0, 1e4)
     if node.memory_bytes != 0:
         own = node.write_turnaround
-        start, doubt = (
-            (own, 0.0) if own is not None else (ASSUMED_WRITE_TURNAROUND, TURNAROUND_DOUBT)
-        )
+        start, doubt = (own, 0.0) if own is not None else ASSUMED_TURNAROUND
         yield Parameter(
             ("turnaround", name), f"write turnaround{suffix}", "1", start,
             WRITE_TURNAROUND_MIN, 20.0, log=False, doubt=doubt,

@@ -36,10 +36,10 @@ Ints = npt.NDArray[np.int64]
 STUCK_PART = 0.1
 # More of a link that is less full than this changes nothing.
 LINK_FULL = 0.99
-AS_FREE = (
-    "not modelled here: a query has as many tasks as workers are free when it asks, few or nearly "
-    "all; it is counted with those free on average, and may do half: --on event, or state "
-    "system.concurrency"
+MEAN_FREE = (
+    "not modelled here: a stage has as many tasks as workers are free when it starts, nearly all "
+    "or few. The flow plane counts with their mean, and throughput may be half of what it says: "
+    "try --on event, or state system.concurrency"
 )
 
 
@@ -333,7 +333,7 @@ class TasksFlow:
         )
 
     def _left_out(self) -> list[str]:
-        return [AS_FREE] if self.rates().as_free else []
+        return [MEAN_FREE] if self.rates().mean_free else []
 
     def _why(self) -> Mapping[str, Why]:
         """What 10% more of each resource would bring to all queries together, as things are now."""

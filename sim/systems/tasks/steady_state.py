@@ -54,9 +54,8 @@ OUTER_MAX, INNER_MAX = 200, 200
 OUTER_TOLERANCE, INNER_TOLERANCE = 2e-6, 1e-6
 DAMPING, PART_MIN = 0.5, 0.02
 FEW_CLIENTS = 3
-# What they leave free for each other evens out with more: of 24 clients on 192 workers, queries per
-# second were a tenth too many, of 8 two thirds, of 2 nine tenths.
-AS_FREE_MAX = 24
+# What more clients leave free for each other evens out.
+MEAN_FREE_MAX = 24
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,8 @@ class Rates:
     (F,) they belong to, ``node`` (F,) of their worker, ``running`` (F,) how many, ``task_s`` (F,)
     how long one takes, ``lines_per_s`` (F,) that all of them read and write. ``waiting`` (n,):
     tasks in queues. ``pages_per_s`` of each copy. ``blocked``: queries that wait for a moved part.
-    ``as_free``: whether several clients take what is free as they ask, here as it is on average.
+    ``mean_free``: whether tasks are as many as workers are free on average, where few clients find
+    nearly all of them free, or few.
     """
 
     queries: Floats
@@ -114,7 +114,7 @@ class Rates:
     blocked: frozenset[int]
     served: Served
     moved: bool = False
-    as_free: bool = False
+    mean_free: bool = False
 
     @property
     def stolen(self) -> Flags:
@@ -369,7 +369,7 @@ class _Search:
             elif turn:
                 turned = step - last
                 aimed = -part * float(last @ turned) / max(float(turned @ turned), 1e-300)
-                # Where steps get longer, the way is far.
+                # Steps that get longer are far from the end.
                 part = min(max(aimed, PART_MIN) if aimed > 0 else 1.0, 2.0 * part, 1.0)
             running, last = running + part * step, step
             free, self.free = self.free, self._free(running)
@@ -403,13 +403,13 @@ class _Search:
             blocked=self.blocked,
             served=served,
             moved=self.spread is not None,
-            as_free=self._as_free(),
+            mean_free=self._mean_free(),
         )
 
-    def _as_free(self) -> bool:
-        """Whether a few clients have as many tasks as workers are free, and that matters."""
+    def _mean_free(self) -> bool:
+        """Whether few clients have as many tasks as workers are free, and that matters."""
         clients = self.state.mix_clients + self.population[~self.mixed].sum()
-        if self.program.arrivals_per_s or not 2.0 <= clients <= AS_FREE_MAX:
+        if self.program.arrivals_per_s or not 2.0 <= clients <= MEAN_FREE_MAX:
             return False
         tasks, able = self._tasks(), self.workers[self.home_queue]
         some = np.isnan(self.hint) & (tasks > 1.05 * self.least) & (tasks < 0.95 * able)
