@@ -96,7 +96,7 @@ def count_redis(folder: Path) -> Iterator[dict[str, Any]]:
                 server = Redis(size, [*callgrind(out, options), "--instr-atstart=no"])
                 control(server.pid, "-i", "on")
                 server.ask("get", 4 * KEYS, pipeline)  # each key is in the caches that hold it
-                control(server.pid, "-z")
+                control(server.pid, "-d")  # and counts from zero; "-z" keeps counts of system calls
                 server.ask("get", COUNTED["get"], pipeline)
                 control(server.pid, "-i", "off")
                 server.stop()
@@ -142,7 +142,7 @@ class Postgres:
         """The server's process."""
         command = [*self.user, *before, str(self.programs / "postgres"), "-D", str(self.data)]
         command += ["-k", str(self.folder), "-c", "listen_addresses=", "-c", "fsync=off"]
-        command += ["-c", "shared_buffers=256MB", "-c", "autovacuum=off", "-c", "jit=off"]
+        command += ["-c", "shared_buffers=512MB", "-c", "autovacuum=off", "-c", "jit=off"]
         log = (self.folder / "log").open("w")
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/")
         try:
@@ -178,12 +178,12 @@ def asked(session: subprocess.Popen[str], statements: Sequence[str]) -> list[str
 
 def count_postgres(folder: Path, server: Postgres) -> Iterator[dict[str, Any]]:
     """One session a set of caches. Counts are written as each ``pg_sleep`` begins, and at its end:
-    of selects to warm up, of those that count, and of the scan."""
+    of a scan that reads all pages and selects to warm up, of those that count, and of the scan."""
     rng = random.Random(1)
     warm = 20 * COUNTED["select"]  # some of each page
     selects = [SELECT.format(rng.randrange(1, ROWS)) for _ in range(warm + COUNTED["select"])]
     once = "SELECT pg_sleep(0);"
-    script = [*selects[:warm], once, *selects[warm:], once, *[SCAN] * COUNTED["scan"]]
+    script = [SCAN, *selects[:warm], once, *selects[warm:], once, *[SCAN] * COUNTED["scan"]]
     alone = "SET max_parallel_workers_per_gather = 0;"
     for k, options in enumerate(RUNS):
         out = server.folder / f"counted.{k}"

@@ -9,25 +9,12 @@
 namespace py = pybind11;
 
 namespace numatwin::native {
-
-// A dict that Python knows by the names of its fields: typed.py.
-struct HostFactsDict : py::dict {
-    using py::dict::dict;
-};
-
-}  // namespace numatwin::native
-
-namespace pybind11::detail {
-
-template <>
-struct handle_type_name<numatwin::native::HostFactsDict> {
-    static constexpr auto name = const_name("HostFacts");
-};
-
-}  // namespace pybind11::detail
-
-namespace numatwin::native {
 namespace {
+
+struct HostFactsName {
+    static constexpr char name[] = "HostFacts";
+};
+using HostFactsDict = NamedDict<HostFactsName>;
 
 py::dict facts_of(const HostNode& node) {
     using namespace py::literals;

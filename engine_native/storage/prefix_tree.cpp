@@ -1,10 +1,8 @@
 // What a prefix tree does for a batch of keys: descents whose cache misses overlap.
 //
-// A group of keys goes down level by level: what each will read next is prefetched before the
-// first of them reads it (group prefetching: Chen et al., Improving hash join performance through
-// prefetching, ICDE 2004). Upserts descend so as well, then do their work one by one in the order
-// of the batch, at the places found; when a node's block has been replaced meanwhile, from the
-// root again, which by then is in the caches.
+// Upserts descend in groups as look-ups do, then do their work one by one in the order of the
+// batch, at the places found; when a node's block has been replaced meanwhile, from the root again,
+// which by then is in the caches.
 #include "storage/prefix_tree.hpp"
 
 #include <cstring>
@@ -15,7 +13,6 @@
 namespace numatwin::native {
 namespace {
 
-constexpr std::size_t GROUP = 64;
 constexpr int UNFIT = -1;
 
 /// What the end of a descent will read (inlined: see bucket::prefetch).
@@ -116,31 +113,9 @@ std::size_t PrefixTree::lookup(std::span<const std::uint64_t> keys, std::uint64_
         found[i] = there;
         hits += there;
     };
-    for (std::size_t start = 0; start < keys.size(); start += GROUP) {
-        const std::size_t count = std::min(GROUP, keys.size() - start);
-        const std::uint64_t* key = keys.data() + start;
-        Word words[GROUP];
-        const Word* slots[GROUP];
-        std::uint8_t going[GROUP];
-        std::size_t left = 0;
-        // The bits that a node skips are not compared: bucket and array tell in the end.
-        const auto step = [&](std::size_t i, Word word) {
-            words[i] = word;
-            if (word.is_node()) {
-                slots[i] = word.block<Node>()->slots + word.index(key[i]);
-                __builtin_prefetch(slots[i]);
-                going[left++] = static_cast<std::uint8_t>(i);
-            } else {
-                prefetch_end(word, key[i], leaf_bits_);
-            }
-        };
-        for (std::size_t i = 0; i < count; ++i) step(i, root_);
-        while (left > 0) {
-            const std::size_t active = std::exchange(left, 0);
-            for (std::size_t j = 0; j < active; ++j) step(going[j], *slots[going[j]]);
-        }
-        for (std::size_t i = 0; i < count; ++i) end(words[i], key[i], start + i);
-    }
+    look_up(
+        keys, &root_, [](const Word* slot) { return *slot; },
+        [&](Word word, std::uint64_t key) { prefetch_end(word, key, leaf_bits_); }, end);
     return hits;
 }
 

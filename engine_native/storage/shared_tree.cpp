@@ -9,12 +9,6 @@ namespace numatwin::native {
 
 using namespace shared;
 
-namespace {
-
-constexpr std::size_t GROUP = 64;
-
-}  // namespace
-
 SharedTree::SharedTree(Memory& memory, TreeShape shape) : memory_(memory), shape_(shape) {
     if (shape.key_bits < 1 || shape.key_bits > 64)
         throw std::invalid_argument("key_bits: expected 1 to 64");
@@ -56,30 +50,10 @@ std::size_t SharedTree::lookup(std::span<const std::uint64_t> keys, std::uint64_
         found[i] = there;
         hits += there;
     };
-    for (std::size_t start = 0; start < keys.size(); start += GROUP) {
-        const std::size_t count = std::min(GROUP, keys.size() - start);
-        const std::uint64_t* key = keys.data() + start;
-        Word words[GROUP];
-        const Word* slots[GROUP];
-        std::uint8_t going[GROUP];
-        std::size_t left = 0;
-        const auto step = [&](std::size_t i, Word word) {
-            words[i] = word;
-            if (word.is_node()) {
-                slots[i] = slot_of(word, key[i]);
-                __builtin_prefetch(slots[i]);
-                going[left++] = static_cast<std::uint8_t>(i);
-            } else if (word.is_bucket()) {
-                bucket::prefetch(word, key[i]);
-            }
-        };
-        for (std::size_t i = 0; i < count; ++i) step(i, load_acquire(&root_));
-        while (left > 0) {
-            const std::size_t active = std::exchange(left, 0);
-            for (std::size_t j = 0; j < active; ++j) step(going[j], load_acquire(slots[going[j]]));
-        }
-        for (std::size_t i = 0; i < count; ++i) end(words[i], key[i], start + i);
-    }
+    const auto prefetch = [](Word word, std::uint64_t key) {
+        if (word.is_bucket()) bucket::prefetch(word, key);
+    };
+    look_up(keys, &root_, load_acquire, prefetch, end);
     return hits;
 }
 

@@ -22,7 +22,7 @@ Words = Annotated[
         metavar="FILES | -- COMMAND",
         help="Of one query: callgrind's output, a plan of DuckDB or PostgreSQL as JSON, the "
         "output of 'perf stat -x,', 'perf script' and 'perf mem report'. Or a command, which runs "
-        "under callgrind, five times at once.",
+        "under callgrind, six times at once.",
     ),
 ]
 

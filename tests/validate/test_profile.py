@@ -23,6 +23,7 @@ from numatwin.validate.profile.callgrind import read_callgrind
 from numatwin.validate.profile.counts import CallGraph
 from numatwin.validate.profile.importers import read_profile, read_profiles
 from numatwin.validate.profile.loops import counted, structures
+from numatwin.validate.profile.refills import refills
 from numatwin.validate.profile.timed_rates import on_one_thread, one_query
 from numatwin.workloads import Workload, WorkloadDescription, load_workload
 from numatwin.workloads.operators import CustomSpec
@@ -157,6 +158,24 @@ def test_a_prefetcher_tells_lines_in_order(size: float, in_order: list[float]) -
 def graph_of(events: tuple[str, ...], row: tuple[float, ...], **more: Any) -> CallGraph:
     nothing = np.zeros(0, dtype=np.int64)
     return CallGraph("", events, ("f",), np.array([row]), nothing, nothing, np.zeros(0), **more)
+
+
+@pytest.mark.parametrize(("calls", "touched"), [(100.0, 28.36), (1.0, 512.0)])
+def test_what_a_call_displaces_is_fetched_anew(calls: float, touched: float) -> None:
+    """Of 10,000 accesses of which caches of c lines miss c^-1/2: n in a row touch (1 + 3n/2)^2/3
+    lines, at most all that a first cache holds; misses that happen anyway do not count."""
+
+    def graph(size: float) -> CallGraph:
+        row = (1e4, 1e4, 0.0, 1e4 * (size / 64) ** -0.5, 0.0)
+        return graph_of(("Ir", "Dr", "Dw", "D1mr", "D1mw"), row, caches=(size, 2.0**23))
+
+    small, large = graph(2.0**12), graph(2.0**15)
+    (loop,) = refills((large, small), calls, queries=10.0)
+    lines = touched - 1 - (touched**1.5 - 1) / 1.5 * 512**-0.5
+    assert loop.structures[0][0] == pytest.approx(lines * calls / 10.0, rel=0.02)
+    assert counted((small, large)).sizes.tolist() == [2.0**15, 2.0**23]
+    assert not refills((large,), calls, 10.0)
+    assert not refills((large, small), 0.0, 10.0)
 
 
 def test_misses_are_in_order_at_the_sizes_where_a_prefetcher_foresees_them() -> None:

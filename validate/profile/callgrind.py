@@ -26,7 +26,7 @@ from .counts import CallGraph
 MAGIC = "# callgrind format"
 POSITION = re.compile(r"(?:[+-]?\d+|0x[0-9a-fA-F]+|\*)$")
 NAMED = re.compile(r"\((\d+)\)(?: (.*))?$")
-CACHE = re.compile(r"desc: (D1|LL) cache: (\d+) B")
+CACHE = re.compile(r"desc: (I1|D1|LL) cache: (\d+) B")
 UNNAMED = re.compile(r"0x[0-9a-f]+$|\?\?\?$")
 STRIPPED = 0.5  # of the instructions are in functions without names
 
@@ -51,7 +51,7 @@ class _Reader:
         self.own: dict[int, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
         self.called: dict[tuple[int, int], float] = defaultdict(float)
         self.object = ""
-        self.caches = {"D1": 0.0, "LL": 0.0}
+        self.caches = {"D1": 0.0, "LL": 0.0, "I1": 0.0}
         self.done = False
 
     def read(self, lines: Iterable[str]) -> CallGraph:
@@ -171,19 +171,21 @@ class _Reader:
             pairs[:, 1],
             np.array(list(self.called.values())),
             (self.caches["D1"], self.caches["LL"]),
+            code_cache=self.caches["I1"],
             notes=tuple(notes),
         )
 
 
 # A miss curve of six points from 32 KiB to 64 MiB, and what a prefetcher foresees of the misses of
 # a first cache, and of one of 2 MiB: what is larger and read in order is that on machines with any
-# last level.
+# last level. Last, caches that are smaller than first ones: how soon these fill (``refills``).
 RUNS = (
-    ("--D1=32768,8,64", "--LL=524288,16,64"),
-    ("--D1=2097152,16,64", "--LL=8388608,16,64"),
+    ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=524288,16,64"),
+    ("--I1=524288,16,64", "--D1=2097152,16,64", "--LL=8388608,16,64"),
     ("--D1=33554432,16,64", "--LL=67108864,16,64"),
     ("--D1=32768,8,64", "--LL=32768,8,64", "--simulate-hwpref=yes"),
     ("--D1=32768,8,64", "--LL=2097152,16,64", "--simulate-hwpref=yes"),
+    ("--I1=4096,8,64", "--D1=4096,8,64", "--LL=16384,16,64"),
 )
 
 

@@ -21,8 +21,9 @@ class CallGraph:
     """Counts of F functions, E events each.
 
     ``own`` (F, E): in the function itself; ``caller``, ``callee``, ``called`` (C,): instructions of
-    each function in calls by another. ``caches``: bytes of the simulated first and last cache, 0
-    where none was. ``prefetched``: whether the last one has a prefetcher.
+    each function in calls by another. ``caches``: bytes of the simulated first and last cache, and
+    ``code_cache`` of the first one of instructions; 0 where none was. ``prefetched``: whether the
+    last one has a prefetcher.
     """
 
     source: str
@@ -33,6 +34,7 @@ class CallGraph:
     callee: Ints
     called: Floats
     caches: tuple[float, float] = (0.0, 0.0)
+    code_cache: float = 0.0
     prefetched: bool = False
     notes: tuple[str, ...] = field(default=())
 

@@ -32,6 +32,7 @@ Floats = npt.NDArray[np.float64]
 Structure = tuple[float, float, float, float]
 
 LINE_BYTES = 64.0
+FIRST_CACHE_BYTES = 32.0 * 2**10  # of most processors
 MISS_CYCLES = 50.0  # only to tell which functions matter most
 LEAST = 0.02  # of a pipeline's time that a function takes to be a loop of its own
 LOOPS_MAX = 12
@@ -66,7 +67,7 @@ class Counted:
 
 def counted(graphs: Sequence[CallGraph]) -> Counted:
     """All runs together, by the functions of the first."""
-    first = graphs[0]
+    first = min(graphs, key=lambda graph: 0.0 < graph.code_cache < FIRST_CACHE_BYTES)
 
     def aligned(graph: CallGraph, values: Floats) -> Floats:
         at = [graph.position.get(name, -1) for name in first.names]
@@ -76,8 +77,8 @@ def counted(graphs: Sequence[CallGraph]) -> Counted:
     written: dict[float, Floats] = {}
     unforeseen: dict[float, Floats] = {}
     for graph in graphs:
-        for size, level in zip(graph.caches, ("D1", "DL"), strict=True):
-            if not size:
+        for size, level in zip(graph.caches[:2], ("D1", "DL"), strict=True):
+            if size < FIRST_CACHE_BYTES:
                 continue
             found = aligned(graph, graph.of(f"{level}mr", f"{level}mw"))
             if level == "DL" and graph.prefetched:
@@ -145,7 +146,8 @@ def _at_random(
 @dataclass(frozen=True)
 class Loop:
     """What one loop does per row; ``structures``: accesses, bytes, and the least and
-    the most that these may be. ``functions``: which."""
+    the most that these may be. ``functions``: which. ``at_once``: accesses under way, the least and
+    the most; None: as many as the machine can."""
 
     functions: str
     instructions: float
@@ -153,6 +155,7 @@ class Loop:
     read_bytes: float
     written_bytes: float
     structures: tuple[Structure, ...]
+    at_once: tuple[float, float, float] | None = None
 
 
 def loops_of(counted: Counted, share: Floats, rows: float, *, streams: Bools | None) -> list[Loop]:

@@ -23,6 +23,7 @@ from .counts import CallGraph
 from .importers import Found
 from .loops import LINE_BYTES, Counted, Floats, Loop, counted, loops_of, rates, whole_loop
 from .plans import Plan, PlanOperator
+from .refills import refills
 from .timed_rates import Timed, set_rates
 
 WIDTH = 96
@@ -75,14 +76,18 @@ class _Writer:
         if self.counted is None:
             return {"all": self._whole()}
         self._note_misses(self.counted)
-        self._note_calls(self.counted.graph)
+        calls = self._calls(self.counted.graph)
+        again = refills(self.found.graphs, calls, self.queries)
+        if calls and not again:
+            self.note("refills")
         if self.counted.mispredicted is None:
             self.note("branches")
         if self.found.plan is None:
             share = np.ones(len(self.counted.graph.names)) / self.queries
             loops = loops_of(self.counted, share, 1.0, streams=None)
+            loops += again
             return {"all": self._operator(loops, {"entries": 1, "results": 0}, "all")}
-        return self._planned(self.counted, self.found.plan)
+        return self._planned(self.counted, self.found.plan, again)
 
     def _note_misses(self, counts: Counted) -> None:
         self.note("at_once")
@@ -93,11 +98,14 @@ class _Writer:
         if counts.in_order is None:
             self.note("order")
 
-    def _note_calls(self, graph: CallGraph) -> None:
-        """Reading the clock is none, but under callgrind."""
+    def _calls(self, graph: CallGraph) -> float:
+        """Into the kernel. Reading the clock is none, but under callgrind."""
         clock = np.array([bool(CLOCK.search(name)) for name in graph.names])
-        if calls := float(graph.of("sysCount")[~clock].sum() / self.queries):
-            self.notes.append(f"time in the kernel: {calls:.3g} system calls a query, left out")
+        calls = float(graph.of("sysCount")[~clock].sum())
+        if calls:
+            each = calls / self.queries
+            self.notes.append(f"time in the kernel: {each:.3g} system calls a query, left out")
+        return calls
 
     def _whole(self) -> dict[str, Any]:
         """Of totals alone: one task; a miss of the last cache is a line of memory."""
@@ -128,7 +136,7 @@ class _Writer:
 
     # -- with a plan
 
-    def _planned(self, counts: Counted, plan: Plan) -> dict[str, Any]:
+    def _planned(self, counts: Counted, plan: Plan, again: list[Loop]) -> dict[str, Any]:
         engine = ENGINES[plan.engine]
         self.notes += plan.notes
         pipelines = pipelines_of(plan, engine)
@@ -136,7 +144,7 @@ class _Writer:
         self.note("shared")
         found: dict[str, Any] = {}
         if fixed.any():
-            loops = [whole_loop(counts, fixed / self.queries)]
+            loops = [whole_loop(counts, fixed / self.queries), *again]
             found["outside-operators"] = self._operator(
                 loops, {"entries": 1, "concurrency": 1, "results": 0}, "all"
             )
@@ -236,10 +244,12 @@ def _size(size: float, low: float, high: float) -> Any:
 
 def _written(loop: Loop, structure_of: str) -> dict[str, Any]:
     value, low, high = (float(f"{rate:.4g}") for rate in loop.ipc)
-    found: dict[str, Any] = {
-        "instructions": float(f"{loop.instructions:.6g}"),
-        "ipc": {"value": value, "range": [low, high], "source": loop.functions[:120]},
-    }
+    found: dict[str, Any] = {"instructions": float(f"{loop.instructions:.6g}")}
+    if loop.instructions:
+        found["ipc"] = {"value": value, "range": [low, high], "source": loop.functions[:120]}
+    if loop.at_once:
+        value, low, high = loop.at_once
+        found["at_once"] = {"value": value, "range": [low, high], "source": loop.functions}
     for key, size in (("read", loop.read_bytes), ("written", loop.written_bytes)):
         if size > 0:
             found[key] = format_quantity(float(f"{size:.4g}"), "size")

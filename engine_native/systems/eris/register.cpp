@@ -17,25 +17,12 @@ namespace py = pybind11;
 using namespace py::literals;
 
 namespace numatwin::native {
-
-// Dicts that Python knows by the names of their fields: typed.py.
-struct ObjectMemoryDict : py::dict {
-    using py::dict::dict;
-};
-
-}  // namespace numatwin::native
-
-namespace pybind11::detail {
-
-template <>
-struct handle_type_name<numatwin::native::ObjectMemoryDict> {
-    static constexpr auto name = const_name("ObjectMemory");
-};
-
-}  // namespace pybind11::detail
-
-namespace numatwin::native {
 namespace {
+
+struct ObjectMemoryName {
+    static constexpr char name[] = "ObjectMemory";
+};
+using ObjectMemoryDict = NamedDict<ObjectMemoryName>;
 
 using Words = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
 using Bytes = py::array_t<std::uint8_t, py::array::c_style | py::array::forcecast>;
