@@ -48,7 +48,7 @@ class Counting:
             "--prefetched",
             metavar="FILE",
             help="Callgrind's output of a run with --simulate-hwpref=yes, which tells misses in "
-            "order from those at random.",
+            "order from those at random (with --LL=2097152,16,256 also of strides).",
         ),
     ] = None
     queries: Annotated[

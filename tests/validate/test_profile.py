@@ -160,20 +160,20 @@ def graph_of(events: tuple[str, ...], row: tuple[float, ...], **more: Any) -> Ca
     return CallGraph("", events, ("f",), np.array([row]), nothing, nothing, np.zeros(0), **more)
 
 
-@pytest.mark.parametrize(("calls", "touched"), [(100.0, 28.36), (1.0, 512.0)])
+@pytest.mark.parametrize(("calls", "touched"), [(100.0, 28.36), (1e-3, 8192.0)])
 def test_what_a_call_displaces_is_fetched_anew(calls: float, touched: float) -> None:
     """Of 10,000 accesses of which caches of c lines miss c^-1/2: n in a row touch (1 + 3n/2)^2/3
-    lines, at most all that a first cache holds; misses that happen anyway do not count."""
+    lines, at most all that a second cache holds; misses that happen anyway do not count."""
 
     def graph(size: float) -> CallGraph:
         row = (1e4, 1e4, 0.0, 1e4 * (size / 64) ** -0.5, 0.0)
         return graph_of(("Ir", "Dr", "Dw", "D1mr", "D1mw"), row, caches=(size, 2.0**23))
 
-    small, large = graph(2.0**12), graph(2.0**15)
+    small, large = graph(2.0**12), graph(2.0**19)
     (loop,) = refills((large, small), calls, queries=10.0)
-    lines = touched - 1 - (touched**1.5 - 1) / 1.5 * 512**-0.5
+    lines = touched - 1 - (touched**1.5 - 1) / 1.5 * 8192**-0.5
     assert loop.structures[0][0] == pytest.approx(lines * calls / 10.0, rel=0.02)
-    assert counted((small, large)).sizes.tolist() == [2.0**15, 2.0**23]
+    assert counted((small, large)).sizes.tolist() == [2.0**19, 2.0**23]
     assert not refills((large,), calls, 10.0)
     assert not refills((large, small), 0.0, 10.0)
 

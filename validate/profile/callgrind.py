@@ -178,13 +178,15 @@ class _Reader:
 
 # A miss curve of six points from 32 KiB to 64 MiB, and what a prefetcher foresees of the misses of
 # a first cache, and of one of 2 MiB: what is larger and read in order is that on machines with any
-# last level. Last, caches that are smaller than first ones: how soon these fill (``refills``).
+# last level. The simulated one follows a line to the next; with lines of 256 B it follows strides of
+# up to so many bytes, as those of processors do. Last, caches that are smaller than first ones: how
+# soon these fill (``refills``).
 RUNS = (
     ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=524288,16,64"),
     ("--I1=524288,16,64", "--D1=2097152,16,64", "--LL=8388608,16,64"),
     ("--D1=33554432,16,64", "--LL=67108864,16,64"),
-    ("--D1=32768,8,64", "--LL=32768,8,64", "--simulate-hwpref=yes"),
-    ("--D1=32768,8,64", "--LL=2097152,16,64", "--simulate-hwpref=yes"),
+    ("--D1=32768,8,64", "--LL=32768,8,256", "--simulate-hwpref=yes"),
+    ("--D1=32768,8,64", "--LL=2097152,16,256", "--simulate-hwpref=yes"),
     ("--I1=4096,8,64", "--D1=4096,8,64", "--LL=16384,16,64"),
 )
 

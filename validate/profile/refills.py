@@ -3,8 +3,8 @@
 Counts are of the program alone. How many lines it touches between two calls follows from how often
 caches of several sizes miss: after c lines, another one is touched as often as a cache of c lines
 misses (Xiang et al., HOTL: a higher order theory of locality, ASPLOS 2013). After a call the first
-caches hold none of these lines: those that they would have held come from the second cache, or from
-the last one, where the kernel took their place there, too.
+caches hold none of these lines: they come from the second cache, or from the last one, where the
+kernel took their place there, too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from .counts import CallGraph
 from .loops import FIRST_CACHE_BYTES, LINE_BYTES, Loop
 
+SECOND_CACHE_BYTES = 512.0 * 2**10
 POINTS, RATIO_MIN = 1000, 1e-12
 # Where lines lie then: in what second caches hold, or in what only last ones do, or between. Two at
 # a time: an estimate, as code is fetched line by line, data partly together.
@@ -38,13 +39,13 @@ def refills(graphs: Sequence[CallGraph], calls: float, queries: float) -> list[L
 
 
 def _lacking(missed: Mapping[float, float], accesses: float, calls: float) -> float:
-    """Lines that are lacking after a call and would have been held, but for what is missed anyway;
+    """Lines that are touched between two calls, but for what a second cache misses anyway;
     ``missed``: by bytes of caches."""
     sizes = sorted(size for size in missed if size)
     if not calls or not accesses or min(sizes, default=np.inf) >= FIRST_CACHE_BYTES:
         return 0.0
     ratios = np.minimum.accumulate([missed[size] / accesses for size in sizes])
-    lines = np.geomspace(1.0, FIRST_CACHE_BYTES / LINE_BYTES, POINTS)
+    lines = np.geomspace(1.0, SECOND_CACHE_BYTES / LINE_BYTES, POINTS)
     # A straight line between logarithms; the first access is to another line.
     known = np.log([1.0, *(size / LINE_BYTES for size in sizes)])
     ratio = np.exp(np.interp(np.log(lines), known, np.log([1.0, *np.maximum(ratios, RATIO_MIN)])))
