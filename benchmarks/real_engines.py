@@ -284,8 +284,11 @@ def describe(engine: str, folder: Path, counts: Path) -> None:
         made.write_text(json.dumps(run(engine, "--count", str(counts), script=SERVERS)))
     for each in json.loads(made.read_text()):
         operation = each["operation"]
-        files = [counts / f"{operation}.{k}.callgrind.out" for k in range(len(SETS))]
-        text = workload_text(read_profiles(files[:3], files[3:]), "operation", each["counted"])
+        files: tuple[list[Path], list[Path]] = [], []  # without and with a prefetcher
+        for k, options in enumerate(SETS):
+            at = "--simulate-hwpref=yes" in options
+            files[at].append(counts / f"{operation}.{k}.callgrind.out")
+        text = workload_text(read_profiles(*files), "operation", each["counted"])
         (folder / f"{operation}.yaml").write_text(text)
 
 

@@ -178,9 +178,9 @@ class _Reader:
 
 # A miss curve of six points from 32 KiB to 64 MiB, and what a prefetcher foresees of the misses of
 # a first cache, and of one of 2 MiB: what is larger and read in order is that on machines with any
-# last level. The simulated one follows a line to the next; with lines of 256 B it follows strides of
-# up to so many bytes, as those of processors do. Last, caches that are smaller than first ones: how
-# soon these fill (``refills``).
+# last level. The simulated one goes from a line to the next; with lines of 256 B it follows strides
+# of up to as many bytes, as those of processors do. Last, caches smaller than first ones: how soon
+# these fill (``refills``).
 RUNS = (
     ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=524288,16,64"),
     ("--I1=524288,16,64", "--D1=2097152,16,64", "--LL=8388608,16,64"),
@@ -206,7 +206,7 @@ def _run(command: Sequence[str], options: Sequence[str], *, region: bool) -> Cal
         out = Path(folder) / "callgrind.out"
         valgrind = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={out}"]
         valgrind += [f"--log-file={folder}/log", "--cache-sim=yes", "--branch-sim=yes"]
-        valgrind += ["--collect-systime=yes", *options]
+        valgrind += ["--collect-systime=nsec", *options]
         valgrind += ["--instr-atstart=no"] if region else []
         done = subprocess.run([*valgrind, *command], check=False, stdout=subprocess.DEVNULL)
         if done.returncode or not out.exists():

@@ -76,10 +76,7 @@ class _Writer:
         if self.counted is None:
             return {"all": self._whole()}
         self._note_misses(self.counted)
-        calls = self._calls(self.counted.graph)
-        again = refills(self.found.graphs, calls, self.queries)
-        if calls and not again:
-            self.note("refills")
+        again = self._refills(self.counted.graph)
         if self.counted.mispredicted is None:
             self.note("branches")
         if self.found.plan is None:
@@ -98,14 +95,18 @@ class _Writer:
         if counts.in_order is None:
             self.note("order")
 
-    def _calls(self, graph: CallGraph) -> float:
-        """Into the kernel. Reading the clock is none, but under callgrind."""
+    def _refills(self, graph: CallGraph) -> list[Loop]:
+        """After calls into the kernel; reading the clock is none, but under callgrind."""
         clock = np.array([bool(CLOCK.search(name)) for name in graph.names])
-        calls = float(graph.of("sysCount")[~clock].sum())
-        if calls:
-            each = calls / self.queries
-            self.notes.append(f"time in the kernel: {each:.3g} system calls a query, left out")
-        return calls
+        calls = np.where(clock, 0.0, graph.of("sysCount"))
+        if not calls.any():
+            return []
+        each = float(calls.sum()) / self.queries
+        self.notes.append(f"time in the kernel: {each:.3g} system calls a query, left out")
+        found = refills(self.found.graphs, calls, graph.of("sysCpuTime"), self.queries)
+        if not found:
+            self.note("refills")
+        return found
 
     def _whole(self) -> dict[str, Any]:
         """Of totals alone: one task; a miss of the last cache is a line of memory."""
