@@ -24,7 +24,7 @@ POINTS, RATIO_MIN = 1000, 1e-12
 DISPLACED_EACH_NS, COUNTING_NS = 8.0, 2500.0
 # Where lines lie then: in what second caches hold, or in what only last ones do, or between. Two at
 # a time: an estimate, as code is fetched line by line, data partly together.
-SIZES = 724.0 * 2**10, 128.0 * 2**10, 4.0 * 2**20
+SIZES = 724.0 * 2**10, 256.0 * 2**10, 2.0 * 2**20
 AT_ONCE = 2.0, 1.0, 4.0
 
 
