@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,7 @@ def imported(script: str) -> ModuleType:
 def printed_by(script: str, *options: str) -> tuple[list[dict[str, Any]], str]:
     """The lines that the script prints, and what it says of them (stderr)."""
     command = [sys.executable, str(FOLDER / f"{script}.py"), *options]
-    done = subprocess.run(command, capture_output=True, text=True)
+    quick = {**os.environ, "CXXFLAGS": "-O0"}
+    done = subprocess.run(command, capture_output=True, text=True, env=quick)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr

@@ -180,7 +180,7 @@ def test_what_a_call_displaces_is_fetched_anew(
     assert loop.structures[0][0] == pytest.approx(lacking * calls / 10.0, rel=0.02)
     assert counted((small, large)).sizes.tolist() == [2.0**19, 2.0**23]
     assert not refills((large,), *of_all)
-    assert not refills((large, small), np.zeros(1), np.zeros(1), 10.0)
+    assert not refills((large, small), of_all[0], np.zeros(1), 10.0)
 
 
 def test_misses_are_in_order_at_the_sizes_where_a_prefetcher_foresees_them() -> None:

@@ -33,11 +33,8 @@ def refills(
 ) -> list[Loop]:
     """The loop that fetches them, once a query, of a program that answered so many ``queries``;
     none where no cache smaller than first ones was simulated. Of its functions, (F,) each:
-    ``calls`` into the kernel, whose processor time was ``kernel_ns`` together."""
-    whole = float(calls.sum())
-    if not whole:
-        return []
-    plain = [graph for graph in graphs if not graph.prefetched]
+    ``calls`` into the kernel, some, whose processor time was ``kernel_ns`` together."""
+    plain, whole = [graph for graph in graphs if not graph.prefetched], float(calls.sum())
     data = {graph.caches[0]: float(graph.of("D1mr", "D1mw").sum()) for graph in plain}
     code = {graph.code_cache: float(graph.of("I1mr").sum()) for graph in plain}
     touched = _touched(data, float(graphs[0].of("Dr", "Dw").sum()), whole)
@@ -55,7 +52,7 @@ def _touched(missed: Mapping[float, float], accesses: float, calls: float) -> fl
     """Lines that are touched between two calls, but for what a second cache misses anyway;
     ``missed``: by bytes of caches."""
     sizes = sorted(size for size in missed if size)
-    if not calls or not accesses or min(sizes, default=np.inf) >= FIRST_CACHE_BYTES:
+    if not accesses or min(sizes, default=np.inf) >= FIRST_CACHE_BYTES:
         return 0.0
     ratios = np.minimum.accumulate([missed[size] / accesses for size in sizes])
     lines = np.geomspace(1.0, SECOND_CACHE_BYTES / LINE_BYTES, POINTS)
