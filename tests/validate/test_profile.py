@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,10 +22,10 @@ from numatwin.sim.run.numactl import numactl_settings
 from numatwin.sim.run.what_if import Predictor
 from numatwin.validate.profile.callgrind import read_callgrind
 from numatwin.validate.profile.counts import CallGraph
-from numatwin.validate.profile.importers import read_profile, read_profiles
+from numatwin.validate.profile.importers import Found, read_profile, read_profiles
 from numatwin.validate.profile.loops import counted, structures
-from numatwin.validate.profile.refills import refills
 from numatwin.validate.profile.timed_rates import on_one_thread, one_query
+from numatwin.validate.profile.workload_file import UNKNOWN, workload_text
 from numatwin.workloads import Workload, WorkloadDescription, load_workload
 from numatwin.workloads.operators import CustomSpec
 
@@ -171,16 +172,17 @@ def test_what_a_call_displaces_is_fetched_anew(
     8,192; short calls displace fewer, one each 8 ns beyond 2.5 µs."""
 
     def graph(size: float) -> CallGraph:
-        row = (1e4, 1e4, 0.0, 1e4 * (size / 64) ** -0.5, 0.0)
-        return graph_of(("Ir", "Dr", "Dw", "D1mr", "D1mw"), row, caches=(size, 2.0**23))
+        events = ("Ir", "Dr", "Dw", "D1mr", "D1mw", "sysCount", "sysCpuTime")
+        row = (1e4, 1e4, 0.0, 1e4 * (size / 64) ** -0.5, 0.0, calls, calls * each_us * 1e3)
+        return graph_of(events, row, caches=(size, 2.0**23))
 
     small, large = graph(2.0**12), graph(2.0**19)
-    of_all = np.array([calls]), np.array([calls * each_us * 1e3]), 10.0
-    (loop,) = refills((large, small), *of_all)
-    assert loop.structures[0][0] == pytest.approx(lacking * calls / 10.0, rel=0.02)
+    text = workload_text(Found(None, (large, small), None), "f", 10)
+    *_, loop = yaml.safe_load(text)["operations"]["f"]["operators"]["all"]["loops"]
+    assert loop["structures"][0]["accesses"] == pytest.approx(lacking * calls / 10.0, rel=0.02)
+    assert loop["at_once"]["range"] == [1.0, 4.0]
     assert counted((small, large)).sizes.tolist() == [2.0**19, 2.0**23]
-    assert not refills((large,), *of_all)
-    assert not refills((large, small), of_all[0], np.zeros(1), 10.0)
+    assert UNKNOWN["refills"] in workload_text(Found(None, (large,), None), "f", 10)
 
 
 def test_misses_are_in_order_at_the_sizes_where_a_prefetcher_foresees_them() -> None:

@@ -32,8 +32,8 @@ def refills(
     graphs: Sequence[CallGraph], calls: Floats, kernel_ns: Floats, queries: float
 ) -> list[Loop]:
     """The loop that fetches them, once a query, of a program that answered so many ``queries``;
-    none where no cache smaller than first ones was simulated. Of its functions, (F,) each:
-    ``calls`` into the kernel, some, whose processor time was ``kernel_ns`` together."""
+    none where no cache smaller than first ones was simulated. ``calls`` (F,): of each function into
+    the kernel, not all 0; ``kernel_ns`` (F,): the processor time of these."""
     plain, whole = [graph for graph in graphs if not graph.prefetched], float(calls.sum())
     data = {graph.caches[0]: float(graph.of("D1mr", "D1mw").sum()) for graph in plain}
     code = {graph.code_cache: float(graph.of("I1mr").sum()) for graph in plain}
