@@ -204,6 +204,11 @@ def bundled() -> None:
         line(f"a run of {name}", each_ms, "ms of CPU", versus, RUN_MS / each_ms)
 
 
+def beyond(whole: float, part: float) -> float:
+    """What a time has beyond a part of it; less than a hundredth is not told from none."""
+    return max(whole - part, 0.01 * whole)
+
+
 def searching(folder: Path) -> None:
     """Processor time of a search, of half as many runs, and of the whole grid."""
     try:
@@ -221,7 +226,7 @@ def searching(folder: Path) -> None:
     runs = search(found, folder / "search", jobs=1)
     took_s = time.process_time() - start
     line("search", took_s, "s of CPU", f"the grid of {runs.grid}, by {runs.new}", grid_s / took_s)
-    own_ms = 1e3 * (took_s / runs.new - grid_s / runs.grid)
+    own_ms = 1e3 * beyond(took_s / runs.new, grid_s / runs.grid)
     line("search a trial", own_ms, "ms of CPU", "the grid's run", own_ms * runs.grid / grid_s / 1e3)
 
 
@@ -237,8 +242,7 @@ def growth(folder: Path, sizes: list[int]) -> None:
         run_study(found, folder / f"growth-{points}", jobs=1, limit=points)
         took_s = time.process_time() - start
         # A study's fixed costs fall out, but of the first ones; they vary by what a few runs take.
-        further_s = max(took_s - before_s, time.get_clock_info("process_time").resolution)
-        each_s, before_s = further_s / (points - before), took_s
+        each_s, before_s = beyond(took_s, before_s) / (points - before), took_s
         second_s = second_s or (each_s if before else 0.0)
         name, versus = f"{points:,} runs", f"from {sizes[0]:,} to {sizes[1]:,}"
         ratio = each_s / second_s if second_s else 1.0
