@@ -47,7 +47,7 @@ def compiled(folder: Path) -> Any:
     parts += [f"machine/kernel/{name}.cpp" for name in MACHINE_PARTS]
     made = folder / f"{LOOP}.so"
     flags = ["-std=c++20", "-O3", "-ffp-contract=off", "-fPIC", "-shared", "-fvisibility=hidden"]
-    flags += os.environ.get("CXXFLAGS", "").split()  # a test of behaviour may have it sooner
+    flags += os.environ.get("CXXFLAGS", "").split()  # a test has -O0, which compiles sooner
     folders = [SIM, Path(sysconfig.get_paths()["include"]), Path(pybind11.get_include())]
     sources = [HERE / "shared_service.cpp", *(SIM / part for part in parts)]
     command = [os.environ.get("CXX", "g++"), *flags, *(f"-I{path}" for path in folders)]

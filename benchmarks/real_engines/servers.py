@@ -32,8 +32,8 @@ PIPELINES = (1, 16)
 CLIENTS = (1, 2, 8)
 CONNECTIONS, KEYS, PORT = 50, 10_000, 16379
 # What redis-benchmark calls it, bytes of a value, requests in a pipeline, to warm up, and counted.
-# ``lrange_100`` is a push and a range of 100 entries. The last three were held back: nothing of the
-# model was changed with them in sight.
+# ``lrange_100`` is a push and a range of 100 entries. The last three were held back: the model was
+# made without them.
 ASKED = {
     **{
         f"get-{size}-{pipeline}": ("get", size, pipeline, 4 * KEYS, 4_000)

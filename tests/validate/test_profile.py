@@ -182,7 +182,7 @@ def test_what_a_call_displaces_is_fetched_anew(
     assert loop["structures"][0]["accesses"] == pytest.approx(lacking * calls / 10.0, rel=0.02)
     assert loop["at_once"]["range"] == [1.0, 4.0]
     assert counted((small, large)).sizes.tolist() == [2.0**19, 2.0**23]
-    assert UNKNOWN["refills"] in workload_text(Found(None, (large,), None), "f", 10)
+    assert UNKNOWN["no_refills"] in workload_text(Found(None, (large,), None), "f", 10)
 
 
 def test_misses_are_in_order_at_the_sizes_where_a_prefetcher_foresees_them() -> None:

@@ -176,10 +176,10 @@ class _Reader:
         )
 
 
-# A miss curve of six points from 32 KiB to 64 MiB, and what a prefetcher foresees of the misses of
-# a first cache, and of one of 2 MiB, as on machines with a last one: from a line to the next, so
-# with lines of 256 B strides of as much, as those of processors do. Last, how soon caches smaller
-# than first ones fill (``refills``).
+# A miss curve of six points from 32 KiB to 64 MiB; twice a prefetcher, behind a first cache and one
+# of 2 MiB, which tells what is read in order. It goes from a line to the next: with lines of 256 B
+# it follows strides of up to 256 B, as those of processors do. Last, caches of 4 KiB: how soon
+# first caches fill (``refills``).
 RUNS = (
     ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=524288,16,64"),
     ("--I1=524288,16,64", "--D1=2097152,16,64", "--LL=8388608,16,64"),

@@ -76,15 +76,15 @@ class _Writer:
         if self.counted is None:
             return {"all": self._whole()}
         self._note_misses(self.counted)
-        again = self._refills(self.counted.graph)
+        refilled = self._refills(self.counted.graph)
         if self.counted.mispredicted is None:
             self.note("branches")
         if self.found.plan is None:
             share = np.ones(len(self.counted.graph.names)) / self.queries
             loops = loops_of(self.counted, share, 1.0, streams=None)
-            loops += again
+            loops += refilled
             return {"all": self._operator(loops, {"entries": 1, "results": 0}, "all")}
-        return self._planned(self.counted, self.found.plan, again)
+        return self._planned(self.counted, self.found.plan, refilled)
 
     def _note_misses(self, counts: Counted) -> None:
         self.note("at_once")
@@ -104,8 +104,7 @@ class _Writer:
         each = float(calls.sum()) / self.queries
         self.notes.append(f"time in the kernel: {each:.3g} system calls a query, left out")
         found = refills(self.found.graphs, calls, graph.of("sysCpuTime"), self.queries)
-        if not found:
-            self.note("refills")
+        self.note("refills" if found else "no_refills")
         return found
 
     def _whole(self) -> dict[str, Any]:
@@ -137,7 +136,7 @@ class _Writer:
 
     # -- with a plan
 
-    def _planned(self, counts: Counted, plan: Plan, again: list[Loop]) -> dict[str, Any]:
+    def _planned(self, counts: Counted, plan: Plan, refilled: list[Loop]) -> dict[str, Any]:
         engine = ENGINES[plan.engine]
         self.notes += plan.notes
         pipelines = pipelines_of(plan, engine)
@@ -145,7 +144,7 @@ class _Writer:
         self.note("shared")
         found: dict[str, Any] = {}
         if fixed.any():
-            loops = [whole_loop(counts, fixed / self.queries), *again]
+            loops = [whole_loop(counts, fixed / self.queries), *refilled]
             found["outside-operators"] = self._operator(
                 loops, {"entries": 1, "concurrency": 1, "results": 0}, "all"
             )
