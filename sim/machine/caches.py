@@ -139,7 +139,7 @@ def cache_facts(nodes: Sequence[Node], below: int) -> CacheFacts:
     sharers = np.array([float(cache.shared_by_cores) if cache else 1.0 for cache in caches])
     lines = np.array([cache.size_bytes / LINE_BYTES if cache else 0.0 for cache in caches])
     latency_ns = [cache.latency_ns or 0.0 if cache else 0.0 for cache in caches]
-    exclusive = np.array([node.exclusive and below == 0 for node in nodes])
+    exclusive = np.array([below == 0 and node.exclusive for node in nodes])
     return CacheFacts(sharers, lines, np.array(latency_ns) * 1e-9, exclusive)
 
 

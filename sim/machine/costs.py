@@ -360,8 +360,11 @@ class CostModel(LinkTraffic):
         as many lines are written as are read.
         """
         turn = self.write_turnaround
-        shared = (1.0 + turn / 2.0) * (read + written)
-        return np.where(turn < 0, np.maximum(read, shared), read + (1.0 + turn) * written)
+        times: Floats = read + (1.0 + turn) * written
+        if (turn < 0).any():
+            shared = (1.0 + turn / 2.0) * (read + written)
+            times = np.where(turn < 0, np.maximum(read, shared), times)
+        return times
 
     @property
     def written_line_times(self) -> Floats:

@@ -16,6 +16,7 @@ constexpr double least_rate = 1e-300;
 constexpr double copies_agree = 1e-5;  // relative
 constexpr double rooms_agree = 1e-6;   // of a controller's time
 constexpr double fall_least = 0.01;    // of what comes, for a step of Newton's method
+constexpr double shortest_step = 0.1, longest_step = 20.0;  // in parts of a plain one
 
 std::size_t at(std::int64_t position) {
     return static_cast<std::size_t>(position);
@@ -79,9 +80,10 @@ SettledService::SettledService(const ServiceSetup& setup)
          {&entry_s, &entries_per_s, &held_s, &copy_s, &work_s, &sharing_, &alone_s_, &before_s_,
           &active_, &part_, &slower_})
         of_kinds->assign(kinds_, 0.0);
-    for (std::vector<double>* of_nodes :
-         {&load, &wait_s, &entry_wait_s, &came_, &waited_, &fall_, &near_})
+    for (std::vector<double>* of_nodes : {&load, &wait_s, &entry_wait_s, &came_, &waited_, &fall_,
+                                          &near_, &last_wait_s_, &last_step_s_})
         of_nodes->assign(nodes_, 0.0);
+    longer_.assign(nodes_, 1.0);
     room.assign(nodes_, 1.0);
     capacity_ = of_.capacity;
     used.assign(nodes_ + links_, 0.0);
@@ -103,7 +105,7 @@ void SettledService::solve(std::span<const double> count) {
         seen_entry_s = entry_wait_s;
         take_alone(count);
         share(count);
-        double change = std::max(wait(), wait_before_links());
+        double change = std::max(wait(round), wait_before_links());
         if (limited_ && !running_.empty())
             change = std::max(change, wait_for_entries(count, round <= of_.newton_rounds));
         bool settled = change <= of_.tolerance_s;
@@ -260,15 +262,23 @@ void SettledService::share(std::span<const double> count) {
     }
 }
 
-// Waits of controllers at which as many lines under way make the load that waits so long.
-double SettledService::wait() {
+// Waits of controllers at which as many lines under way make the load that waits so long: at first
+// by the secant method, since with a full controller each round comes nearer by a tenth only.
+double SettledService::wait(std::int64_t round) {
     double change = 0.0;
     for (std::size_t node = 0; node < nodes_; ++node) {
         const double under_way = load[node] * (1.0 + wait_s[node] / of_.idle_s[node]);
         const double ratio = interpolated_within(under_way, of_.curve_under_way, of_.curve_ratio);
-        const double found_s = (ratio - 1.0) * of_.idle_s[node];
-        change = std::max(change, std::abs(found_s - wait_s[node]));
-        wait_s[node] = found_s;
+        const double step_s = (ratio - 1.0) * of_.idle_s[node] - wait_s[node];
+        const double most_s = (of_.curve_ratio.back() - 1.0) * of_.idle_s[node];
+        double& longer = longer_[node];
+        if (round > 1) longer = (wait_s[node] - last_wait_s_[node]) / (last_step_s_[node] - step_s);
+        if (!(longer > shortest_step) || round > of_.newton_rounds) longer = 1.0;
+        longer = std::min(longer, longest_step);
+        change = std::max(change, std::abs(step_s));
+        last_wait_s_[node] = wait_s[node];
+        last_step_s_[node] = step_s;
+        wait_s[node] = std::clamp(wait_s[node] + longer * step_s, 0.0, most_s);
     }
     return change;
 }

@@ -53,7 +53,7 @@ struct ServiceSetup {
     FIELD(std::vector<double>, contexts, "(E) copies that an engine does at a time");
     FIELD(double, tolerance_s, "of waits");
     FIELD(std::int64_t, rounds_max, "of one search");
-    FIELD(std::int64_t, newton_rounds, "those at first that may step by Newton's method");
+    FIELD(std::int64_t, newton_rounds, "those at first whose steps may be longer or shorter");
     END_OF_FIELDS;
 };
 
@@ -84,9 +84,9 @@ class SettledService {
     double overlapped_s(std::size_t kind) const;
     void copy(std::span<const double> count);
     void share(std::span<const double> count);
-    double wait();                // the largest change
-    double wait_before_links();   // likewise
-    double update_directories();  // the largest change of room
+    double wait(std::int64_t round);  // the largest change
+    double wait_before_links();       // likewise
+    double update_directories();      // the largest change of room
     double wait_for_entries(std::span<const double> count, bool newton);
     std::span<const double> row(const std::vector<double>& matrix, std::size_t kind) const;
 
@@ -100,6 +100,7 @@ class SettledService {
     std::vector<double> coefficient_, cap_, weight_, rate_;
     std::vector<double> sharing_, alone_s_, before_s_, active_, part_, total_;
     std::vector<double> came_, waited_, fall_, slower_, near_, capacity_;
+    std::vector<double> last_wait_s_, last_step_s_, longer_;  // (n) of controllers' waits
     std::vector<double> before_link_s_, before_links_s_;  // (links), (F, n) of the way from a home
 };
 
