@@ -60,8 +60,6 @@ class _File(Strict):
     checks: dict[str, _Entry]
 
 
-# -- conditions -----------------------------------------------------------------------------------
-
 # Compared otherwise below, of no matter for figures, or just what a check is about.
 _OF_A_MEASUREMENT = ("warnings", "host", "measurements")  # which no plane reads
 _LEFT_OUT = ("name", "workload", "system", "policies", "title", "source", "notes", "seed")
@@ -116,9 +114,6 @@ def _recorded(scenario: Scenario) -> Iterator[str]:
                 yield hashlib.sha256(whole).hexdigest()
 
 
-# -- the file -------------------------------------------------------------------------------------
-
-
 def load_baseline(path: Path) -> dict[str, Entry]:
     """The entries of the file by check; raises InputError, for another version's too."""
     raw = read_json(path, "a baseline", f"one {REMEDY}")
@@ -155,9 +150,6 @@ def save_baseline(path: Path, suite: str, entries: Mapping[str, Entry]) -> None:
         "checks": {name: asdict(entry) for name, entry in sorted(entries.items())},
     }
     write_json(path, whole)
-
-
-# -- what fits a suite ----------------------------------------------------------------------------
 
 
 def baseline_of(suite: Suite, path: Path) -> dict[str, Entry]:

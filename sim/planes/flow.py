@@ -68,8 +68,6 @@ class FlowPlane:
         """Looks for its first rates from those of a scenario like it."""
         self._loads = other._loads
 
-    # -- time -------------------------------------------------------------------------------------
-
     def advance(self, until_s: float) -> None:
         while self.time_s < until_s:
             rates = self.rates()
@@ -102,8 +100,6 @@ class FlowPlane:
         self.log.add(self.time_s, step, done, rates, self.system.columns(), self.system.workers)
         steps_s = {name: rates.of_core * each_s * step for name, each_s in rates.steps.items()}
         self.system.played(Piece(step, units, steps_s))
-
-    # -- rates ------------------------------------------------------------------------------------
 
     def rates(self) -> Rates:
         """The rates as things are."""
@@ -232,8 +228,6 @@ class FlowPlane:
                 most, rates = found, tried
                 self._together = f"{together:,.3g} of {exchange.gathers:,}"
         return rates
-
-    # -- control ----------------------------------------------------------------------------------
 
     def observe(self, family: str) -> Any:
         return self.system.observe(family, self.time_s)

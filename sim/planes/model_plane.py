@@ -185,8 +185,6 @@ class ModelPlane(Generic[PlayerKind]):
             self.attend()
         self.time_s = until_s
 
-    # -- what a system may have otherwise ---------------------------------------------------------
-
     @property
     def workers(self) -> Workers:
         """Where workers are now."""
@@ -222,8 +220,6 @@ class ModelPlane(Generic[PlayerKind]):
     def check(self) -> None:
         """Raises where something was lost or doubled."""
         self.player.check()
-
-    # -- counting ---------------------------------------------------------------------------------
 
     def start_counting(self) -> None:
         self.player.start_counting()

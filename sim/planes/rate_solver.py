@@ -94,8 +94,6 @@ class _Search:
         if transfers is not None:
             self.transfers = TransferFlows(solver.wires, self.node, solver.threads, transfers)
 
-    # -- what does not depend on waits ------------------------------------------------------------
-
     def _by_flow(self, rows: Floats) -> Floats:
         """(F, …) sums of ``rows`` (n, …) over the nodes of each flow."""
         sums = np.zeros((self.flows, *rows.shape[1:]))
@@ -204,8 +202,6 @@ class _Search:
         self._counts = np.bincount(row, minlength=self.flows)
         self._row_ptr = _row_ptr(self._counts)
 
-    # -- what depends on waits --------------------------------------------------------------------
-
     def _core_times(self, loads: Loads) -> tuple[Floats, Floats, Floats]:
         """(C,) times per unit of workers, of executing and of miss slots."""
         latency = self._latency(loads)
@@ -288,8 +284,6 @@ class _Search:
         )
         self.cap = self._capped_by_limits()
         self._place()
-
-    # -- the search -------------------------------------------------------------------------------
 
     def run(self, start: Loads | None, tolerance: float) -> Rates:
         """Iterates until loads and rates agree."""

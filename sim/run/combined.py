@@ -71,8 +71,6 @@ class Combined:
         warnings = [text for outcome in self._outcomes for text in outcome.warnings]
         self.warnings = tuple(dict.fromkeys(warnings))
 
-    # -- one figure -------------------------------------------------------------------------------
-
     def _known(self, path: tuple[str, ...], values: Sequence[float]) -> float:
         """The mean of a figure that each replication knows, noted under ``path``."""
         value = math.fsum(values) / len(values)
@@ -113,8 +111,6 @@ class Combined:
         if values is not None:
             _put(self.replicates, path, list(values))
 
-    # -- resources --------------------------------------------------------------------------------
-
     def _resources(self) -> tuple[ResourceUse, ...]:
         """The mean use of each; one that a replication does not list is listed by none."""
         by_name = [{use.name: use for use in outcome.resources} for outcome in self._outcomes]
@@ -154,8 +150,6 @@ class Combined:
         values = parts.tolist()
         interval = self._interval(math.fsum(values) / len(values), values, column)
         self._note(("utilisation", *path), interval, values, 1.0)
-
-    # -- latencies --------------------------------------------------------------------------------
 
     def _latency(self, operation: str) -> dict[str, float | None] | None:
         """Mean and percentiles: of histograms where each replication has one, else means."""

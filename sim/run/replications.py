@@ -105,9 +105,6 @@ def _check_uses(series: Series) -> None:
             raise AssertionError(f"{name}: {worst:.4%} of a sample, expected 0 to 100%")
 
 
-# -- the warm-up ----------------------------------------------------------------------------------
-
-
 def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None) -> WarmUp:
     """The warm-up that the scenario states, or that a pilot run shows."""
     stated_s = scenario.statistics.warm_up_s
@@ -178,9 +175,6 @@ def unsettled_notes(
     if most is None or len(notes) <= most:
         return notes
     return [*notes[:most], f"Note: {len(notes) - most:,} more such notes, of runs of other lengths"]
-
-
-# -- replications ---------------------------------------------------------------------------------
 
 
 def replicate(

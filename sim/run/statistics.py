@@ -111,9 +111,6 @@ def dependent(values: Values) -> bool:
     return bool(ndtr(-statistic / deviation) < TEST_LEVEL)
 
 
-# -- alternatives ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Sample:
     """A figure of one alternative: its ``value``, and that of each replication.
@@ -189,9 +186,6 @@ def _t_interval(value: float, error: float, freedom: float, confidence: float) -
 
     half = float(stdtrit(freedom, 0.5 + 0.5 * confidence)) * error
     return Interval(value, value - half, value + half)
-
-
-# -- percentiles ----------------------------------------------------------------------------------
 
 
 def quantile_interval(histogram: Histogram, part: float, confidence: float) -> Interval | None:

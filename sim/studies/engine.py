@@ -140,8 +140,6 @@ def _size(points: int, took_s: float) -> int:
     return max(1, min(int(BATCH_S * points / max(took_s, 1e-6)), BATCH_MAX, 4 * points))
 
 
-# -- in a worker ----------------------------------------------------------------------------------
-
 _kept: dict[int, SharedWork] = {}
 
 
@@ -153,9 +151,6 @@ def _batch(runs: Runs, points: list[Point], marker: str | None) -> list[Row]:
         _kept[key] = SharedWork()
     go_on = stop_without(marker) if marker is not None else lambda part: None
     return rows_of(runs, points, _kept[key], go_on)
-
-
-# -- a cluster ------------------------------------------------------------------------------------
 
 
 @contextmanager

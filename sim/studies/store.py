@@ -49,8 +49,6 @@ class Store:
         """The folder of the rows' parts."""
         return self.folder / str((self._manifest() or {}).get(ROWS, ROWS))
 
-    # -- what the rows are of ---------------------------------------------------------------------
-
     def identity(self) -> dict[str, Any] | None:
         """What the rows are of; None where nothing was begun. Raises InputError."""
         found = self._manifest()
@@ -84,8 +82,6 @@ class Store:
 
     def _row_folders(self) -> list[Path]:
         return [path for path in self.folder.glob(f"{ROWS}*") if ROW_FOLDER.fullmatch(path.name)]
-
-    # -- rows -------------------------------------------------------------------------------------
 
     def add(self, rows: Sequence[Row], kept: int) -> None:
         """Writes a part; raises DiskFull, which says that ``kept`` rows are safe."""

@@ -39,9 +39,6 @@ def nothing_left() -> Iterator[list[int]]:
     assert until(lambda: segments() <= before), segments() - before
 
 
-# -- isolation ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("one_sided", [True, False])
 @pytest.mark.parametrize("clients", [1, 4])
@@ -72,9 +69,6 @@ def test_a_broken_protocol_is_found_out(sabotage: str, told: str) -> None:
         if any(told in line for line in found):
             return
     pytest.fail(f"nothing was found: {found[:3]}")
-
-
-# -- what dies ------------------------------------------------------------------------------------
 
 
 @needs_ucx
@@ -284,9 +278,6 @@ def test_nothing_outlives_who_asked_for_the_run(
         assert all(map(is_running, nothing_left))
         asking.send_signal(with_signal)
         asking.wait(900.0)
-
-
-# -- what is missing ------------------------------------------------------------------------------
 
 
 def test_without_ucx_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

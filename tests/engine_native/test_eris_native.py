@@ -162,9 +162,6 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     assert (out / "report.html").exists()
 
 
-# -- what the host cannot hold ---------------------------------------------------------------------
-
-
 def test_data_that_do_not_fit_are_refused_with_what_would() -> None:
     host = eris_setup_host(10**9)
     scenario = load_scenario("eris-fig8-amd", plane="native", settings=SMALL)
@@ -198,9 +195,6 @@ def eris_setup_host(available_bytes: int, nodes: int = 1, cpus: int = 2) -> Host
         "transparent_huge_pages": "madvise",
         "binding_refused": "",
     }
-
-
-# -- where workers lie -----------------------------------------------------------------------------
 
 
 def test_nodes_have_nodes_of_their_own_where_there_are_enough() -> None:

@@ -36,9 +36,6 @@ def numatwin(*words: str, **options: object) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload, no-any-return]
 
 
-# -- what is missing ------------------------------------------------------------------------------
-
-
 def test_a_library_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     class Linked:
         """Finds the engine, whose library the loader does not find."""
@@ -124,9 +121,6 @@ def test_a_full_disk_keeps_nothing_half_written(tmp_path: Path) -> None:
     assert done.returncode == 75, done.stderr
     assert "cannot be written" in done.stderr.strip().splitlines()[-1]
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-
-
-# -- interrupted ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

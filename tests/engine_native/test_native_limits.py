@@ -29,9 +29,6 @@ def numatwin(*words: str, **options: object) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload, no-any-return]
 
 
-# -- processors -----------------------------------------------------------------------------------
-
-
 def test_a_processor_that_others_use_is_told() -> None:
     cpu = min(os.sched_getaffinity(0))
     words = [*RUN, "--scale", "1/1000"]
@@ -50,9 +47,6 @@ def test_a_processor_that_others_use_is_told() -> None:
     record = json.loads(done.stdout)
     assert 0.1 < record["model"]["native"]["waited_for_processors"] <= 1.0
     assert any("busy with other work" in line for line in record["warnings"])
-
-
-# -- a group's memory -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -87,9 +81,6 @@ def test_a_group_with_little_memory_is_told_what_fits(small_group: Path) -> None
     assert fits.returncode == 0, fits.stderr
 
 
-# -- huge pages -----------------------------------------------------------------------------------
-
-
 def test_huge_pages_that_are_refused_are_told() -> None:
     libc = ctypes.CDLL(None)
 
@@ -104,9 +95,6 @@ def test_huge_pages_that_are_refused_are_told() -> None:
     assert any("huge pages" in note for note in record["warnings"]), record["warnings"]
 
 
-# -- loading --------------------------------------------------------------------------------------
-
-
 def test_loading_tells_how_far_it_is() -> None:
     scenario = load_scenario(
         "host-lookup", plane="native", scale=0.2, settings=["system.nodes=1", "system.threads=2"]
@@ -115,9 +103,6 @@ def test_loading_tells_how_far_it_is() -> None:
     ErisHost(scenario, told.append).close()
     assert told == sorted(told)
     assert told[-1] == 1.0
-
-
-# -- headers --------------------------------------------------------------------------------------
 
 
 SHOW = """

@@ -117,9 +117,6 @@ def test_states_are_probabilities_and_rise_with_sharers(hit: float, others: int)
     assert fewer <= more + 1e-12
 
 
-# -- what holds for any regions -------------------------------------------------------------------
-
-
 @st.composite
 def caches(draw: st.DrawFn) -> tuple[Floats, Floats, Floats]:
     """Lines and rates (n, R) of a few caches, some of them 0, and capacities (n,)."""

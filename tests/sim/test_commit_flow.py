@@ -215,9 +215,6 @@ def test_one_client_takes_what_it_takes(
     assert all_of_them.solution.use.max() <= 1 + 1e-9
 
 
-# -- conflicts ------------------------------------------------------------------------------------
-
-
 def test_records_that_were_written_are_no_longer_fresh() -> None:
     """Of a standing snapshot: three records for each commit."""
     keys = popularity(KeyDraw("zipf", 0.9), 10_000)

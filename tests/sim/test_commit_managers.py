@@ -161,9 +161,6 @@ def test_where_there_is_no_such_manager(settings: tuple[str, ...], told: str) ->
         load_scenario(NAME, settings=settings)
 
 
-# -- interrupts -----------------------------------------------------------------------------------
-
-
 def test_interrupts_are_a_part_of_the_receiver_and_take_no_longer() -> None:
     """Half of 13,264 cycles, on the one core; alone a message takes as long as without."""
     queue = "machine.nics.0.transports.IPoIB"

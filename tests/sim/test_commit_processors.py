@@ -99,8 +99,6 @@ def test_both_count_the_same_time_on_processors(parameters: CommitParameters, se
         assert on_ps <= parameters.processors.count * until_ps
 
 
-# -- known answers --------------------------------------------------------------------------------
-
 WORK_PS = 1_000_000
 COMMITS = 400
 

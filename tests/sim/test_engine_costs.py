@@ -420,8 +420,6 @@ def _measured() -> ErisCosts:
 _MEASURED = _measured()
 
 
-# -- scans ----------------------------------------------------------------------------------------
-
 SCANS = ENGINE | {
     "scan": "300 ns",
     "scan_handed": "200 ns",

@@ -119,9 +119,6 @@ def test_seeds_and_replications_draw_differently() -> None:
     assert traces[0] != traces[2]
 
 
-# -- broken protocols -----------------------------------------------------------------------------
-
-
 class WaitsForNoWriter(ErisRoutingReference):
     """Takes the commands of a buffer that others still copy into."""
 
@@ -180,9 +177,6 @@ def test_a_broken_protocol_is_seen(
     else:
         with pytest.raises(RuntimeError, match=words):
             plain.check()
-
-
-# -- Records --------------------------------------------------------------------------------------
 
 
 def run(name: str, plane: str, *more: str) -> Record:

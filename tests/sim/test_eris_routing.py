@@ -248,8 +248,6 @@ def test_who_is_behind_makes_no_commands() -> None:
     assert any(trace[at + 1][1] == "issued" for at in others)
 
 
-# -- scans ----------------------------------------------------------------------------------------
-
 LINES = 8_192
 
 
@@ -309,9 +307,6 @@ def test_scans_and_lookups_share_the_buffers() -> None:
     assert done[0] == counts["done"][0]
     # A scan is done when its only holder has read all lines.
     assert counts["executed"].reshape(3, 2)[1:].tolist() == [[done[1], 0], [0, done[2]]]
-
-
-# -- answers, thinking and open clients -----------------------------------------------------------
 
 
 def bytes_taken(model: ErisRouting, worker: int) -> int:
@@ -397,9 +392,6 @@ def test_open_arrivals_are_poisson_and_all_are_served() -> None:
     # Asleep but for its own commands, and for those that come.
     assert counts["busy"].max() < 0.2 * until
     model.check()
-
-
-# -- figure 5 -------------------------------------------------------------------------------------
 
 
 def rates(scenario: str, sizes: tuple[int, ...]) -> dict[int, float]:

@@ -228,9 +228,6 @@ def test_what_is_left_within_rounding_has_arrived(volume: float, steps: list[flo
     assert transfers.under_way[0] == (total == 0)
 
 
-# -- columns --------------------------------------------------------------------------------------
-
-
 @st.composite
 def columns(draw: st.DrawFn) -> tuple[Floats, Floats, Ints]:
     """Whole entries before and after, as many in all; the node of each worker, in rising order."""

@@ -120,9 +120,6 @@ def test_memory_of_the_published_indexes() -> None:
     assert 32 * 10**9 * PrefixTree(32 * 10**9).bytes_per_key == pytest.approx(0.8e12, rel=0.05)
 
 
-# -- the native engine's shared tree, by its own rules (storage/bucket.hpp, shared_change.cpp) -----
-
-
 def home_line(lines: int, key: int) -> int:
     """Of a bucket of so many lines, the one where a key is looked for first."""
     return (key * 0x9E3779B97F4A7C15 % 2**64 >> 1) * lines >> 63

@@ -34,9 +34,6 @@ FULL = 1e-4  # what is full to this part is full
 NEAR = 1e-3
 
 
-# -- waits ----------------------------------------------------------------------------------------
-
-
 def costs_of(folder: Path) -> CostModel:
     return CostModel(small(small_file(folder, SCAN, nodes=2)).machine)
 
@@ -90,9 +87,6 @@ def test_waits_for_memory_by_its_curve() -> None:
     ).all()
 
 
-# -- shares ---------------------------------------------------------------------------------------
-
-
 def rates_of(path: Path, *chosen: str) -> tuple[FlowPlane, Rates]:
     plane = flow_plane(small(path, *chosen))
     return plane, plane.steady()
@@ -144,8 +138,6 @@ def test_who_has_time_issues(data: st.DataObject) -> None:
     assert done_s[shares > 1e-9] == pytest.approx(level_s, rel=1e-6)
     assert (own_s[shares <= 1e-12] >= level_s * (1 - 1e-9)).all()
 
-
-# -- the fixed point ------------------------------------------------------------------------------
 
 SHAPES = ["all_to_all", "ring", "mesh, dimensions: [2, 2]", "hypercube"]
 

@@ -227,9 +227,6 @@ def test_any_values_come_back(
     same(load_record(record.save(tmp_path / "run")), record)
 
 
-# -- the stable JSON form -------------------------------------------------------------------------
-
-
 def test_json_has_the_fields_that_were_promised() -> None:
     assert set(made_up().as_json()) == PROMISED | BESIDE
 
@@ -264,9 +261,6 @@ def test_bottleneck_is_that_of_the_first_operation() -> None:
     assert made_up(why={}).as_json()["bottleneck"] == nothing
     no_gain = {"resource": "memory", "gain_of": None, "gain_per_unit": None}
     assert made_up(why={"lookup": Why("memory", ())}).as_json()["bottleneck"] == no_gain
-
-
-# -- whole or not at all --------------------------------------------------------------------------
 
 
 def no_room(*_: Any, **__: Any) -> None:
@@ -343,9 +337,6 @@ def test_where_nothing_can_be_written(tmp_path: Path, place: str) -> None:
         made_up().save(tmp_path / place)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "mine"
-
-
-# -- damage ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -180,8 +180,6 @@ def test_nothing_to_look_at() -> None:
         recoveries(record_of([(10, 1), (10, 1)]), "lookup", levels=[1, 2])
 
 
-# -- noise of a real host -------------------------------------------------------------------------
-
 # A drop of 30% for 5 of 20 pieces of 1 s each.
 LOW, PIECES, DEPTH = 5, 20, 0.3
 

@@ -39,9 +39,6 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replications, "PARALLEL_MIN_S", math.inf)
 
 
-# -- what comes out -------------------------------------------------------------------------------
-
-
 def test_the_queue_does_what_theory_says(tmp_path: Path) -> None:
     """M/M/1 (Kleinrock 1975, section 3.2): every figure lies in its interval, at 99.9%."""
     scenario = toy_scenario(tmp_path, "50 ms", replications=10, confidence=SURE)
@@ -122,9 +119,6 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     assert as_told(load_record(record.save(tmp_path / "run"))) == as_told(record)
 
 
-# -- the same, whoever plays ----------------------------------------------------------------------
-
-
 def test_the_same_record_however_many_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,9 +181,6 @@ def test_progress_goes_from_none_to_all(
         assert told == sorted(told)
 
 
-# -- the warm-up ----------------------------------------------------------------------------------
-
-
 def test_a_stated_warm_up_is_left_out(tmp_path: Path) -> None:
     """A thousand customers that wait at the beginning are gone after 2 ms: 1,000 / (μ - λ)."""
     scenario = toy_scenario(tmp_path, "40 ms", warm_up="10 ms", replications=10, confidence=SURE)
@@ -248,9 +239,6 @@ def test_only_the_time_before_the_first_change_must_settle(tmp_path: Path) -> No
     record = run_random(Queue(waiting=500), scenario)
     assert 0.0005 < record.warm_up_s <= 0.004
     assert [event.kind for event in record.control_events] == ["phase"]
-
-
-# -- how sure -------------------------------------------------------------------------------------
 
 
 def test_replications_until_it_is_sure_enough(tmp_path: Path) -> None:
@@ -316,9 +304,6 @@ def test_common_draws_tell_alternatives_apart(tmp_path: Path) -> None:
     assert paired.high < 0
     assert alone.low <= 0 <= alone.high
     assert paired.high - paired.low < 0.5 * (alone.high - alone.low)
-
-
-# -- Ctrl-C ---------------------------------------------------------------------------------------
 
 
 def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:

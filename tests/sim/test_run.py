@@ -31,9 +31,6 @@ def record_of(name: str) -> Record:
     return run_scenario(load_scenario(name))
 
 
-# -- conservation ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_pieces_of_time_make_up_the_run(name: str) -> None:
     """No gap, no overlap; what is done is the sum over the pieces."""
@@ -166,8 +163,6 @@ def test_a_machine_of_1024_nodes() -> None:
     assert np.ptp(uses) <= 1e-3
 
 
-# -- the same again -------------------------------------------------------------------------------
-
 AGAIN = """
 import json, sys
 sys.path.insert(0, {folder!r})
@@ -201,9 +196,6 @@ def test_the_same_scenario_in_one_process() -> None:
     first = as_told(record_of(name))
     run_scenario(load_scenario("eris-fig8-intel-shared"))
     assert as_told(run_scenario(load_scenario(name))) == first
-
-
-# -- more is never less ---------------------------------------------------------------------------
 
 
 def spread(low: float, high: float) -> st.SearchStrategy[float]:

@@ -72,9 +72,6 @@ def autoregressive(rng: np.random.Generator, count: int, factor: float) -> Float
     return series
 
 
-# -- means ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("count", [2, 5, 20])
 def test_mean_of_normal_values(count: int) -> None:
     held = coverage(lambda rng: mean_interval(rng.normal(7.0, 2.0, count), LEVEL), 7.0)
@@ -134,9 +131,6 @@ def test_stopping_where_the_interval_is_narrow() -> None:
     assert holds(held, 0.90, 0.95), held
 
 
-# -- within one run -------------------------------------------------------------------------------
-
-
 @pytest.mark.sweep
 def test_batch_means_of_a_dependent_series() -> None:
     """Where they tell, they hold the truth; taking values for independent holds far less."""
@@ -182,9 +176,6 @@ def test_independent_values_pass_the_test_as_often_as_it_says() -> None:
 def test_values_that_do_not_change_are_exact() -> None:
     found = batch_means_interval(np.full(200, 3.0), LEVEL)
     assert found == Interval(3.0, 3.0, 3.0)
-
-
-# -- alternatives ---------------------------------------------------------------------------------
 
 
 def pairs(rng: np.random.Generator, count: int, correlation: float) -> tuple[Sample, Sample]:
@@ -286,8 +277,6 @@ def test_units_do_not_matter(scale: float, level: float) -> None:
         plain, scaled = of(first, second, level, False), of(larger[0], larger[1], level, False)
         assert ends(scaled) == pytest.approx([end * power for end in ends(plain)])
 
-
-# -- percentiles ----------------------------------------------------------------------------------
 
 FINE = np.linspace(0.0, 20.0, 20_001)
 

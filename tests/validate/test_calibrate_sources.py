@@ -82,9 +82,6 @@ def told(path: Path) -> str:
     return str(caught.value)
 
 
-# -- what files tell ------------------------------------------------------------------------------
-
-
 def test_what_mlc_printed() -> None:
     found = read_source(MLC, server())
     kinds = [one.kind for one in found.observations]
@@ -148,9 +145,6 @@ def test_real_servers(name: str) -> None:
         assert abs(summary[1].error) <= worst_max
     agree = sum(one.agrees for one in held)
     assert agree >= 0.85 * len(held)
-
-
-# -- bad input ------------------------------------------------------------------------------------
 
 
 def cut(lines: int, more: str = "") -> Callable[[str], str]:

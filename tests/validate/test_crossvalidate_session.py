@@ -243,9 +243,6 @@ def test_progress_rises_to_the_end(cases: tuple[Case, ...]) -> None:
     assert len(set(told)) == 3 * 2 + 5 + 1
 
 
-# -- the interval of a prediction -----------------------------------------------------------------
-
-
 def test_the_interval_is_that_of_the_drawn_facts(cases: tuple[Case, ...]) -> None:
     """Of 32 draws, evenly from 0.8 to 1.3 times as fast as 110 /s: 5% lie below 0.825 of that, 5%
     above 1.275; a latency is the shorter the more is done.

@@ -139,9 +139,6 @@ def test_includes_that_are_refused(
     assert told in text
 
 
-# -- sizes ----------------------------------------------------------------------------------------
-
-
 def test_sizes_of_a_machine(machine: Machine) -> None:
     caches = {cache.level: cache.size_bytes for cache in machine.nodes[0].caches}
     memory = sum(node.memory_bytes for node in machine.nodes)
@@ -181,9 +178,6 @@ def test_entries_take_the_bytes_asked_for(size: int, kind: str) -> None:
     found = bytes_of(stored.model_copy(update={name: count}))
     assert count >= 1
     assert found == pytest.approx(size, rel=0.01, abs=1024)
-
-
-# -- what is refused ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

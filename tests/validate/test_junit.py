@@ -109,8 +109,6 @@ def test_whatever_a_message_holds(suite: Suite, text: str) -> None:
     parsed(junit_xml(suite, [], text))
 
 
-# -- annotations ----------------------------------------------------------------------------------
-
 GITHUB = {"GITHUB_ACTIONS": "true"}
 
 

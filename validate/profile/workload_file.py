@@ -134,8 +134,6 @@ class _Writer:
         )
         return self._operator([loop], {"entries": 1, "results": 0}, "all")
 
-    # -- with a plan
-
     def _planned(self, counts: Counted, plan: Plan, refilled: list[Loop]) -> dict[str, Any]:
         engine = ENGINES[plan.engine]
         self.notes += plan.notes

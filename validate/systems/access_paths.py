@@ -170,8 +170,6 @@ def _fault_s(times: list[float]) -> float:
     return left_s * PAGE_BYTES / (ENTRIES * POSITION_BYTES)
 
 
-# -- by the unit: the scans of a column store, in which it is one of a scan's paths
-
 UNIT_SCENARIO = "gru-scan"
 PATH = "workload.operations.scan.operators.scan.path"
 ROWS = "workload.objects.column.rows"

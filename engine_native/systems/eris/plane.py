@@ -82,8 +82,6 @@ class NativeEris(SteeredEris):
             self._host.check()
         self.time_s = until_s
 
-    # -- counting ---------------------------------------------------------------------------------
-
     def start_counting(self) -> None:
         self._latencies_before = self._latencies()
         self._traffic_before = self._host.traffic_bytes()

@@ -150,8 +150,6 @@ class NativeTasks:
                 assert isinstance(command, AllowStealing)
                 self._engine.allow([name in command.classes for name in self._program.classes])
 
-    # -- counting ---------------------------------------------------------------------------------
-
     def start_counting(self) -> None:
         self._since, self._since_s = self._host.counts(), time.monotonic()
         self._waited_before_ns = threads_waited_ns()

@@ -100,8 +100,6 @@ class OsScheduler:
         self.touched: list[int] = []
         self.next_in_turn = 0
 
-    # -- what the model asks ----------------------------------------------------------------------
-
     def on(self, thread: int) -> int:
         """The processor on which it runs."""
         state = self.threads[thread]
@@ -171,8 +169,6 @@ class OsScheduler:
                 self._enter(now, thread, self._in_turn(thread))
                 if cpu.running == NONE and cpu.waiting:
                     self._next(now, before)
-
-    # -- on processors ----------------------------------------------------------------------------
 
     def _may(self, thread: int, cpu: int) -> bool:
         if cpu not in self.allowed:
@@ -254,8 +250,6 @@ class OsScheduler:
                 self.next_in_turn = cpu + 1
                 return cpu
         raise AssertionError("no processor is allowed")
-
-    # -- where threads are placed (2, 3) ----------------------------------------------------------
 
     def _affine(self, thread: int, previous: int, waker: int) -> int:
         if waker in (NONE, previous) or not self._may(thread, waker):
@@ -345,8 +339,6 @@ class OsScheduler:
     def _emptiest(self, thread: int, group: Sequence[int]) -> int:
         cpus = [cpu for cpu in group if self._may(thread, cpu)]
         return min(cpus, key=lambda cpu: self.cpus[cpu].threads)
-
-    # -- balancing (4 to 6) -----------------------------------------------------------------------
 
     def _balance(self, now: int, cpu: int) -> None:
         """What is due at this tick (5)."""

@@ -149,8 +149,6 @@ class SharedService:
         """How long a line waits for an entry of a node's home agents."""
         return self.homes[node].entry_wait_ps
 
-    # -- counted since the start
-
     def count(self, now: int) -> None:
         """Brings what is counted up to date."""
         self._advance(now)
@@ -202,8 +200,6 @@ class SharedService:
             for m in self.demands[piece_class.demand].memory:
                 yield piece_class, units, m
 
-    # -- pieces on cores
-
     def _require_thread(self, core: int) -> None:
         if len(self.cores[core].pieces) == self.machine.core_threads[core]:
             raise RuntimeError(f"core {core} has no thread left")
@@ -230,8 +226,6 @@ class SharedService:
     def _count_core(self, core: int) -> None:
         self.cores[core].busy = self.core_busy(core)
         self.cores[core].counted = self.now
-
-    # -- classes
 
     def _held_ps(self, memory: Sequence[MemoryUse], node: int, loaded: bool) -> float:
         """The time that a unit's misses take a thread that has all of its core's slots."""
@@ -386,8 +380,6 @@ class SharedService:
             piece_class.clock = piece_class.clock_at(self.now) if piece_class.members else 0.0
             piece_class.since, piece_class.pace = self.now, self.sharing.classes[index].pace
             self._plan(piece_class)
-
-    # -- time
 
     def _next_time(self) -> int:
         self._share()

@@ -77,8 +77,6 @@ class CommitFlow:
         self._stands_since_s = 0.0
         self._last: Tries | None = None
 
-    # -- time -------------------------------------------------------------------------------------
-
     def advance(self, until_s: float) -> None:
         while self.time_s < until_s:
             tries, step_s = self._next(until_s)
@@ -165,8 +163,6 @@ class CommitFlow:
         else:
             self._last = self.model.solve(self._state, self._last.chances)
         return self._last
-
-    # -- control ----------------------------------------------------------------------------------
 
     def observe(self, family: str) -> None:
         """No policies watch."""

@@ -227,8 +227,6 @@ class Routes:
         shares = self._adapters[role]
         return max(shares, key=lambda g: shares[g]) + (direction == "in") * len(self._groups)
 
-    # -- messages ---------------------------------------------------------------------------------
-
     def message(
         self,
         kind: str,
@@ -313,8 +311,6 @@ class Routes:
         if CLIENT in self.processors:
             return self._posting(self.p.compute_ps)
         return Branch((), self._crowd * self.p.compute_ps / PS)
-
-    # -- what a try consists of -------------------------------------------------------------------
 
     def often(self, chances: Chances) -> list[float]:
         """How often each stage of the cycle comes in a try, and in the pause after it."""

@@ -153,8 +153,6 @@ class TryModel:
         again_s = failed_s / failed + self.p.backoff_ps / PS if failed else 0.0
         return (committed_s + before * again_s) * customers / self._active(customers)
 
-    # -- who is busy ------------------------------------------------------------------------------
-
     def own_s(self, chances: Chances) -> float:
         """A client's own time in a try, on average."""
         return self._labelled_s(CLIENT, chances) + chances.reads * self.p.compute_ps / PS
@@ -197,8 +195,6 @@ class TryModel:
             for visit in branch.visits
             if visit.label == label
         )
-
-    # -- conflicts --------------------------------------------------------------------------------
 
     def _success_chances(self, tries: Tries, snapshots: Snapshots) -> Chances:
         """How tries end where as many as these come through."""

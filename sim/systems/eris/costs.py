@@ -182,8 +182,6 @@ class ErisCosts(CostModel):
         """The costs of the machine as it is."""
         return self if self.scales == Scales() else ErisCosts(self.machine)
 
-    # -- walks and scans --------------------------------------------------------------------------
-
     @property
     def level_lines(self) -> float:
         """Cache lines that a step of a walk touches."""
@@ -235,8 +233,6 @@ class ErisCosts(CostModel):
         all_s = alone if (t := seen.scan_line_cached_together) is None else max(t.value, alone)
         one_s = alone + (all_s - alone) * self.others_working(core_node)
         return np.maximum(one_s - seen.scan_line_sum.value, 0.0) / self.scales.latency
-
-    # -- hand-overs -------------------------------------------------------------------------------
 
     @cached_property
     def hand_overs(self) -> HandOvers:

@@ -70,8 +70,6 @@ class Eris:
             return IndexPartitions(edges)
         return ColumnPartitions(np.diff(edges).astype(np.float64))
 
-    # -- what the flow plane plays ----------------------------------------------------------------
-
     def demands(self, scales: Scales) -> ErisDemands:
         return self.demands_of(costs_once(ErisCosts, self.machine, scales))
 
@@ -132,8 +130,6 @@ class Eris:
         for name, part in self.partitions.items():
             if part.balancing:
                 yield name, part.transfers, np.flatnonzero(part.transfers.under_way)
-
-    # -- the monitor ------------------------------------------------------------------------------
 
     def settled(self, demands: ErisDemands, time_s: float) -> None:
         self._accesses = self.accesses(demands, time_s)
@@ -208,8 +204,6 @@ class Eris:
             if load is not None and load.mean() > 0:
                 found[f"imbalance/{name}"] = float(load.std() / load.mean())
         return found
-
-    # -- balancing --------------------------------------------------------------------------------
 
     def apply(self, command: Rebalance, demands: ErisDemands, time_s: float) -> None:
         """Starts a balancing cycle. Links are done at once, copies as the plane moves them.

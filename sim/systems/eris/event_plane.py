@@ -57,8 +57,6 @@ class ErisEvents(ModelPlane[Player]):
         assert self._cycles is not None
         self._cycles.attend()
 
-    # -- the control plane ------------------------------------------------------------------------
-
     def observe(self, family: str) -> BalancingObservation:
         self._watch()
         seen = self.eris.observe(family, self.time_s)
@@ -103,8 +101,6 @@ class ErisEvents(ModelPlane[Player]):
         self._watch()
         super().start_counting()
         self._watched = self.player.counted()
-
-    # -- of ERIS's own, see ModelPlane ------------------------------------------------------------
 
     @property
     def workers(self) -> Workers:
@@ -180,8 +176,6 @@ class Cycles:
         else:
             self._renew()
 
-    # -- a cycle begins ---------------------------------------------------------------------------
-
     def _call(self) -> None:
         """Calls the workers whose partition changes."""
         command = self._ordered[0]
@@ -253,8 +247,6 @@ class Cycles:
         self._copies.append(_Copies(name, self._begun, on, np.zeros(len(on))))
         self._begun += len(on)
         player.model.halt_after(float(t.volume[on].sum()) / RENEWALS)
-
-    # -- copies come on ---------------------------------------------------------------------------
 
     def _renew(self) -> None:
         """Gives what was rebuilt to its new owners, and ends the cycles that are done."""

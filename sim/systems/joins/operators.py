@@ -113,8 +113,6 @@ class Planner:
         steps = list((self._join if join else self._aggregation)(operator, fan))
         return OperatorPlan(operator, operator in ONE_SIDED, fan, tuple(steps))
 
-    # -- joins ------------------------------------------------------------------------------------
-
     def _join(self, operator: Operator, fan: FanOut) -> Iterator[StepPlan]:
         passing = 1.0
         if operator == "ghj-bloom":
@@ -160,8 +158,6 @@ class Planner:
             rows=rows,
             row_bytes=FILTER_BLOCK_BYTES,
         )
-
-    # -- aggregations -----------------------------------------------------------------------------
 
     def _aggregation(self, operator: Operator, fan: FanOut) -> Iterator[StepPlan]:
         (table,), groups = self.tables.all, self.tables.groups
@@ -214,8 +210,6 @@ class Planner:
         name = f"groups of {table.name}"
         even = np.full(final, 1.0 / final)
         return drawn_rows(random(self.seed, self.replication, name), sent, even, 1.0)
-
-    # -- parts of both ----------------------------------------------------------------------------
 
     def _in_memory(
         self, rows: Sequence[Ints], widths: Sequence[float], fan: FanOut, last: str

@@ -61,8 +61,6 @@ class ControlState:
             (node, core) for node, count in enumerate(self.cores.tolist()) for core in range(count)
         }
 
-    # -- what policies see ------------------------------------------------------------------------
-
     def paths_seen(self, time_s: float, workers: Sequence[int]) -> AccessPathObservation:
         """With ``workers`` (n,) that may run."""
         return self.paths.seen(time_s, tuple(self.layout.parts.items()), workers)
@@ -113,8 +111,6 @@ class ControlState:
             time_s, self.cores, allocated, cpu_load, memory_bytes, links_Bps, all_Bps
         )
 
-    # -- what they order --------------------------------------------------------------------------
-
     def apply(self, command: Command) -> bool:
         """Carries out a command about cores or paths; False for others."""
         if isinstance(command, ChoosePath):
@@ -131,8 +127,6 @@ class ControlState:
         """(K,) of the queries of the mix in a phase."""
         found = mix_shares(phase, self.workload.operations)
         return tuple(found.get(query.name, 0.0) for query in self.program.queries)
-
-    # -- what the record shows --------------------------------------------------------------------
 
     def columns(self) -> dict[str, float]:
         """How many parts and allocated cores there are now, by column of the series."""

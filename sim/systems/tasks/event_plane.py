@@ -226,8 +226,6 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         self._lasted: dict[str, float] = {}
         self._lasted_to_s = 0.0
 
-    # -- time -------------------------------------------------------------------------------------
-
     def advance(self, until_s: float) -> None:
         """The use of parts is sampled on the way where a placer sees it."""
         while self._sampled and (at_s := (self._samples + 1) * SAMPLE_S) <= until_s + 1e-12:
@@ -241,8 +239,6 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         now_s = self.model.now_ps / PS_PER_S
         self._change_at(now_s)
         self.parts.arrived(now_s)
-
-    # -- the control plane ------------------------------------------------------------------------
 
     def observe(
         self, family: str
@@ -309,8 +305,6 @@ class TasksEvents(ModelPlane[TasksPlayer]):
             used = set(self._positions().tolist())
             # Workers, or processors where the operating system moves threads: both know their core.
             self.model.use([core in used for core in self.workers.core.tolist()])
-
-    # -- see ModelPlane ---------------------------------------------------------------------------
 
     @property
     def events(self) -> Sequence[ControlEvent]:
@@ -401,8 +395,6 @@ class PartsInPlay:
         self._parts: list[LocalUse] = [model.part_use()]
         self._seen = _samples(self._nodes * 2), _samples(self._parts * 2)
 
-    # -- commands ---------------------------------------------------------------------------------
-
     def order(self, command: PlacerCommand, time_s: float) -> None:
         """Begins to move, partition or merge."""
         self._begin(self.layout.order(command, time_s))
@@ -436,8 +428,6 @@ class PartsInPlay:
                         self.model.block(table, k)
                     self.model.place(table, k, part.node)
             self._known[name] = parts
-
-    # -- samples ----------------------------------------------------------------------------------
 
     def sample(self) -> None:
         """Takes a sample now, ``SAMPLE_S`` after the last one."""

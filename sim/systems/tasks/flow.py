@@ -87,8 +87,6 @@ class TasksFlow:
         """Looks for its rates from those of a scenario like it."""
         self._near = other.rates()
 
-    # -- time -------------------------------------------------------------------------------------
-
     def advance(self, until_s: float) -> None:
         while self.time_s < until_s:
             rates = self.rates()
@@ -228,8 +226,6 @@ class TasksFlow:
             stuck = stuck if blocked else 0.0
         self._stuck = stuck
 
-    # -- control ----------------------------------------------------------------------------------
-
     def observe(self, family: str) -> Any:
         watched, rates = self._watched.setdefault(family, Watched()), self.rates()
         if not watched.pieces:
@@ -319,8 +315,6 @@ class TasksFlow:
         busy = group_sums(rates.node, rates.running, len(allowed))
         looking = looking_threads(rates, allowed, busy, look_s, self._think_s)
         return np.asarray((busy + looking) / max(self._per_core.max(initial=1.0), 1.0))
-
-    # -- the result -------------------------------------------------------------------------------
 
     def outcome(self, with_gains: bool = True) -> Outcome:
         """``why`` holds at the end of the run; without gains there is none."""

@@ -104,8 +104,6 @@ class Layout:
         for name in self.parts:
             self._note(0.0, name)
 
-    # -- what is there ----------------------------------------------------------------------------
-
     @property
     def copies(self) -> tuple[Copy, ...]:
         """Those under way, in the order in which they began."""
@@ -130,8 +128,6 @@ class Layout:
     def free_pages(self) -> Ints:
         """(n,) pages that could still be put on each node."""
         return np.asarray(np.maximum(self.capacity_pages - self.used_pages(), 0))
-
-    # -- what changes -----------------------------------------------------------------------------
 
     def order(self, command: PlacerCommand, time_s: float) -> tuple[Copy, ...]:
         """The copies that begin now for a command that was checked (``check.py``).
@@ -182,8 +178,6 @@ class Layout:
         on_the_way = sum(copy.pages for copy in self.copies)
         if self.sent_pages != self.arrived_pages + on_the_way:
             raise AssertionError("pages that were copied did not arrive")
-
-    # -- how --------------------------------------------------------------------------------------
 
     def _all(self) -> Iterator[PartState]:
         for parts in self.parts.values():

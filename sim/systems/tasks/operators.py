@@ -101,8 +101,6 @@ class QueryStages:
             for stage, demands in zip(self.stages, self._demands, strict=True)
         )
 
-    # -- operators --------------------------------------------------------------------------------
-
     def _scan(self, node: OperatorNode, spec: ScanSpec) -> Results:
         rows, counts = self._rows(spec.table), self.counts
         if not spec.columns:
@@ -278,8 +276,6 @@ class QueryStages:
             before = tuple(now)
         return Results(0.0, before, None, 0.0)
 
-    # -- columns ----------------------------------------------------------------------------------
-
     def _id(self, demands: Demands, column: ColumnOf, source: Results) -> None:
         """Taking an entry's id from a column's index vector, or its value from an input's results.
 
@@ -344,8 +340,6 @@ class QueryStages:
         if spec.groups is not None:
             wanted = float(spec.groups)
         return max(found_of(wanted, source.entries), 1.0) if source.entries else 1.0
-
-    # -- stages -----------------------------------------------------------------------------------
 
     def _tasks(self, spec: AnyOperator) -> int:
         return spec.concurrency or self.concurrency or self.workers

@@ -113,8 +113,6 @@ class AdaptivePlacer:
         merges = self._merges(observation, seen)
         return (*(() if action is None else (action,)), *merges)
 
-    # -- use, recent and past ---------------------------------------------------------------------
-
     def _look(self, observation: PlacerObservation) -> Iterator[_Seen]:
         parts_of: dict[str, int] = {}
         for use in observation.parts:
@@ -152,8 +150,6 @@ class AdaptivePlacer:
             abs(before - now) <= self.eligibility * now
             for now, before in zip(recent, past, strict=True)
         )
-
-    # -- moves and partitioning -------------------------------------------------------------------
 
     def _balance(
         self, observation: PlacerObservation, seen: Sequence[_Seen]
@@ -229,8 +225,6 @@ class AdaptivePlacer:
             used[target] += half
             found[sample.use.part] = (node, target)
         return tuple(node for part in sorted(found) for node in found[part])
-
-    # -- merges -----------------------------------------------------------------------------------
 
     def _merges(
         self, observation: PlacerObservation, seen: Sequence[_Seen]

@@ -342,8 +342,6 @@ class _Search:
         home = 0 if batch.home is None else batch.home + 1
         return self.state.paths[self.of.place_of[id(batch.stage)] * (self.of.n + 1) + home]
 
-    # -- the fixed point --------------------------------------------------------------------------
-
     def run(self, near: Rates | None) -> Rates:
         """Service times from what runs, and what runs from service times, until both agree.
 

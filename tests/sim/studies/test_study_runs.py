@@ -130,8 +130,6 @@ def test_a_failed_run_is_a_row_and_may_be_tried_again(tmp_path: Path) -> None:
     assert len(rows(tmp_path / "rows")) == POINTS
 
 
-# -- what comes in between ------------------------------------------------------------------------
-
 MANY = """\
 name: many
 scenario: eris-fig8-amd
@@ -248,9 +246,6 @@ def test_parts_that_cannot_be_merged_stay(tmp_path: Path, monkeypatch: pytest.Mo
     store.compact()
     assert len(list((tmp_path / "rows").iterdir())) == 1
     assert store.read()["point"].to_pylist() == [0, 1, 2]
-
-
-# -- the store ------------------------------------------------------------------------------------
 
 
 def test_parts_are_merged(tmp_path: Path) -> None:

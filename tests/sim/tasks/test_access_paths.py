@@ -118,9 +118,6 @@ def test_without_coherence_where_data_cannot_change() -> None:
     assert free > 1.05 * rate(f"{PATH}=copy-engine", hidden)
 
 
-# -- single scans ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("home", [0, 1, 4])
 @pytest.mark.parametrize("path", ["cpu", "copy-engine"])
 @pytest.mark.parametrize("wires", [0, 2])
@@ -157,9 +154,6 @@ def test_a_single_scan_is_one_of_the_event_plane() -> None:
     mean_ns = found["mean"]
     assert mean_ns is not None
     assert seconds == pytest.approx(mean_ns / 1e9, rel=1e-3)
-
-
-# -- models ----------------------------------------------------------------------------------------
 
 
 def test_training_scores_and_files(observed: Observations, tmp_path: Path) -> None:

@@ -33,9 +33,6 @@ def _use(record: Record, node: int, kind: str) -> float:
     )
 
 
-# -- Upper bounds of 2PC --------------------------------------------------------------------------
-
-
 def _bound_cpu(storage_nodes: int) -> Callable[[Runs], Prediction]:
     others = storage_nodes - 1
     counted = 5 + 8 * others
@@ -63,9 +60,6 @@ def _bound_10gbe(runs: Runs) -> Prediction:
     sending, receiving = (_use(record, storage, kind) for kind in (OUT, IN))
     facts = {"kilo_per_s": rate / 1e3, "sending": sending, "receiving": receiving}
     return Prediction(rate / (sending + receiving), facts=facts)
-
-
-# -- Figure 6 -------------------------------------------------------------------------------------
 
 
 def _rsi(runs: Runs) -> Prediction:

@@ -120,9 +120,6 @@ def _draws(bench: Bench) -> Samples:
     return Samples(np.sort(np.array(times))[: bench.effort.wanted])
 
 
-# -- from measurements to costs -------------------------------------------------------------------
-
-
 def described(
     description: MachineDescription, measurements: Sequence[Measurement], day: str
 ) -> MachineDescription:

@@ -115,8 +115,6 @@ class ErisRoutingReference:
             w.time.start_counting(now)
             self.core(w).held += w.time.held_left(now)
 
-    # -- the loop ---------------------------------------------------------------------------------
-
     def loop(self, w: Worker) -> Steps:
         """Round after round."""
         while True:
@@ -266,8 +264,6 @@ class ErisRoutingReference:
                 at, of_batch = at + 1, 0
         return at, of_batch
 
-    # -- making commands --------------------------------------------------------------------------
-
     def make(
         self, w: Worker, most: int, taken: Incoming | None
     ) -> Generator[simpy.Event, Any, int]:
@@ -314,8 +310,6 @@ class ErisRoutingReference:
     def draw(self, w: Worker) -> int:
         """A cell of the table: operation and target."""
         return bisect_right(self.sums, w.stream.uniform()) - 1
-
-    # -- flushing ---------------------------------------------------------------------------------
 
     def flush(self, w: Worker, to: int) -> Generator[simpy.Event, Any, bool]:
         """Copies an outgoing buffer into its target's incoming one; False where it has no room."""
@@ -389,8 +383,6 @@ class ErisRoutingReference:
         """Whether so many fit into the writable buffer."""
         target = self.workers[to]
         return bool(target.incoming[target.writable].offset + commands <= self.m.incoming_commands)
-
-    # -- time -------------------------------------------------------------------------------------
 
     def flushing(self, w: Worker, time_ps: int) -> simpy.Event:
         """A part of a flush, as an event."""

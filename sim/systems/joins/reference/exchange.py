@@ -29,8 +29,6 @@ from .messages import (
 class Exchange(Messages):
     """See the module; times in ps."""
 
-    # -- a query, step by step --------------------------------------------------------------------
-
     def _ask(self) -> None:
         self._happened(ASK_QUERY, 0, 0)
         if self.current != self.next_operator:
@@ -163,8 +161,6 @@ class Exchange(Messages):
             raise RuntimeError("rows were joined more or less than once")
         if any(any(worker.fill) for worker in self.workers):
             raise RuntimeError("rows were left in a buffer")
-
-    # -- workers ----------------------------------------------------------------------------------
 
     def _wake(self, node_index: int) -> None:
         for worker in self.nodes[node_index].workers:

@@ -150,8 +150,6 @@ class Cluster(ABC):
 class Messages(Cluster):
     """From a worker's buffers through adapters into the memory, or the inbox, of another node."""
 
-    # -- the central queue ------------------------------------------------------------------------
-
     def _fetch(self, worker: Worker) -> None:
         worker.fetch = UNDER_WAY
         m = Message(ASK, worker.number, worker.node, QUEUE_NODE, number=self.central)
@@ -165,8 +163,6 @@ class Messages(Cluster):
             return NONE
         self.central_cursor += 1
         return self.central_cursor - 1
-
-    # -- buffers and messages ---------------------------------------------------------------------
 
     def _fill_buffers(self, worker: Worker, piece: int) -> None:
         s = self.nodes[worker.node].step

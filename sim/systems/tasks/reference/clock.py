@@ -123,8 +123,6 @@ class Clock:
             self.env.run(until_ps)
         return True
 
-    # -- what was used up to now ------------------------------------------------------------------
-
     def _count(self, lines: Floats, served: _Served, units: float) -> None:
         node = self.machine.core_node[served.core]
         for use in served.demand.memory:

@@ -46,8 +46,6 @@ class TaskModel:
         self.arrived.append(number)
         self.clock.halted = True
 
-    # -- commands ---------------------------------------------------------------------------------
-
     def copy(self, number: int, source: int, target: int, pages: int, page_ps: float) -> None:
         """A copying thread begins; ``source``: a home."""
         lines = {home: [PAGE_LINES / part, 0.0] for home, part in homes(self.p, source)}

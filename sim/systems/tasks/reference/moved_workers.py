@@ -27,8 +27,6 @@ class MovedWorkers(Workers):
         clock.settle = self.settle
         super().__init__(p, clock, follow)
 
-    # -- what the operating system has changed ----------------------------------------------------
-
     def settle(self) -> None:
         """First threads leave their processors, then others come."""
         while changed := self.os.changed():
@@ -102,8 +100,6 @@ class MovedWorkers(Workers):
 
     def _cache(self, cpu: int) -> int:
         return self.p.os.cache[cpu]
-
-    # -- waking and sleeping ----------------------------------------------------------------------
 
     def _begin(self) -> None:
         """All sleep; those that look for work come up and begin to."""
@@ -183,8 +179,6 @@ class MovedWorkers(Workers):
         worker.waking = True
         self.os.wake(self.clock.now, worker.number, self.waker)
 
-    # -- tasks in pieces --------------------------------------------------------------------------
-
     def ended(self, number: int) -> None:
         """A piece is done: the task goes on where it warmed a cache, else it may have ended."""
         worker = self.workers[number]
@@ -227,8 +221,6 @@ class MovedWorkers(Workers):
     def _count_warmed(self, worker: Worker, units: float) -> None:
         for use in worker.warms or ():
             self.traffic[worker.here][use.home] += use.read * units * LINE_BYTES
-
-    # -- policies ---------------------------------------------------------------------------------
 
     def use(self, in_use: Sequence[bool]) -> None:
         """Threads may run on these processors from now on."""

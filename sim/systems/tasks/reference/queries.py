@@ -57,8 +57,6 @@ class Queries:
         self.all_parts[-1].use.since = self.clock.now
         return self.all_parts[-1]
 
-    # -- clients (1) ------------------------------------------------------------------------------
-
     def _next_arrival(self) -> None:
         def arrive() -> None:
             self.begin(self._drawn(self.open_streams[0]), NOTHING)
@@ -102,8 +100,6 @@ class Queries:
         else:
             pause_ps = self.think.draw(self.streams[client][1])
             self.clock.after(pause_ps, partial(self.ask, client))
-
-    # -- stages (2, 3) ----------------------------------------------------------------------------
 
     def start(self, query: Query, s: int) -> None:
         """Makes the tasks of a stage whose inputs have ended."""
@@ -217,8 +213,6 @@ class Queries:
             left_out = self.p.stages[t].pipelined and query.made[s] == 0
             if query.inputs_left[t] == 0 and (left_out or not self.p.stages[t].pipelined):
                 self.start(query, t)
-
-    # -- parts ------------------------------------------------------------------------------------
 
     def set_parts(self, table: int, rows: list[int], nodes: list[int]) -> None:
         """The table is in these parts, for queries that are asked from now on."""

@@ -80,8 +80,6 @@ class Workers:
         for worker in self.workers:
             self._rest(worker)
 
-    # -- where tasks go ---------------------------------------------------------------------------
-
     @property
     def free(self) -> int:
         """Workers in use that have no task."""
@@ -128,8 +126,6 @@ class Workers:
         for task in out:
             self.classes[self.p.stages[task.stage].task_class].waiting -= 1
         return out
-
-    # -- workers ----------------------------------------------------------------------------------
 
     def _looks(self, worker: Worker) -> bool:
         return worker.idle and self.clock.now - worker.idle_since < self.p.look_ps
@@ -306,8 +302,6 @@ class Workers:
     def _count_traffic(self, worker: Worker, task: Task, entries: float) -> None:
         for home, (read, written) in self.lines(task, task.copied).items():
             self.traffic[worker.here][home] += (read + written) * entries * LINE_BYTES
-
-    # -- policies ---------------------------------------------------------------------------------
 
     def allow(self, may_steal: list[bool], within_node: bool) -> None:
         """Tasks of these classes may be stolen from now on, and (within a node) those that were
