@@ -67,8 +67,8 @@ Seen run(const RunSetup& setup, std::uint64_t commits,
     // Threads of a loaded host run late: where somebody is to die, the time counts from there.
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     const auto all_died = [&] {
-        return std::ranges::all_of(setup.deaths, [&](const auto& death) {
-            return board.role(death.client).holding.load(std::memory_order_acquire) != 0;
+        return std::ranges::all_of(setup.death_client, [&](const auto& client) {
+            return board.role(client).holding.load(std::memory_order_acquire) != 0;
         });
     };
     while (!all_died() && room() && std::chrono::steady_clock::now() < give_up)
@@ -175,7 +175,9 @@ RunSetup with_a_death() {
     auto setup = small(2);
     setup.records = 12;  // soon the other client meets what the dead one locked
     setup.versions = 4;
-    setup.deaths = {{1, 10'000'000}};
+    setup.death_client = {1};
+    setup.death_ns = {10'000'000};
+    setup.death_step = {-1};
     return setup;
 }
 

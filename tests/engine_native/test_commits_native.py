@@ -212,7 +212,9 @@ def test_a_death_holding_locks_and_its_lease() -> None:
         3,
         records=30,
         think_ns=100_000,  # so that the trace has room for the lease and longer
-        deaths=[(1, 100_000_000)],
+        death_client=[1],
+        death_ns=[100_000_000],
+        death_step=[-1],
         lease_ns=LEASE_NS,
         skip_after_ns=5_000_000,
         trace_rows=ROWS,

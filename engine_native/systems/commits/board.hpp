@@ -62,7 +62,7 @@ struct alignas(64) RoleSlot {
 
     std::atomic<RoleState> state{RoleState::starting};
     std::atomic<std::int32_t> pid{0};
-    std::atomic<std::uint32_t> die{0};      // it shall stop for good where it holds locks
+    std::atomic<std::int64_t> die{0};       // it shall stop for good: 2 + Step
     std::atomic<std::uint32_t> holding{0};  // it has stopped there
     std::atomic<std::uint32_t> fence{0};    // it shall be shut out
     std::atomic<std::uint32_t> gone{0};     // it is dead: it will never write again
@@ -114,7 +114,7 @@ class Board {
     }
     void log(std::uint32_t role, RowKind kind, std::int64_t client, std::int64_t transaction,
              std::int64_t a, std::int64_t b = 0);
-    // All rows in the order in which they happened.
+    // All rows in the order in which they happened, until a role has no room for more.
     std::vector<Row> trace() const;
 
   private:

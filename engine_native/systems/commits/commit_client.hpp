@@ -43,11 +43,14 @@ class CommitClient {
     }
     // Yields while it waits without sleeping, where there are more clients than processors.
     void give_way();
-    // The named point where a client that is to die stops, for good.
-    void may_die_here() {
-        auto& own = slot();
-        if ((own.die.load(std::memory_order_relaxed) | own.fence.load(std::memory_order_relaxed)) !=
-            0)
+    // The points where a client that is to die stops, for good; any: while it waits.
+    void may_die_here(Step step = Step::any) {
+        const auto& own = slot();
+        const auto dies = own.die.load(std::memory_order_relaxed) - 2;  // a Step, if it is to
+        const bool anywhere = dies == static_cast<std::int64_t>(Step::any) &&
+                              (step == Step::any || step == Step::write || step == Step::commit);
+        if (anywhere || dies == static_cast<std::int64_t>(step) ||
+            own.fence.load(std::memory_order_relaxed) != 0)
             die_here();
     }
     void log(RowKind kind, std::int64_t a, std::int64_t b = 0) {

@@ -50,6 +50,7 @@ class Launcher {
         signals_ = ::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
         if (signals_ < 0) fail("signals");
         pids_.assign(setup.roles(), 0);
+        stopped_.assign(setup.stop_node.size(), false);
     }
     ~Launcher() {
         kill_all();
@@ -72,8 +73,9 @@ class Launcher {
         while (running_ > 0 && wait_for_news()) {
             reap();
             if (!board_.failure().empty()) return;
+            for (std::size_t k = 0; k < setup_.stop_node.size(); ++k) play_stop(k);
             if (board_.phase() != Phase::running) continue;
-            for (const auto& [client, at_ns] : setup_.deaths) play_death(client, at_ns);
+            for (std::size_t k = 0; k < setup_.death_client.size(); ++k) play_death(k);
             for (std::uint32_t client = 0; client < setup_.clients; ++client) fence(client);
             if (stall_.is_on()) look_for_stall();
         }
@@ -169,14 +171,27 @@ class Launcher {
         if (const auto why = stall_.look(board_.now_ns(), ended, left)) board_.fail_run(*why);
     }
 
-    // Once its time has come: at the point where it holds locks.
-    void play_death(std::uint32_t client, std::int64_t at_ns) {
+    // A server that stops does nothing until it goes on; as the run ends, all go on.
+    void play_stop(std::size_t which) {
+        const pid_t pid = pids_[setup_.node_role(setup_.stop_node[which])];
+        const std::int64_t now_ns = board_.now_ns(), until_ns = setup_.return_ns[which];
+        const bool stops = board_.phase() == Phase::running && now_ns >= setup_.stop_ns[which] &&
+                           (until_ns < 0 || now_ns < until_ns);
+        if (pid == 0 || stops == stopped_[which]) return;
+        stopped_[which] = stops;
+        ::kill(pid, stops ? SIGSTOP : SIGCONT);
+    }
+
+    // Once its time has come: as it comes to its step.
+    void play_death(std::size_t which) {
+        const std::uint32_t client = setup_.death_client[which];
+        const std::int64_t at_ns = setup_.death_ns[which], step = setup_.death_step[which];
         auto& slot = board_.role(client);
         const std::int64_t now_ns = board_.now_ns();
         if (now_ns < at_ns || pids_[client] == 0) return;
-        slot.die.store(1);
-        if (slot.holding.load(std::memory_order_acquire) == 0 && now_ns < at_ns + patience_ns)
-            return;
+        slot.die.store(2 + step);
+        const bool waits = step >= 0 || now_ns < at_ns + patience_ns;
+        if (slot.holding.load(std::memory_order_acquire) == 0 && waits) return;
         dying_.insert(client);
         ::kill(pids_[client], SIGKILL);
     }
@@ -221,6 +236,7 @@ class Launcher {
     int signals_ = -1;
     sigset_t mask_before_{};
     std::vector<pid_t> pids_;  // by role; 0: not there
+    std::vector<bool> stopped_;  // by stop: whether its server does nothing
     std::uint32_t running_ = 0;
     std::set<std::uint32_t> dying_, fenced_;
     StallWatch stall_;

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from ....inputs.progress import Progress
 from ....sim.kernel.histogram import Histogram
 from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Experiment, Maker
+from ....sim.systems.commits.availability import Look, availability, looks_at
+from ....sim.systems.commits.faults import fault_events
+from ....sim.systems.commits.history import OUTCOME, snapshot_isolation_violations
 from ....sim.systems.commits.servers import faults
 from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.why import binding
@@ -37,7 +41,8 @@ class NativeCommits:
     ) -> None:
         system = scenario.system
         assert isinstance(system, CommitSystem)
-        self.scenario, self.system = scenario, system
+        self.scenario, self.system, self.replication = scenario, system, replication
+        self._checked: dict[str, Any] = {}
         self.plan = commit_plan(scenario, replication, transport)
         self.parameters = self.plan.parameters
         self.operation, _ = system.transaction(scenario.workload)
@@ -92,6 +97,7 @@ class NativeCommits:
             self.cluster.stop()
             self._look_for_dead()  # who died just before is noted by now
             self._stopped = True
+            self._check_history()
             self.cluster.close()
         counted = self._now.since(self._before)
         counted = replace(counted, time_s=max(counted.time_s, 1e-9))
@@ -105,8 +111,8 @@ class NativeCommits:
             sent_bytes=counted.bytes,
             resources=tuple(self._uses(counted)),
             why=self._why(counted),
-            events=(*faults(self.system, self.time_s), *self._deaths),
-            facts=engine_facts(self.scenario, self.plan, counted),
+            events=tuple(self._events()),
+            facts=engine_facts(self.scenario, self.plan, counted) | self._checked,
             warnings=tuple(self._warnings(counted)),
             steps=counted.commits + int(counted.aborts.sum()),
             latencies=latencies,
@@ -179,15 +185,37 @@ class NativeCommits:
             name = f"client {role}" if role < self._clients else f"server {role - self._clients}"
             text = f"{name} is dead ({signal_name(number)})"
             self._deaths.append(ControlEvent(at_s, "fault", text, {"role": role}))
+            if any(death.client == role for death in self.parameters.deaths):
+                continue
             if board.installing(role):
                 self._warned.append(
                     f"{name} was killed while it installed: part of a transaction may remain there"
                 )
-            if not any(death.client == role for death in self.system.deaths) and not (
-                self.plan.lease_ns and role < self._clients
-            ):
+            if not (self.plan.lease_ns and role < self._clients):
                 self._warned.append(f"{text}, which the scenario does not ask for")
                 self._after_death = self._count()
+
+    def _events(self) -> Iterator[ControlEvent]:
+        yield from faults(self.system, self.time_s)
+        yield from fault_events(self.scenario, self.replication, self.time_s)
+        yield from self._deaths
+
+    def _check_history(self) -> None:
+        """Snapshot isolation of a run with faults and what they cost, as far as its trace went."""
+        rows = self.cluster.board.trace()
+        if not self.system.faults or not len(rows):
+            return
+        until_s = float(rows[-1, 0]) * 1e-12
+        self._checked = {"checked_s": until_s}
+        failed = list(fault_events(self.scenario, self.replication, until_s))
+        if failed and self.parameters.faulty:
+            ended_s = rows[rows[:, 1] == OUTCOME, 0] * 1e-12
+            times_s = [0.0, *looks_at(failed, until_s), until_s]
+            counts = np.searchsorted(ended_s, times_s).tolist()
+            self._checked["availability"] = availability(list(map(Look, times_s, counts)), failed)
+        if found := snapshot_isolation_violations(rows):
+            self._checked["findings"] = found
+            self._warned.append(f"snapshot isolation is broken: {found[0]}")
 
     def _warnings(self, counted: Counted) -> Iterator[str]:
         yield from self.plan.notes

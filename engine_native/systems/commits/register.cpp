@@ -89,17 +89,7 @@ void register_setup(py::module_& module) {
     auto run = def_struct<S>(module, "CommitRun",
                              "What a run of a commit protocol is made with; times are real.");
     def_fabric_options<S>(run);
-    run.def_property(
-           "deaths",
-           [](const S& setup) {
-               std::vector<std::pair<std::uint32_t, std::int64_t>> found;
-               for (const auto& [client, at_ns] : setup.deaths) found.emplace_back(client, at_ns);
-               return found;
-           },
-           [](S& setup, const std::vector<std::pair<std::uint32_t, std::int64_t>>& deaths) {
-               setup.deaths.clear();
-               for (const auto& [client, at_ns] : deaths) setup.deaths.push_back({client, at_ns});
-           })
+    run
         .def_property(
             "populate", [](const S& setup) { return setup.fabric.populate; },
             [](S& setup, bool populate) { setup.fabric.populate = populate; })

@@ -97,13 +97,14 @@ void ThreadCluster::start() {
         std::this_thread::sleep_for(milliseconds(1));
     }
     board_.begin();
-    if (!setup_.deaths.empty()) deaths_ = std::thread([this] { play_deaths(); });
+    if (!setup_.death_client.empty()) deaths_ = std::thread([this] { play_deaths(); });
 }
 
 void ThreadCluster::play_deaths() {
     while (board_.phase() == Phase::running) {
-        for (const auto& [client, at_ns] : setup_.deaths)
-            if (board_.now_ns() >= at_ns) board_.role(client).die.store(1);
+        for (std::size_t death = 0; death < setup_.death_client.size(); ++death)
+            if (board_.now_ns() >= setup_.death_ns[death])
+                board_.role(setup_.death_client[death]).die.store(2 + setup_.death_step[death]);
         std::this_thread::sleep_for(milliseconds(1));
     }
 }

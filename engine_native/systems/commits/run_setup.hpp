@@ -23,13 +23,13 @@ enum class Sabotage : std::uint32_t {
     torn_reads,        // a block that changed while it was read is taken as it is
 };
 
-struct Death {
-    std::uint32_t client = 0;
-    std::int64_t at_ns = 0;
-};
+// Of a transaction (STEPS of sim/systems/commits/parameters.py). A client that is to die does so as
+// it next comes to one of them; `any`: where it holds locks, or waits.
+enum class Step : std::int64_t { any = -1, snapshot, read, lock, write, bit, commit };
 
 struct RunSetup {
     using Indices = std::vector<std::uint32_t>;
+    using Integers = std::vector<std::int64_t>;
     FIELDS_OF(RunSetup);
     FIELD(bool, one_sided, "RSI; else 2PC", true);
     FIELD(std::uint32_t, clients, "how many; each has a role of its own", 1);
@@ -62,6 +62,12 @@ struct RunSetup {
     FIELD(std::uint32_t, snapshot_every, "transactions per fetch of the snapshot", 1);
     FIELD(std::uint32_t, snapshot_bytes, "0: the whole bit vector");
     FIELD(Indices, factors, "by client: 1, or how much slower it is; empty: all 1");
+    FIELD(Indices, death_client, "who die");
+    FIELD(Integers, death_ns, "from then on, each of them");
+    FIELD(Integers, death_step, "at the next step of this kind; below 0: as soon as may be");
+    FIELD(Indices, stop_node, "whose processes stop");
+    FIELD(Integers, stop_ns, "when, each of them");
+    FIELD(Integers, return_ns, "and when it goes on; below 0: never");
     FIELD(std::int64_t, lease_ns, "of a lock; 0: without this remedy");
     FIELD(std::int64_t, skip_after_ns, "of timestamps that hold up; 0: without this remedy");
     FIELD(std::vector<int>, cpus, "by role: the processor that its process runs on; empty: any");
@@ -69,7 +75,6 @@ struct RunSetup {
     FIELD(std::uint64_t, trace_rows, "rows that each role keeps; 0: no trace");
     END_OF_FIELDS;
 
-    std::vector<Death> deaths;
     FabricOptions fabric;
     Sabotage sabotage = Sabotage::none;
 

@@ -14,7 +14,7 @@ from ....inputs import InputError
 from ....sim.planes.plane import Experiment
 from ....sim.systems.commits.build import commit_parameters
 from ....sim.systems.commits.host import homes
-from ....sim.systems.commits.parameters import CommitParameters
+from ....sim.systems.commits.parameters import STEPS, CommitParameters
 from ....sim.systems.commits.sizes import transaction_records
 from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.workload import stream_keys
@@ -36,6 +36,10 @@ SKIP_MIN_NS = 1_000_000
 # An emulated processor is so many times slower than one of this host: leases and skips are so
 # much longer there.
 GUEST_SLOWNESS = 20
+TRACED_ROWS = 4 << 20  # of all roles, 56 bytes each: what is checked of a run with faults
+STOPPED = (
+    "servers stop by SIGSTOP: what they were at waits until they go on, where a real one loses it"
+)
 OWNERS_MAX = 1 << 13  # that a leased lock's word can tell (systems/commits/record_block.hpp)
 
 # By architecture: the network that its messages took becomes one that this host has.
@@ -77,15 +81,11 @@ def commit_plan(
     """
     system, workload = scenario.system, scenario.workload
     assert isinstance(system, CommitSystem)
-    if system.faults:
-        raise InputError(
-            "system.faults: servers, paths and steps do not fail where the engine runs for real",
-            expected="--on event, or clients that die alone (system.deaths)",
-        )
     if system.replicas:
         raise InputError("system.replicas: the engine keeps one copy", expected="--on event, or 0")
-    parameters, _ = commit_parameters(scenario)
+    parameters, _ = commit_parameters(scenario, replication=replication)
     p, transport = parameters, transport or transport_of(system)
+    _check_faults(p, transport)
     _, operation = system.transaction(workload)
     clients, nodes, cpus = len(p.client_machine), len(p.nodes), processors()
     if clients + nodes > ROLES_MAX:
@@ -108,7 +108,8 @@ def commit_plan(
         active *= GUEST_SLOWNESS
     lease_ns, notes = _lease_ns(p, active, cpus)
     skip_after_ns, skip_notes = _skip_after_ns(p, active, cpus)
-    notes += skip_notes
+    notes += (*skip_notes, *([STOPPED] if p.stops else []))
+    stops = [(k, s) for s in p.stops for k, node in enumerate(p.nodes) if node.machine == s.machine]
     factors = {slow.client: slow.factor for slow in p.stragglers}
     if not _engine.HAS_UCX and transport == THREADS:
         notes += ("without UCX (libucx-dev) all roles are threads of one process",)
@@ -131,7 +132,15 @@ def commit_plan(
         "poll_ns": p.poll_ps // 1000,
         "snapshot_bytes": 0 if system.snapshot_size is None else _words(system.snapshot_size.value),
         "factors": [factors.get(client, 1) for client in range(clients)],
-        "deaths": [(death.client, death.at_ps // 1000) for death in p.deaths],
+        "death_client": [death.client for death in p.deaths],
+        "death_ns": [death.at_ps // 1000 for death in p.deaths],
+        "death_step": [-1 if d.step is None else STEPS.index(d.step) for d in p.deaths],
+        "stop_node": [node for node, _ in stops],
+        "stop_ns": [stop.at_ps // 1000 for _, stop in stops],
+        "return_ns": [
+            -1 if stop.returns_ps is None else stop.returns_ps // 1000 for _, stop in stops
+        ],
+        "trace_rows": TRACED_ROWS // (clients + nodes) if system.faults else 0,
         "lease_ns": lease_ns,
         "skip_after_ns": skip_after_ns,
         "crowded": active > cpus,
@@ -151,6 +160,26 @@ def commit_plan(
     else:
         _check_guest(plan, scenario, guest, block_bytes)
     return plan
+
+
+def _check_faults(p: CommitParameters, transport: str) -> None:
+    """Refuses what cannot fail among processes of one host."""
+    if p.path_faults or p.clock_faults:
+        what = "paths" if p.path_faults else "clocks"
+        raise InputError(
+            f"system.faults: {what} do not fail where all processes are on one host",
+            expected="--on event, or servers that stop and clients that die",
+        )
+    if any(stop.empty for stop in p.stops):
+        raise InputError(
+            "system.faults: the engine has no log from which a server could begin anew",
+            expected="--on event, or memory: kept",
+        )
+    if p.stops and (transport == THREADS or (p.one_sided and transport != "tcp")):
+        raise InputError(
+            f"system.faults: over {transport} clients go on without the process of a server",
+            expected=f"--on event, or {VARIABLE}=tcp",
+        )
 
 
 def guest_cpus(scenario: Experiment, p: CommitParameters, guest: HostFacts) -> list[int]:
