@@ -170,13 +170,6 @@ def test_too_many_records_say_which_scale_fits(monkeypatch: pytest.MonkeyPatch) 
         commit_setup.commit_plan(larger, 1)
 
 
-def test_servers_do_not_stop_for_real() -> None:
-    stop = "system.faults=[{kind: stop, server: 4, at: 1 ms, lasts: 1 ms}]"
-    with pytest.raises(InputError, match="servers, paths and steps") as raised:
-        commit_setup.commit_plan(load_scenario("nam-fig6-rsi", plane="native", settings=(stop,)), 1)
-    assert "system.deaths" in str(raised.value)
-
-
 def test_too_many_processes_are_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_setup, "free_bytes", lambda: 64 << 30)
     with pytest.raises(InputError, match="10000 clients and 1001 servers") as raised:

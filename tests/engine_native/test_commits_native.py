@@ -307,14 +307,6 @@ def test_a_transport_that_this_host_lacks_is_told(
             cluster.start()
 
 
-def test_a_trace_that_is_too_short_is_told() -> None:
-    settings = small_run(2, trace_rows=100)
-    with CommitCluster(settings, "threads") as cluster:
-        cluster.start()
-        with pytest.raises(InputError, match="the trace is full"):
-            cluster.wait_until(30.0)
-
-
 def test_room_is_rounded_down() -> None:
     assert commit_setup._rounded_down(0.1299) == pytest.approx(0.12)
     assert commit_setup._rounded_down(0.5) == pytest.approx(0.5)
