@@ -235,7 +235,7 @@ class Launcher {
     KeptConnections kept_;
     int signals_ = -1;
     sigset_t mask_before_{};
-    std::vector<pid_t> pids_;  // by role; 0: not there
+    std::vector<pid_t> pids_;    // by role; 0: not there
     std::vector<bool> stopped_;  // by stop: whether its server does nothing
     std::uint32_t running_ = 0;
     std::set<std::uint32_t> dying_, fenced_;

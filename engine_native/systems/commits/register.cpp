@@ -89,10 +89,9 @@ void register_setup(py::module_& module) {
     auto run = def_struct<S>(module, "CommitRun",
                              "What a run of a commit protocol is made with; times are real.");
     def_fabric_options<S>(run);
-    run
-        .def_property(
-            "populate", [](const S& setup) { return setup.fabric.populate; },
-            [](S& setup, bool populate) { setup.fabric.populate = populate; })
+    run.def_property(
+           "populate", [](const S& setup) { return setup.fabric.populate; },
+           [](S& setup, bool populate) { setup.fabric.populate = populate; })
         .def_property(
             "sabotage",
             [](const S& setup) { return sabotages[static_cast<std::size_t>(setup.sabotage)]; },
