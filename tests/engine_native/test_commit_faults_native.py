@@ -139,6 +139,5 @@ def test_a_trace_ends_where_a_role_has_no_room() -> None:
         assert until(lambda: cluster.board.counts()["commits"] > 1_000, cluster.check)
         cluster.stop()
         rows = np.asarray(cluster.board.trace())
-    by_role = np.bincount(rows[:, 2], minlength=2)
-    assert max(by_role[:2].max(), len(rows) - by_role[:2].sum()) == 100 or len(rows) >= 100
+    assert 100 <= len(rows) <= 500
     assert snapshot_isolation_violations(rows) == []

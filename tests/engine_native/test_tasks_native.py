@@ -16,11 +16,17 @@ from hypothesis import strategies as st
 from numatwin import InputError, load_record, load_scenario, run_scenario
 
 _engine = pytest.importorskip("numatwin.engine_native._engine", reason="built without libnuma")
+from numatwin.engine_native.systems.tasks.plane import NativeTasks, native_tasks  # noqa: E402
 from numatwin.engine_native.systems.tasks.setup import tasks_plan  # noqa: E402
 from numatwin.sim.machine.assumptions import Variant  # noqa: E402
 from numatwin.sim.run.assumptions import varied  # noqa: E402
 from numatwin.sim.run.scenario import Scenario, scenario_from_settings  # noqa: E402
 from numatwin.sim.systems.tasks.build import program_of  # noqa: E402
+from numatwin.sim.systems.tasks.commands import (  # noqa: E402
+    AllocateCore,
+    CoresObservation,
+    ReleaseCore,
+)
 from numatwin.sim.systems.tasks.facts import (  # noqa: E402
     ENGINE,
     LoopTimes,
@@ -174,11 +180,32 @@ def test_replications_are_runs_of_their_own() -> None:
     assert record.throughput["sums"] > 0
 
 
+def test_threads_move_and_leave_cores() -> None:
+    moved = ("system.affinity=none", "system.threads=3")
+    with native_tasks() as make:
+        plane = make(scenario(*moved), 1)
+        assert isinstance(plane, NativeTasks)
+        plane.advance(0.01)
+        engine, cpus = plane._host.engine, plane._host.plan.cpus
+        for command, left in ((ReleaseCore(0, 1), [0]), (AllocateCore(0, 1), [0, 1])):
+            plane.apply([command])
+            found = {cpu for core in left for cpu in cpus[0, core]}
+            assert all(os.sched_getaffinity(engine.thread(k)) == found for k in range(3))
+        seen = plane.observe("cores")
+        assert isinstance(seen, CoresObservation)
+        assert 0.1 < seen.cpu_load <= 1
+        assert seen.allocated == ((0, 0), (0, 1))
+        plane.outcome()
+    elastic = ("policies.cores={policy: dense, period: 20 ms}", "native_horizon=300 ms")
+    events = run_scenario(scenario(*moved, *elastic)).control_events
+    assert {event.details["action"] for event in events} >= {"release", "allocate"}
+
+
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
         (("system.queue=worker",), "not on the native plane: system.queue worker"),
-        (("system.affinity=none",), "not on the native plane: system.affinity none"),
+        (("policies.cores=dense",), "cores policy 'dense' with system.affinity core"),
         (("workload.clients.think_time=1 ms",), "not on the native plane: clients that think"),
         (
             ("workload.objects.sales.columns.day.encoded=false",),
@@ -192,7 +219,7 @@ def test_replications_are_runs_of_their_own() -> None:
             ("workload.operations.sums.operators.sums.groups=7",),
             "not on the native plane: operator 'sums' of query 'sums' with 'groups'",
         ),
-        (("machine=xeon-4s-ivb", "system.threads=cores"), "60 workers, and this host has"),
+        (("machine=xeon-4s-ivb", "system.threads=cores"), "workers on 60 CPUs, and this host has"),
     ],
 )
 def test_what_the_engine_has_not_is_refused(settings: tuple[str, ...], expected: str) -> None:

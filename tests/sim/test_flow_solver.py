@@ -19,9 +19,6 @@ def link(*resources: int, cap: float = inf, weight: float = 1.0) -> Flow:
     return Flow(tuple((resource, 1.0) for resource in resources), cap, weight)
 
 
-# --- Cases worked by hand: the system, then the expected rates. ----------------------------------
-
-
 # One resource, three flows
 #   x + y + z <= 6        ->  x = y = z = 2
 def test_equal_shares() -> None:
@@ -130,9 +127,6 @@ def test_nothing_to_share() -> None:
 def test_weights_far_apart() -> None:
     flows = [link(0, cap=0.5, weight=1e12), link(0, weight=1e-12), link(0, weight=3e-12)]
     assert_allclose(solve([1.0], flows).rate, [0.5, 0.125, 0.375], rtol=TOLERANCE)
-
-
-# --- Laws. ---------------------------------------------------------------------------------------
 
 
 @given(problems())
@@ -246,9 +240,6 @@ def test_large_problem_is_feasible_and_bound() -> None:
     full = np.unique(binding[binding >= 0])
     assert full.size > 0
     assert_allclose(use[full], capacity[full], rtol=1e-10)
-
-
-# --- Bad input. ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,6 @@ ROUNDING = 1e-9
 CHANCE = 1e-9  # a correct draw fails a chi-square test once in 10^9 examples
 
 
-# --- Cases worked by hand. ------------------------------------------------------------------------
-
-
 def test_uniform_shares_follow_the_width() -> None:
     assert_allclose(Uniform(100).shares([0, 10, 10, 50, 100]), [0.1, 0, 0.4, 0.5])
 
@@ -72,9 +69,6 @@ def test_recorded_gaps_have_no_share() -> None:
 def test_counts_near_the_largest_float() -> None:
     recorded = Recorded(2, np.array([0, 1]), np.array([1, 2]), np.array([1.7e308, 1.7e308]))
     assert_allclose(recorded.shares([0, 1, 2]), [0.5, 0.5])
-
-
-# --- For every distribution. ----------------------------------------------------------------------
 
 
 @given(distributions, times_s, st.data())

@@ -248,9 +248,6 @@ def test_unknown_names_get_a_hint(tmp_path: Path) -> None:
         load_workload(tmp_path / "none.yaml")
 
 
-# --- Descriptions are written and read again. -----------------------------------------------------
-
-
 def written(description: WorkloadDescription) -> str:
     return yaml.safe_dump(description.model_dump(mode="json"), allow_unicode=True)
 

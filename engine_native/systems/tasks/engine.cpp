@@ -1,5 +1,7 @@
 #include "systems/tasks/engine.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
@@ -229,6 +231,7 @@ void TaskEngine::work(std::size_t worker) {
     try {
         pin_thread(spec_.cpu[worker]);
         move_stack(spec_.worker_host_node[worker]);
+        tallies_[worker]->thread.store(::gettid());
         while (Task* task = scheduler_.next(spec_.worker_node[worker])) run(worker, *task);
     } catch (...) {
         failed(std::current_exception());

@@ -1,4 +1,4 @@
-// Queries as tasks over parts: workers that are pinned, clients that wait for their answers.
+// Queries as tasks over parts: workers, clients that wait for their answers.
 //
 // A query starts the stages without inputs; a stage starts when all tasks of its inputs have ended.
 // A part's rows are divided evenly over its tasks, whole words of a bitmap each. Who ends the last
@@ -36,7 +36,7 @@ struct EngineSpec {
     FIELD(std::vector<TableSpec>, tables, "by position");
     FIELD(std::vector<QuerySpec>, queries, "by position");
     FIELD(std::vector<std::uint32_t>, worker_node, "by worker, a position");
-    FIELD(std::vector<int>, cpu, "by worker");
+    FIELD(std::vector<int>, cpu, "by worker, where it begins");
     FIELD(std::vector<int>, worker_host_node, "by worker, of this host");
     FIELD(std::vector<std::uint32_t>, queue_of, "by node, where its tasks are queued");
     FIELD(std::vector<std::vector<std::uint32_t>>, distance, "between nodes, by rank");
@@ -95,6 +95,8 @@ class TaskEngine {
     std::vector<std::int64_t> latencies(std::uint32_t query, std::size_t from) const;
     /// By query, answers and the sum of their times.
     std::vector<std::pair<std::uint64_t, std::uint64_t>> answered() const;
+    /// The operating system's number of a worker's thread; 0 before it has begun.
+    int thread(std::size_t worker) const { return tallies_.at(worker)->thread.load(); }
     std::uint64_t rows_scanned(std::size_t table, std::size_t part) const;
 
   private:
@@ -103,6 +105,7 @@ class TaskEngine {
         std::vector<std::uint64_t> words;
         const Task* running = nullptr;
         std::int64_t since_ns = 0;
+        std::atomic<int> thread{0};
     };
 
     void draw_tables();

@@ -5,6 +5,7 @@ One engine serves all replications of a run: its tables stay; in each, clients b
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,13 @@ from ....sim.kernel.streams import stream_key
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Experiment, Maker, StartPhase
 from ....sim.systems.tasks.build import mix_shares
-from ....sim.systems.tasks.commands import AllowStealing, StealingObservation
+from ....sim.systems.tasks.commands import (
+    AllocateCore,
+    AllowStealing,
+    CoresObservation,
+    ReleaseCore,
+    StealingObservation,
+)
 from ....sim.systems.tasks.facts import ENGINE, TasksFacts
 from ....sim.systems.tasks.history import CLIENT_MIX
 from ....sim.systems.tasks.piece_log import interconnect_ratio
@@ -110,6 +117,8 @@ class NativeTasks:
         self._engine, self._program = host.engine, host.plan.program
         self._names = [query.name for query in self._program.queries]
         self._began_s: float | None = None
+        self._allocated = set(host.plan.cpus)
+        self._seen, self._seen_s = host.counts(), (time.monotonic(), time.process_time())
         self.time_s = 0.0
         self.start_counting()
 
@@ -117,6 +126,7 @@ class NativeTasks:
         """Raises InputError where a worker failed."""
         if self._began_s is None:
             self._host.begin(self.scenario, self._replication)
+            self._move_threads()
             self._began_s = time.monotonic()
             self.start_counting()
         while (left_s := self._began_s + until_s - time.monotonic()) > 0:
@@ -124,8 +134,10 @@ class NativeTasks:
             self._host.check()
         self.time_s = until_s
 
-    def observe(self, family: str) -> StealingObservation:
-        """What tasks ask of memory, caches aside."""
+    def observe(self, family: str) -> StealingObservation | CoresObservation:
+        """What tasks ask of memory, caches aside; of cores, how busy the process keeps them."""
+        if family == "cores":
+            return self._cores_seen()
         classes = self._program.classes
         each = [self._engine.class_Bps(k) for k in range(len(classes))]
         waiting, idle = np.array(self._engine.waiting(), dtype=np.int64).T
@@ -140,12 +152,49 @@ class NativeTasks:
             threshold_Bps=facts.threshold_Bps,
         )
 
+    def _cores_seen(self) -> CoresObservation:
+        now, now_s = self._host.counts(), (time.monotonic(), time.process_time())
+        traffic, cpus = now.since(self._seen).traffic, self._host.plan.cpus
+        passed_s, ran_s = np.maximum(np.subtract(now_s, self._seen_s), 1e-9)
+        self._seen, self._seen_s = now, now_s
+        allocated_s = passed_s * sum(len(cpus[core]) for core in self._allocated)
+        nodes = [node for node, _ in cpus]
+        return CoresObservation(
+            time_s=self.time_s,
+            cores=np.bincount(nodes, minlength=len(traffic)),
+            allocated=tuple(sorted(self._allocated)),
+            cpu_load=min(float(ran_s / allocated_s), 1.0),
+            memory_bytes=traffic.sum(axis=0),
+            interconnect_Bps=float((traffic.sum() - traffic.trace()) / passed_s),
+            controllers_Bps=float(traffic.sum() / passed_s),
+        )
+
+    def _move_threads(self) -> None:
+        """Workers may run on the allocated cores; on those of their node, where they stay on it."""
+        plan = self._host.plan
+        for worker, node in enumerate(plan.worker_nodes if plan.affinity != "core" else ()):
+            cpus = [
+                cpu
+                for home, core in self._allocated
+                if plan.affinity == "none" or home == node
+                for cpu in plan.cpus[home, core]
+            ]
+            try:
+                os.sched_setaffinity(self._engine.thread(worker), cpus)
+            except OSError as failure:
+                raise InputError(
+                    f"workers cannot move to CPUs {cpus}: {failure.strerror}"
+                ) from None
+
     def apply(self, commands: Sequence[Command]) -> None:
-        """Phases of the mix, and which classes may be stolen."""
+        """Phases of the mix, which classes may be stolen, and where threads may run."""
         for command in commands:
             if isinstance(command, StartPhase):
                 shares = mix_shares(command.phase, self.scenario.workload.operations)
                 self._engine.set_shares([shares.get(name, 0.0) for name in self._names])
+            elif isinstance(command, AllocateCore | ReleaseCore):
+                self._allocated ^= {(command.node, command.core)}
+                self._move_threads()
             else:
                 assert isinstance(command, AllowStealing)
                 self._engine.allow([name in command.classes for name in self._program.classes])
@@ -218,7 +267,7 @@ class NativeTasks:
             "traffic_Bps": (traffic / counted_s).tolist(),
             "interconnect_ratio": interconnect_ratio(traffic),
             "native": {
-                "workers": len(mapping.cpu),
+                "workers": len(self._host.plan.worker_nodes),
                 "host_nodes": len(set(mapping.host_node)),
                 "scale": self.scenario.scale,
                 "steals": more.steals.tolist(),  # by node of the thief, and home
@@ -228,7 +277,8 @@ class NativeTasks:
 
     def _warnings(self, waited: float, answers: float) -> Iterator[str]:
         yield from self._host.plan.notes
-        if waited > TAKEN:
+        cpus = sum(map(len, self._host.plan.cpus.values()))
+        if waited > TAKEN and len(self._host.plan.worker_nodes) <= cpus:
             yield "this host was busy with other work: workers waited for their processors"
         if not answers:
             yield "no query was answered while it was counted"

@@ -72,6 +72,8 @@ many rows, their key, sums.)")
             "tally", &TaskEngine::tally, py::arg("worker"),
             R"(A worker's sums: of each class tasks done, of these stolen, and ns; of each node tasks
 stolen from there, and bytes asked of its memory.)")
+        .def("thread", &TaskEngine::thread, py::arg("worker"),
+             "The operating system's number of its thread; 0 before it has begun.")
         .def("made", &TaskEngine::made, py::arg("task_class"), "Tasks.")
         .def("class_Bps", &TaskEngine::class_Bps, py::arg("task_class"),
              "That a task asks of memory, on average; below 0 before the first has ended.")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from ....inputs import InputError
+from ....sim.machine.threads import Workers
 from ....sim.planes.plane import Experiment
 from ....sim.systems.tasks.build import program_of
+from ....sim.systems.tasks.parameters import cores_of
 from ....sim.systems.tasks.program import Program, Stage, Table
 from ....sim.systems.tasks.spec import TasksSystem, column_bits, counts_by_row
 from ....workloads.operators import AggregateSpec, MaterialiseSpec, ScanSpec
@@ -35,17 +38,26 @@ ROOM = 0.8  # of what the host can spare, tables may take so much
 VALUE_BYTES = (4, 8)
 IDS_MAX = 2**32
 SELECTED_NEAR = 0.05  # relative; what a filter really lets through, against what it should
-POLICIES = ("placer", "cores", "access-path")  # whose commands the engine cannot carry out
+POLICIES = ("placer", "access-path")  # whose commands the engine cannot carry out
+
+MOVED = (
+    "the operating system moves threads: traffic by node is told as if each ran on the node of its "
+    "pool"
+)
 
 
 @dataclass(frozen=True)
 class TasksPlan:
-    """What will run, and in which ways it is not what the scenario says."""
+    """What will run, and in which ways it is not what the scenario says. ``cpus``: of this host, by
+    node and core of the node; workers have the ``affinity`` of the scenario.
+    """
 
     spec: TaskEngineSpec
     program: Program
     mapping: HostMapping
     worker_nodes: tuple[int, ...]
+    cpus: Mapping[tuple[int, int], list[int]]
+    affinity: str
     notes: tuple[str, ...]
 
 
@@ -56,11 +68,21 @@ def tasks_plan(scenario: Experiment) -> TasksPlan:
     _check_parts(scenario, system)
     program, host = program_of(scenario), host_facts()
     workers = np.repeat(np.arange(len(machine.nodes)), program.scheduling.workers).tolist()
-    _check_workers(workers, host)
+    placed = cores_of(machine, program.scheduling)
+    threads = placed.core_node[placed.core].tolist()  # of cores; a pinned worker has its own
+    _check_workers(threads, host)
     stored = system.stored(scenario.workload)
     columns = {name: _columns(name, table) for name, table in stored.items()}
     _check_room(scenario, columns, stored, host)
-    mapping = map_workers(machine, workers, host)
+    mapping = map_workers(machine, threads, host)
+    cpus, begin, notes = _cpus(placed, mapping), list(mapping.cpu), [*mapping.warnings]
+    if system.affinity != "core":
+        turns = {
+            node: cycle(cpu for (k, _), of in cpus.items() if k == node for cpu in of)
+            for node in set(workers)
+        }
+        begin = [next(turns[node]) for node in workers]
+        notes.append(MOVED)
     queries, latency = _Queries(program, stored), np.nan_to_num(machine.latency_ns, nan=np.inf)
     spec = TaskEngineSpec(
         tables=[_table(table, columns[table.name], mapping) for table in program.tables],
@@ -73,7 +95,7 @@ def tasks_plan(scenario: Experiment) -> TasksPlan:
             for query in program.queries
         ],
         worker_node=workers,
-        cpu=list(mapping.cpu),
+        cpu=begin,
         worker_host_node=[mapping.host_node[node] for node in workers],
         queue_of=_queues(latency, set(workers)),
         distance=[np.unique(row, return_inverse=True)[1].tolist() for row in latency],
@@ -83,7 +105,19 @@ def tasks_plan(scenario: Experiment) -> TasksPlan:
         look_ns=round(program.scheduling.look_s * 1e9) if system.look is not None else -1,
         seed=scenario.seed,
     )
-    return TasksPlan(spec, program, mapping, tuple(workers), (*mapping.warnings, *queries.notes))
+    return TasksPlan(
+        spec, program, mapping, tuple(workers), cpus, system.affinity, (*notes, *queries.notes)
+    )
+
+
+def _cpus(placed: Workers, mapping: HostMapping) -> dict[tuple[int, int], list[int]]:
+    """Of this host, by node and core of the node."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for core, cpu in zip(placed.core.tolist(), mapping.cpu, strict=True):
+        node = int(placed.core_node[core])
+        before = int((placed.core_node[:core] == node).sum())
+        found.setdefault((node, before), []).append(cpu)
+    return found
 
 
 def _refuse(what: str, expected: str) -> NoReturn:
@@ -98,8 +132,9 @@ def _check_parts(scenario: Experiment, system: TasksSystem) -> None:
         _refuse("clients that think", "workload.clients.think_time: 0 s")
     if system.queue != "node":
         _refuse(f"system.queue {system.queue}", "node")
-    if system.affinity != "core":
-        _refuse(f"system.affinity {system.affinity}", "core")
+    cores = scenario.policy_names.get("cores", "none")
+    if cores not in ("none", "all") and system.affinity != "none":
+        _refuse(f"cores policy '{cores}' with system.affinity {system.affinity}", "none")
     if system.background:
         _refuse("system.background", "none")
     if system.memory is not None:
@@ -109,12 +144,12 @@ def _check_parts(scenario: Experiment, system: TasksSystem) -> None:
             _refuse(f"{family} policy '{name}'", f"--policy {family}=none")
 
 
-def _check_workers(workers: list[int], host: HostFacts) -> None:
+def _check_workers(threads: list[int], host: HostFacts) -> None:
     cpus = sum(len(node["cpus"]) for node in host["nodes"] if node["may_allocate"])
-    if len(workers) > cpus:
+    if len(threads) > cpus:
         raise InputError(
-            f"{amount(len(workers), 'worker')}, and this host has {amount(cpus, 'processor')}",
-            expected="a CPU for each: fewer system.threads or system.nodes, or --machine with this "
+            f"workers on {amount(len(threads), 'CPU')}, and this host has {cpus}",
+            expected="as many here: fewer system.threads or system.nodes, or --machine with this "
             "host's file",
         )
 
