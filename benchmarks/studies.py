@@ -188,7 +188,7 @@ def bundled() -> None:
         scenario = load_scenario(name)
         system = scenario.settings["system"]
         acting = any(policy.acts for policy in scenario.policies.values())
-        faults = system.get("deaths") or system.get("stragglers")
+        faults = system.get("faults") or system.get("stragglers")
         steady = len(scenario.workload.phases) == 1 and not acting and not faults
         if not steady or "flow" not in system_of(scenario.system).planes:
             continue

@@ -52,7 +52,7 @@ TEST(StallWatch, tells_after_five_seconds_who_died_and_what_to_do) {
               "client 1 died (Killed), which the scenario does not ask for, and no transaction of "
               "the others has ended for 5 s: it may have left a message half sent in shared "
               "memory, and a server waits for the rest; run it again, or with "
-              "NUMATWIN_TRANSPORT=tcp, or let the scenario inject the death (system.deaths), which "
+              "NUMATWIN_TRANSPORT=tcp, or let the scenario inject the death (system.faults), which "
               "strikes between messages");
 }
 

@@ -112,7 +112,7 @@ def test_a_scenario_whose_client_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     # The same may happen to one of the others while it holds locks.
     monkeypatch.setattr(commit_setup, "LEASE_MIN_NS", 500_000_000)
     for name in ("nam-rsi-dead-client", "nam-rsi-dead-client-lease"):
-        deaths = "system.deaths=[{client: 1, at: 20 ms}]"
+        deaths = "system.faults=[{kind: client, client: 1, at: 20 ms}]"
         # Who yields again and again may be left without a processor for hundreds of milliseconds,
         # where a busy test is beside it; it dies all the same (launcher.cpp: patience_ns).
         record = record_of(

@@ -137,19 +137,8 @@ CLIENTS, STORAGE, RSI = "clients: 70", "storage_nodes: 3", "architecture: rsi"
         ),
         (
             STORAGE,
-            "storage_nodes: 3\n  deaths: [{client: 70, at: 1 ms}]",
-            "9:21: system.deaths.0.client: client 70 does not exist: expected at most 69",
-        ),
-        (
-            STORAGE,
-            "storage_nodes: 3\n  deaths: [{client: 7, at: 1 ms}, {client: 7, at: 2 ms}]",
-            "9:44: system.deaths.1.client: client 7 is listed twice",
-        ),
-        (
-            STORAGE,
-            "storage_nodes: 3\n  deaths: [{client: 7, at: 10 us}, {client: 8, at: 1 ms}]",
-            "9:52: system.deaths.1.at: client 8 dies at 0.001 s, after the horizon: expected less "
-            "than 0.001 s",
+            "storage_nodes: 3\n  faults: [{kind: client, client: 70, at: 1 ms}]",
+            "9:35: system.faults.0.client: client 70 does not exist: expected at most 69",
         ),
         (
             STORAGE,
@@ -259,8 +248,8 @@ def test_eris_runs_no_transactions() -> None:
         ("lease: 1e9 s", "9:10: system.lease: found '1e9 s', expected at least 1 ps"),
         ("skip_after: 1e9 s", "9:15: system.skip_after: found '1e9 s', expected at least 1 ps"),
         (
-            "deaths: [{client: 1, at: 1e9 s}]",
-            "9:28: system.deaths.0.at: found '1e9 s', expected at most 1,000 s",
+            "faults: [{kind: client, client: 1, at: 1e9 s}]",
+            "9:42: system.faults.0.at: found '1e9 s', expected at most 1,000 s",
         ),
         (
             "copy_bandwidth: 1 B/s",

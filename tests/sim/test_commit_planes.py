@@ -136,7 +136,7 @@ def test_replications_draw_differently_and_seeds_too(make: Any) -> None:
 def test_faults_are_told() -> None:
     record = run(
         "rsi",
-        "system.deaths=[{client: 3, at: 50 µs}]",
+        "system.faults=[{kind: client, client: 3, at: 50 µs}]",
         "system.stragglers=[{client: 5, factor: 10}]",
     )
     assert [(event.time_s, event.kind, event.text) for event in record.control_events] == [

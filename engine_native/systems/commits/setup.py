@@ -36,6 +36,7 @@ SKIP_MIN_NS = 1_000_000
 # An emulated processor is so many times slower than one of this host: leases and skips are so
 # much longer there.
 GUEST_SLOWNESS = 20
+LOGGED = "each step is logged to check the history: transactions take longer than without faults"
 TRACED_ROWS = 4 << 20  # of all roles, 56 bytes each: what is checked of a run with faults
 STOPPED = (
     "servers stop by SIGSTOP: what they were at waits until they go on, where a real one loses it"
@@ -108,7 +109,7 @@ def commit_plan(
         active *= GUEST_SLOWNESS
     lease_ns, notes = _lease_ns(p, active, cpus)
     skip_after_ns, skip_notes = _skip_after_ns(p, active, cpus)
-    notes += (*skip_notes, *([STOPPED] if p.stops else []))
+    notes += (*skip_notes, *([STOPPED] if p.stops else []), *([LOGGED] if system.faults else []))
     stops = [(k, s) for s in p.stops for k, node in enumerate(p.nodes) if node.machine == s.machine]
     factors = {slow.client: slow.factor for slow in p.stragglers}
     if not _engine.HAS_UCX and transport == THREADS:

@@ -55,7 +55,7 @@ std::optional<std::string> StallWatch::look(std::int64_t now_ns, std::uint64_t e
         "no transaction of the others has ended for " + std::to_string(silent_ns_ / 1'000'000'000) +
         " s: it may have left a message half sent in shared memory, and a server waits for "
         "the rest; run it again, or with NUMATWIN_TRANSPORT=tcp, or let the scenario inject "
-        "the death (system.deaths), which strikes between messages");
+        "the death (system.faults), which strikes between messages");
 }
 
 std::string StallWatch::message(std::string_view then) const {

@@ -12,14 +12,14 @@ from ..fields import threads_of
 from .checked_values import ps
 from .costs import CommitCosts, commit_costs, with_own_managers
 from .faults import with_faults
-from .parameters import CommitParameters, Death, KeyDraw, Node, Straggler
+from .parameters import CommitParameters, KeyDraw, Node, Straggler
 from .spec import CommitSystem
 
 if TYPE_CHECKING:
     from ...planes.plane import Experiment
 
 PARAMETERS = CommitParameters.__dataclass_fields__.keys()
-OTHER_FORMS = {"managers", "deaths", "stragglers"}  # a scenario says these in another form
+OTHER_FORMS = {"managers", "stragglers"}  # a scenario says these in another form
 BEGIN_S = 500e-6  # between two such looks (engine_native/systems/commits/roles.cpp)
 
 
@@ -73,7 +73,6 @@ def commit_parameters(
         compute_ps=costs.compute_ps,
         work=costs.work if two_phase else RecordWork(),
         every_rm=system.prepare == "all",
-        deaths=tuple(Death(fault.client, ps(fault.at.value)) for fault in system.deaths),
         stragglers=tuple(Straggler(slow.client, slow.factor) for slow in system.stragglers),
         timestamp_reach=_reach(system),
         # As the engine's clients do; published RSI tells nothing of it.

@@ -38,7 +38,7 @@ def with_faults(
         return parameters
     machine = experiment.machine
     ids = [machine.nodes[position].id for position in system.roles(machine).positions]
-    deaths, stops = list(parameters.deaths), list[Stop]()
+    deaths, stops = list[Death](), list[Stop]()
     paths, clocks = list[KernelPathFault](), list[KernelClockFault]()
     for fault in system.faults:
         for at_ps, until_ps in times_of(fault, experiment, replication):

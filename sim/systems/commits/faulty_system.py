@@ -61,27 +61,35 @@ class FaultySystem(SystemSpec):
             )
         self._check_overlaps()
         self._check_replicas()
-        dying = [death.client for death in system.deaths]
+        self.check_clients("faults", self.faults)
         for index, fault in enumerate(self.faults):
-            place = ("faults", index, "client")
-            if not isinstance(fault, ClientFault):
-                if system.layout == "host":
-                    raise DescriptionError(
-                        (*place[:2], "kind"), "layout host: expected client, as there is no network"
-                    )
-                continue
-            if fault.client >= system.clients:
+            if not isinstance(fault, ClientFault) and system.layout == "host":
                 raise DescriptionError(
-                    place,
-                    f"client {fault.client} does not exist: expected at most {system.clients - 1}, "
-                    "as they count from 0",
+                    ("faults", index, "kind"),
+                    "layout host: expected client, as there is no network",
                 )
-            if fault.client in dying:
-                raise DescriptionError(place, f"client {fault.client} dies twice")
-            dying.append(fault.client)
         self._check_lease(system)
         self._check_times(system)
         return self
+
+    def check_clients(self, field: str, listed: tuple[Any, ...]) -> None:
+        """Whether clients that ``listed`` ones name exist, and none is named twice."""
+        system: Any = self
+        seen: set[int] = set()
+        for index, one in enumerate(listed):
+            client = getattr(one, "client", None)
+            if client is None:
+                continue
+            place = (field, index, "client")
+            if client >= system.clients:
+                raise DescriptionError(
+                    place,
+                    f"client {client} does not exist: expected at most {system.clients - 1}, as "
+                    "they count from 0",
+                )
+            if client in seen:
+                raise DescriptionError(place, f"client {client} is listed twice")
+            seen.add(client)
 
     def _check_times(self, system: Any) -> None:
         """Whether what is late may come twice, and whether anybody goes by a clock."""
@@ -173,17 +181,13 @@ class FaultySystem(SystemSpec):
 
     def check_horizon(self, played_s: float) -> None:
         """Refuses a fault after the end: it would do nothing, without a word."""
-        system: Any = self
-        fails = [("faults", f"{fault.subject} fails", fault.at) for fault in self.faults]
-        dies = [("deaths", f"client {death.client} dies", death.at) for death in system.deaths]
-        for events in (fails, dies):
-            for index, (field, what, at) in enumerate(events):
-                if at is not None and at.value >= played_s:
-                    raise DescriptionError(
-                        (field, index, "at"),
-                        f"{what} at {at.value:g} s, after the horizon: expected less than "
-                        f"{played_s:g} s",
-                    )
+        for index, fault in enumerate(self.faults):
+            if fault.at is not None and fault.at.value >= played_s:
+                raise DescriptionError(
+                    ("faults", index, "at"),
+                    f"{fault.subject} fails at {fault.at.value:g} s, after the horizon: expected "
+                    f"less than {played_s:g} s",
+                )
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,3 @@ def faults(system: CommitSystem, until_s: float) -> Iterator[ControlEvent]:
     for slow in system.stragglers:
         text = f"client {slow.client} takes {slow.factor} times as long"
         yield ControlEvent(0.0, "fault", text, {"client": slow.client, "factor": slow.factor})
-    for death in system.deaths:
-        if death.at.value < until_s:
-            text = f"client {death.client} dies"
-            yield ControlEvent(death.at.value, "fault", text, {"client": death.client})

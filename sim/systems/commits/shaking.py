@@ -61,7 +61,7 @@ def clusters(load: Load) -> list[CommitParameters]:
     """Of a scenario, under each protocol that its machine's adapters can run. ``load``: makes the
     scenario with these settings."""
     found, refused = list[CommitParameters](), None
-    without = ["system.faults=[]", "system.deaths=[]", "system.retransmission=null"]
+    without = ["system.faults=[]", "system.retransmission=null"]
     for architecture in ARCHITECTURES:
         settings = [f"system.architecture={architecture}", *without]
         if architecture == "rsi":

@@ -41,13 +41,6 @@ MESSAGE_MAX_BYTES = 2**31
 KEY_FORMS = ("uniform", "zipf", "hot_range")
 
 
-class ClientDeath(Strict):
-    """Client number ``client``, counted from 0, stops for good at the time ``at``."""
-
-    client: Whole
-    at: DurationOrZero
-
-
 class SlowClient(Strict):
     """Client number ``client``, counted from 0, takes ``factor`` times as long for all it does."""
 
@@ -99,7 +92,7 @@ class CommitSystem(FaultySystem):
     part of its average; clients that all take the same time fall into step and queue as a convoy,
     which real threads, with caches and interrupts of their own, do not.
 
-    ``deaths``, ``stragglers``: faults of clients. ``lease``, ``skip_after``: RSI's remedies. Locks
+    ``stragglers``: clients that are slow. ``lease``, ``skip_after``: RSI's remedies. Locks
     older than ``lease`` are broken by who meets them, their owner fenced. Timestamps that held up
     the snapshot for ``skip_after`` and that nobody claimed are set by the timestamp server.
     """
@@ -144,7 +137,6 @@ class CommitSystem(FaultySystem):
         Field(strict=True, ge=0, le=1, allow_inf_nan=False),
         Default("Estimate: threads have caches and interrupts of their own"),
     ] = 0.5
-    deaths: Annotated[tuple[ClientDeath, ...], Field(max_length=10_000)] = ()
     stragglers: Annotated[tuple[SlowClient, ...], Field(max_length=10_000)] = ()
     lease: Duration | None = None
     skip_after: Duration | None = None
@@ -165,19 +157,7 @@ class CommitSystem(FaultySystem):
 
     @model_validator(mode="after")
     def _faults_of_clients(self) -> CommitSystem:
-        for field in ("deaths", "stragglers"):
-            seen: set[int] = set()
-            for index, fault in enumerate(getattr(self, field)):
-                place = (field, index, "client")
-                if fault.client >= self.clients:
-                    raise DescriptionError(
-                        place,
-                        f"client {fault.client} does not exist: expected at most "
-                        f"{self.clients - 1}, as they count from 0",
-                    )
-                if fault.client in seen:
-                    raise DescriptionError(place, f"client {fault.client} is listed twice")
-                seen.add(fault.client)
+        self.check_clients("stragglers", self.stragglers)
         return self
 
     @model_validator(mode="after")
@@ -189,7 +169,7 @@ class CommitSystem(FaultySystem):
             ("poll",): (self.poll, 1.0),
             ("lease",): (self.lease, 1.0),
             ("skip_after",): (self.skip_after, 1.0),
-            **{("deaths", k, "at"): (death.at, 0.0) for k, death in enumerate(self.deaths)},
+            **{("faults", k, "at"): (fault.at, 0.0) for k, fault in enumerate(self.faults)},
         }
         for place, (time, least_ps) in times.items():
             if time is not None and not least_ps <= time.value * PS <= TIME_MAX_PS:
