@@ -24,8 +24,6 @@
     return `${+(value / scale).toPrecision(4)} ${prefix}${column.unit}`.trim();
   }
 
-  // -- what is kept: by the filter's words, and by what was dragged on axes -----------------------
-
   const ranges = new Map();
   const CONDITION = /^([^\s<>=!]+)\s*(<=|>=|!=|<|>|=)\s*(\S+)$/;
   let conditions = [];
@@ -73,8 +71,6 @@
     place();
     drawAxes();
   }
-
-  // -- parallel coordinates -----------------------------------------------------------------------
 
   const AXES_MAX = 12, TOP = 54, BOTTOM = 26, SIDE = 80, APART_MIN = 96; // room for their labels
   const canvas = document.getElementById("axes"), pen = canvas.getContext("2d");
@@ -175,8 +171,6 @@
     keep();
   });
 
-  // -- the table ----------------------------------------------------------------------------------
-
   const ROW_PX = 28, MARGIN = 8;
   const holder = document.getElementById("rows"), space = document.getElementById("space");
   const table = document.getElementById("table"), body = table.tBodies[0];
@@ -242,8 +236,6 @@
     const row = event.target.closest("tr");
     if (row) choose(Number(row.dataset.row));
   });
-
-  // -- one run: its command and its scenario file --------------------------------------------------
 
   const quoted = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`;
   function said(value, unit) {

@@ -122,8 +122,6 @@ double Aeu::idle_ns() const {
     return 0;
 }
 
-// -- a round --------------------------------------------------------------------------------------
-
 bool Aeu::round() {
     const Ticks begin = ticks();
     counts_.rounds.add(1);

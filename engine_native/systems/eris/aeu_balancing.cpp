@@ -128,8 +128,6 @@ bool Aeu::send_part(std::size_t object, IndexPartition::Leaving& part) {
     return true;
 }
 
-// -- columns --------------------------------------------------------------------------------------
-
 void Aeu::adopt_column(const std::shared_ptr<Cycle>& cycle) {
     ColumnPartition& part = *column_[cycle->object];
     part.cycle = cycle;

@@ -127,8 +127,6 @@ void Aeu::answer(const CommandHeader& header, std::size_t first, std::size_t cou
     }
 }
 
-// -- appends to columns, from outside -------------------------------------------------------------
-
 // While the column is balanced, they wait: who ends up without entries is not asked by scans.
 void Aeu::append(const Command& command) {
     const std::size_t object = command.header.object;

@@ -54,8 +54,6 @@ Engine::~Engine() {
     cancel();
 }
 
-// -- threads --------------------------------------------------------------------------------------
-
 // A thread moves to its processor, and its stack to that one's node, before it makes anything.
 void Engine::run(std::uint32_t number) noexcept {
     const EngineSetup& setup = world_.setup;
@@ -124,8 +122,6 @@ void Engine::expect(State state, const char* message) const {
     if (state_ != state) throw std::logic_error(message);
 }
 
-// -- loading --------------------------------------------------------------------------------------
-
 void Engine::begin_load() {
     expect(State::made, "load: expected once, before start");
     const std::scoped_lock lock(mutex_);
@@ -167,8 +163,6 @@ std::uint64_t Engine::to_load() const noexcept {
     for (const auto& object : world_.setup.objects) sum += object.amount;
     return sum;
 }
-
-// -- running --------------------------------------------------------------------------------------
 
 void Engine::start() {
     expect(State::loaded, "start: expected after load");

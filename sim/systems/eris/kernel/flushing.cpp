@@ -7,8 +7,6 @@ namespace numatwin {
 
 using namespace descriptor;
 
-// -- making commands ------------------------------------------------------------------------------
-
 // Whether what the worker has taken, or what waits for it, fills more than half a buffer.
 bool ErisRouting::is_behind(std::uint32_t i) const {
     const Worker& w = worker_[i];
@@ -140,8 +138,6 @@ void ErisRouting::made(std::uint32_t i) {
     if (w.full != none) return begin_flush(i, w.full, After::making);
     work(i);
 }
-
-// -- flushing -------------------------------------------------------------------------------------
 
 std::uint32_t ErisRouting::references(std::uint32_t i, std::uint32_t to) const {
     if (sent_references_.empty()) return 0;

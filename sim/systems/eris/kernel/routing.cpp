@@ -141,8 +141,6 @@ void ErisRouting::handle(const Event& event) {
     throw std::logic_error("unknown kind of event");
 }
 
-// -- receiving ------------------------------------------------------------------------------------
-
 void ErisRouting::begin_round(std::uint32_t i) {
     Worker& w = worker_[i];
     w.round_start = clock.now();
@@ -278,8 +276,6 @@ void ErisRouting::receive_all(std::uint32_t i) {
     w.scan_left = 0;
     begin_work(i);
 }
-
-// -- executing ------------------------------------------------------------------------------------
 
 // What the worker may make in this round.
 void ErisRouting::begin_work(std::uint32_t i) {
@@ -447,8 +443,6 @@ void ErisRouting::finish_scans(std::uint32_t i) {
         }
     }
 }
-
-// -- rounds ---------------------------------------------------------------------------------------
 
 void ErisRouting::end_round(std::uint32_t i) {
     Worker& w = worker_[i];

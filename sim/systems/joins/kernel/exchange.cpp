@@ -93,8 +93,6 @@ void Exchange::handle(const Event& event) {
     }
 }
 
-// -- a query, step by step ------------------------------------------------------------------------
-
 void Exchange::begin_query() {
     const ExchangeOperator* const before = chosen_;
     chosen_ = &setup_.operators[next_];
@@ -234,8 +232,6 @@ void Exchange::check_query() {
         if (!std::ranges::all_of(worker.fill, [](std::int64_t rows) { return rows == 0; }))
             throw std::logic_error("rows were left in a buffer");
 }
-
-// -- workers --------------------------------------------------------------------------------------
 
 void Exchange::wake(Index node_index) {
     for (const Index worker : nodes_[node_index].workers)

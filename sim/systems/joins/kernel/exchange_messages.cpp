@@ -5,8 +5,6 @@
 
 namespace numatwin {
 
-// -- buffers and messages -------------------------------------------------------------------------
-
 void Exchange::fill_buffers(Index worker_index, std::int64_t piece) {
     Worker& worker = workers_[worker_index];
     const std::size_t s = nodes_[worker.node].step;
