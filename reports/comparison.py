@@ -75,7 +75,7 @@ class Comparison:
         body = "".join(
             f"<tr><th>{escape(row['metric'])}{arrow(row)}</th>{''.join(cells)}</tr>"
             for row in self.rows
-            for cells in [map(_cell, _written(row))]
+            for cells in [[f"<td>{escape(text)}</td>" for text in _written(row)]]
         )
         return f"<table><caption>{DIRECTIONS}</caption><tr><th></th>{heads}</tr>{body}</table>"
 
@@ -120,10 +120,6 @@ def _written(row: Mapping[str, Any]) -> list[str]:
     ratios = ["", *(f" ×{ratio:.2f}" if ratio is not None else "" for ratio in row["ratios"][1:])]
     values = (figure_text(value, row["unit"], digits=1) for value in row["values"])
     return [text + ratio for text, ratio in zip(values, ratios, strict=True)]
-
-
-def _cell(text: str) -> str:
-    return f"<td>{escape(text)}</td>"
 
 
 def _with_power(record: Record) -> Record:

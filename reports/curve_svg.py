@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
 from ..sim.studies.results import Response, short
@@ -50,7 +50,8 @@ def _parts(response: Response, title: str, unit: str, knees: bool) -> Iterator[s
             f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end" fill="{SOFT}">'
             f"{escape(si(y, unit) if y else '0')}</text>"
         )
-    for x in _few(sorted({x for x, *_ in points})):
+    xs = sorted({x for x, *_ in points})
+    for x in xs[:: math.ceil(len(xs) / 12)]:
         yield (
             f'<text x="{x_px(x):.1f}" y="{HIGH - BOTTOM + 20}" text-anchor="middle" '
             f'fill="{SOFT}">{x:.4g}</text>'
@@ -101,7 +102,3 @@ def _ticks(top: float) -> list[float]:
     step = 10.0 ** math.floor(math.log10(top / 4))
     step *= next(times for times in (1, 2, 2.5, 5, 10) if top / (step * times) <= 8)
     return [k * step for k in range(int(top / step) + 1)]
-
-
-def _few(xs: Sequence[float]) -> Sequence[float]:
-    return xs[:: math.ceil(len(xs) / 12)]

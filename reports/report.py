@@ -67,12 +67,16 @@ def rendered(template: str, own: Sequence[str] = (), **content: Any) -> str:
     ``own``: further scripts of this page.
     """
     scripts = [_asset("report.js"), *map(_asset, own)]
-    page = _template(template).render(
-        style=_asset("report.css"),
-        scripts=scripts,
-        script_hashes=[HASH, *map(_hash, scripts)],
-        plotly=base64.b64encode(packed_plotly()).decode("ascii"),
-        **content,
+    page = (
+        _environment(_Compiled())
+        .get_template(template)
+        .render(
+            style=_asset("report.css"),
+            scripts=scripts,
+            script_hashes=[HASH, *map(_hash, scripts)],
+            plotly=base64.b64encode(packed_plotly()).decode("ascii"),
+            **content,
+        )
     )
     # A name read from a foreign file may hold half a surrogate pair, which no file can.
     return _BIDIRECTIONAL.sub("?", page.encode("utf-8", "replace").decode("utf-8"))
@@ -111,10 +115,6 @@ def compile_templates() -> None:
         (HERE / "__pycache__").mkdir(exist_ok=True)
     for path in HERE.glob("*.html"):
         environment.get_template(path.name)
-
-
-def _template(name: str) -> jinja2.Template:
-    return _environment(_Compiled()).get_template(name)
 
 
 def _environment(compiled: _Compiled) -> jinja2.Environment:

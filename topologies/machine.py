@@ -245,9 +245,10 @@ class Machine:
                 {
                     "id": node.id,
                     "cpus": list(node.cpus),
-                    "memory_bytes": _whole(node.memory_bytes),
+                    "memory_bytes": None if math.isnan(size) else int(size),
                 }
                 for node in self.nodes
+                for size in [node.memory_bytes]
             ],
             "slit": square(self.slit if self.slit is not None else unknown),
             "hops": square(self.hops),
@@ -265,10 +266,6 @@ class Machine:
                 for bandwidth, latency in self.loaded_latency
             ],
         }
-
-
-def _whole(x: float) -> int | None:
-    return None if math.isnan(x) else int(x)
 
 
 def _plain(x: float) -> float:

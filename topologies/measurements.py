@@ -56,14 +56,10 @@ def _reading(raw: Any) -> Reading:
     raise ValueError("expected a value with its unit, such as '129 ns', '26.7 GB/s' or '100 M/s'")
 
 
-def _written(reading: Reading) -> Any:
-    return reading.text()
-
-
 Measured = Annotated[
     Reading,
     BeforeValidator(_reading, json_schema_input_type=float | str),
-    PlainSerializer(_written, return_type=Any),
+    PlainSerializer(Reading.text, return_type=Any),
 ]
 Whole = Annotated[int, Field(strict=True, ge=0, le=2**48)]
 Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -113,7 +113,7 @@ def read_picture(data: Mapping[str, Any]) -> MachinePicture:
                 kind="node",
                 group=_text(group),
                 cpus=len(node.get("cpus") or ()) if are_cpus_known else None,
-                memory_bytes=_number(node.get("memory_bytes")),
+                memory_bytes=None if (size := node.get("memory_bytes")) is None else float(size),
             )
             for node, group in zip(nodes, groups, strict=True)
         ]
@@ -143,10 +143,6 @@ def read_picture(data: Mapping[str, Any]) -> MachinePicture:
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as failure:
         raise InputError("not a machine that can be drawn", token=str(failure)) from None
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _text(value: Any) -> str | None:

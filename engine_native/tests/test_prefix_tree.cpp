@@ -19,17 +19,7 @@
 namespace numatwin::native {
 namespace {
 
-using testing::KeyDraw;
-using testing::ScarceMemory;
-
-using Keys = std::vector<std::uint64_t>;
-using Map = std::map<std::uint64_t, std::uint64_t>;
-constexpr std::uint64_t MOST = ~std::uint64_t{0};
-
-std::uint64_t base_seed() {
-    const char* given = std::getenv("NUMATWIN_SEED");
-    return given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
-}
+using namespace testing;
 
 Map content(const PrefixTree& tree, std::uint64_t first = 0, std::uint64_t last = MOST) {
     Map map;
@@ -95,11 +85,6 @@ struct Twin {
         ASSERT_EQ(content(tree, first, last), expected);
     }
 };
-
-std::string describe(TreeShape shape, std::uint64_t seed) {
-    return "key_bits " + std::to_string(shape.key_bits) + " prefix_bits " +
-           std::to_string(shape.prefix_bits) + " NUMATWIN_SEED=" + std::to_string(seed);
-}
 
 /// Every prefix_bits with key_bits that are least, greatest and neither.
 std::vector<TreeShape> shapes() {

@@ -15,22 +15,7 @@
 namespace numatwin::native {
 namespace {
 
-using testing::KeyDraw;
-using testing::ScarceMemory;
-
-using Keys = std::vector<std::uint64_t>;
-using Map = std::map<std::uint64_t, std::uint64_t>;
-constexpr std::uint64_t MOST = ~std::uint64_t{0};
-
-std::uint64_t base_seed() {
-    const char* given = std::getenv("NUMATWIN_SEED");
-    return given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
-}
-
-std::string describe(TreeShape shape, std::uint64_t seed) {
-    return "key_bits " + std::to_string(shape.key_bits) + " prefix_bits " +
-           std::to_string(shape.prefix_bits) + " NUMATWIN_SEED=" + std::to_string(seed);
-}
+using namespace testing;
 
 Map content(const SharedTree& tree, std::uint64_t first = 0, std::uint64_t last = MOST) {
     Map map;

@@ -2,13 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "storage/tree_word.hpp"
+#include "storage/prefix_tree.hpp"
 
 namespace numatwin::native::testing {
+
+using Keys = std::vector<std::uint64_t>;
+using Map = std::map<std::uint64_t, std::uint64_t>;
+constexpr std::uint64_t MOST = ~std::uint64_t{0};
+
+inline std::uint64_t base_seed() {
+    const char* given = std::getenv("NUMATWIN_SEED");
+    return given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
+}
+
+inline std::string describe(TreeShape shape, std::uint64_t seed) {
+    return "key_bits " + std::to_string(shape.key_bits) + " prefix_bits " +
+           std::to_string(shape.prefix_bits) + " NUMATWIN_SEED=" + std::to_string(seed);
+}
 
 /// Draws keys of a kind that changes from batch to batch.
 class KeyDraw {

@@ -49,13 +49,11 @@ class InputError(Exception):
         where = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
         text = f"{where}: {self.message}" if where else self.message
         if self.token is not None:
-            text += f": found {_shortened(self.token)}"
+            # Cut where it would fill the line.
+            token = self.token if len(self.token) <= 60 else self.token[:59] + "…"
+            text += f": found {token!r}"
         if self.expected is not None:
-            text += (
-                f", expected {self.expected}"
-                if self.token is not None
-                else (f": expected {self.expected}")
-            )
+            text += f"{':' if self.token is None else ','} expected {self.expected}"
         if self.hint is not None:
             text += f" ({self.hint})"
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())
@@ -63,11 +61,6 @@ class InputError(Exception):
 
 class DiskFull(InputError):
     """No room on the disk: what is finished is safe, and more room lets it go on (status 75)."""
-
-
-def _shortened(token: str, limit: int = 60) -> str:
-    """The token in quotes, cut where it would fill the line."""
-    return repr(token if len(token) <= limit else token[: limit - 1] + "…")
 
 
 def is_interrupt(failure: BaseException) -> bool:

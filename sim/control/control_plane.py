@@ -6,7 +6,7 @@ which the system lists their families: one sees what those before it have just o
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from math import ceil
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from simpy.rt import RealtimeEnvironment
 from ...inputs.progress import Progress
 from ...workloads import Workload
 from ..planes.outcome import ControlEvent
-from ..planes.plane import Plane, StartPhase, is_real_time, unchanged_until_s
+from ..planes.plane import Change, Plane, StartPhase, is_real_time, unchanged_until_s
 from .family import ChosenPolicy, decide
 from .policy import AnyPolicy, is_memoryless
 
@@ -35,6 +35,10 @@ class ControlledScenario(Protocol):
     @property
     def horizon_s(self) -> float:
         """When it ends."""
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """What happens to its system, by time."""
 
     @property
     def policies(self) -> Mapping[str, ChosenPolicy]:
@@ -63,6 +67,7 @@ class ControlPlane:
         """Runs until the horizon; ``progress`` is called with the part that is done, 0 to 1."""
         horizon_s = self.scenario.horizon_s
         self.clock.process(self._phases(horizon_s))
+        self.clock.process(self._changes())
         for rank, chosen in enumerate(self.scenario.policies.values()):
             if chosen.acts:
                 self.clock.process(self._asked(chosen, rank, horizon_s))
@@ -90,6 +95,13 @@ class ControlPlane:
             started = phase
             self.events.append(ControlEvent(at_s, "phase", text, {"phase": phase.name}))
             self.plane.apply([StartPhase(phase)])
+
+    def _changes(self) -> Generator[simpy.Event, None, None]:
+        for change in self.scenario.changes:
+            yield self.clock.timeout(_ns(change.event.time_s) - self.clock.now)
+            self.plane.advance(change.event.time_s)
+            self.events.append(change.event)
+            self.plane.apply([change.command])
 
     def _asked(
         self, chosen: ChosenPolicy, rank: int, horizon_s: float

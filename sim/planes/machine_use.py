@@ -72,8 +72,8 @@ class MachineUse:
                 name = f"{kind} of node {vertex_name(k)}"
                 parts.append(_Part(name, kind, node=nodes[k].id))
         for k, node in enumerate(nodes):
-            name, limit = f"memory of node {node.id}", _known(costs.memory_Bps[k])
-            parts.append(_Part(name, "memory", k, limit, node.id))
+            limit = None if np.isnan(costs.memory_Bps[k]) else float(costs.memory_Bps[k])
+            parts.append(_Part(f"memory of node {node.id}", "memory", k, limit, node.id))
         for k, name in enumerate(machine.link_names):
             a, b = (vertex_name(v) for v in machine.links[k // 2].ends)
             ends = (a, b) if k % 2 == 0 else (b, a)
@@ -159,10 +159,6 @@ class MachineUse:
             watts += 8.0 * of_links[2 * index] * per_bit
             watts += 8.0 * of_links[2 * index + 1] * per_bit
         return watts * total_s
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 SHOWN_FROM, PAIRS_MAX = 0.5, 64

@@ -13,7 +13,7 @@ from ...topologies import Machine
 from ...workloads import Workload
 from ...workloads.workload import PhaseState
 from ..machine.costs import CostModel
-from .outcome import Outcome
+from .outcome import ControlEvent, Outcome
 
 
 class Experiment(Protocol):
@@ -64,6 +64,15 @@ class StartPhase:
 
 Command = Any
 """``StartPhase``, or what a policy orders of the system that the plane runs."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happens to a system without a policy, and the event that tells of it, at its time."""
+
+    event: ControlEvent
+    command: Command
+
 
 REAL_LOOK_EVERY_S = 0.02  # who looks at a real engine takes time from it
 

@@ -110,7 +110,9 @@ def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None
     stated_s = scenario.statistics.warm_up_s
     if stated_s is not None:
         return WarmUp(stated_s)
-    until_s = min(scenario.workload.change_times(scenario.horizon_s), default=scenario.horizon_s)
+    changes_s = [change.event.time_s for change in scenario.changes]
+    changes_s += scenario.workload.change_times(scenario.horizon_s)
+    until_s = min(changes_s, default=scenario.horizon_s)
     pilot = play(make, replace(scenario, horizon_s=until_s), PILOT, 0.0, progress)
     columns = _watched(pilot.series)
     found = [mser5(column) for column in columns]

@@ -32,6 +32,7 @@ from ...inputs.shared_work import once
 from ...topologies import Machine, MachineDescription
 from ...workloads import Workload, WorkloadDescription, scaled
 from ..control import ChosenPolicy
+from ..planes.plane import Change
 from ..systems.descriptor import System, SystemSpec
 from .real_planes import OWN_HORIZONS
 from .scenario_checks import (
@@ -110,6 +111,11 @@ class Scenario:
     def policy_name(self) -> str:
         """Its policies in one line: the name of the only one, or ``family=name`` of each."""
         return policy_text(dict(self.policy_names))
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What happens to the system, by time."""
+        return self.system.changes(self.machine)
 
     @property
     def period_s(self) -> float:

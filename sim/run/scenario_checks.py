@@ -63,13 +63,12 @@ def foreign_operation(system: System, workload: Workload) -> str | None:
     """Which operation of ``workload`` the system does not run, in words; None if it runs all."""
     for name, operation in workload.operations.items():
         if operation.kind not in system.operations:
-            kinds = [f"{_article(kind)} {kind}" for kind in (operation.kind, *system.operations)]
+            kinds = [
+                f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+                for kind in (operation.kind, *system.operations)
+            ]
             return f"operation '{name}' is {kinds[0]}: expected {' or '.join(kinds[1:])}"
     return None
-
-
-def _article(word: str) -> str:
-    return "an" if word[0] in "aeiou" else "a"
 
 
 def check_pauses(

@@ -61,14 +61,6 @@ class Found:
     grid: int
 
 
-def _most(points: float, runs_max: int | None) -> int:
-    return runs_max if runs_max is not None else min(RUNS_MAX, max(ROUND, int(points // 2)))
-
-
-def _space(study: Study) -> list[_Axis]:
-    return [_Axis(factor, study.design.kind in SAMPLED) for factor in study.factors]
-
-
 def search(
     study: Study,
     folder: Path,
@@ -86,9 +78,9 @@ def search(
     if study.objective is None:
         raise InputError("no objective", study.file, expected="'objective: minimise cost' or such")
     optuna = _optuna()
-    space = _space(study)
+    space = [_Axis(factor, study.design.kind in SAMPLED) for factor in study.factors]
     points = math.prod(axis.count for axis in space)
-    most = _most(points, runs_max)
+    most = min(RUNS_MAX, max(ROUND, int(points // 2))) if runs_max is None else runs_max
     corners = _corners(space, seed)
     store = _opened(study, folder, seed, restart)
     known = {row[POINT]: row for row in rows_in(store.read())} if store.identity() else {}

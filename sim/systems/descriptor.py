@@ -20,7 +20,7 @@ from ...workloads import Workload
 from ..control import Family
 from ..machine.assumptions import LESS, MORE, Assumption, split_quantity, stated, times_value
 from ..machine.memory_policy import MemoryField
-from ..planes.plane import Experiment
+from ..planes.plane import Change, Experiment
 
 
 class EngineProfile(Strict):
@@ -111,7 +111,18 @@ class SystemSpec(Strict):
             )
 
     def check_horizon(self, played_s: float) -> None:
-        """Raises DescriptionError for what would come after the end of the run."""
+        """Raises DescriptionError for a fault after the end, which would do nothing."""
+        for index, fault in enumerate(getattr(self, "faults", ())):
+            if fault.at is not None and fault.at.value >= played_s:
+                raise DescriptionError(
+                    ("faults", index, "at"),
+                    f"{fault.subject} fails at {fault.at.value:g} s, after the horizon: expected "
+                    f"less than {played_s:g} s",
+                )
+
+    def changes(self, machine: Machine) -> tuple[Change, ...]:
+        """What happens to it while it runs, by time."""
+        return ()
 
     def assumptions(self, machine: Machine) -> Iterator[Assumption]:
         """Fields marked as ``Default`` that the scenario leaves out; of one that is a group of

@@ -80,6 +80,15 @@ def cluster(architecture: Any = "rsi", clients: int = 4, servers: int = 3, **mor
     return CommitParameters(**{**settings, **more})
 
 
+def on_one_machine(clients: int, read_ps: int, write_ps: int = 0, **more: Any) -> Any:
+    """RSI by loads and stores, where nothing but these reads and writes takes time."""
+    costs = dict.fromkeys(ONE_SIDED_MESSAGES, (MessageCost(),))
+    costs |= {"read": (MessageCost(send_ps=read_ps),), "write": (MessageCost(send_ps=write_ps),)}
+    where: dict[str, Any] = {"client_machine": (0,) * clients, "nodes": (Node(0), Node(0))}
+    more = where | {"machines": 1, "costs": costs, "reads": 1, "updates": 1, "inserts": 0} | more
+    return cluster("rsi", clients, 1, **more)
+
+
 def reference(parameters: CommitParameters, seed: int = 0) -> CommitModel:
     """The reference model of these parameters."""
     return (OneSidedModel if parameters.one_sided else TwoPhaseModel)(parameters, seed)

@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 import simpy
-from commit_clusters import RSI_MESSAGES, US, cluster, configurations, reference, same_trace, traces
+from commit_clusters import (
+    RSI_MESSAGES,
+    US,
+    cluster,
+    configurations,
+    on_one_machine,
+    reference,
+    same_trace,
+    traces,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -105,24 +114,8 @@ COMMITS = 400
 
 def host(clients: int, processors: ProcessorSetup, **more: Any) -> CommitParameters:
     """RSI by loads and stores: a transaction is WORK_PS of its client's time, and nobody meets."""
-    costs = dict.fromkeys(ONE_SIDED_MESSAGES, (MessageCost(),))
-    costs["read"] = (MessageCost(send_ps=WORK_PS),)
-    made: CommitParameters = cluster(
-        "rsi",
-        clients,
-        1,
-        machines=1,
-        client_machine=(0,) * clients,
-        nodes=(Node(0), Node(0)),
-        costs=costs,
-        reads=1,
-        updates=1,
-        inserts=0,
-        records=2_000_000_000,
-        timestamp_bits=2**20,
-        processors=processors,
-        **more,
-    )
+    more = {"records": 2_000_000_000, "timestamp_bits": 2**20, "processors": processors} | more
+    made: CommitParameters = on_one_machine(clients, WORK_PS, **more)
     return made
 
 

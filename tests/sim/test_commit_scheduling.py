@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 import simpy
-from commit_clusters import cluster
+from commit_clusters import on_one_machine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numatwin.sim._kernel import MessageCost, ProcessorSetup
+from numatwin.sim._kernel import ProcessorSetup
 from numatwin.sim.machine.reference.processors import SharedProcessors
 from numatwin.sim.machine.reference.run_queues import Process
 from numatwin.sim.systems.commits.host import homes
-from numatwin.sim.systems.commits.messages import ONE_SIDED_MESSAGES
-from numatwin.sim.systems.commits.parameters import CommitParameters, Node
+from numatwin.sim.systems.commits.parameters import CommitParameters
 from numatwin.sim.systems.commits.plane import KernelCommitModel
 
 MS = 1_000_000_000
@@ -170,20 +169,10 @@ def crowd(
 ) -> CommitParameters:
     """RSI by loads and stores on one processor: all update one record, and hold its lock for that
     part of a transaction."""
-    costs = dict.fromkeys(ONE_SIDED_MESSAGES, (MessageCost(),))
-    costs["read"] = (MessageCost(send_ps=round(ps * (1 - held))),)
-    costs["write"] = (MessageCost(send_ps=round(ps * held)),)
-    made: CommitParameters = cluster(
-        "rsi",
+    made: CommitParameters = on_one_machine(
         clients,
-        1,
-        machines=1,
-        client_machine=(0,) * clients,
-        nodes=(Node(0), Node(0)),
-        costs=costs,
-        reads=1,
-        updates=1,
-        inserts=0,
+        round(ps * (1 - held)),
+        round(ps * held),
         records=1,
         compute_ps=ps // 100,
         compute_spread=1.0,

@@ -1,7 +1,5 @@
 """Throughputs of an engine with known costs: what the model predicts of it, with noise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

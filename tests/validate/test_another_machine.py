@@ -1,7 +1,5 @@
 """A machine is not bent to what was measured on another one, unless that is wanted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

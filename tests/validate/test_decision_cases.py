@@ -1,7 +1,5 @@
 """Measured decisions: cases as files, predictions held against them, the page, faults of cases."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

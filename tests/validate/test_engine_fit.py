@@ -1,7 +1,5 @@
 """The fit of a user's own engine: known costs are found back, what rows cannot tell is said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

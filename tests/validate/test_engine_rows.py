@@ -1,7 +1,5 @@
 """Throughputs in CSV: what is read, and where mistakes are told."""
 
-from __future__ import annotations
-
 import string
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What evidence says of unknown conditions: coverage, hypotheses, what nothing explains."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

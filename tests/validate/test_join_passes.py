@@ -1,7 +1,5 @@
 """What passes over tuples take here: each step has a figure, and all together are facts."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Processes of this host, observed and steered: what is seen is so, and masks come back."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """How often CPUs are taken from programs: by hand, in passes, and as it is measured."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

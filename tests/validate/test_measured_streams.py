@@ -4,8 +4,6 @@ A host of eight cores and 40 GB/s, whose latency rises evenly with the load of i
 to 200 ns.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from measured_hosts import figure, measured

@@ -1,7 +1,5 @@
 """Published results given the other results of their source: never by their own figure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -238,7 +238,10 @@ class _Loader:
     def cases(self, name: str, run: RunDescription) -> Iterator[Case]:
         """One of each combination of the grid's values."""
         place: Place = ("runs", name)
-        axes = [list(_named(axis).items()) for axis in run.grid.values()]
+        axes = [
+            [*(axis.items() if isinstance(axis, dict) else ((_written(v), v) for v in axis))]
+            for axis in run.grid.values()
+        ]
         for values in product(*axes):
             labels = dict(zip(run.grid, (label for label, _ in values), strict=True))
             chosen = dict(zip(run.grid, (value for _, value in values), strict=True))
@@ -402,11 +405,6 @@ def _loads(scenario: str, options: Mapping[str, Any], settings: Sequence[str]) -
     except InputError:
         return False
     return True
-
-
-def _named(axis: list[Value] | dict[str, Value]) -> dict[str, Value]:
-    """The axis's values by name: their own text where they have none."""
-    return axis if isinstance(axis, dict) else {_written(value): value for value in axis}
 
 
 def _written(value: Value) -> str:

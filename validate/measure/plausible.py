@@ -64,8 +64,8 @@ def plausible(description: MachineDescription) -> tuple[MachineDescription, list
             description = _with(description, path, known)
             instead = f"taken instead: {known.value:.4g}, {known.source}"
         notes.append(
-            f"not written: {_text(path)}: found {fact.value:.4g}, expected {bounds.low:.4g} to "
-            f"{bounds.high:.4g} ({bounds.why}); {instead}"
+            f"not written: {'.'.join(map(str, path))}: found {fact.value:.4g}, expected "
+            f"{bounds.low:.4g} to {bounds.high:.4g} ({bounds.why}); {instead}"
         )
     return description, notes
 
@@ -166,7 +166,3 @@ def _with(part: Any, path: Path, value: Any) -> Any:
 
 def _range(fact: Quantity | Fact) -> tuple[float, float]:
     return (fact.low, fact.high) if isinstance(fact, Quantity) else fact.range or (fact.value,) * 2
-
-
-def _text(path: Path) -> str:
-    return ".".join(map(str, path))

@@ -281,7 +281,8 @@ def join_plan(scenario: Experiment, replication: int, transport: str | None = No
     node = machine.nodes[planner.positions[0]]
     more: dict[str, dict[str, int]] = {
         operator: {
-            "partitions": _power_of_two(planner.plan(operator).fan.final),
+            # A power of two, as bits of hashes say which.
+            "partitions": max(1 << (planner.plan(operator).fan.final - 1).bit_length(), 2),
             "table_bytes": max(int(TABLE_PART * own_cache_bytes(node)), 1_024),
         }
         for operator in operators
@@ -332,10 +333,6 @@ def _tables(
     if operation.kind == "join":
         return found | {"inner": tables[0].records, "selectivity": operation.selectivity}
     return found | {"groups": keys.keys}
-
-
-def _power_of_two(partitions: int) -> int:
-    return max(1 << (partitions - 1).bit_length(), 2)
 
 
 def _notes(plan: JoinPlan, planner: Planner, operation: Operation) -> list[str]:

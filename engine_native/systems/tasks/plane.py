@@ -28,6 +28,7 @@ from ....sim.systems.tasks.commands import (
     CoresObservation,
     ReleaseCore,
     StealingObservation,
+    SwitchNode,
 )
 from ....sim.systems.tasks.facts import ENGINE, TasksFacts
 from ....sim.systems.tasks.history import CLIENT_MIX
@@ -192,8 +193,14 @@ class NativeTasks:
             if isinstance(command, StartPhase):
                 shares = mix_shares(command.phase, self.scenario.workload.operations)
                 self._engine.set_shares([shares.get(name, 0.0) for name in self._names])
-            elif isinstance(command, AllocateCore | ReleaseCore):
-                self._allocated ^= {(command.node, command.core)}
+            elif isinstance(command, AllocateCore | ReleaseCore | SwitchNode):
+                # What is told changes: cores that stop ran, those that come back did not.
+                self._allocated ^= {
+                    (node, core)
+                    for node, core in self._host.plan.cpus
+                    if node == command.node
+                    and (isinstance(command, SwitchNode) or core == command.core)
+                }
                 self._move_threads()
             else:
                 assert isinstance(command, AllowStealing)

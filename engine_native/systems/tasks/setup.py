@@ -135,6 +135,8 @@ def _check_parts(scenario: Experiment, system: TasksSystem) -> None:
     cores = scenario.policy_names.get("cores", "none")
     if cores not in ("none", "all") and system.affinity != "none":
         _refuse(f"cores policy '{cores}' with system.affinity {system.affinity}", "none")
+    if system.faults and system.affinity != "none":
+        _refuse(f"system.faults with system.affinity {system.affinity}", "none")
     if system.background:
         _refuse("system.background", "none")
     if system.memory is not None:

@@ -179,16 +179,6 @@ class FaultySystem(SystemSpec):
                 ("replicas",), "a replica on its own server: expected 0, or more storage_nodes"
             )
 
-    def check_horizon(self, played_s: float) -> None:
-        """Refuses a fault after the end: it would do nothing, without a word."""
-        for index, fault in enumerate(self.faults):
-            if fault.at is not None and fault.at.value >= played_s:
-                raise DescriptionError(
-                    ("faults", index, "at"),
-                    f"{fault.subject} fails at {fault.at.value:g} s, after the horizon: expected "
-                    f"less than {played_s:g} s",
-                )
-
 
 @dataclass(frozen=True)
 class Roles:

@@ -97,7 +97,7 @@ def popularities(operations: Sequence[ResolvedOperation], time_s: float) -> list
             continue
         # Operations with one and the same distribution have their hot keys in common.
         for k, (share, known, _) in enumerate(scattered):
-            if _same(known, density):
+            if all(map(np.array_equal, (known.breaks, known.mass), (density.breaks, density.mass))):
                 scattered[k] = (share + operation.share, known, keys)
                 break
         else:
@@ -118,10 +118,6 @@ def hottest_line(spread: Popularity, keys_per_line: float) -> float:
     # Scattered, its neighbours are any keys; by place they are as popular, if there are so many.
     class_keys = 1.0 if spread.scattered else float(classes.keys[0])
     return min(per_key * min(max(keys_per_line, 1.0), max(class_keys, 1.0)), 1.0)
-
-
-def _same(a: Density, b: Density) -> bool:
-    return np.array_equal(a.breaks, b.breaks) and np.array_equal(a.mass, b.mass)
 
 
 def _mixture(parts: list[tuple[float, Density]]) -> Density:

@@ -165,6 +165,14 @@ CoresCommand = AllocateCore | ReleaseCore
 
 
 @dataclass(frozen=True)
+class SwitchNode:
+    """Threads may run on a node's cores from now on, or on none of them: a fault, or its end."""
+
+    node: int
+    runs: bool
+
+
+@dataclass(frozen=True)
 class ScanSeen:
     """A kind of scan: ``scan`` is its query and operator, ``home`` the node of the table parts that
     it reads (a position; None: all in turn), ``node`` that of the thread.

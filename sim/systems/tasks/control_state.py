@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ....inputs import InputError
 from ....workloads.workload import PhaseState
 from ...machine.costs import CostModel
 from ...planes.plane import Command, Experiment
@@ -20,7 +21,9 @@ from .commands import (
     PartUse,
     PlacerObservation,
     ReleaseCore,
+    SwitchNode,
 )
+from .cores import MODES
 from .facts import ENGINE, TasksFacts
 from .layout import PAGE_BYTES, Layout
 from .parameters import cores_of
@@ -55,6 +58,11 @@ class ControlState:
             experiment.system.unchanging,
             experiment.policy_names.get("access-path", "none"),
         )
+        if experiment.system.faults and experiment.policy_names.get("cores") in MODES:
+            raise InputError(
+                "system.faults, and a policy of cores, which may take cores that have stopped",
+                expected="--policy cores=none",
+            )
         self.placed = cores_of(machine, self.program.scheduling)
         self.cores = np.bincount(self.placed.core_node, minlength=len(self.nodes))
         self.allocated = {
@@ -119,6 +127,9 @@ class ControlState:
             self.allocated.add((command.node, command.core))
         elif isinstance(command, ReleaseCore):
             self.allocated.remove((command.node, command.core))
+        elif isinstance(command, SwitchNode):
+            cores = {(command.node, core) for core in range(int(self.cores[command.node]))}
+            self.allocated = self.allocated | cores if command.runs else self.allocated - cores
         else:
             return False
         return True

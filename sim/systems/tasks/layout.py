@@ -138,9 +138,11 @@ class Layout:
         if isinstance(command, MovePart):
             copies = [self._copy(command.table, command.part, command.node, self.move_s)]
         elif isinstance(command, PartitionTable):
+            # Those that are interleaved are split where there is most room.
+            most = int(np.argmax(self.free_pages))
+            homes = [most if part.node is None else part.node for part in parts]
             copies = [
-                self._copy(command.table, p, self._home(part), self.partition_s)
-                for p, part in enumerate(parts)
+                self._copy(command.table, p, home, self.partition_s) for p, home in enumerate(homes)
             ]
         else:
             copies = [
@@ -186,10 +188,6 @@ class Layout:
     def _pages(self, table: Table, rows: int) -> int:
         return ceil((rows * table.bytes_per_row + table.fixed_bytes) / PAGE_BYTES)
 
-    def _home(self, part: PartState) -> int:
-        """Where it lies; of an interleaved one, the node with most room."""
-        return int(np.argmax(self.free_pages)) if part.node is None else part.node
-
     def _copy(self, table: str, part: int, target: int, page_s: float) -> Copy:
         self._copies += 1
         state = self.parts[table][part]
@@ -199,12 +197,13 @@ class Layout:
 
     def _begin(self, change: _Change, copies: Sequence[Copy], time_s: float) -> None:
         command = change.command
+        waits = isinstance(command, MovePart) and command.queries_wait
         for copy in copies:
             p = copy.part
             targets: tuple[int, ...] = (copy.target,)
             if isinstance(command, PartitionTable):
                 targets = command.nodes[2 * p : 2 * p + 2] or targets
-            self._replace(command.table, p, busy=True, blocked=_blocks(command), targets=targets)
+            self._replace(command.table, p, busy=True, blocked=waits, targets=targets)
         for copy in copies:
             self._under_way[copy.number] = copy
             self.sent_pages += copy.pages
@@ -261,11 +260,6 @@ class Layout:
         self, time_s: float, kind: str, text: str, details: dict[str, Any] | None = None
     ) -> None:
         self.events.append(ControlEvent(time_s, kind, text, details or {}))
-
-
-def _blocks(command: PlacerCommand) -> bool:
-    """Whether queries of what it copies wait meanwhile."""
-    return isinstance(command, MovePart) and command.queries_wait
 
 
 def _words(command: PlacerCommand, layout: Layout) -> str:

@@ -30,6 +30,7 @@ from ....workloads import Workload
 from ....workloads.schema import PARTS_MAX, Column, DataObject
 from ...machine.assumptions import Assumption
 from ...machine.memory_policy import MemoryField, Room, described_at, memory_nodes
+from ...planes.plane import Change
 from ..descriptor import Default, SystemSpec
 from ..fields import (
     Count,
@@ -41,6 +42,7 @@ from ..fields import (
     threads_of,
 )
 from .facts import ENGINE, OperatorInstructions, TasksFacts
+from .faults import NodeFault, changes_of, check_faults
 from .paths import BackgroundSpec, background_of, check_paths
 from .program import Part, Table
 
@@ -97,7 +99,7 @@ class TasksSystem(SystemSpec):
     ``instructions``: of the operators' loops, where they are not the usual ones.
     ``chunk``: what a copy engine copies at a time for a scan, into one of two buffers of its
     thread. ``unchanging``: tables whose rows cannot change any more, so that copies need not be
-    coherent. ``background``: workers besides the queries'.
+    coherent. ``background``: workers besides the queries'. ``faults``: nodes whose cores stop.
     """
 
     kind: Literal["tasks"]
@@ -132,6 +134,7 @@ class TasksSystem(SystemSpec):
     ] = Quantity.exact(CHUNK_BYTES)
     unchanging: tuple[Name, ...] = ()
     background: Annotated[tuple[BackgroundSpec, ...], Field(max_length=64)] = ()
+    faults: Annotated[tuple[NodeFault, ...], Field(max_length=1_000)] = ()
 
     PAUSE_MAX_S: ClassVar[float] = 50_000.0
 
@@ -148,10 +151,14 @@ class TasksSystem(SystemSpec):
                 return f"object '{name}' is not a table with rows and columns"
         return None
 
+    def changes(self, machine: Machine) -> tuple[Change, ...]:
+        return changes_of(self.faults, machine)
+
     def check(self, machine: Machine, workload: Workload) -> None:
         """Raises DescriptionError where the machine does not have what this says."""
         workers = self.workers(machine)
         self._check_engines(machine, workload)
+        check_faults(self.faults, machine, self.worker_positions(machine))
         tables = self.placed(machine, workload)
         used = bytes_on_nodes(tables, np.array(self.laid_out(machine, workload).spreads))
         for node, needed in zip(machine.nodes, used, strict=True):

@@ -129,11 +129,10 @@ def with_fitted_times(
     """``description`` with the times of ``machine`` that a factor of its loop, of its step, or both
     concern.
     """
-    times = quantities(lambda values: loop_times_s(machine, values), _keys)
+    times = quantities(
+        lambda values: loop_times_s(machine, values),
+        lambda path: (("core", str(path[0])), ("loop", loop_of(path))),
+    )
     if not times:
         return description
     return description.with_facts(ENGINE, with_times(eris_facts(machine), times))
-
-
-def _keys(path: Path) -> tuple[Key, Key]:
-    return ("core", str(path[0])), ("loop", loop_of(path))

@@ -68,10 +68,6 @@ def _walk_and_other_ns(record: Record) -> tuple[float, float]:
     return walk, sum(demands.values())
 
 
-def _memory_Bps(record: Record) -> float:
-    return record.bandwidth_Bps["memory"] or 0.0
-
-
 def _use(record: Record, kind: str) -> float:
     return max(use.utilisation for use in record.resources if use.kind == kind)
 
@@ -113,7 +109,8 @@ def _upserts(runs: Runs) -> Prediction:
 
 
 def _fig9(runs: Runs) -> Prediction:
-    own, interleaved = (_memory_Bps(runs(name)) for name in ("eris-fig9", "eris-fig9-interleaved"))
+    names = "eris-fig9", "eris-fig9-interleaved"
+    own, interleaved = (runs(name).bandwidth_Bps["memory"] or 0.0 for name in names)
     return Prediction(own / interleaved)
 
 

@@ -1,0 +1,61 @@
+"""Nodes whose cores stop while queries are answered."""
+
+import pytest
+
+from numatwin import InputError, load_scenario, run_scenario
+from numatwin.sim.run.record import Record
+
+BASE = ["horizon=200 ms", "scale=0.1", "policies.cores=none", "statistics.replications=1"]
+NODES = ["system.nodes=2", "system.placement=[0, 1]", "statistics.warm_up=0 s"]
+STOPS = "{kind: stop, node: 1, at: 50 ms, lasts: 100 ms}"
+
+
+def ran(plane: str, *faults: str, stealing: str = "none", more: tuple[str, ...] = ()) -> Record:
+    settings = [f"system.faults=[{', '.join(faults)}]", f"policies.stealing={stealing}"]
+    settings = [*BASE, *NODES, *settings, *more]
+    return run_scenario(load_scenario("short-and-long", plane=plane, settings=settings))
+
+
+def answers(record: Record) -> float:
+    return sum(record.operations.values())
+
+
+@pytest.mark.parametrize("stealing", ["none", "always"])
+@pytest.mark.parametrize("affinity", ["core", "none"])
+def test_planes_agree(stealing: str, affinity: str) -> None:
+    more = (f"system.affinity={affinity}",)
+    flow, event, reference = (
+        ran(plane, STOPS, stealing=stealing, more=more) for plane in ("flow", "event", "reference")
+    )
+    assert event.operations == reference.operations
+    assert [e.text for e in event.control_events] == [e.text for e in flow.control_events]
+    assert answers(flow) == pytest.approx(answers(event), rel=0.15)
+
+
+def test_its_queries_go_on_elsewhere() -> None:
+    """Tasks that would wait there wait at the next node, which they share with others."""
+
+    def rate(fault: str) -> float:
+        settings = [f"system.faults=[{fault}]", "policies.placer=none", "horizon=1 s"]
+        settings += ["policies.stealing=none", "statistics.warm_up=500 ms"]
+        scenario = load_scenario("hana-fig10", plane="flow", settings=settings)
+        return run_scenario(scenario).throughput["select-TBL3"]
+
+    assert 0.3 < rate("{kind: stop, node: 1, at: 500 ms}") / rate("") < 0.7
+
+
+@pytest.mark.parametrize(
+    ("faults", "told"),
+    [
+        (["{kind: stop, node: 9, at: 1 ms}"], "no workers on node 9: expected one of 0, 1"),
+        (["{kind: stop, node: 1, at: 1 s}"], "after the horizon: expected less than 0.2 s"),
+        ([STOPS, "{kind: stop, node: 1, at: 60 ms}"], "node 1 stops while it is stopped"),
+        ([f"{{kind: stop, node: {k}, at: 1 ms}}" for k in (0, 1)], "no workers are left at"),
+    ],
+)
+def test_bad_input(faults: list[str], told: str) -> None:
+    with pytest.raises(InputError, match=told) as raised:
+        ran("flow", *faults)
+    assert "system.faults" in str(raised.value)
+    with pytest.raises(InputError, match="a policy of cores, which may take cores"):
+        ran("flow", STOPS, more=("policies.cores=dense",))
