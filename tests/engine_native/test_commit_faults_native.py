@@ -30,20 +30,10 @@ CASES = [(RSI, step) for step in RSI_STEPS] + [(TWO_PHASE, step) for step in TWO
 needs_ucx = pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
 
 
-def failing(name: str, fault: str, *settings: str) -> Scenario:
-    return load_scenario(
-        name,
-        plane="native",
-        scale=0.005,
-        settings=[
-            "native_horizon=1500 ms",
-            "statistics.warm_up=0 s",
-            "system.clients=3",
-            "system.storage_nodes=2",
-            f"system.faults=[{fault}]",
-            *settings,
-        ],
-    )
+def failing(name: str, fault: str) -> Scenario:
+    settings = ["native_horizon=1500 ms", "statistics.warm_up=0 s", f"system.faults=[{fault}]"]
+    settings += ["system.clients=3", "system.storage_nodes=2"]
+    return load_scenario(name, plane="native", scale=0.005, settings=settings)
 
 
 def last_transaction(rows: np.ndarray[Any, np.dtype[np.int64]], client: int) -> set[int]:

@@ -114,8 +114,9 @@ COMMITS = 400
 
 def host(clients: int, processors: ProcessorSetup, **more: Any) -> CommitParameters:
     """RSI by loads and stores: a transaction is WORK_PS of its client's time, and nobody meets."""
-    more = {"records": 2_000_000_000, "timestamp_bits": 2**20, "processors": processors} | more
-    made: CommitParameters = on_one_machine(clients, WORK_PS, **more)
+    made: CommitParameters = on_one_machine(
+        clients, WORK_PS, records=2 * 10**9, timestamp_bits=2**20, processors=processors, **more
+    )
     return made
 
 

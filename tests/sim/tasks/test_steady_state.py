@@ -1,5 +1,6 @@
 """Rates of tasks as flows: cases worked by hand, and laws that hold for any."""
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from numatwin.sim.systems.tasks.event_plane import EventModel
 from numatwin.sim.systems.tasks.layout import Layout
 from numatwin.sim.systems.tasks.parameters import near_nodes, task_setup
 from numatwin.sim.systems.tasks.program import LoopCost, MemoryUse, Program, Stage
-from numatwin.sim.systems.tasks.steady_state import Rates, State, SteadyState
+from numatwin.sim.systems.tasks.steady_state import Rates, State, SteadyState, _Search
 from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.schema import Coherence
 
@@ -333,6 +334,21 @@ def test_a_search_from_near_by_finds_the_same(
         costs = CostModel(MACHINE, scales)
         found, expected = solve_it(costs=costs, near=before), solve_it(costs=costs)
         assert found.queries == pytest.approx(expected.queries, rel=2e-4)
+
+
+def test_searches_end_where_nodes_have_very_different_numbers_of_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As adaptive cores leave them: 24 on one node, one to three on another."""
+    turns, queues = Counter[_Search](), _Search._queues
+
+    def count(self: _Search, times: Any) -> Any:
+        turns[self] += 1
+        return queues(self, times)
+
+    monkeypatch.setattr(_Search, "_queues", count)
+    run_scenario(load_scenario("short-and-long", plane="flow"))
+    assert 1 < max(turns.values()) < 100
 
 
 def test_rates_are_found_once_a_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ namespace {
 using Values = std::vector<double>;
 
 constexpr int rounds_of_taking = 8;
+// Queues of nodes with very different numbers of workers settle with short steps only.
+constexpr double late_step = 0.4;
 constexpr double busiest = 0.999;  // beyond, queries that come at random wait as in a full queue
 constexpr double servers_most = 256.0;
 constexpr int queries_before = 4, queries_played = 20;  // of each of a few clients
@@ -97,6 +99,7 @@ void SettledQueues::settle(const Values& tasks, const Values& local_s, const Val
     std::ranges::fill(response_, 0.0);
     for (const auto& clients : plays_) play(clients, tasks, local_s);
     for (std::int64_t round = 0; round < of_.rounds_max; ++round) {
+        step_ = 2 * round < of_.rounds_max ? of_.damping : late_step * of_.damping;
         for (std::size_t b = 0; b < batches_; ++b) asked_[b] = rates[at(of_.query[b])] * tasks[b];
         see(local_s);
         if (of_.arrivals_per_s > 0) wait_for_others(tasks, local_s);
@@ -105,7 +108,7 @@ void SettledQueues::settle(const Values& tasks, const Values& local_s, const Val
         const double change = ask();
         for (std::size_t b = 0; b < batches_; ++b) {
             const double found = rates[at(of_.query[b])] * tasks[b] * residence_s_[b];
-            present[b] += of_.damping * (found - present[b]);
+            present[b] += step_ * (found - present[b]);
         }
         before_ = running;
         run(tasks, task_s);
@@ -194,7 +197,7 @@ void SettledQueues::steal(const Values& tasks, const Values& local_s, const Valu
         }
     }
     for (std::size_t pair = 0; pair < taken_.size(); ++pair)
-        thieves_[pair] += of_.damping * (taken_[pair] - thieves_[pair]);
+        thieves_[pair] += step_ * (taken_[pair] - thieves_[pair]);
     for (std::size_t f = 0; f < kinds_; ++f) {
         const std::size_t b = at(of_.kind_batch[f]), node = at(of_.kind_node[f]);
         if (const std::size_t home = at(of_.home[b]); node != home)

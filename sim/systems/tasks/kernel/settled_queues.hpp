@@ -74,6 +74,7 @@ class SettledQueues {
     const bool moved_;
     bool stealing_ = false, mix_ = false;
     double all_room_ = 0.0;
+    double step_ = 0.0;  // the part of a step that is gone
     // Clients that are played together, by the query of each: a few, or a lone one of each query.
     std::vector<std::vector<std::int64_t>> plays_;
     std::vector<double> asked_, seen_, mean_s_, able_, residence_s_, response_;
