@@ -180,12 +180,12 @@ class NativeTasks:
                 if plan.affinity == "none" or home == node
                 for cpu in plan.cpus[home, core]
             ]
+            while not (thread := self._engine.thread(worker)):
+                self._host.check()  # it has not begun
             try:
-                os.sched_setaffinity(self._engine.thread(worker), cpus)
+                os.sched_setaffinity(thread, cpus)
             except OSError as failure:
-                raise InputError(
-                    f"workers cannot move to CPUs {cpus}: {failure.strerror}"
-                ) from None
+                raise InputError(f"workers on CPUs {cpus}: {failure.strerror}") from None
 
     def apply(self, commands: Sequence[Command]) -> None:
         """Phases of the mix, which classes may be stolen, and where threads may run."""

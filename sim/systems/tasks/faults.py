@@ -17,8 +17,8 @@ from .commands import SwitchNode
 class NodeFault(Strict):
     """The cores of ``node`` stop at the time ``at`` and go on after ``lasts``, or never. Pinned
     workers there end the task that they are at, and those that wait are queued at the nearest node
-    that runs; threads that the operating system moves go on elsewhere. What lies in the node's
-    memory can be read on.
+    that runs; threads that the operating system moves go on where else they may. What lies in the
+    node's memory can be read on.
     """
 
     kind: Literal["stop"]
@@ -43,7 +43,7 @@ def changes_of(faults: Sequence[NodeFault], machine: Machine) -> tuple[Change, .
         if fault.lasts is not None:
             event = ControlEvent(at_s + fault.lasts.value, "recovery", f"{fault.subject} is back")
             found.append(Change(event, SwitchNode(position, True)))
-    return tuple(sorted(found, key=lambda change: change.event.time_s))
+    return tuple(sorted(found, key=lambda one: (one.event.time_s, not one.command.runs)))
 
 
 def check_faults(faults: Sequence[NodeFault], machine: Machine, workers: Sequence[int]) -> None:
