@@ -67,16 +67,13 @@ def rendered(template: str, own: Sequence[str] = (), **content: Any) -> str:
     ``own``: further scripts of this page.
     """
     scripts = [_asset("report.js"), *map(_asset, own)]
-    page = (
-        _environment(_Compiled())
-        .get_template(template)
-        .render(
-            style=_asset("report.css"),
-            scripts=scripts,
-            script_hashes=[HASH, *map(_hash, scripts)],
-            plotly=base64.b64encode(packed_plotly()).decode("ascii"),
-            **content,
-        )
+    made = _environment(_Compiled()).get_template(template)
+    page = made.render(
+        style=_asset("report.css"),
+        scripts=scripts,
+        script_hashes=[HASH, *map(_hash, scripts)],
+        plotly=base64.b64encode(packed_plotly()).decode("ascii"),
+        **content,
     )
     # A name read from a foreign file may hold half a surrogate pair, which no file can.
     return _BIDIRECTIONAL.sub("?", page.encode("utf-8", "replace").decode("utf-8"))

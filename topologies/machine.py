@@ -245,10 +245,9 @@ class Machine:
                 {
                     "id": node.id,
                     "cpus": list(node.cpus),
-                    "memory_bytes": None if math.isnan(size) else int(size),
+                    "memory_bytes": _whole(node.memory_bytes),
                 }
                 for node in self.nodes
-                for size in [node.memory_bytes]
             ],
             "slit": square(self.slit if self.slit is not None else unknown),
             "hops": square(self.hops),
@@ -277,3 +276,7 @@ def _plain(x: float) -> float:
 def kept_machines(machine: Machine) -> int:
     """How many of its size may be kept: a machine of 1,024 nodes takes some 60 MB."""
     return min(64, 2 + 2**22 // len(machine.nodes) ** 2)
+
+
+def _whole(x: float) -> int | None:
+    return None if math.isnan(x) else int(x)

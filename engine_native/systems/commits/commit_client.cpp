@@ -52,13 +52,13 @@ bool CommitClient::try_transaction() {
     if (slot().fence.load(std::memory_order_relaxed) != 0) may_die_here();
     ++transaction_;
     if (copy_uses_ == 0) {
-        may_die_here(Step::snapshot);
+        may_die_here(at_snapshot);
         snapshot_ = fetch_snapshot();
         copy_uses_ = setup_.snapshot_every;
     }
     --copy_uses_;
     log(RowKind::begin, snapshot_);
-    may_die_here(Step::read);
+    may_die_here(at_read);
     const Cause cause = transact();
     slow_down();
     if (cause == granted) {

@@ -43,13 +43,12 @@ class CommitClient {
     }
     // Yields while it waits without sleeping, where there are more clients than processors.
     void give_way();
-    // The points where a client that is to die stops, for good; any: while it waits.
-    void may_die_here(Step step = Step::any) {
+    // Where a client that is to die stops for good; at no step: where it waits or has locks.
+    void may_die_here(Step step = at_no_step) {
         const auto& own = slot();
         const auto dies = own.die.load(std::memory_order_relaxed) - 2;  // a Step, if it is to
-        const bool anywhere = dies == static_cast<std::int64_t>(Step::any) &&
-                              (step == Step::any || step == Step::write || step == Step::commit);
-        if (anywhere || dies == static_cast<std::int64_t>(step) ||
+        const bool holding = step == at_write || step == at_commit;
+        if (dies == step || (dies == at_no_step && holding) ||
             own.fence.load(std::memory_order_relaxed) != 0)
             die_here();
     }

@@ -59,10 +59,10 @@ Cause OneSidedClient::prepare() {
 
 Cause OneSidedClient::commit() {
     if (leases()) locking_ns_ = board_.now_ns();
-    may_die_here(Step::lock);
+    may_die_here(at_lock);
     Cause cause = lock_all();
     if (claims()) cause = claim_all(cause);
-    if (cause == granted) may_die_here(Step::write);
+    if (cause == granted) may_die_here(at_write);
     slow_down();
     if (cause == granted) cause = install();
     if (cause == granted) return granted;
@@ -229,7 +229,7 @@ Cause OneSidedClient::install() {
         write_blocks();
     } else {
         write_blocks();
-        may_die_here(Step::bit);
+        may_die_here(at_bit);
         set_bit(RowKind::commit);
     }
     counters().updates.add(setup_.updates);

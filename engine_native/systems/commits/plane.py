@@ -207,6 +207,8 @@ class NativeCommits:
             return
         until_s = float(rows[-1, 0]) * 1e-12
         self._checked = {"checked_s": until_s}
+        if until_s < 0.9 * self.time_s:
+            self._warned.append(f"the history is known up to {until_s:.2g} s, and checked to there")
         failed = list(fault_events(self.scenario, self.replication, until_s))
         if failed and self.parameters.faulty:
             ended_s = rows[rows[:, 1] == OUTCOME, 0] * 1e-12

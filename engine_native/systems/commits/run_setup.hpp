@@ -23,10 +23,6 @@ enum class Sabotage : std::uint32_t {
     torn_reads,        // a block that changed while it was read is taken as it is
 };
 
-// Of a transaction (STEPS of sim/systems/commits/parameters.py). A client that is to die does so as
-// it next comes to one of them; `any`: where it holds locks, or waits.
-enum class Step : std::int64_t { any = -1, snapshot, read, lock, write, bit, commit };
-
 struct RunSetup {
     using Indices = std::vector<std::uint32_t>;
     using Integers = std::vector<std::int64_t>;

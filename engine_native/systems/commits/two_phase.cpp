@@ -84,7 +84,7 @@ Cause TwoPhaseClient::transact() {
         std::memcpy(payload_.data(), &first, sizeof first);
         message_.add(payload_.data(), update ? setup_.changed_bytes : setup_.record_bytes);
     }
-    may_die_here(Step::commit);
+    may_die_here(at_commit);
     post(setup_.node_role(setup_.managers[turn]), message_);  // (1)
     const TwoPhaseHead outcome = await(TwoPhase::outcome).head();
     if (outcome.vote != granted) return static_cast<Cause>(outcome.vote);

@@ -41,8 +41,8 @@ SELECTED_NEAR = 0.05  # relative; what a filter really lets through, against wha
 POLICIES = ("placer", "access-path")  # whose commands the engine cannot carry out
 
 MOVED = (
-    "the operating system moves threads: traffic by node is told as if each ran on the node of its "
-    "pool"
+    "the operating system moves threads: traffic and use of cores are told as if each ran on the "
+    "node of its pool"
 )
 
 

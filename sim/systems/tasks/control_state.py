@@ -23,7 +23,6 @@ from .commands import (
     ReleaseCore,
     SwitchNode,
 )
-from .cores import MODES
 from .facts import ENGINE, TasksFacts
 from .layout import PAGE_BYTES, Layout
 from .parameters import cores_of
@@ -58,7 +57,8 @@ class ControlState:
             experiment.system.unchanging,
             experiment.policy_names.get("access-path", "none"),
         )
-        if experiment.system.faults and experiment.policy_names.get("cores") in MODES:
+        allocator = experiment.policy_names.get("cores", "none")
+        if experiment.system.faults and allocator not in ("none", "all"):
             raise InputError(
                 "system.faults, and a policy of cores, which may take cores that have stopped",
                 expected="--policy cores=none",

@@ -148,7 +148,6 @@ class Commits : public Cluster {
         clocks_trusted,      // a fenced owner's WRITEs are not undone: within its lease all landed
         nothing_copied       // a server that rejoins answers without what it missed
     };
-    enum Step : std::int64_t { at_snapshot, at_read, at_lock, at_write, at_bit, at_commit };
 
     struct Client {
         Stream keys, think;

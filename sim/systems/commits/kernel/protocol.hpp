@@ -38,6 +38,10 @@ enum Cause : std::int64_t {
     causes
 };
 
+// Steps of a transaction, as a client that is to die next comes to one: STEPS of ../parameters.py.
+enum Step : std::int64_t { at_snapshot, at_read, at_lock, at_write, at_bit, at_commit };
+constexpr Step at_no_step = static_cast<Step>(-1);
+
 // Messages by type, the protocol's own in order: ../parameters.py.
 struct OneSided {
     enum Type : std::uint32_t {
