@@ -196,6 +196,7 @@ def _node(
         write_turnaround=plain(memory.write_turnaround),
         home_agent_entries=plain(memory.home_agent_entries),
         system_call_ns=in_ns(kind.system_call),
+        kernel=kind.kernel,
     )
 
 

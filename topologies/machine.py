@@ -13,7 +13,7 @@ import numpy as np
 
 from .copy_engines import CopyEngine
 from .routes import Floats, Ints, LinkEdge, Routes
-from .schema import MachineDescription
+from .schema import KernelFacts, MachineDescription
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -89,6 +89,7 @@ class Node:
     write_turnaround: float | None = None
     home_agent_entries: float | None = None
     system_call_ns: float | None = None
+    kernel: KernelFacts = field(default_factory=KernelFacts)
 
     @property
     def threads(self) -> int:

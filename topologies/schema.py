@@ -98,6 +98,22 @@ class Memory(Strict):
     side_caches: tuple[MemorySideCache, ...] = ()
 
 
+class KernelFacts(Strict):
+    """What the operating system's memory takes a core, beside what it takes others.
+
+    ``page_fault``: the first touch of a page of 4 KiB, which is zeroed; ``huge_page_fault``: of one
+    of 2 MiB; ``page_unmap``: giving a touched page back; ``mapping``: mapping a stretch of memory
+    and unmapping it again, besides its pages; ``interrupt``: how much longer unmapping takes for
+    each other processor that runs the process, which is interrupted to forget the addresses.
+    """
+
+    page_fault: Duration | None = None
+    huge_page_fault: Duration | None = None
+    page_unmap: Duration | None = None
+    mapping: Duration | None = None
+    interrupt: Duration | None = None
+
+
 class NodeEnergy(Strict):
     """Power of a core at work and at rest, energy of a bit read from or written to memory."""
 
@@ -140,6 +156,7 @@ class NodeType(Strict):
     stream_stall: StreamStall | None = None
     reorder_window: Fact | None = None
     system_call: Duration | None = None
+    kernel: KernelFacts = KernelFacts()
     caches: tuple[Cache, ...] = ()
     tlbs: tuple[Tlb, ...] = ()
     memory: Memory

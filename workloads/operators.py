@@ -69,18 +69,23 @@ AccessPath = Annotated[
 ]
 
 
+Intermediates = Literal["pooled", "materialised", "pipelined"]
+
+
 class OperatorSpec(Strict):
     """What all operators have in common.
 
     ``after``: operators that must be done before, though nothing of theirs is read.
     ``concurrency``: tasks at most, as the system says where it is left out. ``task_class``: tasks
     of one class are alike for a scheduler; by default those of all operators of this kind.
+    ``intermediates``: where its results lie, as the system says where it is left out.
     """
 
     kind: str
     after: Names = ()
     concurrency: Hint | None = None
     task_class: Name | None = None
+    intermediates: Intermediates | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:

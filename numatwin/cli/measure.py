@@ -32,8 +32,8 @@ def measure(
         typer.Option(
             metavar="PART",
             help="Measure only this: latency, bandwidth, loaded, atomics, messages, copies, "
-            "buffering, routing, index, loop, walk, interruptions, paces, distance, fabric, "
-            "processes, operators or queries; may be repeated.",
+            "buffering, routing, index, loop, walk, interruptions, mapping, paces, distance, "
+            "fabric, processes, operators or queries; may be repeated.",
         ),
     ] = None,
     json: Json = False,

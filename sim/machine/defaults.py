@@ -55,6 +55,30 @@ ASSUMED_WRITE_TURNAROUND = Assumed(
     "From JEDEC's timings and batches of 16 writes; 0.09 to 1.2 with 64 to 8; nothing was fitted",
     place=("memory", "write_turnaround"), between=(0.09, 1.2),
 )  # fmt: skip
+ASSUMED_PAGE_FAULT_NS = Assumed(
+    800.0, "first touch of a page of 4 KiB", "ns",
+    "Estimate: a fault, a page from the kernel's lists, its zeroing; 1.2 µs on a virtual host",
+    place=("kernel", "page_fault"), between=(400.0, 2_000.0),
+)  # fmt: skip
+ASSUMED_HUGE_PAGE_FAULT_NS = Assumed(
+    150e3, "first touch of a page of 2 MiB", "ns",
+    "Estimate: 2 MiB are zeroed at 14 GB/s; 5 to 40 GB/s",
+    place=("kernel", "huge_page_fault"), between=(50e3, 420e3),
+)  # fmt: skip
+ASSUMED_PAGE_UNMAP_NS = Assumed(
+    150.0, "giving a touched page back", "ns", "Estimate; 0.23 µs on a virtual host",
+    place=("kernel", "page_unmap"), between=(60.0, 400.0),
+)  # fmt: skip
+ASSUMED_MAPPING_NS = Assumed(
+    3_000.0, "mapping and unmapping, besides pages", "ns", "Estimate; 5 µs on a virtual host",
+    place=("kernel", "mapping"), between=(1_000.0, 8_000.0),
+)  # fmt: skip
+ASSUMED_INTERRUPT_NS = Assumed(
+    600.0, "interrupt of another processor as memory is unmapped", "ns",
+    "Estimate: 5.8 µs for 15 others on two sockets (Kumar et al., Latr, ASPLOS 2018); 9 µs each on "
+    "a virtual host",
+    place=("kernel", "interrupt"), between=(300.0, 9_000.0),
+)  # fmt: skip
 # What goes with a line, and a message without one, where a machine file has no such figures.
 ASSUMED_HEADER_BYTES = Assumed(
     0.0, "header of a line on links", "B",

@@ -25,7 +25,14 @@ from ...sim.machine.costs import LINE_BYTES, CostModel
 from ...sim.machine.streams import lines_under_way
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement, figures
-from ...topologies.schema import Cache, LoadedPoint, MachineDescription, NodeType, ReadWriteMix
+from ...topologies.schema import (
+    Cache,
+    KernelFacts,
+    LoadedPoint,
+    MachineDescription,
+    NodeType,
+    ReadWriteMix,
+)
 from ...topologies.schema_types import Fact, WriteTurnaround
 from ..systems.registry import validations
 from .bandwidth import TRAFFICS
@@ -119,6 +126,12 @@ class _Writer:
             changes["caches"] = self._caches(name, kind.caches)
             if found := self._found("system_call"):
                 changes["system_call"] = self._quantity(found)
+            kernel = {
+                name: self._quantity(found)
+                for name in KernelFacts.model_fields
+                if (found := self._found(name))
+            }
+            changes["kernel"] = kind.kernel.model_copy(update=kernel)
             if self.result.clock_Hz is not None:
                 clock = self.result.clock_Hz
                 changes["clock"] = Quantity(

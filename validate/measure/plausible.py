@@ -41,6 +41,7 @@ OF_CORES: Mapping[str, Bounds] = {
     "clock": Bounds(1e8, 1e10, "processors run at 0.1 to 10 GHz"),
     "system_call": Bounds(1e-8, 1e-3, "the kernel takes tens of cycles to enter and leave"),
 }
+KERNEL = Bounds(1e-8, 1e-2, "the kernel's way takes tens of cycles, and holds up nobody for long")
 DRAM = Bounds(1e-8, 1e-3, "opening a row of DRAM alone takes more than 10 ns")
 TURNAROUND = Bounds(
     WRITE_TURNAROUND_MIN, 20.0, "a bus that turns for each line loses some twenty lines' time"
@@ -123,6 +124,8 @@ def _bounded(description: MachineDescription) -> Iterator[tuple[Path, Quantity |
 def _of_kind(kind: NodeType) -> Iterator[tuple[Path, Quantity | Fact | None, Bounds]]:
     for field, bounds in OF_CORES.items():
         yield (field,), getattr(kind, field), bounds
+    for field in type(kind.kernel).model_fields:
+        yield ("kernel", field), getattr(kind.kernel, field), KERNEL
     memory = kind.memory
     yield ("memory", "latency"), memory.latency, DRAM
     yield ("memory", "bandwidth"), memory.bandwidth, _bandwidth(memory.latency)

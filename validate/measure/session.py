@@ -21,7 +21,7 @@ from ...inputs.progress import StepProgress, silent
 from ...topologies.importers.number_sets import format_list
 from ...topologies.measurements import HostState, Measurement
 from ..systems.registry import validations
-from . import bandwidth, copying, copying_ahead, fabric, interrupting, latency, sharing
+from . import bandwidth, copying, copying_ahead, fabric, interrupting, latency, mapping, sharing
 from .bench import FULL, QUICK, Bench, CannotBind
 from .layout import Layout, host_layout, read_text
 from .noise import Watch
@@ -37,6 +37,7 @@ PARTS: dict[str, tuple[Callable[[Bench], Iterator[float]], float]] = {
     "copies": (copying.measure, 2.0),
     "buffering": (copying_ahead.measure, 2.0),
     "interruptions": (interrupting.measure, 1.0),
+    "mapping": (mapping.measure, 1.0),
     "fabric": (fabric.measure, 3.0),
     **{name: (one.measure, one.weight) for name, one in OF_SYSTEMS.items()},
 }

@@ -19,10 +19,10 @@ namespace {
 using MemoryTuple = std::tuple<std::uint32_t, double, double, double>;
 using LoopTuple = std::tuple<double, std::vector<MemoryTuple>>;
 using DemandTuple = std::tuple<double, double, std::vector<MemoryTuple>, std::vector<LoopTuple>,
-                               std::int64_t, double>;
+                               std::vector<std::tuple<std::int64_t, double>>>;
 
 std::uint32_t demand_of(SharedService& service, const DemandTuple& fields) {
-    const auto& [instructions_ps, separate_ps, lines, loop_fields, lock, held_ps] = fields;
+    const auto& [instructions_ps, separate_ps, lines, loop_fields, held_fields] = fields;
     const auto uses = [](const std::vector<MemoryTuple>& of) {
         std::vector<MemoryUse> memory;
         for (const auto& [home, read, written, slots] : of)
@@ -32,7 +32,9 @@ std::uint32_t demand_of(SharedService& service, const DemandTuple& fields) {
     std::vector<Loop> loops;
     for (const auto& [loop_ps, loop_lines] : loop_fields)
         loops.push_back({loop_ps, uses(loop_lines)});
-    return service.demand({instructions_ps, separate_ps, uses(lines), loops, lock, held_ps});
+    std::vector<Held> held;
+    for (const auto& [lock, held_ps] : held_fields) held.push_back({lock, held_ps});
+    return service.demand({instructions_ps, separate_ps, uses(lines), loops, held});
 }
 
 void register_shared_service(py::module_& module) {

@@ -138,9 +138,9 @@ Numbers PieceDemand::checked(const ServiceMachine& machine) const {
             key.insert(key.end(), {static_cast<double>(m.home), m.read, m.slots});
         }
     }
-    if (lock >= 0) {
-        require(lock < machine.limits && is_amount(held_ps) && held_ps <= separate_ps, "lock",
-                "a limit, and a time of at most separate_ps");
+    for (const auto& [lock, held_ps] : held) {
+        require(lock >= 0 && lock < machine.limits && is_amount(held_ps) && held_ps <= separate_ps,
+                "held", "limits, and times of at most separate_ps");
         key.insert(key.end(), {-2.0, static_cast<double>(lock), held_ps});
     }
     require(takes_time, "demand", "instructions, or lines to read, that take time");

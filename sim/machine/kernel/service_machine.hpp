@@ -56,14 +56,19 @@ struct Loop {
     std::vector<MemoryUse> memory;
 };
 
+// A limit of the machine, as 2L + lock, that a unit holds for a part of its separate time.
+struct Held {
+    std::int64_t lock;
+    double ps;
+};
+
 // What a unit of a piece takes. Where it has several `loops`, one after the other, these have all
 // of its instructions and memory.
 struct PieceDemand {
     double instructions_ps, separate_ps;  // separate: overlaps with nothing
     std::span<const MemoryUse> memory;
     std::span<const Loop> loops = {};
-    std::int64_t lock = -1;  // of the limits, as 2L + lock; -1: none
-    double held_ps = 0;      // that it is held, a part of separate_ps
+    std::span<const Held> held = {};
 
     // All of it as numbers. Throws std::invalid_argument, with the field's name, where the machine
     // has no such node, or values are wrong.

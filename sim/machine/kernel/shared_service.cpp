@@ -46,8 +46,7 @@ std::uint32_t SharedService::demand(const PieceDemand& demand) {
                            lines > 0 ? lines : 1.0,
                            {demand.memory.begin(), demand.memory.end()},
                            {demand.loops.begin(), demand.loops.end()},
-                           demand.lock,
-                           demand.held_ps});
+                           {demand.held.begin(), demand.held.end()}});
         class_of_.resize(demand_.size() * node_.size());
     }
     return entry->second;
@@ -260,8 +259,8 @@ SharedService::Index SharedService::add_class(std::uint32_t demand, std::uint32_
         need(m.home, m.read * machine_.read_ps[m.home] + m.written * machine_.write_ps[m.home]);
         each_wire(node, m, [&](std::size_t link, double time) { need(node_.size() + link, time); });
     }
-    if (d.lock >= 0)
-        need(node_.size() + machine_.data_ps.size() + static_cast<std::size_t>(d.lock), d.held_ps);
+    for (const auto& [lock, held_ps] : d.held)
+        need(node_.size() + machine_.data_ps.size() + static_cast<std::size_t>(lock), held_ps);
     class_.push_back({demand, node, part});
     ends_.reserve(class_.size());
     return sharing_.add_class(needs);

@@ -119,8 +119,7 @@ class SharedService {
         double lines;  // per unit; 1 if it uses no memory: work is counted in these
         std::vector<MemoryUse> memory;
         std::vector<Loop> loops;
-        std::int64_t lock;
-        double held_ps;
+        std::vector<Held> held;
     };
     struct Piece {
         std::uint64_t job = 0, order = 0;

@@ -29,15 +29,14 @@ class Loop(NamedTuple):
 class PieceDemand(NamedTuple):
     """What a unit takes: instructions (``separate_ps`` overlap with nothing), and memory. Where it
     has several ``loops``, one after the other, these have all of its instructions and memory.
-    ``lock``: one of the machine's limits, which it holds for ``held_ps`` of ``separate_ps``; -1:
-    none."""
+    ``held``: of the machine's limits, each that it holds for a part of ``separate_ps``, and for how
+    long."""
 
     instructions_ps: float = 0.0
     separate_ps: float = 0.0
     memory: Sequence[MemoryUse] = ()
     loops: Sequence[Loop] = ()
-    lock: int = -1
-    held_ps: float = 0.0
+    held: Sequence[tuple[int, float]] = ()
 
 
 def settled_link_wait(line: float, latency: float, load: float, waited: float) -> float:

@@ -306,8 +306,11 @@ class SharedService:
                 for resource, each in parts:
                     if each > 0:
                         needs[resource] = needs.get(resource, 0.0) + each / self.lines_of[demand]
-            if d.lock >= 0 and d.held_ps > 0:
-                needs[self.n + len(m.data_ps) + d.lock] = d.held_ps / self.lines_of[demand]
+            for lock, held_ps in d.held:
+                if held_ps > 0:
+                    resource = self.n + len(m.data_ps) + lock
+                    held = held_ps / self.lines_of[demand]
+                    needs[resource] = needs.get(resource, 0.0) + held
             self.sharing.add_class(needs.items())
         return self.class_of[key]
 

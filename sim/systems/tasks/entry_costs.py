@@ -42,7 +42,7 @@ class Demands:
     """What a loop demands for an entry, added up.
 
     ``ipc``: its instructions per cycle; ``at_once``: random accesses that it has under way. As the
-    machine says where they are None.
+    machine says where they are None. ``mapped``: what it writes is mapped before, and unmapped.
     """
 
     instructions: float = 0.0
@@ -50,6 +50,7 @@ class Demands:
     at_random: list[AtRandom] = field(default_factory=list)
     ipc: float | None = None
     at_once: float | None = None
+    mapped: bool = False
 
     @property
     def random(self) -> list[AtRandom]:
@@ -248,7 +249,7 @@ LINE_BITS = 512.0
 @dataclass(frozen=True)
 class Results:
     """What an operator passes on: ``entries`` in all, once the ``stages`` at these positions are
-    done.
+    done, which lie in caches where they are ``cached``.
 
     ``table``: the name of the table whose parts they come from, None where from none any more.
     ``bytes``: of an entry, as it is read; ``finding``: instructions that this takes. ``made``:
@@ -261,6 +262,7 @@ class Results:
     bytes: float
     made: frozenset[ColumnOf] = frozenset()
     finding: float = 0.0
+    cached: bool = False
 
 
 def lines_per_entry(bits: float, density: float) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from ....workloads.operators import (
     AggregateSpec,
     AnyOperator,
     CustomSpec,
+    Intermediates,
     JoinSpec,
     LockSpec,
     LoopSpec,
@@ -27,6 +28,7 @@ from ....workloads.operators import (
 from ....workloads.query_graphs import ColumnOf, OperatorNode
 from ....workloads.schema import DataObject
 from ....workloads.task_trace import TaskTrace
+from ...machine.os_memory import ADDRESS_SPACE, KernelTime, OsMemory
 from .cache_sharing import AtRandom, StageUse
 from .entry_costs import (
     LINE_BITS,
@@ -40,7 +42,7 @@ from .entry_costs import (
     table_bytes,
 )
 from .facts import OperatorInstructions
-from .program import Entries, EntryCost, Path, Place, Stage, Table
+from .program import Entries, EntryCost, Held, Path, Place, Stage, Table
 from .spec import TasksSystem, column_bits, part_dictionary_bytes
 
 MERGE_ENTRIES = 1024.0  # groups that are worth a task of their own
@@ -74,12 +76,17 @@ class QueryStages:
         self.traces, self.chunk_bytes = traces, system.chunk.value
         self.table_at, self.workers = table_at, costs.workers_in_all
         self.stages: list[Stage] = []
-        self._demands: list[tuple[Sequence[Demands], StageUse]] = []  # of an entry of each
+        # Of an entry of each, and how many there are.
+        self._demands: list[tuple[Sequence[Demands], StageUse, float]] = []
+        self._intermediates, self._pages = system.intermediates, system.pages
+        self._mapped_from = system.mapped_from.value
+        self._lie: Intermediates = "pooled"  # of the operator that is added
         self.results: dict[str, Results] = {}
 
     def add(self, node: OperatorNode) -> None:
         """Adds the stages of an operator whose sources have been added."""
         spec = node.spec
+        self._lie = spec.intermediates or self._intermediates
         if isinstance(spec, ScanSpec):
             results = self._scan(node, spec)
         elif isinstance(spec, MaterialiseSpec):
@@ -96,10 +103,13 @@ class QueryStages:
 
     def costed(self) -> tuple[Stage, ...]:
         """All stages with what their entries cost, once those of all queries have been added."""
-        return tuple(
-            replace(stage, cost=_with_lock(self.costs.of_loops(*demands), stage.held_s))
-            for stage, demands in zip(self.stages, self._demands, strict=True)
-        )
+        found = []
+        for stage, (loops, use, entries) in zip(self.stages, self._demands, strict=True):
+            tasks = stage.concurrency or self.concurrency or self.workers
+            of_task = entries / max(min(float(tasks), entries), 1.0)
+            cost = self.costs.of_loops(loops, use)
+            found.append(_with_locks(stage, cost, self._mapped(loops, of_task, tasks), of_task))
+        return tuple(found)
 
     def _scan(self, node: OperatorNode, spec: ScanSpec) -> Results:
         rows, counts = self._rows(spec.table), self.counts
@@ -115,25 +125,29 @@ class QueryStages:
         demands = Demands().more(
             counts.scan_row * len(spec.columns) + found,
             InOrder("part", read_bytes=bits / 8),
-            InOrder("local", written_bytes=row_bytes),
+            self._made(row_bytes),
         )
         chunk = max(float(self.chunk_bytes * 8 // bits), 1.0)
         stage = self._stage(
             node, demands, rows, spec.table, (), "scan", chunk_entries=chunk, path=spec.path
         )
         entry_bytes = row_bytes / spec.selectivity if spec.selectivity else 0.0
-        return Results(rows * spec.selectivity, (stage,), spec.table, entry_bytes, finding=finding)
+        found_rows, cached = rows * spec.selectivity, self._lie == "pipelined"
+        return Results(
+            found_rows, (stage,), spec.table, entry_bytes, finding=finding, cached=cached
+        )
 
     def _materialise(self, node: OperatorNode, spec: MaterialiseSpec) -> Results:
         source = self.results[spec.input]
         demands = _read(source)
         for column in node.reads["columns"]:
             self._value(demands, column, source)
-            demands.more(0.0, InOrder("local", written_bytes=self._value_bytes(column)))
+            demands.more(0.0, self._made(self._value_bytes(column)))
         stage = self._stage(
             node, demands, source.entries, source.table, source.stages, "materialise"
         )
-        return replace(source, stages=(stage,), made=node.made)
+        cached = self._lie == "pipelined"
+        return replace(source, stages=(stage,), made=node.made, cached=cached)
 
     def _aggregate(self, node: OperatorNode, spec: AggregateSpec) -> Results:
         """Each task into a table of its own; then all tables into one. Before that the ids of the
@@ -224,13 +238,13 @@ class QueryStages:
         demands.more(
             counts.probe + counts.match * spec.matches,
             replace(hash_table, written=False),
-            InOrder("local", written_bytes=pair_bytes * spec.matches),
+            self._made(pair_bytes * spec.matches),
         )
         probe = self._stage(
             node, demands, probing.entries, probing.table, (*probing.stages, build), "probe"
         )
-        entries = probing.entries * spec.matches
-        return Results(entries, (probe,), probing.table, pair_bytes, node.made)
+        entries, cached = probing.entries * spec.matches, self._lie == "pipelined"
+        return Results(entries, (probe,), probing.table, pair_bytes, node.made, cached=cached)
 
     def _custom(self, node: OperatorNode, spec: CustomSpec) -> Results:
         sources = [self.results[source] for source in spec.inputs]
@@ -282,8 +296,12 @@ class QueryStages:
         Rows of the input's own table rise; those of a table that it was joined with are anywhere.
         """
         if column in source.made:
-            demands.more(0.0, InOrder("local", read_bytes=self._value_bytes(column)))
+            if not source.cached:
+                demands.more(0.0, InOrder("local", read_bytes=self._value_bytes(column)))
             return
+        if self._lie == "materialised" and source.stages and source.table is not None:
+            each = self._value_bytes(column)
+            demands.more(0.0, InOrder("local", read_bytes=each, written_bytes=each))
         bits, rows = self._bits(column), self._rows(column.table)
         if column.table == source.table:
             size = rows * bits / 8 / self.objects[column.table].parts
@@ -306,6 +324,25 @@ class QueryStages:
             size = part_dictionary_bytes(self.objects[column.table], column.column)
             name = f"values of {column.table}.{column.column}, {place}"
             demands.more(self.counts.dictionary_value, AtRandom(place, 1.0, size, name=name))
+
+    def _made(self, each_bytes: float) -> InOrder:
+        """Bytes of an entry's results that go to memory."""
+        return InOrder("local", written_bytes=0.0 if self._lie == "pipelined" else each_bytes)
+
+    def _mapped(self, loops: Sequence[Demands], entries: float, tasks: int) -> KernelTime:
+        """What the operating system takes for all that a task of so many entries writes; a table
+        that ``tasks`` write together is mapped in as many pieces.
+        """
+        mapped = [loop for loop in loops if loop.mapped]
+        sizes = [run.written_bytes * entries for loop in mapped for run in loop.in_order]
+        sizes += [
+            access.structure_bytes / (1 if access.own else tasks)
+            for loop in mapped
+            for access in loop.random
+            if access.written
+        ]
+        sizes = [size for size in sizes if size >= max(self._mapped_from, 1.0)]
+        return OsMemory(self.costs.costs, self._pages).used_once(sizes) if sizes else KernelTime()
 
     def _encoded(self, column: ColumnOf) -> bool:
         stored = self.objects[column.table].columns
@@ -353,7 +390,9 @@ class QueryStages:
             f"{self.query}/{name}", self.weight * entries, *self.costs.used_where(placed)
         )
         each = [loops] if isinstance(loops, Demands) else loops
-        self._demands.append((each, use))
+        for loop in each:
+            loop.mapped = self._lie == "materialised"
+        self._demands.append((each, use, entries))
         at_random = [access for loop in each for access in loop.random]
         self.costs.survey.add(use, sum(loop.instructions for loop in each), at_random)
         return LATER
@@ -390,8 +429,7 @@ class QueryStages:
                 chunk_entries=chunk_entries,
                 path=path,
                 task_s=float(getattr(spec, "task", None) or 0.0),
-                lock=None if lock is None else lock.name,
-                held_s=0.0 if lock is None else lock.held.value * lock.times,
+                locks=() if lock is None else (Held(lock.name, lock.held.value * lock.times),),
             )
         )
 
@@ -413,11 +451,20 @@ class QueryStages:
 
 def _read(source: Results) -> Demands:
     """What an operator reads for an entry that another one has passed on."""
-    return Demands().more(source.finding, InOrder("local", read_bytes=source.bytes))
+    read_bytes = 0.0 if source.cached else source.bytes
+    return Demands().more(source.finding, InOrder("local", read_bytes=read_bytes))
 
 
-def _with_lock(cost: EntryCost, held_s: float) -> EntryCost:
-    return replace(cost, separate_s=cost.separate_s + held_s) if held_s else cost
+def _with_locks(stage: Stage, cost: EntryCost, kernel: KernelTime, entries: float) -> Stage:
+    """``kernel``: of a task, of so many ``entries``."""
+    more_s = sum(lock.held_s for lock in stage.locks) + kernel.alone_s / entries
+    locks = stage.locks
+    if kernel.held_s:
+        held = Held(ADDRESS_SPACE, kernel.held_s / entries, kernel.interrupt_s / entries)
+        locks = (*locks, held)
+    if more_s:
+        cost = replace(cost, separate_s=cost.separate_s + more_s)
+    return replace(stage, cost=cost, locks=locks)
 
 
 def _demands(loop: LoopSpec, place: Place) -> Demands:

@@ -7,7 +7,7 @@ are in use) is not here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from math import inf
 from typing import Literal
 
@@ -84,6 +84,17 @@ class Entries:
 
 
 @dataclass(frozen=True)
+class Held:
+    """A lock that an entry holds for ``held_s``, in which it does nothing else; and for as much as
+    ``interrupt_s`` more for each other processor of the process, from which that takes as much.
+    """
+
+    name: str
+    held_s: float
+    interrupt_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Stage:
     """An operator, or a step of one (an aggregation is a local one and a merge), as tasks.
 
@@ -96,8 +107,8 @@ class Stage:
     parts. ``concurrency``: tasks at most, as the system says where it is None. ``chunk_entries``:
     that a copy engine copies at a time, 0 where it cannot copy for it; ``path``: whether it does;
     None: as a policy says, by CPU without one. ``task_s``: of a task of this stage, beyond its
-    entries and what every task takes. ``lock``: that an entry holds for ``held_s``, in which it
-    does nothing else; ``cost.separate_s`` has this time, too.
+    entries and what every task takes. ``locks``: that an entry holds; ``cost.separate_s`` has the
+    time that it holds them on a single processor, too.
     """
 
     name: str
@@ -112,8 +123,12 @@ class Stage:
     chunk_entries: float = 0.0
     path: Path | None = None
     task_s: float = 0.0
-    lock: str | None = None
-    held_s: float = 0.0
+    locks: tuple[Held, ...] = ()
+
+    @property
+    def interrupt_s(self) -> float:
+        """That an entry takes longer for each other processor, with all locks."""
+        return sum(lock.interrupt_s for lock in self.locks)
 
 
 @dataclass(frozen=True)
@@ -218,17 +233,19 @@ class Program:
     def locks(self) -> tuple[str, ...]:
         """Names of all locks, likewise."""
         stages = (s for q in self.queries for s in q.stages)
-        return tuple(dict.fromkeys(s.lock for s in stages if s.lock is not None))
+        return tuple(dict.fromkeys(lock.name for s in stages for lock in s.locks))
 
     def with_lock_times(self, name: str, times: float) -> Program:
         """The program whose sections under a lock take ``times`` as long."""
 
         def changed(stage: Stage) -> Stage:
-            if stage.lock != name:
-                return stage
-            less_s = stage.held_s * (1.0 - times)
-            cost = replace(stage.cost, separate_s=stage.cost.separate_s - less_s)
-            return replace(stage, cost=cost, held_s=stage.held_s * times)
+            locks, separate_s = list(stage.locks), stage.cost.separate_s
+            for k, (lock, held_s, interrupt_s) in enumerate(map(astuple, locks)):
+                if lock == name:
+                    locks[k] = Held(name, held_s * times, interrupt_s * times)
+                    separate_s = separate_s - held_s * (1.0 - times)
+            cost = replace(stage.cost, separate_s=separate_s)
+            return replace(stage, cost=cost, locks=tuple(locks))
 
         queries = (replace(q, stages=tuple(map(changed, q.stages))) for q in self.queries)
         return replace(self, queries=tuple(queries))

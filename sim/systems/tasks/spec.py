@@ -27,9 +27,11 @@ from ....inputs.shared_work import once
 from ....inputs.yaml_file import Place
 from ....topologies import Machine
 from ....workloads import Workload
+from ....workloads.operators import Intermediates
 from ....workloads.schema import PARTS_MAX, Column, DataObject
 from ...machine.assumptions import Assumption
 from ...machine.memory_policy import MemoryField, Room, described_at, memory_nodes
+from ...machine.os_memory import Pages
 from ...planes.plane import Change
 from ..descriptor import Default, SystemSpec
 from ..fields import (
@@ -96,6 +98,12 @@ class TasksSystem(SystemSpec):
     futex's wake-up, with the processor out of a shallow idle state, is a few microseconds.
     ``task``: time of a worker per task beyond its entries: off a queue, and its end. (For
     comparison: morsels of 100,000 rows hide it; Leis et al., SIGMOD 2014.)
+    ``intermediates``: where results of operators lie. ``pooled``: in memory that the engine keeps;
+    ``pipelined``: in caches; ``materialised``: in memory that each task maps, touches first and
+    that is unmapped again, and so do the values of each column that an operator works on, once rows
+    have been filtered. ``pages``: of this memory, ``small`` (4 KiB) or ``huge`` (2 MiB) ones;
+    ``mapped_from``: what is smaller comes from memory that the C library keeps (glibc: 128 KiB, or
+    the largest of up to 32 MiB that a program has given back).
     ``instructions``: of the operators' loops, where they are not the usual ones.
     ``chunk``: what a copy engine copies at a time for a scan, into one of two buffers of its
     thread. ``unchanging``: tables whose rows cannot change any more, so that copies need not be
@@ -126,6 +134,9 @@ class TasksSystem(SystemSpec):
     task: Annotated[DurationOrZero, Default("Estimate: a task is made, taken and ended")] = (
         Quantity(2e-6, 2e-6, 2e-6)
     )
+    intermediates: Intermediates = "pooled"
+    pages: Pages = "small"
+    mapped_from: Size = Quantity.exact(128 << 10)
     instructions: Annotated[
         OperatorInstructions, Default("Counted by hand from the loops (see OperatorInstructions)")
     ] = OperatorInstructions()

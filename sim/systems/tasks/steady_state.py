@@ -188,6 +188,7 @@ class _Search:
         # (n,) that run on each node at most.
         self.room = self.workers if spread is None else spread * self.workers.sum()
         whole = float(self.workers.sum())
+        self.others = max(whole - 1.0, 0.0)  # processors of the process besides a thread's own
         self.free = np.full(len(self.program.queries), whole)  # as a query of each kind finds them
         self.batches, self.blocked = batches_of(
             steady_state.program, dict(state.parts), self.able, self._queue, whole
@@ -307,9 +308,9 @@ class _Search:
             return None
         found = np.zeros((kinds, len(locks)))
         for f, b in enumerate(self.kind_batch.tolist()):
-            stage = self.batches[b].stage
-            if stage.lock is not None:
-                found[f, locks.index(stage.lock)] = stage.held_s
+            for lock in self.batches[b].stage.locks:
+                more_s = self.others * lock.interrupt_s
+                found[f, locks.index(lock.name)] = lock.held_s + more_s
         return found
 
     def _entry_demands(self, paths: Sequence[int]) -> tuple[Floats, ...]:
@@ -318,6 +319,8 @@ class _Search:
         """
         of, batches, of_all = self.of, self.batches, (self.kind_batch, self.kind_node)
         costs = [batch.stage.cost for batch in batches]
+        # What interrupts take from the others comes back from theirs.
+        interrupted_s = [2 * self.others * b.stage.interrupt_s for b in batches]
         known: dict[int, Floats] = {}  # batches of a stage have one cost
         for cost in costs:
             if id(cost) not in known:
@@ -331,7 +334,8 @@ class _Search:
         return (
             *lines,
             np.array([cost.instructions_s for cost in costs])[of_all],
-            np.array([cost.separate_s for cost in costs])[of_all],
+            np.array([cost.separate_s for cost in costs])[of_all]
+            + np.array(interrupted_s)[self.kind_batch],
             np.maximum(np.array([cost.misses_at_once for cost in costs])[of_all], 1e-9),
         )
 

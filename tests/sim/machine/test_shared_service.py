@@ -332,9 +332,8 @@ DEMANDS = st.builds(
     st.sampled_from((0.0, 100.0)),
     USES,
     st.lists(st.builds(Loop, st.sampled_from((0.0, 200.0)), USES), max_size=2).map(tuple),
-    lock=st.sampled_from((-1, 0)),
-    held_ps=st.just(0.0),
-).map(lambda demand: demand._replace(held_ps=demand.separate_ps))
+    held=st.sampled_from(((), ((0, 0.5),), ((0, 0.25), (0, 0.75)))),
+).map(lambda d: d._replace(held=tuple((lock, part * d.separate_ps) for lock, part in d.held)))
 PIECES = st.tuples(DEMANDS, st.floats(0, 3e5))
 
 

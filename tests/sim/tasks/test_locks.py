@@ -17,7 +17,7 @@ from numatwin.inputs import InputError
 from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceModel
-from numatwin.sim.systems.tasks.program import Entries, Program, Stage
+from numatwin.sim.systems.tasks.program import Entries, Held, Program, Stage
 from numatwin.sim.systems.tasks.steady_state import State, SteadyState
 
 pytestmark = pytest.mark.kernel
@@ -33,7 +33,7 @@ def locked(lock: str = "l", name: str = "a") -> Stage:
     """10 entries a task, each 3 µs besides 1 µs under the lock."""
     held = cost(2, OTHER_S, separate_s=SECTION_S)
     entries = Entries(constant=ENTRIES)
-    return stage(name, held, None, entries=entries, lock=lock, held_s=SECTION_S)
+    return stage(name, held, None, entries=entries, locks=(Held(lock, SECTION_S),))
 
 
 def busy(workers: tuple[int, int], *locks: str) -> Program:

@@ -14,7 +14,7 @@ from task_programs import MS, US, cost, parameters, program, query, same_counts,
 from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceModel
 from numatwin.sim.systems.tasks.history import ANSWERED, ASKED
-from numatwin.sim.systems.tasks.program import Entries, LoopCost, MemoryUse, Program
+from numatwin.sim.systems.tasks.program import Entries, Held, LoopCost, MemoryUse, Program
 
 pytestmark = pytest.mark.kernel
 
@@ -57,7 +57,7 @@ def programs(draw: st.DrawFn) -> Program:
         [stage("scan", SCAN, concurrency=4), after, stage("scan", SCAN, 1, inputs=(1,))],
         [stage("spread", SPREAD, None, entries=Entries(constant=5_000.0)), after],
         [stage("loops", LOOPS, 1, task_s=3e-6)],
-        [stage("locked", SPREAD, 1, lock="l", held_s=1e-9)],
+        [stage("locked", SPREAD, 1, locks=(Held("l", 1e-9), Held("m", 1e-10, 1e-10)))],
     ]
     chosen = draw(st.lists(st.sampled_from(shapes), min_size=1, max_size=3))
     queries = [

@@ -54,8 +54,9 @@ struct StageSetup {
     FIELD(double, lines, "per entry, in all");
     FIELD(std::vector<LoopSetup>, loops, "one after the other, with all of its reads; none: one");
     FIELD(double, task_ps, "of a task, beyond that of all stages' tasks");
-    FIELD(std::int64_t, lock, "a limit of the machine that its entries hold; -1: none", -1);
-    FIELD(double, held_ps, "per entry, of separate_ps");
+    FIELD(Integers, locks, "[k] limits of the machine that its entries hold");
+    FIELD(Doubles, held_ps, "[k] per entry, of separate_ps");
+    FIELD(Doubles, interrupt_ps, "[k] more for each other processor, which loses as much");
     FIELD(double, chunk_entries, "that a copy engine copies at a time; 0: none does");
     FIELD(Doubles, warm_lines, "[n] in the core's own cache");
     FIELD(Doubles, warm_ps, "[n] to read them from the last-level cache");

@@ -63,7 +63,10 @@ const TaskSetup& checked(const TaskSetup& setup) {
                    stage.slots.size() == n && stage.warm_lines.size() == n &&
                    stage.warm_ps.size() == n,
                "costs");
-        expect(stage.lock >= -1 && stage.lock < setup.machine.limits, "lock");
+        expect(below(stage.locks, 0, static_cast<std::size_t>(setup.machine.limits)) &&
+                   stage.held_ps.size() == stage.locks.size() &&
+                   stage.interrupt_ps.size() == stage.locks.size(),
+               "locks");
         expect(stage.read.size() == stage.place.size() &&
                    stage.written.size() == stage.place.size() && below(stage.place, 0, 3),
                "memory");
@@ -134,6 +137,7 @@ TaskModel::TaskModel(const TaskSetup& setup, const StreamKeys& keys, std::uint64
         worker.here = static_cast<std::uint32_t>(setup.machine.core_node[worker.core]);
         worker_.push_back(worker);
     }
+    processors_ = moved() ? setup.os.core.size() : worker_.size();
     find_stand_ins();
     if (moved())
         begin_threads();

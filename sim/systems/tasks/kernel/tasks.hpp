@@ -229,6 +229,7 @@ class TaskModel {
     void rotate_victims(std::size_t victim, std::size_t thief);
     void count_use(const Worker& worker, const Task& task, std::int64_t threads);
     void ended(std::uint32_t worker);
+    double other_processors() const;
     std::uint32_t demand_of(const Task& task, std::size_t node);
     std::size_t spreads() const { return setup_.spreads.size() / n_; }
     // use(node, by what to divide) for a home: a node, or -1 - a spread.
@@ -337,6 +338,7 @@ class TaskModel {
     std::vector<Worker> worker_;
     std::vector<std::uint32_t> idle_top_;  // by node: the worker that became idle last
     std::size_t idle_workers_ = 0, free_workers_ = 0;
+    std::size_t processors_ = 0;                // that threads may run on
     std::vector<Ends> queue_;                   // by node and class
     std::vector<std::uint64_t> head_sequence_;  // likewise, of the oldest; never: none
     std::vector<std::int64_t> waiting_at_;      // by node

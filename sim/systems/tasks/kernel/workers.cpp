@@ -265,7 +265,13 @@ std::uint32_t TaskModel::kind_of(std::uint32_t s, std::size_t node, std::int64_t
     return found;
 }
 
-// The time of the task itself is spread over its entries.
+// Besides its own, of those that the process runs on.
+double TaskModel::other_processors() const {
+    return static_cast<double>(std::min(processors_, worker_.size())) - 1;
+}
+
+// The time of the task itself is spread over its entries. What an entry's interrupts take from all
+// others, it takes itself: as much comes back from theirs.
 std::uint32_t TaskModel::demand_of(const Task& task, std::size_t node) {
     Kind& kind = kind_[task.kind];
     if (kind.demand != none && kind.entries == task.entries) return kind.demand;
@@ -274,9 +280,15 @@ std::uint32_t TaskModel::demand_of(const Task& task, std::size_t node) {
     if (is_new) {
         const StageSetup& stage = setup_.stages[task.stage];
         const double task_ps = setup_.task_ps + stage.task_ps;
-        const double separate_ps = stage.separate_ps[node] + task_ps / task.entries;
-        found->second = service_.demand({stage.instructions_ps[node], separate_ps, kind.memory,
-                                         kind.loops, stage.lock, stage.held_ps});
+        double separate_ps = stage.separate_ps[node] + task_ps / task.entries;
+        std::vector<Held> held;
+        for (std::size_t k = 0; k < stage.locks.size(); ++k) {
+            const double more_ps = other_processors() * stage.interrupt_ps[k];
+            separate_ps += 2 * more_ps;
+            held.push_back({stage.locks[k], stage.held_ps[k] + more_ps});
+        }
+        found->second = service_.demand(
+            {stage.instructions_ps[node], separate_ps, kind.memory, kind.loops, held});
     }
     return kind.demand = found->second;
 }
@@ -382,6 +394,11 @@ void TaskModel::allow(const std::vector<bool>& classes, bool within_node) {
 }
 
 void TaskModel::use(const std::vector<bool>& in_use) {
+    processors_ = static_cast<std::size_t>(std::ranges::count(in_use, true));
+    for (Kind& kind : kind_) {
+        kind.demand = none;
+        kind.demands.clear();
+    }
     if (moved()) {
         finish_due_first();
         os_.use(clock.now(), in_use);

@@ -224,5 +224,6 @@ class MovedWorkers(Workers):
 
     def use(self, in_use: Sequence[bool]) -> None:
         """Threads may run on these processors from now on."""
+        self.processors = sum(in_use)
         self._finish_due()
         self.os.use(self.clock.now, [cpu for cpu, wanted in enumerate(in_use) if wanted])

@@ -72,6 +72,7 @@ class Workers:
         self.victims = [list(near) for near in self.near]  # in the order of their turns
         self.stand_in: list[int] = []
         self.with_workers: list[int] = []
+        self.processors = len(p.os.core) or len(self.workers)  # that threads may run on
         self._find_stand_ins()
         self._begin()
         self.scans = EngineScans(p, clock, self.ended, self.looked_ps, self.traffic)
@@ -262,15 +263,23 @@ class Workers:
         return {home: found[home] for home in sorted(found) if any(found[home])}
 
     def _demand(self, task: Task, node: int) -> PieceDemand:
-        """Of an entry; the time of the task itself is spread over its entries."""
+        """Of an entry; the time of the task itself is spread over its entries. What interrupts
+        take from all other processors, it takes itself: as much comes back from theirs (10)."""
         stage, lines = self.p.stages[task.stage], self.lines(task)
+        separate_ps = stage.separate_ps[node] + (self.p.task_ps + stage.task_ps) / task.entries
+        others, held = float(min(self.processors, len(self.workers)) - 1), []
+        for lock, held_ps, each_ps in zip(
+            stage.locks, stage.held_ps, stage.interrupt_ps, strict=True
+        ):
+            more_ps = others * each_ps
+            separate_ps += 2 * more_ps
+            held.append((lock, held_ps + more_ps))
         return PieceDemand(
             instructions_ps=stage.instructions_ps[node],
-            separate_ps=stage.separate_ps[node] + (self.p.task_ps + stage.task_ps) / task.entries,
+            separate_ps=separate_ps,
             memory=_memory(lines, stage.slots[node]),
             loops=tuple(self._loop(loop, task, node) for loop in stage.loops),
-            lock=stage.lock,
-            held_ps=stage.held_ps,
+            held=tuple(held),
         )
 
     def _loop(self, loop: LoopSetup, task: Task, node: int) -> Loop:
@@ -317,7 +326,7 @@ class Workers:
 
     def use(self, in_use: Sequence[bool]) -> None:
         """Only these workers take tasks from now on; at least one."""
-        back = []
+        self.processors, back = sum(in_use), []
         for worker, wanted in zip(self.workers, in_use, strict=True):
             if worker.in_use and not wanted and worker.idle:
                 self._leave_idle(worker)
