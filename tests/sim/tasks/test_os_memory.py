@@ -149,10 +149,10 @@ def test_fewer_processors_are_interrupted_once_fewer_are_in_use() -> None:
         model.run(MS)
         before = model.counts()["answered"][0]
         model.use([True, True, False, False])
-        model.run(2 * MS)
-        # Four hold the lock for 4 µs an entry, two for 2 µs: 250 and 500 entries a ms.
+        model.run(11 * MS)
+        # Four hold the lock for 4 µs an entry, two for 2 µs: 250 and 500 entries a ms, ten a task.
         assert before == pytest.approx(25, abs=1)
-        assert model.counts()["answered"][0] - before == pytest.approx(50, abs=2)
+        assert model.counts()["answered"][0] - before == pytest.approx(500, abs=6)
     assert np.array_equal(made[0].trace(), made[1].trace())
 
 
