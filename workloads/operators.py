@@ -78,14 +78,12 @@ class OperatorSpec(Strict):
     ``after``: operators that must be done before, though nothing of theirs is read.
     ``concurrency``: tasks at most, as the system says where it is left out. ``task_class``: tasks
     of one class are alike for a scheduler; by default those of all operators of this kind.
-    ``intermediates``: where its results lie, as the system says where it is left out.
     """
 
     kind: str
     after: Names = ()
     concurrency: Hint | None = None
     task_class: Name | None = None
-    intermediates: Intermediates | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -98,7 +96,15 @@ class OperatorSpec(Strict):
         return ()
 
 
-class _Following(OperatorSpec):
+class _Making(OperatorSpec):
+    """An operator with results. ``intermediates``: where they lie, as the system says where it is
+    left out.
+    """
+
+    intermediates: Intermediates | None = None
+
+
+class _Following(_Making):
     """An operator on the entries of one other. ``pipelined``: each of its tasks follows the one
     task that made its entries; else it waits until all are made.
     """
@@ -119,7 +125,7 @@ class _Following(OperatorSpec):
         return (self.input,)
 
 
-class ScanSpec(OperatorSpec):
+class ScanSpec(_Making):
     """Reads the index vectors of ``columns`` of a ``table``, all rows; the filter lets the part
     ``selectivity`` of the rows through. Without columns it stands for all rows, and does nothing.
     ``result``: what it writes, the positions of rows, or a bit for each where these take less.
@@ -182,7 +188,7 @@ class AggregateSpec(_Following):
         return self
 
 
-class JoinSpec(OperatorSpec):
+class JoinSpec(_Making):
     """An equi-join: a hash table of the entries of ``build``, probed by those of ``probe``.
 
     ``build_key``, ``probe_key``: the columns that are compared. ``matches``: result entries for
@@ -253,7 +259,7 @@ class LockSpec(Strict):
     times: Amount = 1.0
 
 
-class CustomSpec(LoopSpec, OperatorSpec):
+class CustomSpec(LoopSpec, _Making):
     """An operator of a user's own, by what it demands for each entry.
 
     Its entries are the rows of ``table``, or those of its ``inputs`` together, or ``entries``, a

@@ -205,6 +205,7 @@ def test_threads_move_and_leave_cores() -> None:
     ("settings", "expected"),
     [
         (("system.queue=worker",), "not on the native plane: system.queue worker"),
+        (("system.intermediates=pipelined",), "the native plane: system.intermediates pipelined"),
         (("policies.cores=dense",), "cores policy 'dense' with system.affinity core"),
         (("workload.clients.think_time=1 ms",), "not on the native plane: clients that think"),
         (

@@ -36,8 +36,8 @@ def measure(bench: Bench) -> Iterator[float]:
     add("mapping", map_ns + alone_ns - float(np.median(unmap_ns)) / pages)
     yield 0.6
     if len(cpus) > 1:
-        _, _, beside_ns = timed(cpus, PAGE_BYTES, rounds=SHORT * times)
-        add("interrupt", np.maximum(beside_ns - float(np.median(alone_ns)), 1.0))
+        _, _, together_ns = timed(cpus, PAGE_BYTES, rounds=SHORT * times)
+        add("interrupt", np.maximum(together_ns - float(np.median(alone_ns)), 1.0))
     yield 0.8
     if HUGE_PAGES.exists() and "[never]" not in HUGE_PAGES.read_text():
         _, touch_ns, _ = timed(cpus[:1], HUGE_BYTES, huge=True)

@@ -12,9 +12,9 @@ import numpy as np
 
 from ....inputs.progress import Progress
 from ....sim.kernel.histogram import Histogram
+from ....sim.planes.availability import Look, availability, looks_at
 from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Experiment, Maker
-from ....sim.systems.commits.availability import Look, availability, looks_at
 from ....sim.systems.commits.faults import fault_events
 from ....sim.systems.commits.history import OUTCOME, snapshot_isolation_violations
 from ....sim.systems.commits.servers import faults

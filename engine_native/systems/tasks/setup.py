@@ -137,6 +137,10 @@ def _check_parts(scenario: Experiment, system: TasksSystem) -> None:
         _refuse(f"cores policy '{cores}' with system.affinity {system.affinity}", "none")
     if system.faults and system.affinity != "none":
         _refuse(f"system.faults with system.affinity {system.affinity}", "none")
+    if system.intermediates != "pooled":
+        _refuse(
+            f"system.intermediates {system.intermediates}", "pooled: the engine keeps its memory"
+        )
     if system.background:
         _refuse("system.background", "none")
     if system.memory is not None:
@@ -240,6 +244,8 @@ class _Queries:
             spec, what = node.spec, f"operator '{node.name}' of query '{query}'"
             if spec.after or getattr(spec, "pipelined", False):
                 _refuse(f"{what} with after or pipelined", "neither")
+            if getattr(spec, "intermediates", None) in ("materialised", "pipelined"):
+                _refuse(f"{what} with intermediates", "pooled")
             if isinstance(spec, ScanSpec):
                 if spec.path not in (None, "cpu"):
                     _refuse(f"{what} by a copy engine", "path: cpu")

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...planes.availability import Look, availability
 from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why
 from ...planes.plane import Command, Experiment
-from .availability import Look, availability
 from .build import commit_parameters
 from .checked_values import PS
 from .faults import fault_events, lost_records, rejoin_events

@@ -17,9 +17,9 @@ import numpy as np
 from ..._kernel import CommitSetup, OneSidedCommits, ProcessorSetup, TwoPhaseCommits
 from ...kernel.histogram import Histogram
 from ...kernel.streams import stream_key
+from ...planes.availability import Look, availability, looks_at
 from ...planes.outcome import ControlEvent, Outcome, ResourceUse
 from ...planes.plane import Command, Experiment
-from .availability import Look, availability, looks_at
 from .build import commit_parameters
 from .checked_values import PS, ps
 from .faults import fault_events, lost_records, rejoin_events

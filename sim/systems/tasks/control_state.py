@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ....inputs import InputError
 from ....workloads.workload import PhaseState
 from ...machine.costs import CostModel
+from ...planes.availability import Look, availability
 from ...planes.plane import Command, Experiment
 from .build import mix_shares, program_with
 from .commands import (
@@ -57,6 +58,7 @@ class ControlState:
             experiment.system.unchanging,
             experiment.policy_names.get("access-path", "none"),
         )
+        self.failing = [change.event for change in experiment.system.changes(machine)]
         allocator = experiment.policy_names.get("cores", "none")
         if experiment.system.faults and allocator not in ("none", "all"):
             raise InputError(
@@ -68,6 +70,11 @@ class ControlState:
         self.allocated = {
             (node, core) for node, count in enumerate(self.cores.tolist()) for core in range(count)
         }
+
+    def availability(self, looks: Sequence[Look]) -> dict[str, Any]:
+        """What faults up to the last look cost all queries together; nothing without any."""
+        failed = [event for event in self.failing if event.time_s < looks[-1].time_s]
+        return {"queries": {"availability": availability(looks, failed)}} if failed else {}
 
     def paths_seen(self, time_s: float, workers: Sequence[int]) -> AccessPathObservation:
         """With ``workers`` (n,) that may run."""

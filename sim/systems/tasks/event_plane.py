@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from ..._kernel import TaskModel as KernelTaskModel
 from ..._kernel import TaskSetup
-from ...kernel.histogram import Histogram
+from ...kernel.histogram import Histogram, merged
 from ...kernel.picoseconds import PS_PER_S
 from ...kernel.streams import stream_key
 from ...machine.costs import LINE_BYTES, CostModel
+from ...planes.availability import Look, looks_at
 from ...planes.model_plane import Counted, ModelPlane, Sums, SumsPlayer
 from ...planes.outcome import ControlEvent
 from ...planes.plane import Command, Experiment, StartPhase
@@ -225,14 +226,30 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         self._seen = self.model.counts()
         self._lasted: dict[str, float] = {}
         self._lasted_to_s = 0.0
+        failing = self.control.failing
+        self._looks_at = looks_at(failing, scenario.horizon_s) if failing else []
+        self._looks = [self._look(0.0)]
 
     def advance(self, until_s: float) -> None:
-        """The use of parts is sampled on the way where a placer sees it."""
+        """The use of parts is sampled on the way where a placer sees it, and what is done looked at
+        where something fails."""
+        while self._looks_at and self._looks_at[0] < until_s:
+            at_s = self._looks_at.pop(0)
+            self._advance(at_s)
+            self._looks.append(self._look(at_s))
+        self._advance(until_s)
+
+    def _advance(self, until_s: float) -> None:
         while self._sampled and (at_s := (self._samples + 1) * SAMPLE_S) <= until_s + 1e-12:
             super().advance(min(at_s, until_s))
             self.parts.sample()
             self._samples += 1
         super().advance(until_s)
+
+    def _look(self, time_s: float) -> Look:
+        """All queries that are answered by then, and how long they took."""
+        latencies = self.model.latencies()
+        return Look(time_s, float(sum(of.count for of in latencies)), merged(latencies))
 
     def attend(self) -> None:
         """Copies have arrived."""
@@ -356,6 +373,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         migrations = self.player.since("migrations").tolist()
         return {
             **self.control.described(),
+            **self.control.availability([*self._looks, self._look(self.time_s)]),
             "tasks": dict(zip(names, done, strict=True)),
             "stolen": dict(zip(names, stolen, strict=True)),
             "classes": classes,

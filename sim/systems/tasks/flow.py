@@ -322,7 +322,7 @@ class TasksFlow:
         return self.log.outcome(
             why=self._why() if with_gains else {},
             events=self.layout.events,
-            model=self.control.described(),
+            model={**self.control.described(), **self.control.availability(self.log.looks())},
             warnings=tuple(dict.fromkeys([*self.costs.warnings, *self._left_out()])),
         )
 

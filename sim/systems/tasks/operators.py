@@ -86,7 +86,7 @@ class QueryStages:
     def add(self, node: OperatorNode) -> None:
         """Adds the stages of an operator whose sources have been added."""
         spec = node.spec
-        self._lie = spec.intermediates or self._intermediates
+        self._lie = getattr(spec, "intermediates", None) or self._intermediates
         if isinstance(spec, ScanSpec):
             results = self._scan(node, spec)
         elif isinstance(spec, MaterialiseSpec):

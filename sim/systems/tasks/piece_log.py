@@ -13,6 +13,7 @@ from ....topologies import Machine
 from ...kernel.sums import group_sums
 from ...machine.costs import CostModel
 from ...machine.threads import Workers
+from ...planes.availability import Look
 from ...planes.flow_log import series_of
 from ...planes.machine_use import MachineUse
 from ...planes.outcome import Outcome
@@ -64,6 +65,14 @@ class PieceLog:
             last.length_s += length_s
         else:
             self._pieces.append(_Piece(time_s, length_s, rates, allowed, columns))
+
+    def looks(self) -> list[Look]:
+        """Queries that were done by the end of each piece."""
+        done, found = 0.0, [Look(0.0, 0.0)]
+        for piece in self._pieces:
+            done += float(piece.rates.queries.sum()) * piece.length_s
+            found.append(Look(piece.time_s + piece.length_s, done))
+        return found
 
     def _count(self, piece: _Piece) -> None:
         """Adds what was done in a piece."""

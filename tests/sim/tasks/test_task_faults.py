@@ -24,6 +24,11 @@ def test_planes_agree(stealing: str, affinity: str) -> None:
         ran(plane, STOPS, stealing=stealing, more=more) for plane in ("flow", "event", "reference")
     )
     assert event.operations == reference.operations
+    costs = [record.model["queries"]["availability"] for record in (flow, event, reference)]
+    assert costs[1] == costs[2]
+    for cost in costs:  # half of the nodes answer half of the queries
+        assert cost["kept"] == pytest.approx(0.5, abs=0.1)
+        assert cost["recovery_s"] < 0.05
     assert [e.text for e in event.control_events] == [e.text for e in flow.control_events]
     played = sum(event.operations.values())
     assert sum(flow.operations.values()) == pytest.approx(played, rel=0.15)

@@ -264,7 +264,7 @@ class Workers:
 
     def _demand(self, task: Task, node: int) -> PieceDemand:
         """Of an entry; the time of the task itself is spread over its entries. What interrupts
-        take from all other processors, it takes itself: as much comes back from theirs (10)."""
+        take from all other processors, it takes itself: as much comes back from theirs (6)."""
         stage, lines = self.p.stages[task.stage], self.lines(task)
         separate_ps = stage.separate_ps[node] + (self.p.task_ps + stage.task_ps) / task.entries
         others, held = float(min(self.processors, len(self.workers)) - 1), []

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from ...kernel.histogram import Histogram
-from ...planes.outcome import ControlEvent
+from ..kernel.histogram import Histogram
+from .outcome import ControlEvent
 
 BINS = 200  # of a run
 RECOVERED = 0.9  # of the throughput before the first fault
@@ -19,7 +19,7 @@ class Look:
     """What had been counted by then."""
 
     time_s: float
-    commits: float
+    done: float
     latencies_ns: Histogram | None = None
 
 
@@ -76,7 +76,7 @@ def availability(looks: Sequence[Look], events: Sequence[ControlEvent]) -> dict[
 
 def _rate(earlier: Look, later: Look) -> float:
     time_s = later.time_s - earlier.time_s
-    return (later.commits - earlier.commits) / time_s if time_s > 0 else 0.0
+    return (later.done - earlier.done) / time_s if time_s > 0 else 0.0
 
 
 def _p99_ns(earlier: Look, later: Look) -> float | None:
