@@ -17,7 +17,9 @@ Requests come as lines of JSON, [what, ...], and each is answered by a line:
     end NUMBER NAME              likewise, at its end
 
 Answers are {"value": ...}, or {"error": type, "text": ...}. In arguments, {"object": number}
-stands for that object. When the requests end, so does this process.
+stands for that object, {"struct": name, "fields": {...}} for one that is made of these, and
+{"struct": name, "value": number} for a value of an enumeration. When the requests end, so does this
+process.
 
 It stays on one processor, from its program's start on, so that what it accesses while the engine is
 counted is local: the first thing it does is to start itself again there. Until then its first
@@ -66,6 +68,11 @@ class _Server:
     def _given(self, value: Any) -> Any:
         if isinstance(value, dict) and "object" in value:
             return self._objects[value["object"]]
+        if isinstance(value, dict) and "struct" in value:
+            kind, fields = self._get(None, value["struct"]), value.get("fields")
+            if fields is None:
+                return kind(value["value"])
+            return kind(**{name: self._given(part) for name, part in fields.items()})
         return [self._given(part) for part in value] if isinstance(value, list) else value
 
     def _kept(self, made: Any) -> dict[str, int]:

@@ -94,9 +94,15 @@ class RemoteEngine:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it."""
+    """As JSON has it; the engine's structs by their fields, enumerations' values by number."""
     if isinstance(value, RemoteObject):
         return {"object": value.__dict__["number"]}
+    if type(value).__module__ == _engine.__name__:
+        fields = getattr(type(value), "FIELDS", None)
+        if fields is None:
+            return {"struct": type(value).__name__, "value": int(value)}
+        of_fields = {name: _plain(getattr(value, name)) for name in fields}
+        return {"struct": type(value).__name__, "fields": of_fields}
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
     if isinstance(value, np.ndarray):

@@ -21,6 +21,7 @@ REAL_PLANES = {
         {
             "eris": LazyImport(f"{__package__}.eris.emulated", "emulated_eris"),
             "commits": LazyImport(f"{__package__}.commits.emulated", "emulated_commits"),
+            "tasks": LazyImport(f"{__package__}.tasks.emulated", "emulated_tasks"),
         },
         LazyImport(f"{_ENGINE}.emulated", "run_emulated"),
     ),

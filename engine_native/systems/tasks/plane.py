@@ -33,6 +33,7 @@ from ....sim.systems.tasks.commands import (
 from ....sim.systems.tasks.facts import ENGINE, TasksFacts
 from ....sim.systems.tasks.history import CLIENT_MIX
 from ....sim.systems.tasks.piece_log import interconnect_ratio
+from ... import _engine
 from ..._engine import TaskEngine
 from ...host_mapping import threads_waited_ns
 from ...outcomes import SLICE_S, TAKEN, limit_of_workers, no_memory
@@ -60,12 +61,14 @@ class Counts:
 
 
 class TasksHost:
-    """The engine of a scenario, its tables drawn and its workers waiting."""
+    """The engine of a scenario, its tables drawn and its workers waiting; ``module``: the compiled
+    engine of this process, or a remote one with the same interface.
+    """
 
-    def __init__(self, scenario: Experiment) -> None:
-        self.plan, self.running = tasks_plan(scenario), False
+    def __init__(self, scenario: Experiment, module: Any = _engine) -> None:
+        self.plan, self.running = tasks_plan(scenario, module.host_facts()), False
         try:
-            self.engine = TaskEngine(self.plan.spec)
+            self.engine: TaskEngine = module.TaskEngine(self.plan.spec)
         except MemoryError as failure:
             raise no_memory(failure) from None
         except (OSError, ValueError) as failure:

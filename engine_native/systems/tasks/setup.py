@@ -29,7 +29,6 @@ from ..._engine import (
     TaskQuery,
     TaskStage,
     TaskTable,
-    host_facts,
 )
 from ...host_mapping import HostMapping, amount, map_workers
 from ...typed import HostFacts
@@ -61,12 +60,12 @@ class TasksPlan:
     notes: tuple[str, ...]
 
 
-def tasks_plan(scenario: Experiment) -> TasksPlan:
-    """What of ``scenario`` runs on this host. Raises InputError, also where it does not fit."""
+def tasks_plan(scenario: Experiment, host: HostFacts) -> TasksPlan:
+    """What of ``scenario`` runs on ``host``. Raises InputError, also where it does not fit."""
     system, machine = scenario.system, scenario.machine
     assert isinstance(system, TasksSystem)
     _check_parts(scenario, system)
-    program, host = program_of(scenario), host_facts()
+    program = program_of(scenario)
     workers = np.repeat(np.arange(len(machine.nodes)), program.scheduling.workers).tolist()
     placed = cores_of(machine, program.scheduling)
     threads = placed.core_node[placed.core].tolist()  # of cores; a pinned worker has its own

@@ -1,0 +1,92 @@
+"""Queries as tasks in a guest: the engine's workers there, under the policy of stealing here.
+
+Its times mean nothing, so that there are none: queries are counted, whole ones alone, in the region
+of the run whose traffic is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ....inputs import InputError
+from ....inputs.progress import Progress
+from ....sim.planes.outcome import Outcome
+from ....sim.planes.plane import Command, Experiment
+from ...emulated.remote import EmulatedPlane, GuestProcess, RemoteEngine, counted
+from .plane import NativeTasks, TasksHost
+
+SLICE_S = 2.0  # how often a waiting plane looks whether a worker failed
+
+
+class EmulatedTasks(NativeTasks):
+    """Runs the scenario in the guest; counts from ``warm_up_s`` on, after a pause in which the
+    clients have all their answers, until another one."""
+
+    def __init__(
+        self, process: GuestProcess, host: TasksHost, scenario: Experiment, warm_up_s: float
+    ) -> None:
+        if scenario.system.affinity != "core":
+            raise InputError(
+                f"not in a guest: system.affinity {scenario.system.affinity}", expected="core"
+            )
+        self._process, self._warm_up_s, self._counting = process, warm_up_s, False
+        self._allowed: Sequence[Command] = ()
+        super().__init__(host, scenario, replication=1)
+
+    def advance(self, until_s: float) -> None:
+        """Raises InputError where a worker failed."""
+        if self._began_s is None:
+            self._host.begin(self.scenario, 1)
+            self._began_s = time.monotonic()
+        if not self._counting and until_s >= self._warm_up_s:
+            self._wait(self._warm_up_s)
+            self._host.stop()
+            self._since = self._host.counts()
+            counted("begin", self._engine, "answered")
+            self._host.begin(self.scenario, 1)
+            super().apply(self._allowed)
+            self._counting = True
+        self._wait(until_s)
+        self.time_s = until_s
+
+    def _wait(self, until_s: float) -> None:
+        assert self._began_s is not None
+        while (left_s := self._began_s + until_s - time.monotonic()) > 0:
+            self._process.ask("sleep", min(left_s, SLICE_S))
+            self._host.check()
+
+    def apply(self, commands: Sequence[Command]) -> None:
+        """As on this host; what may be stolen holds after the pause, too."""
+        super().apply(commands)
+        of_kind = {type(one): one for one in (*self._allowed, *commands)}
+        self._allowed = tuple(of_kind.values())
+
+    def outcome(self) -> Outcome:
+        """Counting ends with it, once all clients have their answers."""
+        self._host.stop()
+        counted("end", self._engine, "answered")
+        more = self._host.counts().since(self._since)
+        stolen = more.stolen.sum(axis=0).tolist()
+        return Outcome(
+            operations=dict(zip(self._names, more.answered[:, 0].tolist(), strict=True)),
+            model={
+                "tasks": dict(
+                    zip(self._program.classes, more.done.sum(axis=0).tolist(), strict=True)
+                ),
+                "stolen": dict(zip(self._program.classes, stolen, strict=True)),
+                "steals": more.steals.tolist(),  # by node of the thief, and home
+            },
+            warnings=tuple(self._warnings(0.0, float(more.answered[:, 0].sum()))),
+            steps=int(more.done.sum()),
+        )
+
+
+@contextmanager
+def emulated_tasks(
+    process: GuestProcess, warm_up_s: float, loading: Progress | None = None
+) -> Iterator[EmulatedPlane]:
+    """Makes the plane of a run in the guest. ``loading`` is told nothing: tables come at once."""
+    engine = RemoteEngine(process)
+    yield lambda scenario: EmulatedTasks(process, TasksHost(scenario, engine), scenario, warm_up_s)
