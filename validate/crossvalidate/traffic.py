@@ -25,11 +25,7 @@ from .rows import Row
 from .session import Failure, Keep
 
 PLANES = ("flow", "event")
-PLAYED: dict[str, Any] = {
-    "horizon": "100 ms",
-    "event_horizon": "5 ms",
-    "statistics": {"replications": 1},
-}
+PLAYED: dict[str, Any] = {"statistics": {"replications": 1}}
 MEDIAN_MAX, WORST_MAX = 0.05, 0.20
 # Figures of which both sides say less per operation are left out.
 NEGLIGIBLE_B = 0.5
@@ -39,13 +35,15 @@ NEGLIGIBLE_B = 0.5
 class TrafficCase:
     """A scenario whose traffic is counted in a guest, and predicted.
 
-    ``machine_scale``, ``nodes``: of the guest, see ``run_emulated``.
+    ``machine_scale``, ``nodes``: of the guest, see ``run_emulated``. ``horizons``: of the
+    planes that predict it, the flow and the event plane.
     """
 
     name: str
     scenario: Scenario
     machine_scale: float
     nodes: int | None
+    horizons: tuple[str, str] = ("100 ms", "5 ms")
 
 
 Count = Callable[[TrafficCase], Record]
@@ -138,7 +136,9 @@ def traffic_crossvalidated(
 def predicting(case: TrafficCase, plane: str) -> Scenario:
     """The case's scenario on its guest's machine, for a plane that predicts it."""
     guest = guest_machine(case.scenario.machine, nodes=case.nodes, scale=case.machine_scale)
-    settings = dict(on_machine_of(guest, case.scenario).settings) | PLAYED | {"plane": plane}
+    settings = dict(on_machine_of(guest, case.scenario).settings) | PLAYED
+    settings |= dict(zip(("horizon", "event_horizon"), case.horizons, strict=True))
+    settings["plane"] = plane
     settings.pop("native_horizon", None)
     return scenario_from_settings(settings, case.name)
 

@@ -213,5 +213,6 @@ VALIDATION = Validation(
     conditions=SOURCE.conditions,
     measured={"queries": Microbenchmark(LazyImport(LOOPS, "measure"), 1.0)},
     described=LazyImport(LOOPS, "described"),
+    traffic_cases=LazyImport(f"{__package__}.task_traffic", "traffic_cases"),
     entry_bytes={TABLE_BY_COLUMN: LazyImport("numatwin.sim.systems.tasks.spec", "bytes_per_row")},
 )

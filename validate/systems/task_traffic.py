@@ -1,0 +1,61 @@
+"""What ``numatwin crossvalidate --traffic`` counts of queries as tasks: parts on half of a machine's
+nodes, whose workers are alone, or are robbed by all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...sim.run.real_planes import EMULATOR
+from ...sim.run.scenario import load_scenario
+from ..crossvalidate.traffic import TrafficCase
+
+# A worker a node. What it scans for a task is more than a last-level cache of the guest holds: hits
+# of what another query has just read are not modelled.
+MACHINES = {"xeon-4s-ivb": (1 / 15, 4), "xeon-8s-ivb": (1 / 15, 8), "opteron-4n": (1 / 4, 4)}
+ROWS_PER_NODE, CLIENTS = 4_000_000, 8
+FIND = "find: {kind: scan, table: sales, columns: day, selectivity: "
+QUERIES = {
+    "scan": FIND + "0.5}",
+    "values": FIND + "0.01}, values: {kind: materialise, input: find, columns: day}",
+    "sums": FIND + "0.5}, sums: {kind: aggregate, input: find, group_by: shop, sums: day}",
+}
+DAY, SHOP = "day: {distinct: 4096, value_size: 4 B}", "shop: {distinct: 100, value_size: 4 B}"
+# How many parts, on the first half of the nodes; and what idle workers of the others take.
+CASES = (
+    ("xeon-4s-ivb", "scan", 2, "never"),
+    ("xeon-4s-ivb", "scan", 2, "always"),
+    ("xeon-4s-ivb", "scan", 16, "always"),
+    ("xeon-4s-ivb", "values", 2, "never"),
+    ("xeon-4s-ivb", "sums", 2, "always"),
+    ("xeon-8s-ivb", "scan", 4, "always"),
+    ("opteron-4n", "scan", 2, "always"),
+    ("opteron-4n", "sums", 2, "never"),
+)
+
+
+def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
+    """All of them, or one that is typical."""
+    for machine, query, parts, stealing in CASES[1:2] if quick else CASES:
+        scale, nodes = MACHINES[machine]
+        rows = ROWS_PER_NODE * nodes // 2
+        scenario = load_scenario(
+            "host-queries",
+            machine=machine,
+            plane=EMULATOR,
+            settings=(
+                f"workload.objects.sales.rows={rows}",
+                f"workload.objects.sales.columns={{{DAY}, {SHOP}}}",
+                f"workload.operations={{{query}: {{kind: query, operators: {{{QUERIES[query]}}}}}}}",
+                f"workload.clients.count={CLIENTS}",
+                f"system.placement={[*range(nodes // 2)]}",
+                f"system.parts={parts}",
+                "system.threads=1",
+                f"system.concurrency={max(parts, nodes)}",
+                f"policies.stealing={{policy: {stealing}, period: 10 ms}}",
+                "native_horizon=10 s",
+                "horizon=10 s",
+                "statistics.warm_up=4 s",
+            ),
+        )
+        name = f"{machine} {query} in {parts} parts, stealing {stealing}"
+        yield TrafficCase(name, scenario, scale, None, horizons=("1 s", "1 s"))
