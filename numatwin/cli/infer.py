@@ -95,6 +95,7 @@ def _write(found: Inference, scenario: str, out: Path) -> None:
     import yaml
 
     from ..inputs import write_text_atomically
+    from ..inputs.fields import put_at
     from ..validate.inferred import narrowed
 
     path = Path(scenario)
@@ -103,15 +104,8 @@ def _write(found: Inference, scenario: str, out: Path) -> None:
     unknown: dict[str, Any] = {}
     for name, left in narrowed(found).items():
         if isinstance(left, list) and len(left) == 1:
-            _state(plain, name, left[0])
+            put_at(plain, name.split("."), left[0])
         else:
             unknown[name] = left
     text = yaml.safe_dump(plain | {"unknown": unknown}, sort_keys=False, allow_unicode=True)
     write_text_atomically(out, text)
-
-
-def _state(plain: dict[str, Any], name: str, value: Any) -> None:
-    *folders, last = name.split(".")
-    for folder in folders:
-        plain = plain.setdefault(folder, {})
-    plain[last] = value

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...inputs import DescriptionError, InputError
+from ...inputs.fields import part_at
 from ...topologies import Machine, MachineDescription, build_machine
 from ...workloads import WorkloadDescription
 from ..machine.assumptions import (
@@ -26,7 +27,7 @@ from ..machine.costs import CostModel
 from ..machine.missing_facts import missing_facts
 from ..machine.transfer_limits import assumed_of_links
 from ..systems.registry import system_of
-from .hypotheses import place_in, value_at
+from .hypotheses import place_in
 from .scenario import Scenario, scenario_from_settings
 from .what_if import Moment, Predictor
 
@@ -59,7 +60,7 @@ def doubtful_facts(machine: Machine) -> Iterator[Assumption]:
     """
     for path in machine.doubtful:
         place = place_in(machine.plain, path)
-        fact = value_at(machine.plain, place)
+        fact = part_at(machine.plain, place)
         number, unit = split_quantity(fact)
         if not isinstance(fact, Mapping) or not isinstance(number, float):
             continue

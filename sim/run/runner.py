@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._version import __version__
 from ...inputs import InputError
-from ...inputs.progress import Progress
+from ...inputs.progress import Progress, part_of, silent
 from ...inputs.shared_work import shared
 from ...topologies.picture import picture_data
 from ..control.control_plane import ControlPlane
@@ -102,7 +102,7 @@ def run_scenario(
         scenario.seed,
     )
     try:
-        record = _run(scenario, workers, machine_scale, progress, loading)
+        record = _run(scenario, workers, machine_scale, progress or silent, loading)
     except InputError as failure:
         if failure.place == ("workload",) and failure.file is None:
             failure.file, failure.line, failure.column = scenario.workload_at
@@ -115,7 +115,7 @@ def bare_record(
     scenario: Scenario,
     *,
     gains: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     workers: int | None = 1,
 ) -> Record:
     """The Record of ``scenario`` without what studies do not read of each run: the machine's
@@ -126,9 +126,7 @@ def bare_record(
         raise InputError(
             f"studies do not run on plane {scenario.plane}", expected="a simulated plane"
         )
-    if scenario.plane != FLOW:
-        return run_random(maker_of(scenario), scenario, workers, progress, whole=False)
-    return _flow_record(scenario, progress, whole=False, gains=gains)
+    return _simulated(scenario, workers, progress, whole=False, gains=gains)
 
 
 def with_effects(record: Record, scenario: Scenario) -> Record:
@@ -143,21 +141,26 @@ def _run(
     scenario: Scenario,
     workers: int | None,
     machine_scale: float | None,
-    progress: Progress | None,
+    progress: Progress,
     loading: Progress | None,
 ) -> Record:
     if scenario.plane in REAL:
         run = real_planes()[scenario.plane].run.load()
         record: Record = run(scenario, machine_scale, progress=progress, loading=loading)
         return record
-    if scenario.plane != FLOW:
-        return run_random(maker_of(scenario), scenario, workers, progress)
-    return _flow_record(scenario, progress)
+    return _simulated(scenario, workers, progress)
 
 
-def _flow_record(
-    scenario: Scenario, progress: Progress | None, *, whole: bool = True, gains: bool = True
+def _simulated(
+    scenario: Scenario,
+    workers: int | None,
+    progress: Progress,
+    *,
+    whole: bool = True,
+    gains: bool = True,
 ) -> Record:
+    if scenario.plane != FLOW:
+        return run_random(maker_of(scenario), scenario, workers, progress, whole=whole)
     began = time.perf_counter()
     control, plane = _flows(scenario, progress)
     outcome = plane.outcome(with_gains=gains)
@@ -198,7 +201,7 @@ def _assumed(scenario: Scenario, costs: CostModel | None) -> tuple[Mapping[str, 
     return described_assumptions(assumptions_in(scenario, costs), None)
 
 
-def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane, FlowingPlane]:
+def _flows(scenario: Scenario, progress: Progress) -> tuple[ControlPlane, FlowingPlane]:
     """The flow plane at the end of the scenario, and the control plane that steered it."""
     plane = flow_plane(scenario)
     control = ControlPlane(scenario, plane)
@@ -208,7 +211,7 @@ def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane,
 
 def outcome_of_flows(scenario: Scenario) -> Outcome:
     """What the flow plane makes of the scenario."""
-    return _flows(scenario, None)[1].outcome()
+    return _flows(scenario, silent)[1].outcome()
 
 
 def maker_of(scenario: Scenario) -> Maker:
@@ -233,7 +236,7 @@ def run_random(
     # With SciPy, which flows do without.
     from .replications import WarmUp, WorkerLost, replicate, warm_up_of
 
-    began, plan = time.perf_counter(), scenario.statistics
+    began, plan, report = time.perf_counter(), scenario.statistics, progress or silent
     done: list[Replication] = []
     try:
         known = plan.warm_up_s is not None or warm_up_s is not None
@@ -242,11 +245,11 @@ def run_random(
         if plan.warm_up_s is None and warm_up_s is not None:
             warm_up = WarmUp(warm_up_s)
         else:
-            warm_up = warm_up_of(make, scenario, _part(progress, 0.0, pilot))
+            warm_up = warm_up_of(make, scenario, part_of(report, 0.0, pilot))
         if warm_up.notes:  # no number of replications makes it sure
             plan = plan.model_copy(update={"half_width": None})
             scenario = replace(scenario, statistics=plan)
-        report = _part(progress, pilot, 1.0)
+        report = part_of(report, pilot, 1.0)
         for replication in replicate(make, scenario, warm_up, workers, report):
             done.append(replication)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
     except (KeyboardInterrupt, WorkerLost) as stopped:
@@ -257,13 +260,6 @@ def run_random(
         record = _random_record(scenario, warm_up, done, wall_s, whole)
         raise RunInterrupted(record, lost) from None
     return _random_record(scenario, warm_up, done, time.perf_counter() - began, whole)
-
-
-def _part(progress: Progress | None, first: float, last: float) -> Progress | None:
-    """Tells ``progress`` of the work between two parts of the whole."""
-    if progress is None:
-        return None
-    return lambda part: progress(first + part * (last - first))
 
 
 def _random_record(
