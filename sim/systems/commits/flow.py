@@ -176,7 +176,6 @@ class CommitFlow:
         return self.log.outcome(
             why={self.operation: self._why(with_gains)} if self._last is not None else {},
             events=self._events(),
-            model={},
             warnings=tuple(self._warnings()),
         )
 
@@ -290,7 +289,6 @@ class FlowLog:
         self,
         why: Mapping[str, Why],
         events: Sequence[ControlEvent],
-        model: Mapping[str, Any],
         warnings: tuple[str, ...],
     ) -> Outcome:
         """All pieces together, with what else is known."""
@@ -312,7 +310,7 @@ class FlowLog:
             latency_ns={name: {"mean": mean_ns, "p50": None, "p99": None, "p999": None}},
             why=why,
             events=tuple(events),
-            model={**model, name: self._facts(commits)},
+            model={name: self._facts(commits)},
             warnings=warnings,
             series=self._series(uses),
             steps=len(self.pieces),
