@@ -16,11 +16,8 @@ from .index import (
     Popularity,
     Regions,
     Walk,
-    placed_regions,
     popularities,
-    scattered_regions,
     walk_of,
-    with_page_walks,
 )
 from .partitions import ColumnPartitions, IndexPartitions
 from .parts import ISSUE, RECEIVE, SCAN, WALK, ErisDemands, Partitions, some, walking
@@ -150,13 +147,12 @@ class PartitionedDemands(ErisDemands):
             if isinstance(part, ColumnPartitions):
                 continue
             for mass, walk in walks.get(name, ()):
-                on = walk_rows(walk, workers.node)
-                found.misses += (mass * on.misses).sum(axis=1)
-                found.hits += (mass * on.hits).sum(axis=1)
-                found.private += (mass * on.private_hits).sum(axis=1)
+                misses, hits, private, written = found_by(mass, walk, workers.node)
+                found.misses += misses
+                found.hits += hits
+                found.private += private
                 upserts = sum(o.share for o in operations if o.kind == "upsert")
-                share = upserts / sum(o.share for o in walking(operations))
-                found.dirty += share * (mass * on.written_misses).sum(axis=1)
+                found.dirty += upserts / sum(o.share for o in walking(operations)) * written
             for operation in operations:
                 owned = operation.share * self._owned(operation, time_s, part)
                 found.commands += owned
@@ -227,13 +223,10 @@ class PartitionedDemands(ErisDemands):
             owned = (o.share * self._owned(o, time_s, part) for o in walking(operations))
             commands = sum(owned, start=np.zeros(workers.count))
             per = np.divide(1.0, commands, out=np.zeros(workers.count), where=commands > 0)
-            misses, hits, private, entries = np.zeros((4, workers.count))
+            lines = np.zeros((4, workers.count))
             for mass, walk in walks.get(name, ()):
-                on = walk_rows(walk, node)
-                misses += (mass * on.misses).sum(axis=1) * per
-                hits += (mass * on.hits).sum(axis=1) * per
-                private += (mass * on.private_hits).sum(axis=1) * per
-                entries += (mass * on.written_misses).sum(axis=1) * per
+                lines += found_by(mass, walk, node) * per
+            misses, hits, private, entries = lines
             for operation in operations:
                 at = order.index(operation)
                 found.slots[at] = random
@@ -349,6 +342,7 @@ class PartitionedDemands(ErisDemands):
         """Per index: of each way to spread, (A, Q) accesses per unit of work, and the walk."""
         n = len(self.costs.machine.nodes)
         pending: list[tuple[str, Popularity, Floats, Regions]] = []
+        commands = np.zeros(self.workers.count)
         for name, operations in self._by_object(phase).items():
             part = partitions[name]
             if isinstance(part, ColumnPartitions):
@@ -360,40 +354,25 @@ class PartitionedDemands(ErisDemands):
                     mass = part.shares(spread.scattered, time_s)[:, None] * classes.mass
                 else:
                     keys, mass = part.classes(classes)
-                regions_of = scattered_regions if spread.scattered else placed_regions
                 on_node = np.zeros((2, n, classes.count))
                 np.add.at(on_node[0], self.workers.node, keys)
                 np.add.at(on_node[1], self.workers.node, spread.weight * mass)
-                regions = with_page_walks(
-                    regions_of(self.trees[name], on_node[0], on_node[1]),
-                    self.system.page_size.value,
-                    self.reach,
-                    self.cores_on_nodes,
-                )
+                regions = self._regions(name, spread, on_node[0], on_node[1], self.cores_on_nodes)
                 accesses = spread.weight * (
                     mass.sum(axis=1, keepdims=True) if spread.scattered else mass
                 )
                 pending.append((name, spread, accesses, regions))
-        scanned = self._scanned(phase, partitions)
-        commands = np.zeros(self.workers.count)
-        for name, operations in self._by_object(phase).items():
-            part = partitions[name]
-            if isinstance(part, IndexPartitions):
-                commands += sum(o.share * self._owned(o, time_s, part) for o in operations)
+            commands += sum(o.share * self._owned(o, time_s, part) for o in operations)
         hits = self._hits(
-            [regions for *_, regions in pending],
-            scanned,
-            shared=False,
+            [(name, regions) for name, *_, regions in pending],
+            self._scanned(phase, partitions),
+            sharers=0,
             buffers=self._buffers(commands),
         )
         found: dict[str, list[tuple[Floats, Walk]]] = {}
         for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
             walk = walk_of(regions, hit, self.trees[name], scattered=spread.scattered is not None)
             found.setdefault(name, []).append((accesses, walk))
-        noted = [
-            (name, regions, hit) for (name, *_, regions), hit in zip(pending, hits, strict=True)
-        ]
-        self._note(noted, sharers=0)
         return found
 
     def _buffers(self, executed: Floats) -> tuple[Floats, Floats]:
@@ -511,8 +490,9 @@ class PartitionedDemands(ErisDemands):
         return group_sums(self.home[self.workers.node], sizes * self.stored_bytes(name), n)
 
 
-def walk_rows(walk: Walk, rows: Ints) -> Walk:
-    """The walk of each worker's node: arrays (A, Q)."""
-    return Walk(
-        walk.misses[rows], walk.hits[rows], walk.private_hits[rows], walk.written_misses[rows]
-    )
+def found_by(mass: Floats, walk: Walk, rows: Ints) -> Floats:
+    """(4, A) lines that the walks of each worker's node find in memory, in the last cache, in a
+    private one, and those in memory that are written; ``mass`` (A, Q) of them.
+    """
+    parts = (walk.misses, walk.hits, walk.private_hits, walk.written_misses)
+    return np.array([(mass * part[rows]).sum(axis=1) for part in parts])
