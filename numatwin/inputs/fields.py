@@ -126,6 +126,12 @@ def _form(value: Any, location: Place, is_missing: bool) -> Place | None:
     return None
 
 
+def overlap(one: Place, other: Place) -> bool:
+    """Whether a place is the other, or lies in it, or around it."""
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
 def is_inside(value: Any, key: str | int) -> bool:
     """Whether a plain value has such a part."""
     return (isinstance(value, Mapping) and key in value) or (
