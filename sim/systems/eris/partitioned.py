@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,7 @@ from .spec import ErisSystem
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Part = TypeVar("Part", IndexPartitions, ColumnPartitions)
 
 # Of who flushes, one for each of two atomic operations on the target's buffer.
 FLUSH_WAITS = 2.0
@@ -89,10 +91,7 @@ class PartitionedDemands(ErisDemands):
         local[np.arange(n), self.home] = 1.0
         streamed, dirty, scanned, scan_hits = np.zeros((4, workers.count))
         missed, met = self._scan_sources(phase, partitions)
-        for name, operations in self._by_object(phase).items():
-            part = partitions[name]
-            if not isinstance(part, ColumnPartitions):
-                continue
+        for name, operations, part in self._on(ColumnPartitions, phase, partitions):
             for scan in operations:
                 lines, done, results = self._scanned_lines(name, scan, part.sizes())
                 longer, hit = self._in_last_cache(met * lines, workers.node)
@@ -105,15 +104,14 @@ class PartitionedDemands(ErisDemands):
         executed, misses = walked.commands, walked.misses
         dirty += walked.dirty
         slot_factor = self._slot_factors(walked)
-        walk_reads = some(Reads(self._per_core(misses), local))
+        on_core = self._per_core(misses)
         walk_step = self._step(
             WALK,
             walked.instructions,
             slot_factor * walked.hits,
             slot_factor * walked.private,
-            walk_reads,
+            some(Reads(on_core, local)),
         )
-        on_core = self._per_core(misses)
         per_core = np.divide(
             self._per_core(slot_factor * misses),
             on_core,
@@ -142,10 +140,7 @@ class PartitionedDemands(ErisDemands):
         """All commands of a unit of work, executed."""
         workers = self.workers
         found = Walked(*np.zeros((7, workers.count)))
-        for name, operations in self._by_object(phase).items():
-            part = partitions[name]
-            if isinstance(part, ColumnPartitions):
-                continue
+        for name, operations, part in self._on(IndexPartitions, phase, partitions):
             for mass, walk in walks.get(name, ()):
                 misses, hits, private, written = found_by(mass, walk, workers.node)
                 found.misses += misses
@@ -201,25 +196,23 @@ class PartitionedDemands(ErisDemands):
             waits * costs.hand_overs.line_s[node, node] * self.worker_rate
             + costs.instructions.flush_fixed
         )
-        for name, operations in self._by_object(phase).items():
-            part = partitions[name]
-            if isinstance(part, ColumnPartitions):
-                for scan in operations:
-                    at = order.index(scan)
-                    lines, instructions, results = self._scanned_lines(
-                        name, scan, part.sizes(), flushed, costs.instructions.round
-                    )
-                    longer, hit = self._in_last_cache(met * lines, node)
-                    each = 1.0 / np.maximum(lines, 1e-300)
-                    found.scan_lines[at] = lines
-                    found.core_s[at] = (instructions + longer) * each / self.worker_rate
-                    found.hit_s[at] = hit * each * last_s / stream
-                    found.lines[at] = missed + results * each
-                    found.slots[at] = stream
-                    found.line_max_s[at] = costs.streamed_s[node, home]
-                    found.written[at] = results * each
-                    found.memory_lines[at] = found.lines[at] + found.written[at]
-                continue
+        for name, operations, column in self._on(ColumnPartitions, phase, partitions):
+            for scan in operations:
+                at = order.index(scan)
+                lines, instructions, results = self._scanned_lines(
+                    name, scan, column.sizes(), flushed, costs.instructions.round
+                )
+                longer, hit = self._in_last_cache(met * lines, node)
+                each = 1.0 / np.maximum(lines, 1e-300)
+                found.scan_lines[at] = lines
+                found.core_s[at] = (instructions + longer) * each / self.worker_rate
+                found.hit_s[at] = hit * each * last_s / stream
+                found.lines[at] = missed + results * each
+                found.slots[at] = stream
+                found.line_max_s[at] = costs.streamed_s[node, home]
+                found.written[at] = results * each
+                found.memory_lines[at] = found.lines[at] + found.written[at]
+        for name, operations, part in self._on(IndexPartitions, phase, partitions):
             owned = (o.share * self._owned(o, time_s, part) for o in walking(operations))
             commands = sum(owned, start=np.zeros(workers.count))
             per = np.divide(1.0, commands, out=np.zeros(workers.count), where=commands > 0)
@@ -343,10 +336,7 @@ class PartitionedDemands(ErisDemands):
         n = len(self.costs.machine.nodes)
         pending: list[tuple[str, Popularity, Floats, Regions]] = []
         commands = np.zeros(self.workers.count)
-        for name, operations in self._by_object(phase).items():
-            part = partitions[name]
-            if isinstance(part, ColumnPartitions):
-                continue
+        for name, operations, part in self._on(IndexPartitions, phase, partitions):
             for spread in popularities(walking(operations), time_s):
                 classes = spread.classes
                 if spread.scattered:
@@ -456,11 +446,17 @@ class PartitionedDemands(ErisDemands):
     def _scanned(self, phase: PhaseState, partitions: Partitions) -> Floats:
         """(n,) lines of all that is scanned on each node."""
         scanned = np.zeros(self.workers.count)
-        for name in self._by_object(phase):
-            part = partitions[name]
-            if isinstance(part, ColumnPartitions):
-                scanned += part.sizes() * self.stored_bytes(name) / LINE_BYTES
+        for name, _, part in self._on(ColumnPartitions, phase, partitions):
+            scanned += part.sizes() * self.stored_bytes(name) / LINE_BYTES
         return self._on_nodes(scanned)
+
+    def _on(
+        self, kind: type[Part], phase: PhaseState, partitions: Partitions
+    ) -> Iterator[tuple[str, list[ResolvedOperation], Part]]:
+        """The objects whose partitions are of that ``kind``, with the operations on them."""
+        for name, operations in self._by_object(phase).items():
+            if isinstance(part := partitions[name], kind):
+                yield name, operations, part
 
     def _on_nodes(self, per_worker: Floats) -> Floats:
         n = len(self.costs.machine.nodes)
