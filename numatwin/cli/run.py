@@ -29,7 +29,7 @@ from .options import (
     fraction,
     grouped,
 )
-from .output import present, progress_bars, show
+from .output import present, progress_bar, progress_bars, show
 from .status import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def _with_idle_settings(
 
     if not settings:
         return record
-    with progress_bars("leaving out settings") as (leaving,):
+    with progress_bar("leaving out settings") as leaving:
         idle = idle_settings(record, settings, lambda chosen: load(list(chosen)), leaving)
     return replace(record, idle_settings=idle)
 
@@ -279,7 +279,7 @@ def _with_uncertainty(record: Record, loaded: Scenario, result: Result) -> Recor
         wanted = loaded.plane not in REAL and (result.json or _is_small(loaded))
     if not wanted:
         return record
-    with progress_bars("drawing facts") as (drawing,):
+    with progress_bar("drawing facts") as drawing:
         return with_uncertainty(record, loaded, drawing)
 
 

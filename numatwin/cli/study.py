@@ -237,16 +237,8 @@ def study_report(
 
 
 def _status(study: Study, folder: Path, done: Progressed) -> dict[str, Any]:
-    return {
-        "study": study.name,
-        "out": str(folder),
-        "points": done.points,
-        "done": done.done,
-        "failed": done.failed,
-        "new": done.new,
-        "complete": done.complete,
-        "wall_s": done.wall_s,
-    }
+    named = {"study": study.name, "out": str(folder), "complete": done.complete}
+    return named | asdict(done)
 
 
 def _status_parts(study: Study, folder: Path, done: Progressed) -> Iterator[Part]:
