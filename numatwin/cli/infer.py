@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .files import check_file
-from .options import Json, OtherMachine, Settings, bundled_scenarios
+from .options import Json, OtherMachine, Settings, bundled_scenarios, flag
 from .output import Part, number, percent, present, progress_bar, table, written_to
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ def infer(
     ],
     machine: OtherMachine = None,
     set_: Settings = None,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Take the model to be right to a percent.")
-    ] = False,
+    exact: Annotated[bool, flag("--exact", "Take the model to be right to a percent.")] = False,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE.yaml", help="Write the scenario with what remains unknown."),

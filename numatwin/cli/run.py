@@ -26,6 +26,7 @@ from .options import (
     Settings,
     bundled_policies,
     bundled_workloads,
+    flag,
     fraction,
     grouped,
 )
@@ -158,9 +159,9 @@ class Result:
     ] = None
     assumptions: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--assumptions",
-            help="List what the run assumed, with sources and the effect of each on the result.",
+            "List what the run assumed, with sources and the effect of each on the result.",
         ),
     ] = False
     uncertainty: Annotated[
