@@ -6,7 +6,7 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -165,40 +165,42 @@ def _simulated(
     control, plane = _flows(scenario, progress)
     outcome = plane.outcome(with_gains=gains)
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
-    record = Record(
-        **identity(scenario, whole),
-        **_figures_of(outcome),
+    return _recorded(
+        scenario,
+        outcome,
+        lambda: plane.costs,
+        scenario.system.notes(scenario.machine, scenario.workload),
+        whole,
         why=outcome.why,
         control_events=tuple(events),
-        warnings=(
-            *_machine_notes(scenario),
-            *outcome.warnings,
-            *scenario.system.notes(scenario.machine, scenario.workload),
-        ),
         provenance=provenance(time.perf_counter() - began, outcome.steps),
-        assumptions=_assumed(scenario, plane.costs) if whole else (),
     )
-    return _noted(record) if whole else record
 
 
-def _figures_of(found: Outcome | Combined) -> dict[str, Any]:
-    """What a Record has as it was found."""
-    return {name: getattr(found, name) for name in FIGURES}
-
-
-def _machine_notes(scenario: Scenario) -> tuple[str, ...]:
-    """What its description leaves in doubt as a whole."""
+def _recorded(
+    scenario: Scenario,
+    found: Outcome | Combined,
+    costs: Callable[[], CostModel | None],
+    notes: Iterable[str],
+    whole: bool,
+    **own: Any,
+) -> Record:
+    """The Record of what was ``found``; ``own``: fields that each kind of run has in its way."""
     misfit = scenario.machine.description.engine_misfit
-    return () if misfit is None or misfit.warning is None else (f"engine: {misfit.warning}",)
-
-
-def _noted(record: Record) -> Record:
-    """With a note where it has not recovered from a change of the workload by its end."""
-    return replace(record, warnings=(*record.warnings, *recovery_notes(record)))
-
-
-def _assumed(scenario: Scenario, costs: CostModel | None) -> tuple[Mapping[str, Any], ...]:
-    return described_assumptions(assumptions_in(scenario, costs), None)
+    doubtful = [] if misfit is None or misfit.warning is None else [f"engine: {misfit.warning}"]
+    record = Record(
+        **identity(scenario, whole),
+        **{name: getattr(found, name) for name in FIGURES},
+        warnings=(*doubtful, *found.warnings, *notes),
+        **own,
+    )
+    if not whole:
+        return record
+    return replace(
+        record,
+        warnings=(*record.warnings, *recovery_notes(record)),
+        assumptions=described_assumptions(assumptions_in(scenario, costs()), None),
+    )
 
 
 def _flows(scenario: Scenario, progress: Progress) -> tuple[ControlPlane, FlowingPlane]:
@@ -275,25 +277,20 @@ def _random_record(
     # Where time is real, what is done in a second is what was measured: no speed of a simulator.
     native = scenario.plane == NATIVE
     rate = {} if native else {"events_per_s": steps / max(played_s, 1e-9)}
-    record = Record(
-        **identity(scenario, whole),
-        **_figures_of(together),
+    return _recorded(
+        scenario,
+        together,
+        lambda: costs_of(scenario),
+        [*warm_up.notes, *_notes(scenario, done)],
+        whole,
         why=done[0].outcome.why,
         control_events=done[0].events,
         confidence=together.confidence,
-        warnings=(
-            *_machine_notes(scenario),
-            *together.warnings,
-            *warm_up.notes,
-            *_notes(scenario, done),
-        ),
         provenance=provenance(wall_s, steps) | rate,
         replications=len(done),
         warm_up_s=warm_up.warm_up_s,
         replicates=together.replicates,
-        assumptions=_assumed(scenario, costs_of(scenario)) if whole else (),
     )
-    return _noted(record) if whole else record
 
 
 def _notes(scenario: Scenario, done: list[Replication]) -> list[str]:
