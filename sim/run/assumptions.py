@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from ...inputs import DescriptionError, InputError
 from ...inputs.fields import part_at
 from ...topologies import Machine, MachineDescription, build_machine
-from ...workloads import WorkloadDescription
 from ..machine.assumptions import (
     LESS,
     MORE,
@@ -153,7 +152,11 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
         if root not in ROOTS:
             continue
         if root not in plain:
-            plain[root] = _plain_of(scenario, root)
+            plain[root] = (
+                scenario.machine.plain
+                if root == "machine"
+                else scenario.system.model_dump(mode="json", exclude_none=True)
+            )
         plain[root] = with_settings(plain[root], {tuple(place): value})
     changes: dict[str, Any] = {}
     try:
@@ -162,18 +165,9 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
             changes["machine"] = build_machine(description)
         if "system" in plain:
             changes["system"] = type(scenario.system).model_validate(plain["system"])
-        if "workload" in plain:
-            described = WorkloadDescription.model_validate(plain["workload"])
-            changes["workload"] = replace(scenario.workload, description=described)
     except ValidationError as failure:  # beyond the field's range
         raise InputError(f"{scenario.name}: no value {variant.value} here") from failure
     return replace(scenario, **changes)
-
-
-def _plain_of(scenario: Scenario, root: str) -> Any:
-    if root == "system":
-        return scenario.system.model_dump(mode="json", exclude_none=True)
-    return (scenario.machine if root == "machine" else scenario.workload).plain
 
 
 def with_settings(whole: Any, settings: Mapping[Place, Any]) -> Any:
