@@ -20,74 +20,62 @@ ABOUT = """Predict the performance of in-memory databases on NUMA machines.
 A scenario names a machine, a workload and policies; 'numatwin run' runs it and reports its
 throughput and the bottleneck. In place of every name you may give the path of your own file."""
 
-# Each command: its words, its function in a module beside this one, an example that ends its help
-# and is run by a test as it stands.
+# Each command: its words, its function in a module beside this one, what follows the words in an
+# example that ends its help and is run by a test as it stands.
 COMMANDS = (
-    ("run", "run:run", "run eris-fig13 --policy ma-8"),
-    ("compare", "compare:compare", "compare out/eris-fig13-none out/eris-fig13-ma-8"),
-    ("explore", "explore:explore", "explore eris-fig8-amd"),
-    ("sweep", "sweep:sweep", "sweep eris-fig5 --set system.buffer_commands=1:1024:11log"),
-    ("report", "report:report", "report out/eris-fig13-none out/eris-fig13-ma-8"),
-    ("published", "published:published", "published --id eris-fig9"),
-    ("decisions", "decision_scores:decisions", "decisions --id cxl-triad"),
-    ("trust", "trust:trust", "trust"),
-    (
-        "calibrate",
-        "calibrate:calibrate",
-        "calibrate server-2s.yaml --from mlc-2s.txt --out fitted.yaml",
-    ),
-    ("infer", "infer:infer", "infer fig8-unknown.yaml --from fig8-runs.csv"),
-    ("emulate", "emulate:emulate", "emulate opteron-4n --scale 1/16 -- numactl -H"),
-    ("profile", "profile:profile", "profile groups.callgrind.out --name groups"),
-    ("observe", "live:observe", "observe --pid 1 --for 1s"),
-    ("cores", "live:cores", "cores --pid 1 --for 1s --dry-run"),
-    ("what-if", "what_if:what_if", "what-if groups.callgrind.out --machine xeon-4s-ivb"),
-    ("regress", "regress:regress", "regress policies --check eris-beats-the-shared-index"),
-    ("crossvalidate", "crossvalidate:crossvalidate", "crossvalidate host --list"),
-    ("shake", "shake:shake", "shake nam-fig6-rsi --runs 100"),
-    ("doctor", "doctor:doctor", "doctor"),
-    ("schema", "schema:schema", "schema scenario > scenario.schema.json"),
-    ("machine list", "machine:list_", "machine list"),
-    ("machine show", "machine:show", "machine show amd-8n-ht"),
-    ("machine check", "check:check_machine", "machine check amd-8n-ht"),
-    ("machine import", "machine:import_", "machine import --out this-host.yaml"),
+    ("run", "run:run", "eris-fig13 --policy ma-8"),
+    ("compare", "compare:compare", "out/eris-fig13-none out/eris-fig13-ma-8"),
+    ("explore", "explore:explore", "eris-fig8-amd"),
+    ("sweep", "sweep:sweep", "eris-fig5 --set system.buffer_commands=1:1024:11log"),
+    ("report", "report:report", "out/eris-fig13-none out/eris-fig13-ma-8"),
+    ("published", "published:published", "--id eris-fig9"),
+    ("decisions", "decision_scores:decisions", "--id cxl-triad"),
+    ("trust", "trust:trust", ""),
+    ("calibrate", "calibrate:calibrate", "server-2s.yaml --from mlc-2s.txt --out fitted.yaml"),
+    ("infer", "infer:infer", "fig8-unknown.yaml --from fig8-runs.csv"),
+    ("emulate", "emulate:emulate", "opteron-4n --scale 1/16 -- numactl -H"),
+    ("profile", "profile:profile", "groups.callgrind.out --name groups"),
+    ("observe", "live:observe", "--pid 1 --for 1s"),
+    ("cores", "live:cores", "--pid 1 --for 1s --dry-run"),
+    ("what-if", "what_if:what_if", "groups.callgrind.out --machine xeon-4s-ivb"),
+    ("regress", "regress:regress", "policies --check eris-beats-the-shared-index"),
+    ("crossvalidate", "crossvalidate:crossvalidate", "host --list"),
+    ("shake", "shake:shake", "nam-fig6-rsi --runs 100"),
+    ("doctor", "doctor:doctor", ""),
+    ("schema", "schema:schema", "scenario > scenario.schema.json"),
+    ("machine list", "machine:list_", ""),
+    ("machine show", "machine:show", "amd-8n-ht"),
+    ("machine check", "check:check_machine", "amd-8n-ht"),
+    ("machine import", "machine:import_", "--out this-host.yaml"),
     (
         "machine build",
         "machine_build:build",
-        "machine build --processor 'EPYC 9554' --sockets 2 --nodes-per-socket 4 --out server.yaml",
+        "--processor 'EPYC 9554' --sockets 2 --nodes-per-socket 4 --out server.yaml",
     ),
-    ("machine measure", "measure:measure", "machine measure --quick --out measured.yaml"),
-    ("machine draw", "machine:draw", "machine draw amd-8n-ht --out amd.html"),
-    (
-        "machine threshold",
-        "threshold:find_threshold",
-        "machine threshold xeon-4s-ivb --out mine.yaml",
-    ),
-    ("study run", "study:run_study_file", "study run buffers.yaml --limit 20"),
-    ("study show", "study:show_study", "study show buffers.yaml"),
-    ("study check", "check:check_study", "study check buffers.yaml"),
-    ("study status", "study:study_status", "study status buffers.yaml"),
-    ("study report", "study:study_report", "study report buffers.yaml"),
-    ("study frontier", "study_answers:study_frontier", "study frontier buffers.yaml"),
-    ("study explain", "study_answers:explain_step", "study explain buffers.yaml"),
-    (
-        "study sensitivity",
-        "study_answers:study_sensitivity",
-        "study sensitivity buffers.yaml --points 8",
-    ),
-    ("study search", "study_search:study_search", "study search buffers.yaml --no-verify"),
-    ("scenario list", "listings:list_scenarios", "scenario list"),
-    ("scenario show", "listings:show_scenario", "scenario show eris-fig13 > mine.yaml"),
-    ("scenario check", "check:check_scenario", "scenario check eris-fig13"),
-    ("workload list", "listings:list_workloads", "workload list"),
-    ("workload show", "listings:show_workload", "workload show lookup-zipf > mine.yaml"),
-    ("workload check", "check:check_workload", "workload check lookup-zipf"),
-    ("policy list", "listings:list_policies", "policy list"),
-    ("policy draw", "listings:draw_policy", "policy draw cores=adaptive --out net.svg"),
+    ("machine measure", "measure:measure", "--quick --out measured.yaml"),
+    ("machine draw", "machine:draw", "amd-8n-ht --out amd.html"),
+    ("machine threshold", "threshold:find_threshold", "xeon-4s-ivb --out mine.yaml"),
+    ("study run", "study:run_study_file", "buffers.yaml --limit 20"),
+    ("study show", "study:show_study", "buffers.yaml"),
+    ("study check", "check:check_study", "buffers.yaml"),
+    ("study status", "study:study_status", "buffers.yaml"),
+    ("study report", "study:study_report", "buffers.yaml"),
+    ("study frontier", "study_answers:study_frontier", "buffers.yaml"),
+    ("study explain", "study_answers:explain_step", "buffers.yaml"),
+    ("study sensitivity", "study_answers:study_sensitivity", "buffers.yaml --points 8"),
+    ("study search", "study_search:study_search", "buffers.yaml --no-verify"),
+    ("scenario list", "listings:list_scenarios", ""),
+    ("scenario show", "listings:show_scenario", "eris-fig13 > mine.yaml"),
+    ("scenario check", "check:check_scenario", "eris-fig13"),
+    ("workload list", "listings:list_workloads", ""),
+    ("workload show", "listings:show_workload", "lookup-zipf > mine.yaml"),
+    ("workload check", "check:check_workload", "lookup-zipf"),
+    ("policy list", "listings:list_policies", ""),
+    ("policy draw", "listings:draw_policy", "cores=adaptive --out net.svg"),
     (
         "train access-path",
         "train:train_access_path",
-        "train access-path --machine sgi-uv300h-8s --observations 5000 --out model.json",
+        "--machine sgi-uv300h-8s --observations 5000 --out model.json",
     ),
 )
 GROUPS = {
@@ -107,7 +95,7 @@ def application(word: str = "") -> typer.Typer:
     app, groups = _group(ABOUT, completion=True), dict[str, typer.Typer]()
     app.callback(invoke_without_command=True)(_root)
     known = any(words.split()[0] == word for words, *_ in COMMANDS)
-    for words, place, example in COMMANDS:
+    for words, place, following in COMMANDS:
         first, _, name = words.partition(" ")
         if known and first != word:
             continue
@@ -115,7 +103,8 @@ def application(word: str = "") -> typer.Typer:
             groups[first] = _group(GROUPS[first])
             app.add_typer(groups[first], name=first)
         module, _, function = place.partition(":")
-        add = groups.get(first, app).command(name or first, epilog=f"Example: numatwin {example}")
+        example = f"Example: numatwin {words} {following}".rstrip()
+        add = groups.get(first, app).command(name or first, epilog=example)
         add(getattr(import_module(f".{module}", __package__), function))
     return app
 

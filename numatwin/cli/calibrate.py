@@ -13,7 +13,7 @@ import typer
 
 from .files import check_file
 from .machine import MachineArgument
-from .options import Json, grouped
+from .options import Json, flag, grouped
 from .output import Part, present, progress_bar, report_parts, whole_table, written_to
 
 if TYPE_CHECKING:
@@ -44,10 +44,7 @@ class FitOptions:
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Seed that selects the held-out measurements.")
     ] = 0
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Accept measurements of another machine."),
-    ] = False
+    force: Annotated[bool, flag("--force", "Accept measurements of another machine.")] = False
     scenario: Annotated[
         str | None,
         typer.Option(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 PATH_MAX = 36  # characters that fit beside the other columns of a terminal
+IDENTITY = ("scenario", "scenario_hash", "policy", "plane", "seed", "replications", "warm_up_s")
 ROUNDING = 1e-12  # relative; what differs by less is equal
 SAME = 0.01  # relative; an interval around 0 within it is no difference, as 'regress' has it
 
@@ -163,15 +164,9 @@ def _short(paths: list[Path]) -> list[str]:
 def _identity(path: Path, record: Record) -> dict[str, Any]:
     return {
         "path": str(path),
-        "scenario": record.scenario,
-        "scenario_hash": record.scenario_hash,
-        "policy": record.policy,
+        **{name: getattr(record, name) for name in IDENTITY},
         "policies": dict(record.policies),
         "machine": record.machine["name"],
-        "plane": record.plane,
-        "seed": record.seed,
-        "replications": record.replications,
-        "warm_up_s": record.warm_up_s,
     }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .failures import after_interrupt, keeping
-from .options import Json, grouped
+from .options import Json, flag, grouped
 from .output import (
     Part,
     binary_size,
@@ -46,8 +46,7 @@ class Checks:
         typer.Option(metavar="M", help="A machine file of this host, instead of measuring it now."),
     ] = None
     quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Two rounds, and only the first and last value of each axis."),
+        bool, flag("--quick", "Two rounds, and only the first and last value of each axis.")
     ] = False
     out: Annotated[
         Path | None,
@@ -63,14 +62,12 @@ class Checks:
             "no runs. May be repeated.",
         ),
     ] = None
-    list_: Annotated[
-        bool, typer.Option("--list", help="Only list what would run on this host.")
-    ] = False
+    list_: Annotated[bool, flag("--list", "Only list what would run on this host.")] = False
     traffic: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--traffic",
-            help="Check traffic instead: bytes per operation, counted in the emulator on three "
+            "Check traffic instead: bytes per operation, counted in the emulator on three "
             "machines; with --quick, one case only.",
         ),
     ] = False

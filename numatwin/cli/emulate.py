@@ -14,7 +14,7 @@ import typer
 
 from .failures import Ended
 from .machine import MachineArgument
-from .options import fraction, grouped
+from .options import flag, fraction, grouped
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -141,10 +141,7 @@ class CountOptions:
     time_limit: Annotated[
         float | None, typer.Option(metavar="S", min=0.001, help="End COMMAND after S seconds.")
     ] = None
-    count: Annotated[
-        bool,
-        typer.Option("--count", help="Count COMMAND's memory traffic, node by node."),
-    ] = False
+    count: Annotated[bool, flag("--count", "Count COMMAND's memory traffic, node by node.")] = False
     count_from: Annotated[
         float | None, typer.Option(metavar="S", min=0, help="Count from S seconds of COMMAND on.")
     ] = None
@@ -165,9 +162,9 @@ class CountOptions:
     ] = None
     predict: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--predict",
-            help="Count, and predict how long COMMAND would take on the machine, what would limit "
+            "Count, and predict how long COMMAND would take on the machine, what would limit "
             "it, and what other placements of its data would gain.",
         ),
     ] = False
@@ -184,8 +181,7 @@ class CountOptions:
         Path | None, typer.Option(metavar="DIR", help="Count, and keep the record in this folder.")
     ] = None
     json: Annotated[
-        bool,
-        typer.Option("--json", help="Print one JSON object, which includes COMMAND's output."),
+        bool, flag("--json", "Print one JSON object, which includes COMMAND's output.")
     ] = False
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .files import check_file
-from .options import Json, OtherMachine, Settings, bundled_scenarios
+from .options import Json, OtherMachine, Settings, bundled_scenarios, flag
 from .output import Part, number, percent, present, progress_bar, table, written_to
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ def infer(
     ],
     machine: OtherMachine = None,
     set_: Settings = None,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Take the model to be right to a percent.")
-    ] = False,
+    exact: Annotated[bool, flag("--exact", "Take the model to be right to a percent.")] = False,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE.yaml", help="Write the scenario with what remains unknown."),
@@ -95,6 +93,7 @@ def _write(found: Inference, scenario: str, out: Path) -> None:
     import yaml
 
     from ..inputs import write_text_atomically
+    from ..inputs.fields import put_at
     from ..validate.inferred import narrowed
 
     path = Path(scenario)
@@ -103,15 +102,8 @@ def _write(found: Inference, scenario: str, out: Path) -> None:
     unknown: dict[str, Any] = {}
     for name, left in narrowed(found).items():
         if isinstance(left, list) and len(left) == 1:
-            _state(plain, name, left[0])
+            put_at(plain, name.split("."), left[0])
         else:
             unknown[name] = left
     text = yaml.safe_dump(plain | {"unknown": unknown}, sort_keys=False, allow_unicode=True)
     write_text_atomically(out, text)
-
-
-def _state(plain: dict[str, Any], name: str, value: Any) -> None:
-    *folders, last = name.split(".")
-    for folder in folders:
-        plain = plain.setdefault(folder, {})
-    plain[last] = value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .files import check_file
-from .options import Json, duration, grouped
+from .options import Json, duration, flag, grouped
 from .output import Part, binary_size, facts, percent, present, progress_bar, written_to
 
 if TYPE_CHECKING:
@@ -88,9 +88,7 @@ class Steering:
             help="For how long; by default until the process ends.",
         ),
     ] = None
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print decisions, and change nothing.")
-    ] = False
+    dry_run: Annotated[bool, flag("--dry-run", "Print decisions, and change nothing.")] = False
 
     def run(self, said: Callable[[str], None]) -> Record:
         """Until the time is up, the process ends, or Ctrl-C; decisions are ``said``."""
@@ -110,8 +108,7 @@ class Steering:
 def cores(
     of: Steering = Steering(),
     restore: Annotated[
-        bool,
-        typer.Option("--restore", help="Give back CPUs that a killed 'numatwin cores' held."),
+        bool, flag("--restore", "Give back CPUs that a killed 'numatwin cores' held.")
     ] = False,
     out: Out = None,
     json: Json = False,

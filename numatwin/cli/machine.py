@@ -11,7 +11,7 @@ import typer
 from . import output
 from .files import as_start, check_file
 from .machine_build import Cores, Modules
-from .options import Json, bundled_machines, grouped
+from .options import Json, bundled_machines, flag, grouped
 from .output import binary_size, present, print_json, table
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def list_(json: Json = False) -> None:
 def show(
     machine: MachineArgument,
     matrices: Annotated[
-        bool, typer.Option("--matrices", help="Print the pair tables, even if they are large.")
+        bool, flag("--matrices", "Print the pair tables, even if they are large.")
     ] = False,
     yaml: Annotated[
-        bool, typer.Option("--yaml", help="Print the machine file, as a start for your own.")
+        bool, flag("--yaml", "Print the machine file, as a start for your own.")
     ] = False,
     json: Json = False,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from .failures import after_interrupt
 from .files import check_file
-from .options import Json
+from .options import Json, flag
 from .output import Part, binary_size, facts, latency, number, present, progress_bar, table
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def measure(
         Path | None, typer.Option(metavar="FILE", help="Write a machine file (.yaml) here.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer repetitions and sizes: seconds, not minutes.")
+        bool, flag("--quick", "Fewer repetitions and sizes: seconds, not minutes.")
     ] = False,
     only: Annotated[
         list[str] | None,

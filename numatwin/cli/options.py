@@ -77,6 +77,11 @@ def bundled_policies(incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
+def flag(name: str, help_: str) -> Any:
+    """An option that is given or not, without another one that takes it back."""
+    return typer.Option(name, help=help_)
+
+
 ScenarioName = Annotated[
     str,
     typer.Argument(
@@ -109,7 +114,7 @@ Jobs = Annotated[
         metavar="N", min=1, help="Processes; by default one a processor, where that is quicker."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Json = Annotated[bool, flag("--json", "Print one JSON object and nothing else.")]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -81,14 +81,13 @@ def console(*, stderr: bool = False) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     whole = stream.isatty()
-    made = Console(
+    return Console(
         file=stream if whole else cast("IO[str]", _WithoutPadding(stream)),
         width=None if whole else WIDTH_WITHOUT_TERMINAL,
         highlight=False,
         emoji=False,
         markup=False,
     )
-    return made
 
 
 class _WithoutPadding:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .files import check_file
-from .options import Json, bundled_machines, duration, grouped
+from .options import Json, bundled_machines, duration, flag, grouped
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -37,9 +37,8 @@ class Counting:
     ] = None
     region: Annotated[
         bool,
-        typer.Option(
-            "--region",
-            help="Count only what the command marks by 'callgrind_control -i on' and 'off'.",
+        flag(
+            "--region", "Count only what the command marks by 'callgrind_control -i on' and 'off'."
         ),
     ] = False
     prefetched: Annotated[

@@ -14,7 +14,7 @@ import typer
 
 from .failures import after_interrupt
 from .files import check_file
-from .options import Json, grouped
+from .options import Json, flag, grouped
 from .output import Part, figure, percent, present, progress_bar, show, table
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ class Gate:
             help="The baseline; by default SUITE.baseline.json in the suite's folder.",
         ),
     ] = None
-    update: Annotated[
-        bool, typer.Option("--update", help="Rewrite the baseline, and show what changed.")
-    ] = False
+    update: Annotated[bool, flag("--update", "Rewrite the baseline, and show what changed.")] = (
+        False
+    )
     check: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this check; may be repeated.")
     ] = None
@@ -45,13 +45,13 @@ class Gate:
         int | None, typer.Option(metavar="N", min=0, help="Another seed for all scenarios.")
     ] = None
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with status 1 also if a check is undecided.")
+        bool, flag("--strict", "Exit with status 1 also if a check is undecided.")
     ] = False
     doubt: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--doubt",
-            help="Also the probability that a check between two scenarios holds, over uncertain "
+            "Also the probability that a check between two scenarios holds, over uncertain "
             "facts and what the model was wrong by so far.",
         ),
     ] = False

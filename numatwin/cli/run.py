@@ -26,10 +26,11 @@ from .options import (
     Settings,
     bundled_policies,
     bundled_workloads,
+    flag,
     fraction,
     grouped,
 )
-from .output import present, progress_bars, show
+from .output import present, progress_bar, progress_bars, show
 from .status import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -158,9 +159,9 @@ class Result:
     ] = None
     assumptions: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--assumptions",
-            help="List what the run assumed, with sources and the effect of each on the result.",
+            "List what the run assumed, with sources and the effect of each on the result.",
         ),
     ] = False
     uncertainty: Annotated[
@@ -260,7 +261,7 @@ def _with_idle_settings(
 
     if not settings:
         return record
-    with progress_bars("leaving out settings") as (leaving,):
+    with progress_bar("leaving out settings") as leaving:
         idle = idle_settings(record, settings, lambda chosen: load(list(chosen)), leaving)
     return replace(record, idle_settings=idle)
 
@@ -279,7 +280,7 @@ def _with_uncertainty(record: Record, loaded: Scenario, result: Result) -> Recor
         wanted = loaded.plane not in REAL and (result.json or _is_small(loaded))
     if not wanted:
         return record
-    with progress_bars("drawing facts") as (drawing,):
+    with progress_bar("drawing facts") as drawing:
         return with_uncertainty(record, loaded, drawing)
 
 

@@ -13,7 +13,7 @@ import typer
 
 from .failures import keeping
 from .figures import curve_of, runs_table, written_figure, written_value
-from .options import Jobs, Json, grouped
+from .options import Jobs, Json, flag, grouped
 from .output import (
     Part,
     below,
@@ -44,16 +44,14 @@ Out = Annotated[
 
 Regret = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--regret",
-        help="Also predict the best runs with all that is uncertain, and sort them by expected "
-        "regret.",
+        "Also predict the best runs with all that is uncertain, and sort them by expected regret.",
     ),
 ]
 
 Exact = Annotated[
-    bool,
-    typer.Option("--exact", help="Leave out 90% intervals, and how sure it is which run is best."),
+    bool, flag("--exact", "Leave out 90% intervals, and how sure it is which run is best.")
 ]
 
 
@@ -73,11 +71,9 @@ class Running:
         int | None, typer.Option(metavar="N", min=1, help="Run at most N more points.")
     ] = None
     restart: Annotated[
-        bool, typer.Option("--restart", help="Remove all rows in the folder, and run all again.")
+        bool, flag("--restart", "Remove all rows in the folder, and run all again.")
     ] = False
-    retry: Annotated[bool, typer.Option("--retry", help="Run points that failed once more.")] = (
-        False
-    )
+    retry: Annotated[bool, flag("--retry", "Run points that failed once more.")] = False
 
 
 @grouped
@@ -237,16 +233,8 @@ def study_report(
 
 
 def _status(study: Study, folder: Path, done: Progressed) -> dict[str, Any]:
-    return {
-        "study": study.name,
-        "out": str(folder),
-        "points": done.points,
-        "done": done.done,
-        "failed": done.failed,
-        "new": done.new,
-        "complete": done.complete,
-        "wall_s": done.wall_s,
-    }
+    named = {"study": study.name, "out": str(folder), "complete": done.complete}
+    return named | asdict(done)
 
 
 def _status_parts(study: Study, folder: Path, done: Progressed) -> Iterator[Part]:

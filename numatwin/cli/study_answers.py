@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .figures import runs_table, written_figure
-from .options import Jobs, Json, grouped
+from .options import Jobs, Json, flag, grouped
 from .output import Part, below, percent, present, progress_bar, signed, whole_table
 from .study import Exact, File, Out, check_point
 
@@ -202,10 +202,7 @@ class Sampling:
     metric: Metric = None
     facts: Annotated[
         bool,
-        typer.Option(
-            "--facts",
-            help="Vary the machine's uncertain facts within their ranges, not the factors.",
-        ),
+        flag("--facts", "Vary the machine's uncertain facts within their ranges, not the factors."),
     ] = False
     method: Annotated[
         Method,
@@ -222,9 +219,9 @@ class Sampling:
     ] = None
     leave_out_failed: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--leave-out-failed",
-            help="Leave out base points or trajectories with a failed run, at most a tenth: the "
+            "Leave out base points or trajectories with a failed run, at most a tenth: the "
             "answer then holds where runs succeed (Sobol indices: approximately).",
         ),
     ] = False

@@ -9,7 +9,7 @@ import typer
 
 from .failures import keeping
 from .figures import runs_table, written_figure
-from .options import Jobs, Json
+from .options import Jobs, Json, flag
 from .output import Part, below, present, progress_bar
 from .study import File, Out
 
@@ -39,7 +39,7 @@ def study_search(
     ] = True,
     jobs: Jobs = None,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Remove the rows of an earlier search first.")
+        bool, flag("--restart", "Remove the rows of an earlier search first.")
     ] = False,
     out: Out = None,
     json: Json = False,

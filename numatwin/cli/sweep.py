@@ -15,7 +15,7 @@ import typer
 from .failures import after_interrupt
 from .figures import LIKELY as INTERVAL
 from .figures import between, curve_of, factor_names, factor_values, heading, written_figure
-from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed, grouped
+from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed, flag, grouped
 from .output import Part, below, present, progress_bar, show, whole_table
 
 if TYPE_CHECKING:
@@ -93,10 +93,8 @@ class RowsOut:
         Path | None,
         typer.Option(metavar="DIR", help="A folder for the rows as CSV and the curve as SVG."),
     ] = None
-    csv_: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Leave out the 90% intervals of some rows.")
-    ] = False
+    csv_: Annotated[bool, flag("--csv", "Print the rows as CSV.")] = False
+    exact: Annotated[bool, flag("--exact", "Leave out the 90% intervals of some rows.")] = False
     json: Json = False
 
     def check(self) -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from .errors import InputError, Place
+from .fields import overlap
 from .quantities import DIMENSIONS
-from .settings import changed, moved
+from .settings import changed, moved, without
 from .yaml_file import Document, key_mark
 
 READ_MAX = 400  # a file with more faults than this allows is reported with the first ones
@@ -54,10 +55,7 @@ class _Mending:
 
     def _is_replaced(self, place: Place) -> bool:
         """Whether a stand-in is at ``place``, around it or inside it."""
-        return any(
-            place[: min(len(place), len(at))] == at[: min(len(place), len(at))]
-            for at in self.stand_ins
-        )
+        return any(overlap(place, at) for at in self.stand_ins)
 
     def _replace(self, place: Place, failure: InputError, meant: dict[Place, Place]) -> bool:
         """Another value for the part; for what is around it where none is left."""
@@ -79,7 +77,7 @@ class _Mending:
             choices = self.stand_ins.setdefault(at, _choices(self.document, at, wanted))
             value = next(choices, None)
             if value is _DELETED:
-                self.document = _deleted(self.document, at)
+                self.document = without(self.document, at)
                 return True
             if value is not None:
                 self.document = changed(self.document, at, value, self.document.file)
@@ -159,15 +157,3 @@ def _choices(document: Document, place: Place, wanted: list[object]) -> Iterator
     if isinstance(around, dict) and place[-1] in around:
         yield _DELETED
     yield from _SAMPLES
-
-
-def _deleted(document: Document, place: Place) -> Document:
-    around = document.part(place[:-1])
-    kept = {key: value for key, value in around.items() if key != place[-1]}
-    if len(place) == 1:
-        return replace(document, value=kept)
-    made = changed(document, place[:-1], kept, document.source_of(place[:-1]))
-    inside = {
-        marked: mark for marked, mark in document.marks.items() if marked[: len(place)] != place
-    }
-    return replace(document, value=made.value, marks=inside)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, Protocol, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -43,7 +43,7 @@ class Read(Protocol):
         """The plain value at ``place``, None where there is none."""
 
 
-def part_at(value: Any, place: Place) -> Any:
+def part_at(value: Any, place: Iterable[str | int]) -> Any:
     """The part of a plain value at ``place``, None where there is none."""
     for key in place:
         try:
@@ -51,6 +51,13 @@ def part_at(value: Any, place: Place) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return value
+
+
+def put_at(whole: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Sets the value at ``path`` of nested mappings, which are made where there are none."""
+    for name in path[:-1]:
+        whole = whole.setdefault(name, {})
+    whole[path[-1]] = value
 
 
 def path_of(place: Place) -> str:
@@ -104,7 +111,7 @@ def _place(value: Any, location: Place) -> Place:
     """The part of the file behind pydantic's location, which also names union branches."""
     place: Place = ()
     for key in location:
-        if _is_inside(value, key):
+        if is_inside(value, key):
             value, place = value[key], (*place, key)
     return place
 
@@ -113,14 +120,21 @@ def _form(value: Any, location: Place, is_missing: bool) -> Place | None:
     """The part that may have several forms (a union) of which the location names one."""
     place: Place = ()
     for key in location[:-1] if is_missing else location:
-        if not _is_inside(value, key):
+        if not is_inside(value, key):
             return place
         value, place = value[key], (*place, key)
     return None
 
 
-def _is_inside(value: Any, key: str | int) -> bool:
-    return (isinstance(value, dict) and key in value) or (
+def overlap(one: Place, other: Place) -> bool:
+    """Whether a place is the other, or lies in it, or around it."""
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
+def is_inside(value: Any, key: str | int) -> bool:
+    """Whether a plain value has such a part."""
+    return (isinstance(value, Mapping) and key in value) or (
         isinstance(value, list) and isinstance(key, int) and key < len(value)
     )
 

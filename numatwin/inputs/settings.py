@@ -204,15 +204,8 @@ def changed(document: Document, place: Place, value: Any, source: str) -> Docume
 
     Mappings on the way are made where there are none; a position in a list must be there.
     """
-    made = replace(
-        document,
-        value=_with(document.value, place, value),
-        marks={
-            marked: mark for marked, mark in document.marks.items() if marked[: len(place)] != place
-        },
-        sources={
-            marked: by for marked, by in document.sources.items() if marked[: len(place)] != place
-        },
+    made = document.with_value(
+        _with(document.value, place, value), lambda marked: marked[: len(place)] != place
     )
     for depth in range(1, len(place)):
         if place[:depth] not in made.marks:
@@ -252,6 +245,13 @@ def part_of(document: Document, place: Place) -> Document:
         {marked[depth:]: document.marks[marked] for marked in inside if marked in document.marks},
         {marked[depth:]: document.source_of(marked) for marked in inside},
         (*document.within, *place),
+    )
+
+
+def without(document: Document, place: Place) -> Document:
+    """``document`` without the part at ``place`` of a mapping."""
+    return document.with_value(
+        _without(document.value, place), lambda marked: marked[: len(place)] != place
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from .errors import DescriptionError as DescriptionError
 from .errors import InputError
 from .errors import Place as Place
-from .fields import fields, part_at, path_of
+from .fields import fields, overlap, part_at, path_of
 from .text_lines import check_regular
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -140,15 +140,15 @@ class Document:
         for key in reversed(place):
             value = {key: value}
 
-        def kept(marked: Place) -> bool:
-            shorter = min(len(marked), len(place))
-            return marked[:shorter] == place[:shorter]
+        return self.with_value(value, lambda marked: overlap(marked, place))
 
+    def with_value(self, value: Any, known: Callable[[Place], bool]) -> Document:
+        """With another ``value``, of which the ``known`` places come from where they did."""
         return replace(
             self,
             value=value,
-            marks={marked: mark for marked, mark in self.marks.items() if kept(marked)},
-            sources={marked: source for marked, source in self.sources.items() if kept(marked)},
+            marks={marked: mark for marked, mark in self.marks.items() if known(marked)},
+            sources={marked: source for marked, source in self.sources.items() if known(marked)},
         )
 
     def read_as(self, model: type[Model], place: Place = ()) -> Model:
@@ -252,12 +252,17 @@ def _line_and_column(content: str, position: int) -> tuple[int, int]:
     return line, position - content.rfind("\n", 0, position)
 
 
+def _mark_of(begun: yaml.Node | yaml.Event) -> tuple[int, int]:
+    """Line and column where it begins."""
+    mark: Any = begun.start_mark
+    return mark.line + 1, mark.column + 1
+
+
 def _check_events(content: str, name: str, limits: Limits) -> None:
     """Refuses what is too deep, too long or too entangled, at the cost of a scan."""
     depth = aliases = 0
     for count, event in enumerate(yaml.parse(content, Loader=_Loader)):
-        mark: Any = event.start_mark
-        where = (name, mark.line + 1, mark.column + 1)
+        where = (name, *_mark_of(event))
         if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
             depth += 1
             if depth > limits.depth_max:
@@ -285,7 +290,7 @@ def _check_expanded(root: yaml.Node, name: str, limits: Limits) -> None:
         if isinstance(node, yaml.ScalarNode):
             return 1
         if id(node) not in sizes:
-            where = (name, node.start_mark.line + 1, node.start_mark.column + 1)
+            where = (name, *_mark_of(node))
             if id(node) in under_way:
                 raise InputError("an alias inside its own anchor", *where)
             if depth > limits.depth_max:
@@ -316,8 +321,7 @@ class _Builder:
         self._constructor = yaml.constructor.SafeConstructor()
 
     def build(self, node: yaml.Node, place: Place) -> Any:
-        mark = (node.start_mark.line + 1, node.start_mark.column + 1)
-        self.marks[place] = mark
+        self.marks[place] = _mark_of(node)
         if len(place) > self.limits.depth_max:
             raise self._refused(node, "nested too deeply")
         try:
@@ -332,18 +336,14 @@ class _Builder:
     def _built(self, node: yaml.Node, place: Place) -> Any:
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
-        value: Any
-        if isinstance(node, yaml.SequenceNode):
-            if node.tag != "tag:yaml.org,2002:seq":
-                raise self._refused(node, f"tag {node.tag} is not allowed")
-            value = [self.build(item, (*place, index)) for index, item in enumerate(node.value)]
-        else:
-            value = self._mapping(node, place)
-        return value
+        is_list = isinstance(node, yaml.SequenceNode)
+        if node.tag != f"tag:yaml.org,2002:{'seq' if is_list else 'map'}":
+            raise self._refused(node, f"tag {node.tag} is not allowed")
+        if is_list:
+            return [self.build(item, (*place, index)) for index, item in enumerate(node.value)]
+        return self._mapping(node, place)
 
     def _mapping(self, node: yaml.Node, place: Place) -> dict[Any, Any]:
-        if node.tag != "tag:yaml.org,2002:map":
-            raise self._refused(node, f"tag {node.tag} is not allowed")
         value: dict[Any, Any] = {}
         first_line: dict[Any, int] = {}
         for key_node, item in node.value:
@@ -356,10 +356,10 @@ class _Builder:
                 continue
             first_line[key] = key_node.start_mark.line + 1
             value[key] = self.build(item, (*place, key))
-            named = key_node.start_mark.line + 1, key_node.start_mark.column + 1
+            named = _mark_of(key_node)
             self.marks[(*place, key)] = named
             if isinstance(item, yaml.ScalarNode):
-                mark = ValueMark((item.start_mark.line + 1, item.start_mark.column + 1))
+                mark = ValueMark(_mark_of(item))
                 mark.key = named
                 self.marks[(*place, key)] = mark
         return value
@@ -392,7 +392,7 @@ class _Builder:
         raise self._refused(node, f"tag {node.tag} is not allowed")
 
     def _refused(self, node: yaml.Node, message: str) -> InputError:
-        return InputError(message, self.name, node.start_mark.line + 1, node.start_mark.column + 1)
+        return InputError(message, self.name, *_mark_of(node))
 
 
 def _number(text: str) -> float | int:

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...inputs import DescriptionError, InputError
+from ...inputs.fields import part_at
 from ...topologies import Machine, MachineDescription, build_machine
-from ...workloads import WorkloadDescription
 from ..machine.assumptions import (
     LESS,
     MORE,
@@ -26,7 +26,7 @@ from ..machine.costs import CostModel
 from ..machine.missing_facts import missing_facts
 from ..machine.transfer_limits import assumed_of_links
 from ..systems.registry import system_of
-from .hypotheses import place_in, value_at
+from .hypotheses import place_in
 from .scenario import Scenario, scenario_from_settings
 from .what_if import Moment, Predictor
 
@@ -59,7 +59,7 @@ def doubtful_facts(machine: Machine) -> Iterator[Assumption]:
     """
     for path in machine.doubtful:
         place = place_in(machine.plain, path)
-        fact = value_at(machine.plain, place)
+        fact = part_at(machine.plain, place)
         number, unit = split_quantity(fact)
         if not isinstance(fact, Mapping) or not isinstance(number, float):
             continue
@@ -152,7 +152,11 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
         if root not in ROOTS:
             continue
         if root not in plain:
-            plain[root] = _plain_of(scenario, root)
+            plain[root] = (
+                scenario.machine.plain
+                if root == "machine"
+                else scenario.system.model_dump(mode="json", exclude_none=True)
+            )
         plain[root] = with_settings(plain[root], {tuple(place): value})
     changes: dict[str, Any] = {}
     try:
@@ -161,18 +165,9 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
             changes["machine"] = build_machine(description)
         if "system" in plain:
             changes["system"] = type(scenario.system).model_validate(plain["system"])
-        if "workload" in plain:
-            described = WorkloadDescription.model_validate(plain["workload"])
-            changes["workload"] = replace(scenario.workload, description=described)
     except ValidationError as failure:  # beyond the field's range
         raise InputError(f"{scenario.name}: no value {variant.value} here") from failure
     return replace(scenario, **changes)
-
-
-def _plain_of(scenario: Scenario, root: str) -> Any:
-    if root == "system":
-        return scenario.system.model_dump(mode="json", exclude_none=True)
-    return (scenario.machine if root == "machine" else scenario.workload).plain
 
 
 def with_settings(whole: Any, settings: Mapping[Place, Any]) -> Any:

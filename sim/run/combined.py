@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...inputs.fields import put_at
 from ..kernel.histogram import Histogram, merged
 from ..planes.outcome import ResourceUse, Series
 from .replications import Replication
@@ -107,9 +108,9 @@ class Combined:
         bounds = None
         if interval is not None and self._settled:
             bounds = [min(max(bound, 0.0), highest) for bound in (interval.low, interval.high)]
-        _put(self.confidence, path, bounds)
+        put_at(self.confidence, path, bounds)
         if values is not None:
-            _put(self.replicates, path, list(values))
+            put_at(self.replicates, path, list(values))
 
     def _resources(self) -> tuple[ResourceUse, ...]:
         """The mean use of each; one that a replication does not list is listed by none."""
@@ -202,15 +203,8 @@ class Combined:
         values = [histogram.quantile(part) for histogram in histograms]
         known = all(math.isfinite(value) for value in values)
         self._note(path, interval, values if known else None)
-        _put(self.confidence, ("resolution_ns", *path[1:]), value_error(whole, part))
+        put_at(self.confidence, ("resolution_ns", *path[1:]), value_error(whole, part))
         return whole.quantile(part)
-
-
-def _put(into: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Sets the value at ``path`` of nested dictionaries."""
-    for key in path[:-1]:
-        into = into.setdefault(key, {})
-    into[path[-1]] = value
 
 
 def _mean_series(each: Sequence[Series]) -> Series:

@@ -31,7 +31,7 @@ from ..machine.assumptions import (
 )
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, facts_in, with_settings
-from .hypotheses import Unknown, place_in
+from .hypotheses import Unknown, listed, place_in
 from .scenario import Scenario
 from .what_if import costs_of
 
@@ -149,9 +149,7 @@ def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
 def _unknown(settings: Mapping[str, Any]) -> Iterator[Doubt]:
     """What the settings of a scenario name as unknown; the same in two scenarios is one doubt."""
     for path, raw in settings.get("unknown", {}).items():
-        unknown = Unknown.model_validate(
-            {"choices": raw} if isinstance(raw, (list, tuple)) else raw
-        )
+        unknown = Unknown.model_validate(listed(raw))
         place, values = place_in(settings, path), unknown.values
         variants = [
             Variant(value if isinstance(value, float) else str(value), {place: value})

@@ -8,12 +8,12 @@ what ``numatwin infer`` weighs by evidence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_serializer, model_validator
 
 from ...inputs import DescriptionError, Strict
+from ...inputs.fields import is_inside
 from ..machine.assumptions import Place, in_one_unit
 
 CHOICES_MAX = 100
@@ -70,22 +70,9 @@ def place_in(settings: Any, path: str) -> Place:
         for count in range(len(parts), 0, -1):
             name = ".".join(parts[:count])
             key: Any = int(name) if isinstance(value, list) and name.isdigit() else name
-            if _holds(value, key):
+            if is_inside(value, key):
                 break
-        value = value[key] if _holds(value, key) else None
+        value = value[key] if is_inside(value, key) else None
         place.append(key)
         parts = parts[count:]
     return tuple(place)
-
-
-def value_at(settings: Any, place: Place) -> Any:
-    """What stands there; None where nothing does."""
-    for key in place:
-        settings = settings[key] if _holds(settings, key) else None
-    return settings
-
-
-def _holds(value: Any, key: str | int) -> bool:
-    if isinstance(value, list):
-        return isinstance(key, int) and key < len(value)
-    return isinstance(value, Mapping) and key in value

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...inputs import InputError
 
 SOURCE = "--numactl"
-# Option by its long and short name; which of them have an argument.
+# What options are called; by which policies those of memory go.
 POLICIES = {
     "membind": "bind",
     "preferred": "preferred",
@@ -17,15 +17,8 @@ POLICIES = {
     "weighted-interleave": "weighted",
     "localalloc": "local",
 }
-LONG = {
-    **dict.fromkeys(("m", "membind"), "membind"),
-    **dict.fromkeys(("p", "preferred"), "preferred"),
-    **dict.fromkeys(("P", "preferred-many"), "preferred-many"),
-    **dict.fromkeys(("i", "interleave"), "interleave"),
-    **dict.fromkeys(("w", "weighted-interleave"), "weighted-interleave"),
-    **dict.fromkeys(("l", "localalloc"), "localalloc"),
-    **dict.fromkeys(("N", "cpunodebind"), "cpunodebind"),
-}
+OPTIONS = (*POLICIES, "cpunodebind")
+BY_LETTER = dict(zip("mpPiwlN", OPTIONS, strict=True))
 # Options of numactl that say nothing about where a simulated process runs, with what does here.
 WITHOUT_MEANING = {
     **dict.fromkeys(
@@ -90,9 +83,9 @@ def _options(text: str) -> Iterator[tuple[str, str]]:
             name, argument = word[1], word[2:].removeprefix("=")
         if name in WITHOUT_MEANING:
             raise _error(word, WITHOUT_MEANING[name])
-        if name not in LONG:
-            raise _error(word, ", ".join(f"--{option}" for option in (*POLICIES, "cpunodebind")))
-        option = LONG[name]
+        option = BY_LETTER.get(name, name)
+        if option not in OPTIONS:
+            raise _error(word, ", ".join(f"--{option}" for option in OPTIONS))
         if option == "localalloc":
             if argument:
                 raise _error(word, "no argument")

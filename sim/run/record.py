@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 import numpy as np
 
 from ...inputs import InputError
+from ...inputs.fields import part_at as part_at
 from ..planes.outcome import ControlEvent, ResourceUse, Series, Why
 from .record_files import LARGEST, SCHEMA, not_tiny, read_head, read_series, write_files
 
@@ -332,13 +333,6 @@ def _flat(path: Place, part: Any) -> Iterator[tuple[Place, Any]]:
         yield path, part
 
 
-def part_at(data: Any, path: Sequence[str]) -> Any:
-    """What stands at ``path`` of nested mappings; None where nothing does."""
-    for key in path:
-        data = data.get(key) if isinstance(data, Mapping) else None
-    return data
-
-
 def load_record(path: str | Path) -> Record:
     """Load the Record in a folder.
 
@@ -410,10 +404,6 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
-    if isinstance(value, np.ndarray):
-        return [_plain(part) for part in value.tolist()]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return not_tiny(value) if abs(value) < LARGEST else None
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(value.tolist())
     return value

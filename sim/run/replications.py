@@ -24,7 +24,7 @@ import numpy as np
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from ...inputs import InputError
-from ...inputs.progress import Progress
+from ...inputs.progress import Progress, part_of, silent
 from ...inputs.quantities import time_text
 from ..control.control_plane import ControlPlane
 from ..control.sampling import Sampling
@@ -76,7 +76,7 @@ def play(
     scenario: Scenario,
     number: int,
     warm_up_s: float,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Replication:
     """One replication, from time 0 to the horizon."""
     began = time.perf_counter()
@@ -105,7 +105,7 @@ def _check_uses(series: Series) -> None:
             raise AssertionError(f"{name}: {worst:.4%} of a sample, expected 0 to 100%")
 
 
-def warm_up_of(make: Maker, scenario: Scenario, progress: Progress | None = None) -> WarmUp:
+def warm_up_of(make: Maker, scenario: Scenario, progress: Progress = silent) -> WarmUp:
     """The warm-up that the scenario states, or that a pilot run shows."""
     stated_s = scenario.statistics.warm_up_s
     if stated_s is not None:
@@ -184,7 +184,7 @@ def replicate(
     scenario: Scenario,
     warm_up: WarmUp,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Iterator[Replication]:
     """Replications 1, 2 … in their order, as many as the scenario asks for.
 
@@ -197,7 +197,9 @@ def replicate(
     while not enough(done, scenario):
         numbers = _next(len(done), scenario, wall_s, most)
         if len(numbers) == 1:
-            report = _reporter(progress, len(done), _expected(done, scenario))
+            expected = _expected(done, scenario)
+            first, last = (min((len(done) + k) / expected, 1.0) for k in (0, 1))
+            report = part_of(progress, first, last)
             played = iter([play(make, scenario, numbers[0], warm_up.warm_up_s, report)])
         else:
             played = _in_parallel(make, scenario, numbers, warm_up.warm_up_s, most)
@@ -205,8 +207,7 @@ def replicate(
             wall_s = replication.wall_s
             done.append(replication)
             yield replication
-            if progress is not None:
-                progress(min(len(done) / _expected(done, scenario), 1.0))
+            progress(min(len(done) / _expected(done, scenario), 1.0))
             if enough(done, scenario):
                 break
 
@@ -321,10 +322,3 @@ def _expected(done: Sequence[Replication], scenario: Scenario) -> int:
         return plan.replications
     factor = (relative_half_width(done, plan.confidence) / plan.half_width) ** 2
     return min(plan.replications_max, int(min(len(done) * factor, 1e9)) + 1)
-
-
-def _reporter(progress: Progress | None, done: int, expected: int) -> Progress | None:
-    """What one replication tells of itself, as part of all."""
-    if progress is None:
-        return None
-    return lambda part: progress(min((done + part) / expected, 1.0))

@@ -6,7 +6,7 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._version import __version__
 from ...inputs import InputError
-from ...inputs.progress import Progress
+from ...inputs.progress import Progress, part_of, silent
 from ...inputs.shared_work import shared
 from ...topologies.picture import picture_data
 from ..control.control_plane import ControlPlane
@@ -102,7 +102,7 @@ def run_scenario(
         scenario.seed,
     )
     try:
-        record = _run(scenario, workers, machine_scale, progress, loading)
+        record = _run(scenario, workers, machine_scale, progress or silent, loading)
     except InputError as failure:
         if failure.place == ("workload",) and failure.file is None:
             failure.file, failure.line, failure.column = scenario.workload_at
@@ -115,7 +115,7 @@ def bare_record(
     scenario: Scenario,
     *,
     gains: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     workers: int | None = 1,
 ) -> Record:
     """The Record of ``scenario`` without what studies do not read of each run: the machine's
@@ -126,9 +126,7 @@ def bare_record(
         raise InputError(
             f"studies do not run on plane {scenario.plane}", expected="a simulated plane"
         )
-    if scenario.plane != FLOW:
-        return run_random(maker_of(scenario), scenario, workers, progress, whole=False)
-    return _flow_record(scenario, progress, whole=False, gains=gains)
+    return _simulated(scenario, workers, progress, whole=False, gains=gains)
 
 
 def with_effects(record: Record, scenario: Scenario) -> Record:
@@ -143,62 +141,69 @@ def _run(
     scenario: Scenario,
     workers: int | None,
     machine_scale: float | None,
-    progress: Progress | None,
+    progress: Progress,
     loading: Progress | None,
 ) -> Record:
     if scenario.plane in REAL:
         run = real_planes()[scenario.plane].run.load()
         record: Record = run(scenario, machine_scale, progress=progress, loading=loading)
         return record
-    if scenario.plane != FLOW:
-        return run_random(maker_of(scenario), scenario, workers, progress)
-    return _flow_record(scenario, progress)
+    return _simulated(scenario, workers, progress)
 
 
-def _flow_record(
-    scenario: Scenario, progress: Progress | None, *, whole: bool = True, gains: bool = True
+def _simulated(
+    scenario: Scenario,
+    workers: int | None,
+    progress: Progress,
+    *,
+    whole: bool = True,
+    gains: bool = True,
 ) -> Record:
+    if scenario.plane != FLOW:
+        return run_random(maker_of(scenario), scenario, workers, progress, whole=whole)
     began = time.perf_counter()
     control, plane = _flows(scenario, progress)
     outcome = plane.outcome(with_gains=gains)
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
-    record = Record(
-        **identity(scenario, whole),
-        **_figures_of(outcome),
+    return _recorded(
+        scenario,
+        outcome,
+        lambda: plane.costs,
+        scenario.system.notes(scenario.machine, scenario.workload),
+        whole,
         why=outcome.why,
         control_events=tuple(events),
-        warnings=(
-            *_machine_notes(scenario),
-            *outcome.warnings,
-            *scenario.system.notes(scenario.machine, scenario.workload),
-        ),
         provenance=provenance(time.perf_counter() - began, outcome.steps),
-        assumptions=_assumed(scenario, plane.costs) if whole else (),
     )
-    return _noted(record) if whole else record
 
 
-def _figures_of(found: Outcome | Combined) -> dict[str, Any]:
-    """What a Record has as it was found."""
-    return {name: getattr(found, name) for name in FIGURES}
-
-
-def _machine_notes(scenario: Scenario) -> tuple[str, ...]:
-    """What its description leaves in doubt as a whole."""
+def _recorded(
+    scenario: Scenario,
+    found: Outcome | Combined,
+    costs: Callable[[], CostModel | None],
+    notes: Iterable[str],
+    whole: bool,
+    **own: Any,
+) -> Record:
+    """The Record of what was ``found``; ``own``: fields that each kind of run has in its way."""
     misfit = scenario.machine.description.engine_misfit
-    return () if misfit is None or misfit.warning is None else (f"engine: {misfit.warning}",)
+    doubtful = [] if misfit is None or misfit.warning is None else [f"engine: {misfit.warning}"]
+    record = Record(
+        **identity(scenario, whole),
+        **{name: getattr(found, name) for name in FIGURES},
+        warnings=(*doubtful, *found.warnings, *notes),
+        **own,
+    )
+    if not whole:
+        return record
+    return replace(
+        record,
+        warnings=(*record.warnings, *recovery_notes(record)),
+        assumptions=described_assumptions(assumptions_in(scenario, costs()), None),
+    )
 
 
-def _noted(record: Record) -> Record:
-    """With a note where it has not recovered from a change of the workload by its end."""
-    return replace(record, warnings=(*record.warnings, *recovery_notes(record)))
-
-
-def _assumed(scenario: Scenario, costs: CostModel | None) -> tuple[Mapping[str, Any], ...]:
-    return described_assumptions(assumptions_in(scenario, costs), None)
-
-
-def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane, FlowingPlane]:
+def _flows(scenario: Scenario, progress: Progress) -> tuple[ControlPlane, FlowingPlane]:
     """The flow plane at the end of the scenario, and the control plane that steered it."""
     plane = flow_plane(scenario)
     control = ControlPlane(scenario, plane)
@@ -208,7 +213,7 @@ def _flows(scenario: Scenario, progress: Progress | None) -> tuple[ControlPlane,
 
 def outcome_of_flows(scenario: Scenario) -> Outcome:
     """What the flow plane makes of the scenario."""
-    return _flows(scenario, None)[1].outcome()
+    return _flows(scenario, silent)[1].outcome()
 
 
 def maker_of(scenario: Scenario) -> Maker:
@@ -233,7 +238,7 @@ def run_random(
     # With SciPy, which flows do without.
     from .replications import WarmUp, WorkerLost, replicate, warm_up_of
 
-    began, plan = time.perf_counter(), scenario.statistics
+    began, plan, report = time.perf_counter(), scenario.statistics, progress or silent
     done: list[Replication] = []
     try:
         known = plan.warm_up_s is not None or warm_up_s is not None
@@ -242,11 +247,11 @@ def run_random(
         if plan.warm_up_s is None and warm_up_s is not None:
             warm_up = WarmUp(warm_up_s)
         else:
-            warm_up = warm_up_of(make, scenario, _part(progress, 0.0, pilot))
+            warm_up = warm_up_of(make, scenario, part_of(report, 0.0, pilot))
         if warm_up.notes:  # no number of replications makes it sure
             plan = plan.model_copy(update={"half_width": None})
             scenario = replace(scenario, statistics=plan)
-        report = _part(progress, pilot, 1.0)
+        report = part_of(report, pilot, 1.0)
         for replication in replicate(make, scenario, warm_up, workers, report):
             done.append(replication)  # noqa: PERF402 (one by one: those before Ctrl-C are kept)
     except (KeyboardInterrupt, WorkerLost) as stopped:
@@ -257,13 +262,6 @@ def run_random(
         record = _random_record(scenario, warm_up, done, wall_s, whole)
         raise RunInterrupted(record, lost) from None
     return _random_record(scenario, warm_up, done, time.perf_counter() - began, whole)
-
-
-def _part(progress: Progress | None, first: float, last: float) -> Progress | None:
-    """Tells ``progress`` of the work between two parts of the whole."""
-    if progress is None:
-        return None
-    return lambda part: progress(first + part * (last - first))
 
 
 def _random_record(
@@ -279,25 +277,20 @@ def _random_record(
     # Where time is real, what is done in a second is what was measured: no speed of a simulator.
     native = scenario.plane == NATIVE
     rate = {} if native else {"events_per_s": steps / max(played_s, 1e-9)}
-    record = Record(
-        **identity(scenario, whole),
-        **_figures_of(together),
+    return _recorded(
+        scenario,
+        together,
+        lambda: costs_of(scenario),
+        [*warm_up.notes, *_notes(scenario, done)],
+        whole,
         why=done[0].outcome.why,
         control_events=done[0].events,
         confidence=together.confidence,
-        warnings=(
-            *_machine_notes(scenario),
-            *together.warnings,
-            *warm_up.notes,
-            *_notes(scenario, done),
-        ),
         provenance=provenance(wall_s, steps) | rate,
         replications=len(done),
         warm_up_s=warm_up.warm_up_s,
         replicates=together.replicates,
-        assumptions=_assumed(scenario, costs_of(scenario)) if whole else (),
     )
-    return _noted(record) if whole else record
 
 
 def _notes(scenario: Scenario, done: list[Replication]) -> list[str]:

@@ -29,8 +29,8 @@ from ...inputs.fields import field_names
 from ...inputs.kinds import check_kind
 from ...inputs.quantities import time_text
 from ...inputs.shared_work import once
-from ...topologies import Machine, MachineDescription
-from ...workloads import Workload, WorkloadDescription, scaled
+from ...topologies import Machine
+from ...workloads import Workload, scaled
 from ..control import ChosenPolicy
 from ..planes.plane import Change
 from ..systems.descriptor import System, SystemSpec
@@ -46,6 +46,7 @@ from .scenario_checks import (
 )
 from .scenario_description import ScenarioDescription, Statistics, described_system, description_of
 from .scenario_parts import (
+    INNER,
     anywhere,
     check_mappings,
     folder_of,
@@ -255,7 +256,7 @@ def extended(document: Document, depth: int = 0) -> Document:
 
 def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
     """The scenario of a document that extends no other."""
-    inner: dict[str, list[Setting]] = {"machine": [], "workload": []}
+    inner: dict[str, list[Setting]] = {part: [] for part in INNER}
     outer = []
     for setting in settings:
         if setting.path[0] in inner and len(setting.path) > 1:
@@ -395,7 +396,7 @@ def _paths(document: Document, schema: type[BaseModel], name: str) -> Iterator[s
     """Paths of the field ``name`` in the parts of a scenario that it names or holds."""
     if name in field_names(schema, ("system",)):
         yield f"system.{name}"
-    for part, model in (("workload", WorkloadDescription), ("machine", MachineDescription)):
+    for part, (_, model) in reversed(INNER.items()):
         if document.part((part,)) is None:
             continue
         described, _ = named_or_inline(document, part)

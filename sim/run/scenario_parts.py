@@ -42,10 +42,16 @@ from ...workloads.catalogue import CATALOGUE as WORKLOADS
 from ...workloads.keys import Recorded
 from ..control import ChosenPolicy
 from ..systems.descriptor import EngineProfile, ProfileFile
-from ..systems.registry import check_engines, system_named, systems
+from ..systems.registry import check_engines, systems
 from .scenario_description import described_system
 
 Result = TypeVar("Result")
+
+INNER: dict[str, tuple[Catalogue, type[Strict]]] = {
+    "machine": (MACHINES, MachineDescription),
+    "workload": (WORKLOADS, WorkloadDescription),
+}
+"""What a scenario names or holds in full: the bundled ones, and how one is described."""
 
 
 def machine_of(document: Document, settings: Sequence[Setting]) -> Machine:
@@ -138,21 +144,18 @@ def _path_of(document: Document, place: Place, named: str, catalogue: Catalogue)
         return path
 
 
-def _named_or_inline(
-    document: Document,
-    place: Place,
-    catalogue: Catalogue,
-    model: type[Strict],
-    settings: Sequence[Setting],
+def named_or_inline(
+    document: Document, part: str, settings: Sequence[Setting] = ()
 ) -> tuple[Document, Path]:
-    """The description that is named or held at ``place``, as set, and the folder of its file."""
+    """The description of the ``machine`` or ``workload``, as set, and the folder of its file."""
+    place, (catalogue, model) = (part,), INNER[part]
     named, folder = document.part(place), folder_of(document, place)
     if isinstance(named, str):
         path = _path_of(document, place, named, catalogue)
-        part, folder = once("file", path, lambda: load_yaml(path)), path.parent
+        described, folder = once("file", path, lambda: load_yaml(path)), path.parent
     else:
-        part = part_of(document, place)
-    return _as_set(part, model, settings), folder
+        described = part_of(document, place)
+    return _as_set(described, model, settings), folder
 
 
 def _as_set(part: Document, model: type[Strict], settings: Sequence[Setting]) -> Document:
@@ -171,15 +174,6 @@ def _as_set(part: Document, model: type[Strict], settings: Sequence[Setting]) ->
             rest = {name: value for name, value in stated.items() if name not in drop}
             part = changed(part, place, rest, setting.source)
     return part
-
-
-def named_or_inline(
-    document: Document, part: str, settings: Sequence[Setting] = ()
-) -> tuple[Document, Path]:
-    """The description of the ``machine`` or ``workload``, as set, and the folder of its file."""
-    if part == "machine":
-        return _named_or_inline(document, (part,), MACHINES, MachineDescription, settings)
-    return _named_or_inline(document, (part,), WORKLOADS, WorkloadDescription, settings)
 
 
 def check_mappings(document: Document, place: Place) -> None:
@@ -299,22 +293,16 @@ def load_engine(path: Path) -> Engine:
     """The profile in the file at ``path``; raises InputError."""
     document = load_yaml(path)
     described = document.read_as(ProfileFile)
-    known = [system.name for system in systems() if system.profile is not None]
-    if described.system not in known:
+    profiles = {system.name: system.profile for system in systems() if system.profile is not None}
+    if described.system not in profiles:
         raise document.error(
             ("system",),
             "no profiles of engines of this kind",
             token=described.system,
-            expected=near(described.system, known) or f"one of {', '.join(known)}",
+            expected=near(described.system, profiles) or f"one of {', '.join(profiles)}",
         )
-    facts = _facts(document, described.system)
+    facts = document.read_as(profiles[described.system], ("facts",))
     return Engine(document.file, described.system, facts, described.misfit)
-
-
-def _facts(document: Document, system: str) -> EngineProfile:
-    profile = system_named(system).profile
-    assert profile is not None
-    return document.read_as(profile, ("facts",))
 
 
 def with_engine(document: Document, engine: Engine, machine: Machine) -> Document:

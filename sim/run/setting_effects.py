@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...inputs import InputError
-from ...inputs.progress import Progress
+from ...inputs.progress import Progress, silent
 from ...inputs.settings import SHOWN_MAX
 from ..planes.outcome import ResourceUse
 from .real_planes import REAL
@@ -41,7 +41,7 @@ def idle_settings(
     record: Record,
     settings: Sequence[str],
     load: Load,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[dict[str, Any], ...]:
     """``Record.idle_settings``: of the settings with which ``load`` gave what ``record`` is of,
     those that change throughput and latency little or not at all.
@@ -60,8 +60,7 @@ def idle_settings(
         if effect is not None:
             bound = instead if setting.partition(".")[0] in PARTS else ""
             found.append({"setting": shown, **effect, "instead": bound or None})
-        if progress is not None:
-            progress((index + 1) / len(settings))
+        progress((index + 1) / len(settings))
     return tuple(found)
 
 

@@ -145,9 +145,7 @@ def ratio(first: Sample, second: Sample, confidence: float, paired: bool) -> Int
     if paired:
         left = np.subtract(second.replicates, np.multiply(value, first.replicates)) / first.value
         around = mean_interval(left, confidence, about=0.0)
-        if around is None:
-            return None
-        return Interval(value, value + around.low, value + around.high)
+        return around and Interval(value, value + around.low, value + around.high)
     scaled = [
         None if error is None else (error[0] * (scale / first.value) ** 2, error[1])
         for error, scale in ((_squared_error(first), value), (_squared_error(second), 1.0))

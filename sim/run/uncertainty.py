@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from ...inputs import DescriptionError, InputError
-from ...inputs.progress import Progress
+from ...inputs.fields import put_at
+from ...inputs.progress import Progress, silent
 from ...inputs.shared_work import shared
 from ...topologies.schema_types import Misfit
 from ..machine.assumptions import Place, Variant
@@ -42,7 +43,7 @@ Path = tuple[str, ...]
 
 
 def with_uncertainty(
-    record: Record, scenario: Scenario, progress: Progress | None = None, most: bool = True
+    record: Record, scenario: Scenario, progress: Progress = silent, most: bool = True
 ) -> Record:
     """The Record of a run of ``scenario`` with its ``uncertainty``; as it is where the run did not
     settle. ``most``: with the doubts that decide most. Raises InputError of what was measured.
@@ -160,7 +161,7 @@ def _drawn_doubts(
     record: Record,
     scenario: Scenario,
     doubts: tuple[Doubt, ...],
-    progress: Progress | None,
+    progress: Progress,
     most: bool,
 ) -> tuple[dict[Path, Floats], list[dict[str, Any]]]:
     """(DRAWS,) by what each draw of the doubts multiplies each figure, and the doubts that decide
@@ -176,8 +177,7 @@ def _drawn_doubts(
             found = predicted(predictor, merged(doubts, parts[k]))
             for path, shift in shifts.items():
                 shift[k] += predictor.relative(_change(path, predictor.own, found))
-        if progress is not None:
-            progress((k + 1) / DRAWS)
+        progress((k + 1) / DRAWS)
     return shifts, _most(predictor, doubts, parts, shifts) if most else []
 
 
@@ -255,8 +255,5 @@ def _nested(flat: Mapping[Path, Any]) -> dict[str, Any]:
     """Values by path as nested mappings, shaped as a Record's figures."""
     found: dict[str, Any] = {}
     for path, value in flat.items():
-        inner = found
-        for name in path[:-1]:
-            inner = inner.setdefault(name, {})
-        inner[path[-1]] = value
+        put_at(found, path, value)
     return found

@@ -72,18 +72,17 @@ class Predictor:
     def _event(self, scenario: Scenario) -> Moment:
         make = system_of(scenario.system).model(EVENT)
         plane = make(replace(scenario, plane=EVENT), 1)
-        if self._until_s is not None:
+        known = self._until_s is not None
+        self._until_s = self._until_s or scenario.horizon_s * SHORTEST
+        plane.advance(self._until_s)
+        while (
+            not known
+            and self._until_s < scenario.horizon_s
+            and _done(plane) < OPERATIONS_MIN
+            and plane.model.events < STEPS_MAX
+        ):
+            self._until_s = min(PARTS * self._until_s, scenario.horizon_s)
             plane.advance(self._until_s)
-        else:
-            self._until_s = scenario.horizon_s * SHORTEST
-            plane.advance(self._until_s)
-            while (
-                self._until_s < scenario.horizon_s
-                and _done(plane) < OPERATIONS_MIN
-                and plane.model.events < STEPS_MAX
-            ):
-                self._until_s = min(PARTS * self._until_s, scenario.horizon_s)
-                plane.advance(self._until_s)
         return Moment(
             {
                 name.partition("/")[2]: total / self._until_s

@@ -11,10 +11,6 @@ from ...inputs import Document, InputError, changed, parse_setting
 from ...inputs.fields import kinds_at
 from ...inputs.settings import Setting, place_of, with_setting
 from ...inputs.yaml_file import Place
-from ...topologies import MachineDescription
-from ...topologies.catalogue import CATALOGUE as MACHINES
-from ...workloads import WorkloadDescription
-from ...workloads.catalogue import CATALOGUE as WORKLOADS
 from ..run.real_planes import SIMULATED
 from ..run.scenario import (
     Scenario,
@@ -23,15 +19,13 @@ from ..run.scenario import (
     scenario_of_document,
 )
 from ..run.scenario_description import described_system, description_of
-from ..run.scenario_parts import named_or_inline
+from ..run.scenario_parts import INNER, named_or_inline
 from ..run.scenario_policies import POLICIES, check_policy
 from .levels import written
 
-INNER = {"machine": MachineDescription, "workload": WorkloadDescription}
 # Fields that a factor may name as options of the command line do.
 OPTIONS = {"on": "plane", "replications": "statistics.replications"}
 POLICY, PLANE = "policy", "plane"
-CATALOGUES = {"machine": MACHINES, "workload": WORKLOADS}
 
 
 @dataclass(frozen=True)
@@ -90,10 +84,8 @@ class Base:
         parts = path.split(".")
         names_policy = path == POLICY or (parts[0] == POLICIES and parts[2:] in ([], ["policy"]))
         if names_policy:
-            system, family = (
-                described_system(self._with_named_parts("")),
-                "".join(parts[1:2]) or None,
-            )
+            system = described_system(self._with_named_parts(""))
+            family = "".join(parts[1:2]) or None
             for value in values:
                 if not isinstance(value, dict):
                     check_policy(system, written(value, unit), family)
@@ -103,7 +95,8 @@ class Base:
         for value in values:
             text = written(value, unit)
             if path in INNER and isinstance(value, str):
-                CATALOGUES[path].path(value)
+                catalogue, _ = INNER[path]
+                catalogue.path(value)
             if OPTIONS.get(path, path) == PLANE and value not in SIMULATED:
                 raise InputError("no plane of a study", token=text, expected=" or ".join(SIMULATED))
             parsed = parse_setting(f"{path}={text}").value
@@ -130,7 +123,7 @@ class Base:
             if other.path[0] == first and len(other.path) > 1
         ]
         if first in INNER and len(setting.path) > 1:
-            model = INNER[first]
+            _, model = INNER[first]
             document, _ = named_or_inline(document, first, [other.inside() for other in siblings])
             setting = setting.inside()
         else:
@@ -177,4 +170,4 @@ def settings_of(
     return settings, policy
 
 
-__all__ = ["Base", "InputError", "is_whole", "scenario_from_settings", "settings_of"]
+__all__ = ["INNER", "Base", "InputError", "is_whole", "scenario_from_settings", "settings_of"]

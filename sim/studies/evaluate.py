@@ -161,15 +161,8 @@ def less_is_better(path: str) -> bool:
 
 
 Row = dict[str, Any]
-POINT, ERROR, REPLAY, WALL, PLANE, HASH, UNSETTLED = (
-    "point",
-    "error",
-    "replay",
-    "wall_s",
-    "plane",
-    "scenario_hash",
-    "unsettled",
-)
+POINT, PLANE, HASH, WALL = "point", "plane", "scenario_hash", "wall_s"
+UNSETTLED, ERROR, REPLAY = "unsettled", "error", "replay"
 LIKELY = "uncertainty."  # of a figure: its 90% interval
 OWN = (POINT, PLANE, HASH, WALL, UNSETTLED, ERROR, REPLAY)
 

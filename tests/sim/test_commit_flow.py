@@ -137,7 +137,7 @@ def test_no_jump_where_another_server_is_the_fullest() -> None:
     rates = []
     for size in (14.4, 15.0, 15.5, 16.0, 17.6):
         scenario = load_scenario("nam-fig6-two-sided", settings=[f"system.record_header={size} B"])
-        rates.append(first_moment(scenario).log.commits)
+        rates.append(first_moment(scenario).commits)
     assert rates == sorted(rates, reverse=True)
     assert rates[0] < 1.01 * rates[-1]
 
@@ -146,7 +146,7 @@ def test_timestamps_run_out_behind_a_dead_client() -> None:
     """A lap is 100 timestamps of each of 70 clients: once the run stands they last 4 ms."""
     bits = "system.timestamp_bits=7000"
     plane = flows("nam-rsi-dead-client", bits)
-    rates = [(p.time_s, p.tries.commits_per_s if p.tries else 0.0) for p in plane.log.pieces]
+    rates = [(p.time_s, p.tries.commits_per_s if p.tries else 0.0) for p in plane.pieces]
     ended = next(time_s for time_s, rate in rates if rate == 0.0)
     assert 0.002 < ended < 0.008
     rate, _, _ = played("nam-rsi-dead-client", bits)

@@ -105,12 +105,12 @@ class NoValidation(OneSidedModel):
 class BitBeforeInstall(OneSidedModel):
     """The timestamp's bit does not wait for the blocks."""
 
-    def complete(self, client: Any, batch: Any) -> Process:
+    def complete(self, client: Any, batch: Any, *, one_by_one: bool = False) -> Process:
         if batch[0].kind == "write":
             cid = self.own[client.number].next_cid
             self.vector.set(cid)
             self.log(COMMIT, client, cid)
-        return (yield from super().complete(client, batch))
+        return (yield from super().complete(client, batch, one_by_one=one_by_one))
 
 
 class ReadsNewest(OneSidedModel):

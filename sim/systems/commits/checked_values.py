@@ -33,6 +33,16 @@ def at_least(least: int, **values: int) -> None:
         expect(least <= value <= COUNT_MAX, name, str(value), f"at least {least}")
 
 
+def up_to(most: int, what: str, value: int) -> None:
+    """From 1 on."""
+    expect(1 <= value <= most, what, str(value), f"from 1 to {most:,}")
+
+
+def check_part(what: str, value: float) -> None:
+    """Of a whole."""
+    expect(0 <= value <= 1, what, f"{value:g}", "from 0 to 1")
+
+
 def check_index(what: str, index: int, count: int) -> None:
     """Of one."""
     expect(0 <= index < count, what, str(index), f"an index from 0 to {count - 1}")

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
-from typing import TYPE_CHECKING
 
 from ....inputs import Quantity
 from ....topologies import Machine
@@ -28,9 +27,6 @@ from .messages import ONE_SIDED_SIDES, REMEDY_SIDES, TWO_PHASE_SIDES
 from .parameters import CommitParameters, Node
 from .sizes import one_sided_sizes, transaction_records, two_phase_sizes
 from .spec import CommitSystem, clock_Hz
-
-if TYPE_CHECKING:
-    from .spec import CommitSystem
 
 # Requests whose answer brings data: both together take the latency of a READ.
 READS = {
@@ -120,15 +116,8 @@ def _costs_on_host(system: CommitSystem, machine: Machine, workload: Workload) -
         vector_bytes=vector if system.snapshot_size is None else system.snapshot_size.value,
         cpus=machine.nodes[system.roles(machine).timestamps].threads,
     )
-    found = host_costs(host, facts, sizes, machine, workload, records)
-    return CommitCosts(
-        messages=found.messages,
-        wire_bytes=sizes,
-        curve=None,
-        compute_ps=0,
-        work=found.work,
-        processors=found.processors,
-    )
+    messages, work, processors = host_costs(host, facts, sizes, machine, workload, records)
+    return CommitCosts(messages, sizes, None, 0, work, processors)
 
 
 # Calls within the managers' process, where the timestamp service is in it.

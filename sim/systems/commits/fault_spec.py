@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
@@ -24,6 +23,8 @@ class TimedFault(Strict):
 
     NODES: ClassVar[str | None] = None
     """The field that names nodes."""
+    SUBJECT: ClassVar[str]
+    """What fails, in words, of a ``fault`` and its ``nodes``."""
 
     kind: str
     at: DurationOrZero | None = None
@@ -57,9 +58,9 @@ class TimedFault(Strict):
         return (named,) if isinstance(named, int) else named
 
     @property
-    @abstractmethod
     def subject(self) -> str:
         """What fails, in words."""
+        return self.SUBJECT.format(fault=self, nodes=", ".join(map(str, self.nodes)))
 
     @property
     def effect(self) -> str:
@@ -84,14 +85,11 @@ class ServerFault(LastingFault):
     """
 
     NODES = "server"
+    SUBJECT = "node {nodes}"
 
     kind: Literal["stop"]
     server: Whole
     memory: Literal["kept", "lost"] = "kept"
-
-    @property
-    def subject(self) -> str:
-        return f"node {self.server}"
 
 
 class PathFault(LastingFault):
@@ -137,6 +135,7 @@ class LinkFault(PathFault):
     """The path between two nodes."""
 
     NODES = "between"
+    SUBJECT = "the path between nodes {fault.between[0]} and {fault.between[1]}"
 
     kind: Literal["link"]
     between: Annotated[tuple[Whole, Whole], Field()]
@@ -149,35 +148,25 @@ class LinkFault(PathFault):
     def sides(self, nodes: tuple[int, ...]) -> tuple[set[int], set[int]]:
         return {self.between[0]}, {self.between[1]}
 
-    @property
-    def subject(self) -> str:
-        return f"the path between nodes {self.between[0]} and {self.between[1]}"
-
 
 class PortFault(PathFault):
     """All paths of a node, at its adapter."""
 
     NODES = "node"
+    SUBJECT = "the adapter of node {nodes}"
 
     kind: Literal["port"]
     node: Whole
-
-    @property
-    def subject(self) -> str:
-        return f"the adapter of node {self.node}"
 
 
 class PartitionFault(PathFault):
     """Paths between the nodes ``group`` and all others."""
 
     NODES = "group"
+    SUBJECT = "the network around nodes {nodes}"
 
     kind: Literal["partition"]
     group: Ids
-
-    @property
-    def subject(self) -> str:
-        return f"the network around nodes {', '.join(map(str, self.group))}"
 
 
 class ClockFault(LastingFault):
@@ -187,6 +176,7 @@ class ClockFault(LastingFault):
     """
 
     NODES = "node"
+    SUBJECT = "the clock of node {nodes}"
 
     kind: Literal["clock"]
     node: Whole
@@ -207,10 +197,6 @@ class ClockFault(LastingFault):
         return round(self.drift * 1e6)
 
     @property
-    def subject(self) -> str:
-        return f"the clock of node {self.node}"
-
-    @property
     def effect(self) -> str:
         parts = [f"is {format_quantity(self.ahead.value, 'time')} ahead"] if self.ahead else []
         parts += [f"drifts by {self.drift_ppm} ppm"] if self.drift_ppm else []
@@ -221,6 +207,8 @@ class ClientFault(TimedFault):
     """Client number ``client`` stops for good; with a ``step``, as it next comes to that one:
     ``snapshot``, ``read``; ``lock``, ``write``, ``bit`` of RSI; ``commit`` of 2PC.
     """
+
+    SUBJECT = "client {fault.client}"
 
     kind: Literal["client"]
     client: Whole
@@ -234,10 +222,6 @@ class ClientFault(TimedFault):
         if self.step is not None and self.step not in steps:
             found = f"'{self.step}' is no step of {architecture}"
             raise DescriptionError(("step",), f"{found}: expected one of {', '.join(steps)}")
-
-    @property
-    def subject(self) -> str:
-        return f"client {self.client}"
 
     @property
     def effect(self) -> str:

@@ -6,7 +6,7 @@ holds the run of timestamps up. So time goes in pieces that grow, and each is a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
@@ -71,7 +71,8 @@ class CommitFlow:
             healthy = self.model.solve(Snapshots(float(len(self.parameters.client_machine))))
             self._faults = FlowFaults(self.parameters, healthy.commits_per_s)
         self.operation, _ = system.transaction(experiment.workload)
-        self.log = FlowLog(self)
+        self.pieces: list[_Piece] = []
+        self._servers = tuple(servers_of(experiment, self.parameters, self.message_costs))
         self.time_s, self._horizon_s = 0.0, experiment.horizon_s
         self._standing: float | None = None
         self._stands_since_s = 0.0
@@ -80,7 +81,7 @@ class CommitFlow:
     def advance(self, until_s: float) -> None:
         while self.time_s < until_s:
             tries, step_s = self._next(until_s)
-            self.log.pieces.append(_Piece(self.time_s, step_s, tries, self.model))
+            self.pieces.append(_Piece(self.time_s, step_s, tries, self.model))
             self.time_s += step_s
             if until_s - self.time_s < 1e-9 * until_s:
                 self.time_s = until_s
@@ -173,11 +174,28 @@ class CommitFlow:
 
     def outcome(self, with_gains: bool = True) -> Outcome:
         """``why`` holds at the end of the run; without gains it names what binds."""
-        return self.log.outcome(
-            why={self.operation: self._why(with_gains)} if self._last is not None else {},
-            events=self._events(),
-            model={},
+        name, length_s = self.operation, sum(piece.length_s for piece in self.pieces)
+        commits, uses = self.commits, self.uses(self.pieces)
+        latency_s = sum(
+            p.length_s * p.tries.commits_per_s * p.tries.latency_s for p in self.pieces if p.tries
+        )
+        mean_ns = latency_s / commits * 1e9 if commits else None
+        return Outcome(
+            throughput={name: commits / length_s},
+            operations={name: commits},
+            bandwidth_Bps={
+                "memory": None,
+                "links": None,
+                "network": sum(use.Bps or 0.0 for use in uses if use.kind == OUT),
+            },
+            resources=uses,
+            latency_ns={name: {"mean": mean_ns, "p50": None, "p99": None, "p999": None}},
+            why={name: self._why(with_gains)} if self._last is not None else {},
+            events=tuple(self._events()),
+            model={name: self._facts(commits)},
             warnings=tuple(self._warnings()),
+            series=self._series(uses),
+            steps=len(self.pieces),
         )
 
     def _events(self) -> list[ControlEvent]:
@@ -191,7 +209,7 @@ class CommitFlow:
         if not self.parameters.faulty:
             return {}
         looks, commits = [Look(0.0, 0.0)], 0.0
-        for piece in self.log.pieces:
+        for piece in self.pieces:
             commits += piece.length_s * piece.tries.commits_per_s if piece.tries else 0.0
             looks.append(Look(piece.time_s + piece.length_s, commits))
         drawn = list(fault_events(self.experiment, 1, self.time_s))
@@ -204,7 +222,7 @@ class CommitFlow:
 
     def _why(self, with_gains: bool) -> Why:
         assert self._last is not None
-        uses = self.log.uses([_Piece(0.0, 1.0, self._last, self._solved)], busiest=True)
+        uses = self.uses([_Piece(0.0, 1.0, self._last, self._solved)], busiest=True)
         latency_ns = self._last.latency_s * 1e9
         return Why(
             binding(uses, adapters_cap(self.message_costs, self.system, self.experiment.machine)),
@@ -226,7 +244,7 @@ class CommitFlow:
     def _warnings(self) -> list[str]:
         p, found = self.parameters, list[str]()
         tries = self._last
-        if tries is None or not self.log.commits:
+        if tries is None or not self.commits:
             found.append("no transaction committed while it was counted")
         elif tries.solution.in_step < 0.9 * tries.solution.at_random:
             low, high = tries.solution.in_step, tries.solution.at_random
@@ -257,18 +275,9 @@ class CommitFlow:
         found += lost_records(self.experiment, p, self.time_s)
         return [*found, *uncertain_facts(self.experiment.machine, self.system)]
 
-
-class FlowLog:
-    """Pieces of time of a run, and what they make together."""
-
-    def __init__(self, plane: CommitFlow) -> None:
-        self.plane = plane
-        self.pieces: list[_Piece] = []
-        self._servers = tuple(servers_of(plane.experiment, plane.parameters, plane.message_costs))
-
     @property
     def commits(self) -> float:
-        """All together."""
+        """In all pieces of time together."""
         return sum(p.length_s * p.tries.commits_per_s for p in self.pieces if p.tries)
 
     def uses(self, pieces: Sequence[_Piece], *, busiest: bool = False) -> tuple[ResourceUse, ...]:
@@ -281,42 +290,7 @@ class FlowLog:
         each = list(zip(self._servers, np.minimum(use, 1.0).tolist(), strict=True))
         if busiest:
             each = [max((use for use in each if use[0].kind != POLLERS), key=itemgetter(1))]
-        return tuple(
-            ResourceUse(name, kind, part, None if limit is None else part * limit, limit, node)
-            for (name, kind, _, node, limit), part in each
-        )
-
-    def outcome(
-        self,
-        why: Mapping[str, Why],
-        events: Sequence[ControlEvent],
-        model: Mapping[str, Any],
-        warnings: tuple[str, ...],
-    ) -> Outcome:
-        """All pieces together, with what else is known."""
-        name, length_s = self.plane.operation, sum(piece.length_s for piece in self.pieces)
-        commits, uses = self.commits, self.uses(self.pieces)
-        latency_s = sum(
-            p.length_s * p.tries.commits_per_s * p.tries.latency_s for p in self.pieces if p.tries
-        )
-        mean_ns = latency_s / commits * 1e9 if commits else None
-        return Outcome(
-            throughput={name: commits / length_s},
-            operations={name: commits},
-            bandwidth_Bps={
-                "memory": None,
-                "links": None,
-                "network": sum(use.Bps or 0.0 for use in uses if use.kind == OUT),
-            },
-            resources=uses,
-            latency_ns={name: {"mean": mean_ns, "p50": None, "p99": None, "p999": None}},
-            why=why,
-            events=tuple(events),
-            model={**model, name: self._facts(commits)},
-            warnings=warnings,
-            series=self._series(uses),
-            steps=len(self.pieces),
-        )
+        return tuple(server.use(part) for server, part in each)
 
     def _facts(self, commits: float) -> dict[str, Any]:
         """How tries ended."""
@@ -324,8 +298,8 @@ class FlowLog:
         begun = sum(count for count, _ in tries)
         snapshot = sum(count * (1.0 - tried.chances.reads) for count, tried in tries)
         return {
-            "architecture": self.plane.system.architecture,
-            "clients": self.plane.system.clients,
+            "architecture": self.system.architecture,
+            "clients": self.system.clients,
             "commits": commits,
             "aborts": {"snapshot": snapshot, "conflict": begun - commits - snapshot},
             "abort_rate": (begun - commits) / begun if begun else 0.0,
@@ -334,7 +308,7 @@ class FlowLog:
                 for name, seconds in (tries[-1][1].solution.stages_s if tries else {}).items()
                 if seconds > 0
             },
-            **self.plane.availability(),
+            **self.availability(),
         }
 
     def _series(self, uses: Sequence[ResourceUse]) -> dict[str, npt.NDArray[Any]]:
@@ -343,7 +317,7 @@ class FlowLog:
         found = {
             "time_s": np.array([p.time_s for p in self.pieces]),
             "duration_s": np.array([p.length_s for p in self.pieces]),
-            f"throughput/{self.plane.operation}": np.array(rates),
+            f"throughput/{self.operation}": np.array(rates),
         }
         if adapters > 2 * MACHINES_IN_SERIES:
             return found

@@ -19,7 +19,6 @@ Placement of a cluster's processes (clients, servers, others) on the processors 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....topologies import Machine
@@ -39,15 +38,6 @@ CLOCKS = 2  # looks at the clock, of a transaction
 # Linux 6.18, kernel/sched/fair.c: sysctl_sched_base_slice, scaled by the logarithm of the
 # processors, of which so many count. It ends at a tick: that is the turn which is measured.
 BASE_SLICE_S, CPUS_COUNTED = 0.7e-3, 8
-
-
-@dataclass(frozen=True)
-class HostCosts:
-    """Costs of messages by type, of a server's work on records, and the processors."""
-
-    messages: Mapping[str, tuple[MessageCost, ...]]
-    work: RecordWork
-    processors: ProcessorSetup
 
 
 @dataclass(frozen=True)
@@ -103,8 +93,8 @@ def host_costs(
     machine: Machine,
     workload: Workload,
     records: Records,
-) -> HostCosts:
-    """Of all messages, in the order of ``sizes``."""
+) -> tuple[dict[str, tuple[MessageCost, ...]], RecordWork, ProcessorSetup]:
+    """Of all messages, in the order of ``sizes``; of a server's work on records; the processors."""
     blocks = BlockCosts(facts.engine.blocks, together=host.together)
     region = Region(machine, workload, blocks, records, host.insert_bytes)
     ends = Ends(facts.engine.transports[host.transport]) if not host.direct else None
@@ -122,13 +112,9 @@ def host_costs(
         messages = _served(host, ends, facts, records, sizes)
     read_s = region.mean("get", host.block_bytes)
     insert_s = blocks.seconds("insert", host.block_bytes, region.insert_reach(host.block_bytes))
-    return HostCosts(
-        messages=messages,
-        work=RecordWork(
-            read_ps=ps(read_s), install_ps=ps(insert_s * records.changed / records.written)
-        ),
-        processors=_processors(host, facts, ends),
-    )
+    install_s = insert_s * records.changed / records.written
+    work = RecordWork(read_ps=ps(read_s), install_ps=ps(install_s))
+    return messages, work, _processors(host, facts, ends)
 
 
 def _processors(host: Host, facts: HostFacts, ends: Ends | None) -> ProcessorSetup:

@@ -12,7 +12,17 @@ from typing import Literal
 
 from ..._kernel import ClockFault, MessageCost, PathFault, ProcessorSetup, RecordWork, Transport
 from ...machine.processors import SHARES_NONE
-from .checked_values import TIME_MAX_PS, at_least, check_index, check_time, expect, indices, one_of
+from .checked_values import (
+    TIME_MAX_PS,
+    at_least,
+    check_index,
+    check_part,
+    check_time,
+    expect,
+    indices,
+    one_of,
+    up_to,
+)
 from .messages import ONE_SIDED_MESSAGES, REMEDY_MESSAGES, TWO_PHASE_MESSAGES
 
 READS_MAX = 64
@@ -263,18 +273,9 @@ def _check_costs(p: CommitParameters) -> None:
             for part in MessageCost.FIELDS:
                 if part.endswith("_ps"):
                     check_time(f"{part} of message '{name}'", getattr(cost, part))
-            expect(
-                1 <= cost.parts <= PARTS_MAX,
-                f"parts of message '{name}'",
-                str(cost.parts),
-                f"from 1 to {PARTS_MAX:,}",
-            )
-    expect(
-        p.costs["read"][0].send_ps > 0,
-        "send_ps of message 'read'",
-        "0",
-        "above 0: else transactions would take no time",
-    )
+            up_to(PARTS_MAX, f"parts of message '{name}'", cost.parts)
+    fine = p.costs["read"][0].send_ps > 0
+    expect(fine, "send_ps of message 'read'", "0", "above 0: else transactions would take no time")
 
 
 def _check_transactions(p: CommitParameters) -> None:
@@ -289,40 +290,24 @@ def _check_transactions(p: CommitParameters) -> None:
     expect(p.updates + p.inserts > 0, "updates and inserts", "0", "at least one write")
     for name in ("think_ps", "compute_ps", "backoff_ps", "poll_ps"):
         check_time(name, getattr(p, name))
-    expect(0 <= p.compute_spread <= 1, "compute_spread", f"{p.compute_spread:g}", "from 0 to 1")
+    check_part("compute_spread", p.compute_spread)
     for name in RecordWork.FIELDS:
         check_time(f"{name} of work", getattr(p.work, name))
     expect(p.think in ("constant", "exponential"), "think", p.think, "constant or exponential")
     keys = p.keys
-    expect(
-        keys.distribution in ("uniform", "zipf", "hot"),
-        "distribution of keys",
-        keys.distribution,
-        "uniform, zipf or hot",
-    )
+    fine = keys.distribution in ("uniform", "zipf", "hot")
+    expect(fine, "distribution of keys", keys.distribution, "uniform, zipf or hot")
     if keys.distribution == "zipf":
         expect(0 < keys.exponent <= 3, "exponent of keys", f"{keys.exponent:g}", "above 0, up to 3")
     if keys.distribution == "hot":
-        expect(
-            p.reads <= keys.hot_records and keys.hot_records + p.reads <= p.records,
-            "hot records",
-            str(keys.hot_records),
-            f"from {p.reads} to {p.records - p.reads}: room for the reads within and without",
-        )
-        expect(
-            0 <= keys.hot_probability <= 1,
-            "hot probability",
-            f"{keys.hot_probability:g}",
-            "from 0 to 1",
-        )
+        most = p.records - p.reads
+        room = f"from {p.reads} to {most}: room for the reads within and without"
+        expect(p.reads <= keys.hot_records <= most, "hot records", str(keys.hot_records), room)
+        check_part("hot probability", keys.hot_probability)
     if p.one_sided:
         clients = len(p.client_machine)
-        expect(
-            p.timestamp_bits >= clients,
-            "timestamp bits",
-            str(p.timestamp_bits),
-            f"at least one for each of the {clients} clients",
-        )
+        wanted = f"at least one for each of the {clients} clients"
+        expect(p.timestamp_bits >= clients, "timestamp bits", str(p.timestamp_bits), wanted)
 
 
 def _check_processors(p: CommitParameters) -> None:
@@ -377,12 +362,7 @@ def _check_faults(p: CommitParameters) -> None:
             expect(p.doorbell, "step of a death", death.step, "none, without a doorbell")
     _check_stops(p)
     for straggler in p.stragglers:
-        expect(
-            1 <= straggler.factor <= FACTOR_MAX,
-            "factor of a straggler",
-            str(straggler.factor),
-            f"from 1 to {FACTOR_MAX}",
-        )
+        up_to(FACTOR_MAX, "factor of a straggler", straggler.factor)
     for name, value in (("lease_ps", p.lease_ps), ("skip_after_ps", p.skip_after_ps)):
         if value is not None:
             expect(p.one_sided, name, str(value), "architecture rsi: 2PC needs no such remedy")
@@ -423,7 +403,7 @@ def _check_stops(p: CommitParameters) -> None:
     for fault in p.path_faults:
         fine = len(fault.side) == p.machines and {*fault.side} <= {0, 1, 2}
         expect(fine, "sides of a path", str(fault.side), "0, 1 or 2 for each machine")
-        expect(0 <= fault.loss <= 1, "loss of a path", f"{fault.loss:g}", "from 0 to 1")
+        check_part("loss of a path", fault.loss)
         expect(1 <= fault.factor <= FACTOR_MAX, "factor of a path", str(fault.factor), "above 0")
         expect(fault.from_ps < fault.until_ps, "until_ps of a path", str(fault.until_ps), "later")
         expect(0 <= fault.late < 1, "late of a path", f"{fault.late:g}", "from 0 to below 1")

@@ -228,10 +228,7 @@ class CommitPlane:
 
     def _uses(self, counted: CommitResult) -> Iterator[ResourceUse]:
         for server, busy_ps in zip(self._servers, counted.busy_ps.tolist(), strict=True):
-            use = busy_ps / (server.members * counted.time_ps)
-            limit = server.capacity_Bps
-            rate = None if limit is None else use * limit
-            yield ResourceUse(server.name, server.kind, use, rate, limit, server.node)
+            yield server.use(busy_ps / (server.members * counted.time_ps))
 
     def _facts(self, counted: CommitResult) -> dict[str, Any]:
         """What the model saw: how transactions ended, and the messages that they took."""

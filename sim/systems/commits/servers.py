@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ....inputs.quantities import format_quantity
 from ....topologies import Machine
 from ...machine.processors import SHARES_NONE
-from ...planes.outcome import ControlEvent
+from ...planes.outcome import ControlEvent, ResourceUse
 from ...planes.plane import Experiment
 from .costs import CommitCosts
 from .facts import ENGINE
@@ -27,6 +27,12 @@ class Server(NamedTuple):
     members: int = 1
     node: int | None = None
     capacity_Bps: float | None = None
+
+    def use(self, part: float) -> ResourceUse:
+        """Of which that ``part`` of the time, or of its capacity, is used."""
+        limit = self.capacity_Bps
+        used_Bps = None if limit is None else part * limit
+        return ResourceUse(self.name, self.kind, part, used_Bps, limit, self.node)
 
 
 def servers_of(

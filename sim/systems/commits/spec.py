@@ -182,13 +182,9 @@ class CommitSystem(FaultySystem):
         return self
 
     @model_validator(mode="after")
-    def _belongs_to_host(self) -> CommitSystem:
+    def _belongs_together(self) -> CommitSystem:
         if self.host_transport is not None and self.layout != "host":
             raise DescriptionError(("host_transport",), "only for layout host")
-        return self
-
-    @model_validator(mode="after")
-    def _belongs_to_managers(self) -> CommitSystem:
         if self.manager_threads == "per-client" and (
             self.architecture == "rsi" or self.layout == "host" or self.managers != "timestamp-node"
         ):
@@ -199,10 +195,6 @@ class CommitSystem(FaultySystem):
             raise DescriptionError(
                 ("storage_threads",), "per-client: expected manager_threads that are, too"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _belongs_to_rsi(self) -> CommitSystem:
         for field in ("lease", "skip_after"):
             if getattr(self, field) is not None and self.architecture != "rsi":
                 raise DescriptionError((field,), "a remedy for architecture rsi only")
@@ -220,8 +212,15 @@ class CommitSystem(FaultySystem):
         self.check_faults(machine, roles)
         if self.layout == "host":
             self._check_host(machine)
-            self._check_room(machine, workload, roles)
-            return self._check_copies(workload)
+        else:
+            self._check_cluster(machine, roles)
+        self._check_room(machine, workload, roles)
+        self._check_copies(workload)
+        if self.versions > VERSIONS_MAX:
+            raise DescriptionError(("versions",), f"expected at most {VERSIONS_MAX}")
+
+    def _check_cluster(self, machine: Machine, roles: Roles) -> None:
+        """Its nodes are alike, and have the threads."""
         self.curve(machine, roles)
         for position in (*roles.storage, roles.timestamps):
             threads_of(machine, position, self.message_threads, "message_threads")
@@ -235,15 +234,9 @@ class CommitSystem(FaultySystem):
                     f"per-client: expected at most {threads} clients, one for each hardware thread "
                     "of their nodes",
                 )
-        self._check_room(machine, workload, roles)
-        self._check_copies(workload)
-        if self.versions > VERSIONS_MAX:
-            raise DescriptionError(("versions",), f"expected at most {VERSIONS_MAX}")
 
     def _check_host(self, machine: Machine) -> None:
         """The machine file says what its processes cost each other."""
-        if self.versions > VERSIONS_MAX:
-            raise DescriptionError(("versions",), f"expected at most {VERSIONS_MAX}")
         facts = host_facts(machine.description)
         if facts is None:
             raise DescriptionError(

@@ -49,13 +49,10 @@ def tree_of(
         far_bytes = block_bytes(value_bytes) if native else words_bytes
         value_bytes = float(POINTER_BYTES)
     entry_bytes = stored.key_size.value + value_bytes
-    if native and shared:
-        return BucketTree(stored.keys, stored.prefix_bits, entry_bytes, far_bytes, step_lines)
-    if native:
-        return ArrayTree(
-            stored.keys, stored.prefix_bits, entry_bytes, far_bytes, step_lines, value_bytes
-        )
-    return PrefixTree(stored.keys, stored.prefix_bits, entry_bytes, far_bytes, step_lines)
+    shape = stored.keys, stored.prefix_bits, entry_bytes, far_bytes, step_lines
+    if not native:
+        return PrefixTree(*shape)
+    return BucketTree(*shape) if shared else ArrayTree(*shape, value_bytes)
 
 
 def block_bytes(value_bytes: float) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,8 @@ from .index import (
     Popularity,
     Regions,
     Walk,
-    placed_regions,
     popularities,
-    scattered_regions,
     walk_of,
-    with_page_walks,
 )
 from .partitions import ColumnPartitions, IndexPartitions
 from .parts import ISSUE, RECEIVE, SCAN, WALK, ErisDemands, Partitions, some, walking
@@ -38,6 +36,7 @@ from .spec import ErisSystem
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Part = TypeVar("Part", IndexPartitions, ColumnPartitions)
 
 # Of who flushes, one for each of two atomic operations on the target's buffer.
 FLUSH_WAITS = 2.0
@@ -92,10 +91,7 @@ class PartitionedDemands(ErisDemands):
         local[np.arange(n), self.home] = 1.0
         streamed, dirty, scanned, scan_hits = np.zeros((4, workers.count))
         missed, met = self._scan_sources(phase, partitions)
-        for name, operations in self._by_object(phase).items():
-            part = partitions[name]
-            if not isinstance(part, ColumnPartitions):
-                continue
+        for name, operations, part in self._on(ColumnPartitions, phase, partitions):
             for scan in operations:
                 lines, done, results = self._scanned_lines(name, scan, part.sizes())
                 longer, hit = self._in_last_cache(met * lines, workers.node)
@@ -108,15 +104,14 @@ class PartitionedDemands(ErisDemands):
         executed, misses = walked.commands, walked.misses
         dirty += walked.dirty
         slot_factor = self._slot_factors(walked)
-        walk_reads = some(Reads(self._per_core(misses), local))
+        on_core = self._per_core(misses)
         walk_step = self._step(
             WALK,
             walked.instructions,
             slot_factor * walked.hits,
             slot_factor * walked.private,
-            walk_reads,
+            some(Reads(on_core, local)),
         )
-        on_core = self._per_core(misses)
         per_core = np.divide(
             self._per_core(slot_factor * misses),
             on_core,
@@ -145,18 +140,14 @@ class PartitionedDemands(ErisDemands):
         """All commands of a unit of work, executed."""
         workers = self.workers
         found = Walked(*np.zeros((7, workers.count)))
-        for name, operations in self._by_object(phase).items():
-            part = partitions[name]
-            if isinstance(part, ColumnPartitions):
-                continue
+        for name, operations, part in self._on(IndexPartitions, phase, partitions):
             for mass, walk in walks.get(name, ()):
-                on = walk_rows(walk, workers.node)
-                found.misses += (mass * on.misses).sum(axis=1)
-                found.hits += (mass * on.hits).sum(axis=1)
-                found.private += (mass * on.private_hits).sum(axis=1)
+                misses, hits, private, written = found_by(mass, walk, workers.node)
+                found.misses += misses
+                found.hits += hits
+                found.private += private
                 upserts = sum(o.share for o in operations if o.kind == "upsert")
-                share = upserts / sum(o.share for o in walking(operations))
-                found.dirty += share * (mass * on.written_misses).sum(axis=1)
+                found.dirty += upserts / sum(o.share for o in walking(operations)) * written
             for operation in operations:
                 owned = operation.share * self._owned(operation, time_s, part)
                 found.commands += owned
@@ -205,35 +196,30 @@ class PartitionedDemands(ErisDemands):
             waits * costs.hand_overs.line_s[node, node] * self.worker_rate
             + costs.instructions.flush_fixed
         )
-        for name, operations in self._by_object(phase).items():
-            part = partitions[name]
-            if isinstance(part, ColumnPartitions):
-                for scan in operations:
-                    at = order.index(scan)
-                    lines, instructions, results = self._scanned_lines(
-                        name, scan, part.sizes(), flushed, costs.instructions.round
-                    )
-                    longer, hit = self._in_last_cache(met * lines, node)
-                    each = 1.0 / np.maximum(lines, 1e-300)
-                    found.scan_lines[at] = lines
-                    found.core_s[at] = (instructions + longer) * each / self.worker_rate
-                    found.hit_s[at] = hit * each * last_s / stream
-                    found.lines[at] = missed + results * each
-                    found.slots[at] = stream
-                    found.line_max_s[at] = costs.streamed_s[node, home]
-                    found.written[at] = results * each
-                    found.memory_lines[at] = found.lines[at] + found.written[at]
-                continue
+        for name, operations, column in self._on(ColumnPartitions, phase, partitions):
+            for scan in operations:
+                at = order.index(scan)
+                lines, instructions, results = self._scanned_lines(
+                    name, scan, column.sizes(), flushed, costs.instructions.round
+                )
+                longer, hit = self._in_last_cache(met * lines, node)
+                each = 1.0 / np.maximum(lines, 1e-300)
+                found.scan_lines[at] = lines
+                found.core_s[at] = (instructions + longer) * each / self.worker_rate
+                found.hit_s[at] = hit * each * last_s / stream
+                found.lines[at] = missed + results * each
+                found.slots[at] = stream
+                found.line_max_s[at] = costs.streamed_s[node, home]
+                found.written[at] = results * each
+                found.memory_lines[at] = found.lines[at] + found.written[at]
+        for name, operations, part in self._on(IndexPartitions, phase, partitions):
             owned = (o.share * self._owned(o, time_s, part) for o in walking(operations))
             commands = sum(owned, start=np.zeros(workers.count))
             per = np.divide(1.0, commands, out=np.zeros(workers.count), where=commands > 0)
-            misses, hits, private, entries = np.zeros((4, workers.count))
+            lines = np.zeros((4, workers.count))
             for mass, walk in walks.get(name, ()):
-                on = walk_rows(walk, node)
-                misses += (mass * on.misses).sum(axis=1) * per
-                hits += (mass * on.hits).sum(axis=1) * per
-                private += (mass * on.private_hits).sum(axis=1) * per
-                entries += (mass * on.written_misses).sum(axis=1) * per
+                lines += found_by(mass, walk, node) * per
+            misses, hits, private, entries = lines
             for operation in operations:
                 at = order.index(operation)
                 found.slots[at] = random
@@ -349,10 +335,8 @@ class PartitionedDemands(ErisDemands):
         """Per index: of each way to spread, (A, Q) accesses per unit of work, and the walk."""
         n = len(self.costs.machine.nodes)
         pending: list[tuple[str, Popularity, Floats, Regions]] = []
-        for name, operations in self._by_object(phase).items():
-            part = partitions[name]
-            if isinstance(part, ColumnPartitions):
-                continue
+        commands = np.zeros(self.workers.count)
+        for name, operations, part in self._on(IndexPartitions, phase, partitions):
             for spread in popularities(walking(operations), time_s):
                 classes = spread.classes
                 if spread.scattered:
@@ -360,40 +344,25 @@ class PartitionedDemands(ErisDemands):
                     mass = part.shares(spread.scattered, time_s)[:, None] * classes.mass
                 else:
                     keys, mass = part.classes(classes)
-                regions_of = scattered_regions if spread.scattered else placed_regions
                 on_node = np.zeros((2, n, classes.count))
                 np.add.at(on_node[0], self.workers.node, keys)
                 np.add.at(on_node[1], self.workers.node, spread.weight * mass)
-                regions = with_page_walks(
-                    regions_of(self.trees[name], on_node[0], on_node[1]),
-                    self.system.page_size.value,
-                    self.reach,
-                    self.cores_on_nodes,
-                )
+                regions = self._regions(name, spread, on_node[0], on_node[1], self.cores_on_nodes)
                 accesses = spread.weight * (
                     mass.sum(axis=1, keepdims=True) if spread.scattered else mass
                 )
                 pending.append((name, spread, accesses, regions))
-        scanned = self._scanned(phase, partitions)
-        commands = np.zeros(self.workers.count)
-        for name, operations in self._by_object(phase).items():
-            part = partitions[name]
-            if isinstance(part, IndexPartitions):
-                commands += sum(o.share * self._owned(o, time_s, part) for o in operations)
+            commands += sum(o.share * self._owned(o, time_s, part) for o in operations)
         hits = self._hits(
-            [regions for *_, regions in pending],
-            scanned,
-            shared=False,
+            [(name, regions) for name, *_, regions in pending],
+            self._scanned(phase, partitions),
+            sharers=0,
             buffers=self._buffers(commands),
         )
         found: dict[str, list[tuple[Floats, Walk]]] = {}
         for (name, spread, accesses, regions), hit in zip(pending, hits, strict=True):
             walk = walk_of(regions, hit, self.trees[name], scattered=spread.scattered is not None)
             found.setdefault(name, []).append((accesses, walk))
-        noted = [
-            (name, regions, hit) for (name, *_, regions), hit in zip(pending, hits, strict=True)
-        ]
-        self._note(noted, sharers=0)
         return found
 
     def _buffers(self, executed: Floats) -> tuple[Floats, Floats]:
@@ -477,11 +446,17 @@ class PartitionedDemands(ErisDemands):
     def _scanned(self, phase: PhaseState, partitions: Partitions) -> Floats:
         """(n,) lines of all that is scanned on each node."""
         scanned = np.zeros(self.workers.count)
-        for name in self._by_object(phase):
-            part = partitions[name]
-            if isinstance(part, ColumnPartitions):
-                scanned += part.sizes() * self.stored_bytes(name) / LINE_BYTES
+        for name, _, part in self._on(ColumnPartitions, phase, partitions):
+            scanned += part.sizes() * self.stored_bytes(name) / LINE_BYTES
         return self._on_nodes(scanned)
+
+    def _on(
+        self, kind: type[Part], phase: PhaseState, partitions: Partitions
+    ) -> Iterator[tuple[str, list[ResolvedOperation], Part]]:
+        """The objects whose partitions are of that ``kind``, with the operations on them."""
+        for name, operations in self._by_object(phase).items():
+            if isinstance(part := partitions[name], kind):
+                yield name, operations, part
 
     def _on_nodes(self, per_worker: Floats) -> Floats:
         n = len(self.costs.machine.nodes)
@@ -511,8 +486,9 @@ class PartitionedDemands(ErisDemands):
         return group_sums(self.home[self.workers.node], sizes * self.stored_bytes(name), n)
 
 
-def walk_rows(walk: Walk, rows: Ints) -> Walk:
-    """The walk of each worker's node: arrays (A, Q)."""
-    return Walk(
-        walk.misses[rows], walk.hits[rows], walk.private_hits[rows], walk.written_misses[rows]
-    )
+def found_by(mass: Floats, walk: Walk, rows: Ints) -> Floats:
+    """(4, A) lines that the walks of each worker's node find in memory, in the last cache, in a
+    private one, and those in memory that are written; ``mass`` (A, Q) of them.
+    """
+    parts = (walk.misses, walk.hits, walk.private_hits, walk.written_misses)
+    return np.array([(mass * part[rows]).sum(axis=1) for part in parts])

@@ -46,7 +46,18 @@ NO_TRANSFERS = Transfers(
 )
 
 
-class IndexPartitions:
+class _Changing:
+    """Partitions, and the parts of them that change hands."""
+
+    transfers = NO_TRANSFERS
+
+    @property
+    def balancing(self) -> bool:
+        """Whether a cycle is under way."""
+        return bool(self.transfers.under_way.any())
+
+
+class IndexPartitions(_Changing):
     """Key ranges of one index over the workers, one partition each, in order."""
 
     def __init__(self, bounds: Ints) -> None:
@@ -55,17 +66,11 @@ class IndexPartitions:
         self._edges, self._owner = bounds, np.arange(self.workers)
         self._next = self._owner
         self._moving = np.zeros(0, dtype=np.int64)
-        self.transfers = NO_TRANSFERS
 
     @property
     def keys(self) -> int:
         """Keys of the index."""
         return int(self.bounds[-1])
-
-    @property
-    def balancing(self) -> bool:
-        """Whether a cycle is under way."""
-        return bool(self.transfers.under_way.any())
 
     def rebalance(self, bounds: Ints) -> Transfers:
         """Starts a cycle towards ``bounds`` (A+1,); its transfers, none of them moved."""
@@ -174,18 +179,12 @@ class PopularityClasses:
         return group_sums(self.class_of, mass, self.count)
 
 
-class ColumnPartitions:
+class ColumnPartitions(_Changing):
     """Entries of one column over the workers; only how many each has matters."""
 
     def __init__(self, sizes: Floats) -> None:
         self._sizes = sizes
         self.workers = len(sizes)
-        self.transfers = NO_TRANSFERS
-
-    @property
-    def balancing(self) -> bool:
-        """Whether a cycle is under way."""
-        return bool(self.transfers.under_way.any())
 
     def rebalance(self, sizes: Floats, node: Ints) -> Transfers:
         """Starts a cycle towards ``sizes`` (A,); ``node`` (A,): of each worker.

@@ -35,7 +35,17 @@ from ...machine.demands import Demand, Reads
 from ...machine.memory_policy import memory_nodes, zone_list
 from ...machine.threads import Workers
 from .costs import ErisCosts, InstructionCounts
-from .index import WORD_BYTES, ArrayTree, Hits, Regions, placed_regions, tree_of, with_page_walks
+from .index import (
+    WORD_BYTES,
+    ArrayTree,
+    Hits,
+    Popularity,
+    Regions,
+    placed_regions,
+    scattered_regions,
+    tree_of,
+    with_page_walks,
+)
 from .partitions import ColumnPartitions, IndexPartitions
 from .spec import ErisSystem
 
@@ -115,16 +125,14 @@ class ErisDemands(ABC):
             found.setdefault(operation.object, []).append(operation)
         return found
 
-    def _walk_instructions(
-        self, name: str, operation: ResolvedOperation, *, shared: bool = False
-    ) -> float:
+    def _walk_instructions(self, name: str, operation: ResolvedOperation) -> float:
         counts, tree = self.costs.instructions, self.trees[name]
         if operation.kind == "route":
-            return 0.0 if shared else counts.gather
+            return 0.0 if self.shared else counts.gather
         level, entry = counts.tree_level, counts.tree_entry
         if self._changes_tree(name, operation):
-            entry = counts.upsert_shared if shared else counts.upsert_entry
-            if counts.upsert_level is not None and not shared:
+            entry = counts.upsert_shared if self.shared else counts.upsert_entry
+            if counts.upsert_level is not None and not self.shared:
                 level = counts.upsert_level
         steps = tree.levels + (1 if tree.far_bytes else 0)
         return steps * level + entry + self.copied_instructions(name)
@@ -140,23 +148,34 @@ class ErisDemands(ABC):
         more_bytes = max(self.objects[name].value_size.value - WORD_BYTES, 0.0)
         return more_bytes / LINE_BYTES * self.costs.instructions.flush_line
 
+    def _regions(
+        self, name: str, spread: Popularity, keys: Floats, mass: Floats, sharers: Floats
+    ) -> Regions:
+        """Of an index whose ``keys`` are asked for with ``mass`` (n, Q), with its page table's."""
+        regions_of = scattered_regions if spread.scattered else placed_regions
+        regions = regions_of(self.trees[name], keys, mass)
+        return with_page_walks(regions, self.system.page_size.value, self.reach, sharers)
+
     def _hits(
         self,
-        regions: Sequence[Regions],
+        of_indexes: Sequence[tuple[str, Regions]],
         scanned: Floats,
         *,
-        shared: bool,
+        sharers: int,
         buffers: tuple[Floats, Floats] | None = None,
     ) -> list[Hits]:
-        """Hit probability of every region in the caches of its node.
+        """Hit probability of every region of these indexes in the caches of its node.
 
         ``scanned`` (n,): lines of columns that are scanned again and again. Where these stay in the
-        last-level cache they leave the index what is over; else they pass through. ``shared``:
+        last-level cache they leave the index what is over; else they pass through. Of shared data
         every cache sees whole regions; else they are divided among a node's caches. The last-level
         cache sees what the private ones miss; to an exclusive one their lines are added.
-        ``buffers``: lines (n,) that routing uses, and how often (n,): they take room.
+        ``buffers``: lines (n,) that routing uses, and how often (n,): they take room. ``sharers``:
+        other last-level caches that may have a line.
         """
+        regions = [one for _, one in of_indexes]
         if not regions:
+            self.facts = {}
             return []
         costs, n = self.costs, len(self.costs.machine.nodes)
         lines = np.concatenate([r.lines.reshape(n, -1) for r in regions], axis=1)
@@ -168,11 +187,11 @@ class ErisDemands(ABC):
             )
         private, last = costs.private_cache, costs.last_cache
         among = np.ones((2, n, 1))
-        if not shared:
+        if not self.shared:
             for part, facts in zip(among, (private, last), strict=True):
                 part[:, 0] = facts.instances(self.cores_on_nodes)
         in_private = hit_rates(lines / among[0], rate, private.lines)
-        copies = self._private_per_last[:, None] if shared else 1.0
+        copies = self._private_per_last[:, None] if self.shared else 1.0
         above = (lines / among[1] * (1.0 - (1.0 - in_private) ** copies)).sum(axis=1)
         size = last.lines + np.where(last.exclusive, above, 0.0)
         taken = scanned / among[1, :, 0]
@@ -181,15 +200,17 @@ class ErisDemands(ABC):
         if buffers is not None:
             in_private, in_last = in_private[:, :-1], in_last[:, :-1]
         widths = np.cumsum([r.lines[0].size for r in regions])[:-1]
-        return [
-            Hits(a.reshape(r.lines.shape), b.reshape(r.lines.shape))
-            for r, a, b in zip(
-                regions,
+        found = [
+            (name, r, Hits(a.reshape(r.lines.shape), b.reshape(r.lines.shape)))
+            for (name, r), a, b in zip(
+                of_indexes,
                 np.split(in_private, widths, axis=1),
                 np.split(in_last, widths, axis=1),
                 strict=True,
             )
         ]
+        self._note(found, sharers)
+        return [hits for *_, hits in found]
 
     @property
     def _private_per_last(self) -> Floats:
@@ -207,7 +228,7 @@ class ErisDemands(ABC):
         above = private.lines * self._private_per_last
         return np.asarray(last.lines + np.where(last.exclusive, above, 0.0))
 
-    def _note(self, found: Sequence[tuple[str, Regions, Hits]], *, sharers: int) -> None:
+    def _note(self, found: Sequence[tuple[str, Regions, Hits]], sharers: int) -> None:
         """Keeps what the caches hold of each index, as averages over all nodes in use."""
         self.facts = {}
         nodes = np.unique(self.workers.node)

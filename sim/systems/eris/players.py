@@ -156,26 +156,19 @@ class RoutedPlayer:
         found = self.model.counts()
         back = np.argsort(self.order)
         costs = self.demands.costs
-        link_bytes = found["link_bytes"]
-        if len(link_bytes):
+        if len(found["link_bytes"]):
             data = found["link_lines"] * (LINE_BYTES + costs.link_header_bytes)
-            link_bytes = link_bytes + data + found["link_requests"] * costs.link_request_bytes
+            requests = found["link_requests"] * costs.link_request_bytes
+            found["link_bytes"] = found["link_bytes"] + data + requests
         return Counted(
-            since_ps=found["since_ps"],
             done=np.concatenate([found["done"][: self.keyed], found["progress"][self.keyed :]])[
                 back
             ],
             executed=found["executed"].astype(np.int64).reshape(len(back), -1)[back],
-            core_executed_ps=found["core_executed"],
-            busy_ps=found["busy"],
             steps_ps=steps_of(found),
-            held_ps=found["held"],
-            memory_ps=found["memory_done"],
-            memory_bytes=memory_bytes(found),
-            link_ps=found["link_done"],
-            link_bytes=moved_bytes(link_bytes, found["link_done"], costs.link_Bps),
             latencies=tuple(_histogram(*self.model.latency(int(k))) for k in back),
             facts=routing_facts(found),
+            **_of_machine(found, costs),
         )
 
     def check(self) -> None:
@@ -215,21 +208,12 @@ class SharedPlayer:
         found = self.model.counts()
         done = found["done"]
         return Counted(
-            since_ps=found["since_ps"],
             done=done,
             executed=np.zeros((0, 0), dtype=np.int64),
-            core_executed_ps=found["core_executed"],
-            busy_ps=found["busy"],
             steps_ps=dict(zip(self._steps, found["steps"], strict=True)),
-            held_ps=found["held"],
-            memory_ps=found["memory_done"],
-            memory_bytes=memory_bytes(found),
-            link_ps=found["link_done"],
-            link_bytes=moved_bytes(
-                found["link_bytes"], found["link_done"], self.demands.costs.link_Bps
-            ),
             latencies=tuple(_histogram(*self.model.latency(k)) for k in range(len(done))),
             facts={},
+            **_of_machine(found, self.demands.costs),
         )
 
     def check(self) -> None:
@@ -242,6 +226,20 @@ def new_player(
     """The player for the scenario's placement; raises InputError."""
     kind = RoutedPlayer if eris.partitioned else SharedPlayer
     return kind(eris, costs, scenario, replication)
+
+
+def _of_machine(found: Mapping[str, Any], costs: ErisCosts) -> dict[str, Any]:
+    """What either model has counted of its cores, controllers and links."""
+    return {
+        "since_ps": found["since_ps"],
+        "core_executed_ps": found["core_executed"],
+        "busy_ps": found["busy"],
+        "held_ps": found["held"],
+        "memory_ps": found["memory_done"],
+        "memory_bytes": memory_bytes(found),
+        "link_ps": found["link_done"],
+        "link_bytes": moved_bytes(found["link_bytes"], found["link_done"], costs.link_Bps),
+    }
 
 
 def steps_of(found: Mapping[str, Any]) -> dict[str, Ints]:

@@ -17,11 +17,8 @@ from .index import (
     Popularity,
     Regions,
     hottest_line,
-    placed_regions,
     popularities,
-    scattered_regions,
     walk_of,
-    with_page_walks,
 )
 from .parts import GENERATE, SCAN, WALK, ErisDemands, Operations, Partitions, some, walking
 from .spec import Shards
@@ -208,27 +205,15 @@ class SharedDemands(ErisDemands):
             if self.objects[name].kind != "index":
                 continue
             for operation in operations:
-                instructions += operation.share * self._walk_instructions(
-                    name, operation, shared=True
-                )
+                instructions += operation.share * self._walk_instructions(name, operation)
             for spread in popularities(walking(operations), time_s):
                 keys = np.tile(spread.classes.keys / self._shards, (n, 1))
                 mass = np.tile(spread.weight * spread.classes.mass, (n, 1))
-                regions_of = scattered_regions if spread.scattered else placed_regions
-                regions = with_page_walks(
-                    regions_of(self.trees[name], keys, mass),
-                    self.system.page_size.value,
-                    self.reach,
-                    np.ones(n),
-                )
+                regions = self._regions(name, spread, keys, mass, np.ones(n))
                 pending.append((name, operations, spread, regions))
-        scanned = np.full(n, self._scanned(phase))
-        found = self._hits([regions for *_, regions in pending], scanned, shared=True)
-        noted = [
-            (name, regions, hit) for (name, *_, regions), hit in zip(pending, found, strict=True)
-        ]
-        caches = self._caches_in_use
-        self._note(noted, sharers=caches[1] - 1)
+        scanned, caches = np.full(n, self._scanned(phase)), self._caches_in_use
+        of_indexes = [(name, regions) for name, *_, regions in pending]
+        found = self._hits(of_indexes, scanned, sharers=caches[1] - 1)
         for (name, operations, spread, regions), hit in zip(pending, found, strict=True):
             tree = self.trees[name]
             upserts = sum(o.share for o in operations if o.kind == "upsert")

@@ -104,18 +104,18 @@ class ErisSystem(SystemSpec):
     incoming_size: Size | None = None
     command_size: Annotated[
         Size, Default("A key, and as much again for operation, object and callback")
-    ] = Quantity(16.0, 16.0, 16.0)
+    ] = Quantity.exact(16.0)
     result_size: Annotated[
         SizeOrZero, Default("Answers are handed on by callback", ("0 B", "16 B"))
-    ] = Quantity(0.0, 0.0, 0.0)
+    ] = Quantity.exact(0.0)
     batch: Annotated[Count, Default("A full buffer of buffer_commands")] = 128
     inline_values: Annotated[
         Size, Default("A word, as in trees whose slots hold a value or a pointer", ("8 B", "16 B"))
-    ] = Quantity(8.0, 8.0, 8.0)
+    ] = Quantity.exact(8.0)
     page_size: Annotated[
         Size,
         Default("Huge pages, as Linux gives to large allocations since 2011", ("4 KiB", "1 GiB")),
-    ] = Quantity(2.0**21, 2.0**21, 2.0**21)
+    ] = Quantity.exact(2.0**21)
 
     # Drawn at random a pause may last 44 times as long; the kernel counts 53 days in picoseconds.
     PAUSE_MAX_S: ClassVar[float] = 50_000.0
@@ -169,17 +169,13 @@ class ErisSystem(SystemSpec):
         return min(wanted, int((2**32 - 1) // command))
 
     @model_validator(mode="after")
-    def _worker_has_a_shard(self) -> ErisSystem:
+    def _placement_fits(self) -> ErisSystem:
         if isinstance(self.placement, Shards) and self.placement.shards in ("worker", "core"):
             if self.placement.shards == "core" and self.threads != "cores":
                 raise DescriptionError(
                     ("placement", "shards"), "core: expected threads: cores, one worker on each"
                 )
             object.__setattr__(self, "placement", "partitioned")
-        return self
-
-    @model_validator(mode="after")
-    def _home_of_single_ram(self) -> ErisSystem:
         if self.home is not None and self.placement != "single-ram":
             raise ValueError(f"placement {self.placement} has no home: expected single-ram")
         return self

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -28,7 +28,7 @@ from ..._kernel import MessageCost
 from ...kernel.picoseconds import PS_PER_S
 from .facts import ENGINE, GROUP_BYTES, TUPLE_BYTES, JoinFacts, PassCost, Step
 from .operators import FILTER_BLOCK_BYTES, TABLE_PART, Pieces, Planner, StepPlan
-from .spec import LINE_BYTES, ONE_SIDED, FanOut, JoinSystem, Operator, own_cache_bytes
+from .spec import LINE_BYTES, ONE_SIDED, FanOut, Operator, own_cache_bytes
 from .tables import Table, merged, of_homes
 
 Point = tuple[float, float]
@@ -96,66 +96,49 @@ FULL = 0.75  # of a table of groups, when it is full
 TUPLES_OF_LINE = LINE_BYTES / TUPLE_BYTES
 
 
-@dataclass(frozen=True)
-class HostCosts:
-    """Of the system on its machine."""
-
-    system: JoinSystem
-    passes: PassCosts
-
-    def messages(self, operator: Operator, parts: int) -> list[MessageCost]:
-        """By how many of so many parts of the buffer are full."""
-        system = self.system
-        found = []
-        for part in range(parts + 1):
-            size = system.buffer.value * part / parts
-            if operator not in ONE_SIDED:
-                half_ps = round(
-                    0.5
-                    * PS_PER_S
-                    * self.passes.exchange_s(system.used_host_transport, "message", size)
-                )
-                found.append(MessageCost(send_ps=half_ps, receive_ps=half_ps))
-            elif system.used_host_transport == "shm":
-                found.append(MessageCost())
-            else:
-                whole_s = self.passes.exchange_s(system.used_host_transport, "put", size)
-                found.append(MessageCost(send_ps=round(PS_PER_S * whole_s)))
-        return found
-
-
-def host_costs(system: JoinSystem, facts: JoinFacts) -> HostCosts:
-    """From the facts of a machine file."""
-    return HostCosts(system, PassCosts(facts))
-
-
 class HostPlanner(Planner):
     """Plans of what the engine does, each step with its own time for a line."""
 
-    @property
-    def costs(self) -> HostCosts:
+    @cached_property
+    def passes(self) -> PassCosts:
         """Of the machine's facts."""
         facts = self.machine.description.facts_of(ENGINE, JoinFacts)
         assert facts is not None, "the scenario is checked"
-        return host_costs(self.system, facts)
+        return PassCosts(facts)
+
+    def messages(self, operator: Operator, parts: int) -> list[MessageCost]:
+        """By how many of so many parts of the buffer are full."""
+        transport, found = self.system.used_host_transport, []
+        for part in range(parts + 1):
+            size = self.system.buffer.value * part / parts
+            if operator not in ONE_SIDED:
+                whole_s = self.passes.exchange_s(transport, "message", size)
+                half_ps = round(0.5 * PS_PER_S * whole_s)
+                found.append(MessageCost(send_ps=half_ps, receive_ps=half_ps))
+            elif transport == "shm":
+                found.append(MessageCost())
+            else:
+                whole_s = self.passes.exchange_s(transport, "put", size)
+                found.append(MessageCost(send_ps=round(PS_PER_S * whole_s)))
+        return found
 
     def copied_line_s(self) -> float:
         """Of a receiver: tuples are put behind others, groups added to those that are there."""
         (table, *others), groups = self.tables.all, self.tables.groups
         if others or groups is None:
-            return TUPLES_OF_LINE * self.costs.passes.seconds("take", self.system.buffer.value)
+            return TUPLES_OF_LINE * self.passes.seconds("take", self.system.buffer.value)
         sent = groups.distinct(float(of_homes(table.records, self.nodes).mean())) * self.nodes
         found = groups.distinct(float(table.records))
         return LINE_BYTES / GROUP_BYTES * self._added_s(sent, found, found / self.nodes) / sent
 
     def _added_s(self, sent: float, found: float, at: float) -> float:
         """Of so many groups that are sent, of which so many differ, in tables of ``at``."""
-        passes = self.costs.passes
+        passes = self.passes
         again_s = max(sent - found, 0.0) * passes.seconds("same-group", at)
         return found * passes.seconds("new-group", at) + again_s
 
     def _join(self, operator: Operator, fan: FanOut) -> Iterator[StepPlan]:
-        passes, buffer = self.costs.passes, self.system.buffer.value
+        passes, buffer = self.passes, self.system.buffer.value
         inner, outer = self.tables.all
         sel, passing, each_error = self.tables.selectivity, {inner: 1.0, outer: 1.0}, 0.0
         if operator == "ghj-bloom":
@@ -210,7 +193,7 @@ class HostPlanner(Planner):
     def _shared_filter(self, table: Table, passing: float, error: float) -> Iterator[StepPlan]:
         """Each node makes a filter of its tuples, and sends it to all others."""
         size = self._filter_bytes(table, passing, error)
-        add_s = self.costs.passes.seconds("filter-add", float(size.max()))
+        add_s = self.passes.seconds("filter-add", float(size.max()))
         rows = np.repeat((size / FILTER_BLOCK_BYTES).astype(np.int64)[:, None], self.nodes, axis=1)
         np.fill_diagonal(rows, 0)
         yield StepPlan(
@@ -225,12 +208,12 @@ class HostPlanner(Planner):
     def _looked_up_s(self, table: Table, passing: float, error: float, met: float) -> float:
         """Of a tuple: one with a partner is in one of the filters, at random; others in none."""
         size = float(self._filter_bytes(table, passing, error).max())
-        hit_s = self.costs.passes.seconds("filter-hit", size)
-        miss_s = self.costs.passes.seconds("filter-miss", size)
+        hit_s = self.passes.seconds("filter-hit", size)
+        miss_s = self.passes.seconds("filter-miss", size)
         return met * (hit_s + 0.5 * (self.nodes - 1) * miss_s) + (1.0 - met) * self.nodes * miss_s
 
     def _partitioned(self, count: Ints, fan: FanOut) -> StepPlan:
-        passes, own = self.costs.passes, max(fan.final // self.nodes, 2)
+        passes, own = self.passes, max(fan.final // self.nodes, 2)
         tuple_s = passes.seconds("count", own)
         tuple_s += passes.seconds("partition", own, self.system.buffer.value)
         here = np.bincount(self._home(fan), count.sum(axis=0) * TUPLE_BYTES, self.nodes)
@@ -239,7 +222,7 @@ class HostPlanner(Planner):
 
     def _joined(self, count: Ints, fan: FanOut) -> StepPlan:
         inner, outer = count.sum(axis=1)
-        of_partition, passes = max(inner / fan.final, 1.0), self.costs.passes
+        of_partition, passes = max(inner / fan.final, 1.0), self.passes
         whole_s = inner * passes.seconds("build", of_partition)
         whole_s += outer * passes.probe_s(of_partition)
         return self._last("build and probe", count.sum(axis=0), TUPLE_BYTES, whole_s, fan)
@@ -263,7 +246,7 @@ class HostPlanner(Planner):
         return np.arange(fan.final) % fan.network % self.nodes
 
     def _aggregation(self, operator: Operator, fan: FanOut) -> Iterator[StepPlan]:
-        passes, buffer = self.costs.passes, self.system.buffer.value
+        passes, buffer = self.passes, self.system.buffer.value
         (table,), groups = self.tables.all, self.tables.groups
         assert groups is not None
         records = float(of_homes(table.records, self.nodes).mean())

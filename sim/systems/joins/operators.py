@@ -163,31 +163,21 @@ class Planner:
         (table,), groups = self.tables.all, self.tables.groups
         assert groups is not None
         assert table.keys is not None
-        of_worker = np.array(
-            [
-                count / workers
-                for count, workers in zip(
-                    of_homes(table.records, self.nodes).tolist(), self.workers, strict=True
-                )
-            ]
-        )
+        workers = np.array(self.workers)
+        of_worker = of_homes(table.records, self.nodes) / workers
         sent_row = self.tables.result_bytes
         chunks = self._chunks(self._bytes(table), self._sent_at_once(operator, fan))
         node = self.machine.nodes[self.positions[0]]
         in_background = operator == "rdma-aggregation"
         if in_background:
             room = TABLE_PART * own_cache_bytes(node) / sent_row
-            each = [groups.tuples_for(room, tuples) for tuples in of_worker.tolist()]
-            sent = [
-                workers * groups.distinct(run) * tuples / max(run, 1.0)
-                for workers, run, tuples in zip(self.workers, each, of_worker.tolist(), strict=True)
-            ]
+            runs = np.array([groups.tuples_for(room, tuples) for tuples in of_worker.tolist()])
+            distinct = np.array([groups.distinct(run) for run in runs.tolist()])
+            sent = workers * distinct * of_worker / np.maximum(runs, 1.0)
             missing = 0.0
         else:
             found = [groups.distinct(tuples) for tuples in of_worker.tolist()]
-            sent = [
-                workers * distinct for workers, distinct in zip(self.workers, found, strict=True)
-            ]
+            sent = workers * np.array(found)
             cached = own_cache_bytes(node) + last_cache_bytes(node) / max(self.workers)
             missing = 1.0 - min(1.0, cached / max(max(found) * sent_row, 1.0))
         rows = self._drawn_groups(np.rint(sent).astype(np.int64), table, fan.final)

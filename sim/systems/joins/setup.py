@@ -5,7 +5,7 @@ How busy the parts of a cluster that joins are, and what binds it; of any plane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,10 +67,24 @@ def play_of(experiment: Experiment, replication: int, *, flows: bool = False) ->
     nodes = np.repeat(np.array(planner.positions), planner.workers)
     workers = place_workers(machine, nodes)
     if isinstance(planner, HostPlanner):
-        setup, ids = _host_setup(experiment, planner, plans, flows), tuple(range(planner.nodes))
+        parts, ids = _of_host(planner), tuple(range(planner.nodes))
     else:
-        setup = _setup(experiment, planner, plans, workers, costs, flows)
+        parts = _of_cluster(planner, workers, costs)
         ids = tuple(machine.nodes[position].id for position in planner.positions)
+    setup = ExchangeSetup(
+        **parts,
+        operators=[
+            ExchangeOperator(
+                one_sided=plan.one_sided,
+                steps=[_step(step, system, planner.nodes, flows) for step in plan.steps],
+                costs=_buffer_costs(planner, plan),
+            )
+            for plan in plans
+        ],
+        send_buffers=system.send_buffers,
+        signal_every=system.signal_every,
+        think_ps=round(experiment.workload.description.clients.think_time.value * PS_PER_S),
+    )
     operation, _ = system.operation(experiment.workload)
     return Play(operation, system, names, plans, setup, workers, costs, ids)
 
@@ -83,26 +97,19 @@ def planner_of(experiment: Experiment, replication: int) -> Planner:
     return make(system, experiment.machine, experiment.workload, experiment.seed, replication)
 
 
-def _setup(
-    experiment: Experiment,
-    planner: Planner,
-    plans: Sequence[OperatorPlan],
-    workers: Workers,
-    costs: CostModel,
-    flows: bool,
-) -> ExchangeSetup:
+def _of_cluster(planner: Planner, workers: Workers, costs: CostModel) -> dict[str, Any]:
+    """Nodes of a machine, and their adapters."""
     system, machine, positions = planner.system, planner.machine, list(planner.positions)
     threads = np.maximum(workers.on_cores.astype(np.int64), 1)
     n, whole = len(positions), service_machine(costs, workers.core_node, threads)
     index_of = {position: k for k, position in enumerate(positions)}
     latency_ps = np.reshape(whole.latency_ps, (len(machine.nodes), len(machine.nodes)))
     factor = {slow.node: slow.factor for slow in system.stragglers}
-    line_ps = LINE_BYTES / system.copy_bandwidth.value * PS_PER_S
     slots = [
         max(costs.misses[position] / machine.nodes[position].cores, 1.0) for position in positions
     ]
-    return ExchangeSetup(
-        machine=ServiceMachine(
+    return {
+        "machine": ServiceMachine(
             read_ps=np.array(whole.read_ps)[positions],
             write_ps=np.array(whole.write_ps)[positions],
             latency_ps=latency_ps[np.ix_(positions, positions)],
@@ -111,31 +118,19 @@ def _setup(
             core_node=[index_of[node] for node in workers.core_node.tolist()],
             core_threads=threads,
         ),
-        slots=slots,
-        copy_ps=[line_ps] * n,
-        worker_core=workers.core,
-        slow=[factor.get(machine.nodes[position].id, 1) for position in positions],
-        operators=_operators(
-            plans,
-            planner,
-            line_ps,
-            lambda plan: buffer_costs(system, planner, plan.one_sided),
-            flows,
-        ),
-        fetch=_fetch_costs(system, planner),
-        send_buffers=system.send_buffers,
-        signal_every=system.signal_every,
-        think_ps=_think_ps(experiment),
-    )
+        "slots": slots,
+        "copy_ps": [_line_ps(system)] * n,
+        "worker_core": workers.core,
+        "slow": [factor.get(machine.nodes[position].id, 1) for position in positions],
+        "fetch": _fetch_costs(system, planner),
+    }
 
 
-def _host_setup(
-    experiment: Experiment, planner: HostPlanner, plans: Sequence[OperatorPlan], flows: bool
-) -> ExchangeSetup:
+def _of_host(planner: HostPlanner) -> dict[str, Any]:
     """Of processes: memory is in what passes take, and there are no adapters."""
-    system, n, costs = planner.system, planner.nodes, planner.costs
-    return ExchangeSetup(
-        machine=ServiceMachine(
+    n = planner.nodes
+    return {
+        "machine": ServiceMachine(
             read_ps=[0] * n,
             write_ps=[0] * n,
             latency_ps=[0] * (n * n),
@@ -144,45 +139,20 @@ def _host_setup(
             core_node=list(range(n)),
             core_threads=[1] * n,
         ),
-        slots=[1.0] * n,
-        copy_ps=[planner.copied_line_s() * PS_PER_S] * n,
-        worker_core=list(range(n)),
-        slow=[1] * n,
-        operators=_operators(
-            plans, planner, 0.0, lambda plan: costs.messages(plan.name, PARTS), flows
-        ),
-        fetch=[MessageCost()] * 4,
-        send_buffers=system.send_buffers,
-        signal_every=system.signal_every,
-        think_ps=_think_ps(experiment),
-    )
+        "slots": [1.0] * n,
+        "copy_ps": [planner.copied_line_s() * PS_PER_S] * n,
+        "worker_core": list(range(n)),
+        "slow": [1] * n,
+        "fetch": [MessageCost()] * 4,
+    }
 
 
-def _think_ps(experiment: Experiment) -> int:
-    return round(experiment.workload.description.clients.think_time.value * PS_PER_S)
+def _line_ps(system: JoinSystem) -> float:
+    """Of a thread for a line, where a step does not say."""
+    return LINE_BYTES / system.copy_bandwidth.value * PS_PER_S
 
 
-def _operators(
-    plans: Sequence[OperatorPlan],
-    planner: Planner,
-    line_ps: float,
-    costs: Callable[[OperatorPlan], list[MessageCost]],
-    flows: bool,
-) -> list[ExchangeOperator]:
-    """``line_ps``: of a thread for a line, where a step does not say; ``costs``: of buffers."""
-    return [
-        ExchangeOperator(
-            one_sided=plan.one_sided,
-            steps=[
-                _step(step, planner.system, line_ps, planner.nodes, flows) for step in plan.steps
-            ],
-            costs=costs(plan),
-        )
-        for plan in plans
-    ]
-
-
-def _step(step: StepPlan, system: JoinSystem, line_ps: float, n: int, flows: bool) -> ExchangeStep:
+def _step(step: StepPlan, system: JoinSystem, n: int, flows: bool) -> ExchangeStep:
     pieces = None if flows else step.pieces.each()
     return ExchangeStep(
         central=step.shared and system.queue == "central",
@@ -192,7 +162,7 @@ def _step(step: StepPlan, system: JoinSystem, line_ps: float, n: int, flows: boo
         piece_home=[] if pieces is None else pieces.home,
         piece_lines=[] if pieces is None else pieces.lines,
         piece_rows=[] if pieces is None or pieces.rows is None else pieces.rows,
-        instructions_ps=[line_ps if step.line_s is None else step.line_s * PS_PER_S] * n,
+        instructions_ps=[_line_ps(system) if step.line_s is None else step.line_s * PS_PER_S] * n,
         read=step.read,
         written=step.written,
         rows=[] if step.rows is None else step.rows.tolist(),
@@ -201,13 +171,15 @@ def _step(step: StepPlan, system: JoinSystem, line_ps: float, n: int, flows: boo
     )
 
 
-def buffer_costs(system: JoinSystem, planner: Planner, one_sided: bool) -> list[MessageCost]:
+def _buffer_costs(planner: Planner, plan: OperatorPlan) -> list[MessageCost]:
     """Of a message, by how many of ``PARTS`` parts of the buffer are full."""
-    curve = system.curve(planner.machine)
+    if isinstance(planner, HostPlanner):
+        return planner.messages(plan.name, PARTS)
+    curve = planner.system.curve(planner.machine)
     clock_Hz = planner.machine.nodes[planner.positions[0]].clock_Hz
-    header = RETH if one_sided else 0.0
-    each = system.buffer.value / PARTS
-    ends = (clock_Hz, None if one_sided else clock_Hz)
+    header = RETH if plan.one_sided else 0.0
+    each = planner.system.buffer.value / PARTS
+    ends = (clock_Hz, None if plan.one_sided else clock_Hz)
     return [message_cost(curve, header + k * each, ends) for k in range(PARTS + 1)]
 
 

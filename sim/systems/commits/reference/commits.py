@@ -408,8 +408,8 @@ class CommitModel(ABC):
         """
         life, results = asker.life, list[Any]()
         request, answer = kinds
-        asks = self.posted if posted else self.unposted
-        send = asks(request, asker, server, items, work_ps)
+        message = request, asker, server, items, work_ps
+        send = self.posted(*message) if posted else partial(self.cluster.message, *message)
 
         def attempt() -> Process:
             yield from send()
@@ -431,16 +431,10 @@ class CommitModel(ABC):
         found = (out or effect)()
         return (yield from found) if isgenerator(found) else found
 
-    def unposted(
-        self, kind: str, asker: Place, other: Place, items: int = 0, work_ps: int = 0
-    ) -> Callable[[], Process]:
-        """What sends a message."""
-        return partial(self.cluster.message, kind, asker, other, items, work_ps)
-
     def posted(
         self, kind: str, asker: Place, other: Place, items: int = 0, work_ps: int = 0
     ) -> Callable[[], Process]:
-        """The same, the first time of one that was posted."""
+        """What sends a message, the first time one that was posted."""
         ways = iter((self.cluster.carry,))
         return lambda: next(ways, self.cluster.message)(kind, asker, other, items, work_ps)
 

@@ -95,36 +95,21 @@ class OneSidedModel(CommitModel):
         """Posts signaled requests; what each returned, once all are complete."""
         batch = made()
         if not self.p.doorbell:
-            return (yield from self.one_by_one(client, batch))
+            return (yield from self.complete(client, batch, one_by_one=True))
         yield from self.cluster.post(client, [request.kind for request in batch])
         # To those that answer by now.
         return (yield from self.complete(client, made()))
 
-    def one_by_one(self, client: Client, batch: Sequence[Request]) -> Process:
-        """Each is on its way before the client posts the next one."""
-        results: list[Any] = [None] * len(batch)
-        done, left = self.env.event(), len(batch)
+    def complete(
+        self, client: Client, batch: Sequence[Request], *, one_by_one: bool = False
+    ) -> Process:
+        """What posted requests returned, once all are complete.
 
-        def travels(index: int, request: Request) -> Process:
-            nonlocal left
-            results[index] = yield from self.travel(client, request)
-            left -= 1
-            if left == 0:
-                done.succeed()
-
-        for index, request in enumerate(batch):
-            yield from self.cluster.post(client, [request.kind])
-            self.env.process(travels(index, request))
-            yield self.env.timeout(0)
-        yield done
-        if client.stopped:
-            yield self.cluster.never
-        return results
-
-    def complete(self, client: Client, batch: Sequence[Request]) -> Process:
-        """What posted requests returned, once all are complete."""
+        ``one_by_one``: none is posted yet; each is on its way before the client posts the next one.
+        """
+        posting = [self.cluster.post(client, [request.kind]) for request in batch]
         parts = [self.travel(client, request) for request in batch]
-        results = yield from self.cluster.together(parts)
+        results = yield from self.cluster.together(parts, posting if one_by_one else None)
         if client.stopped:  # just as the last one came
             yield self.cluster.never
         return results
@@ -268,7 +253,7 @@ class OneSidedModel(CommitModel):
                 for key, _ in writes:
                     self.log(WRITE, client, key, cid)
                 batch = [self.write(client, key, node, cid) for key, node in writes]
-                yield from (self.complete if self.p.doorbell else self.one_by_one)(client, batch)
+                yield from self.complete(client, batch, one_by_one=not self.p.doorbell)
                 own.claimed = False
                 yield from self.set_bit(client, COMMIT)
                 return self.end_committed(client, cid)

@@ -162,8 +162,11 @@ class Cluster(MessagePath):
         if place.stopped:
             yield self.never
 
-    def together(self, parts: list[Process]) -> Process:
-        """Runs all parts at once, waits for the last of them, and returns what each returned."""
+    def together(self, parts: list[Process], posting: list[Process] | None = None) -> Process:
+        """Runs all parts at once, waits for the last of them, and returns what each returned.
+
+        ``posting``: what comes before each part; it is then under way before the next one is.
+        """
         results: list[Any] = [None] * len(parts)
         done = self.env.event()
         left = len(parts)
@@ -176,7 +179,11 @@ class Cluster(MessagePath):
                 done.succeed()
 
         for index, part in enumerate(parts):
+            if posting is not None:
+                yield from posting[index]
             self.env.process(run(index, part))
+            if posting is not None:
+                yield self.env.timeout(0)
         if parts:
             yield done
         return results
