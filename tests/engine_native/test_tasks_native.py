@@ -105,7 +105,7 @@ def test_answers_are_those_of_numpy(
             f"seed={seed}",
         ),
     )
-    plan = tasks_plan(wanted)
+    plan = tasks_plan(wanted, _engine.host_facts())
     engine = _engine.TaskEngine(plan.spec)
     values = {name: engine.values(0, k).astype(np.int64) for k, name in enumerate("abc")}
     for name, count in zip("abc", distinct, strict=True):
