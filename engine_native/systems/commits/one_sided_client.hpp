@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -165,7 +164,6 @@ class OneSidedNode final : public CommitNode {
     bool claim(std::int64_t cid);
     void set(std::int64_t cid);
     void answer(std::uint32_t client);
-    void fence(std::uint32_t owner);
     void retire(std::uint32_t owner);
     // Sets what nobody claimed below the highest used; an owner to fence, or below 0.
     std::int64_t skip_stalled();
