@@ -191,12 +191,8 @@ MemoryError if it does not fit.)")
     register_passes(module);
 
     module.def(
-        "gaps",
-        [](const std::vector<int>& cpus, double seconds, double least_ns) {
-            const py::gil_scoped_release release;
-            return gaps(cpus, seconds, least_ns);
-        },
-        py::arg("cpus"), py::arg("seconds"), py::arg("least_ns"),
+        "gaps", &gaps, py::arg("cpus"), py::arg("seconds"), py::arg("least_ns"),
+        py::call_guard<py::gil_scoped_release>(),
         R"([cpus] ns of each time in which a program on that CPU stood still for ``least_ns`` or longer;
 OSError where a CPU may not be used.)");
     module.def(

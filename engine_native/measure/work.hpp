@@ -51,7 +51,8 @@ void random_cycle(std::span<std::uint32_t> next, std::uint64_t seed);
 /// [cpus] nanoseconds of each time in which a thread on that CPU, which only looks at the clock,
 /// stood still for `least_ns` or longer; all of them at once, for so many seconds. Throws
 /// std::system_error where a CPU may not be used.
-std::vector<std::vector<double>> gaps(std::span<const int> cpus, double seconds, double least_ns);
+std::vector<std::vector<double>> gaps(const std::vector<int>& cpus, double seconds,
+                                      double least_ns);
 
 /// Dependent loads along the cycle that `arrange_cycle` laid, from a line on. The first
 /// `warm_loads` do not count: all lines of a cycle that a cache holds, or of a longer one as many
