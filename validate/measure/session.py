@@ -16,14 +16,16 @@ from datetime import UTC, datetime
 import numpy as np
 
 from ..._version import __version__
+from ...engine_native import require_engine
 from ...inputs import InputError, Quantity
 from ...inputs.progress import StepProgress, silent
+from ...inputs.text_lines import kernel_text
 from ...topologies.importers.number_sets import format_list
 from ...topologies.measurements import HostState, Measurement
 from ..systems.registry import validations
 from . import bandwidth, copying, copying_ahead, fabric, interrupting, latency, sharing
 from .bench import FULL, QUICK, Bench, CannotBind
-from .layout import Layout, host_layout, read_text
+from .layout import Layout, host_layout
 from .noise import Watch
 
 OF_SYSTEMS = {name: one for of in validations() for name, one in of.measured.items()}
@@ -82,23 +84,12 @@ def measure_pass(
     for name in only:
         if name not in PARTS:
             raise InputError("unknown part", token=name, expected=f"one of {', '.join(PARTS)}")
-    check_engine()
+    require_engine()
     layout = host_layout()
     effort = (QUICK if quick else FULL).of_one(passes, again=again)
     bench = Bench(layout, effort, warnings=list(layout.notes))
     parts = [name for name in PARTS if not (again and name in ONCE)]
     return _Pass(bench, [name for name in parts if not only or name in only], progress).run()
-
-
-def check_engine() -> None:
-    """Raises InputError where the native engine is not there."""
-    try:
-        from ...engine_native._engine import run_team  # noqa: F401
-    except ImportError as failure:
-        raise InputError(
-            f"the native engine is not built ({failure}): install libnuma's headers "
-            "(Debian: libnuma-dev) and install numatwin again"
-        ) from None
 
 
 @dataclass
@@ -181,19 +172,17 @@ def host_state(layout: Layout) -> HostState:
         governor=_first_line(f"{_CPU}/cpu{layout.cpus[0]}/cpufreq/scaling_governor"),
         turbo=_turbo(),
         smt=_first_line(f"{_CPU}/smt/control"),
-        transparent_huge_pages=_chosen(read_text("/sys/kernel/mm/transparent_hugepage/enabled")),
+        transparent_huge_pages=_chosen(kernel_text("/sys/kernel/mm/transparent_hugepage/enabled")),
         load_average=os.getloadavg()[0],
     )
 
 
 def _first_line(path: str) -> str | None:
-    return (read_text(path) or "").partition("\n")[0][:100] or None
+    return kernel_text(path).partition("\n")[0][:100] or None
 
 
 def _cpu_model() -> str | None:
-    found = re.search(
-        r"^(?:model name|Model|cpu)\s*:\s*(.+)$", read_text("/proc/cpuinfo") or "", re.M
-    )
+    found = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", kernel_text("/proc/cpuinfo"), re.M)
     return found[1].strip()[:200] if found else platform.machine() or None
 
 
@@ -201,7 +190,7 @@ def _virtualisation() -> str | None:
     """The hypervisor where it says its name, ``none`` where the processor knows of none."""
     if named := _first_line("/sys/hypervisor/type"):
         return named
-    info = read_text("/proc/cpuinfo") or ""
+    info = kernel_text("/proc/cpuinfo")
     if re.search(r"^flags\s*:.*\bhypervisor\b", info, re.M):
         vendor = _first_line("/sys/class/dmi/id/sys_vendor")
         return f"virtual machine ({vendor})" if vendor else "virtual machine"
@@ -210,13 +199,13 @@ def _virtualisation() -> str | None:
 
 def _turbo() -> str | None:
     """Of Intel's driver, else of the kernel's common one."""
-    if (off := read_text(f"{_CPU}/intel_pstate/no_turbo")) is not None:
+    if off := kernel_text(f"{_CPU}/intel_pstate/no_turbo"):
         return "off" if off == "1" else "on"
-    boost = read_text(f"{_CPU}/cpufreq/boost")
-    return None if boost is None else ("on" if boost == "1" else "off")
+    boost = kernel_text(f"{_CPU}/cpufreq/boost")
+    return ("on" if boost == "1" else "off") if boost else None
 
 
-def _chosen(text: str | None) -> str | None:
+def _chosen(text: str) -> str | None:
     """``madvise`` of ``always [madvise] never``."""
-    found = re.search(r"\[(\w+)\]", text or "")
+    found = re.search(r"\[(\w+)\]", text)
     return found[1] if found else None
