@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..._version import __version__
+from ...engine_native import require_engine
 from ...inputs import InputError, write_json, write_text_atomically
 from ...inputs.progress import StepProgress, part_of, silent
 from ...sim.run.record import Record
@@ -20,11 +21,10 @@ from ...topologies.schema import MachineDescription
 from ..measure import Result as Measured
 from ..measure import measure_pass, measured_description, merged
 from ..measure.layout import host_layout
-from ..measure.session import check_engine
 from .primitives import primitive_rows
 from .result import ROWS_FILE, Errors, Result, errors_of
 from .rows import Row
-from .session import Found, Play, Session
+from .session import Found, Session
 from .suite import Case, Suite, load_suite
 
 # Of all that is asked for, as these parts are held against one another and against nothing else.
@@ -58,7 +58,7 @@ class CalibrationSet:
             "machine": self.machine.name,
             "host": None if host is None else host.model_dump(mode="json", exclude_none=True),
             "warnings": list(self.warnings),
-            "summary": [error.as_json() for error in self.errors],
+            "summary": [asdict(errors) for errors in self.errors],
             "rows": [row.as_json() for row in self.rows],
         }
 
@@ -110,7 +110,6 @@ def crossvalidated(
     folder: Path,
     *,
     quick: bool = False,
-    play: Play | None = None,
     progress: StepProgress = silent,
 ) -> Result:
     """Cross-validates this host on a bundled suite, or one in a file.
@@ -143,7 +142,7 @@ def crossvalidated(
         ready.cases,
         ready.rounds,
         host=host,
-        play=play or run_scenario,
+        play=run_scenario,
         keep=keep,
         store=store,
         progress=part_of(progress, measured, 1.0),
@@ -197,7 +196,7 @@ def planned(suite: str, machine: str | None, folder: Path, *, quick: bool = Fals
 
     The machine file is in ``folder`` then: what was loaded, as all rows come from it.
     """
-    check_engine()
+    require_engine()
     make_folder(folder)
     path = folder / MACHINE_FILE
     if machine is None:
