@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...inputs import InputError, Quantity
@@ -258,17 +259,10 @@ def read_hmat(table: bytes) -> PairValues:
 
     Caches of memory, which may have figures of their own, are left out.
     """
-    _check(table, b"HMAT")
-    revision = table[8]
     pair_values = PairValues()
-    offset = _HMAT_HEADER_BYTES
-    while offset < len(table):
-        kind, length = _unpack("<HxxI", table, offset)
-        if length < 8 or offset + length > len(table):
-            raise ValueError(f"a structure of {length} bytes at byte {offset}")
+    for kind, part in _structures(table, b"HMAT", _HMAT_HEADER_BYTES, "<HxxI"):
         if kind == _PAIRS:
-            _read_pairs(table[offset : offset + length], revision, pair_values)
-        offset += length
+            _read_pairs(part, table[8], pair_values)
     return pair_values
 
 
@@ -296,15 +290,9 @@ def read_srat_order(table: bytes) -> list[int]:
     Those of processors (and other initiators) come first, in the order of the table, then those of
     memory alone. Raises ValueError where the table is damaged.
     """
-    _check(table, b"SRAT")
     of_processors: list[int] = []
     of_memory: list[int] = []
-    offset = _SRAT_HEADER_BYTES
-    while offset < len(table):
-        kind, length = _unpack("<BB", table, offset)
-        if length < 2 or offset + length > len(table):
-            raise ValueError(f"a structure of {length} bytes at byte {offset}")
-        part = table[offset : offset + length]
+    for kind, part in _structures(table, b"SRAT", _SRAT_HEADER_BYTES, "<BB"):
         if kind == 0:  # a processor, its domain in two places
             low, flags, *high = _unpack("<2xBxIx3B", part, 0)
             domain = int.from_bytes(bytes((low, *high)), "little")
@@ -312,16 +300,25 @@ def read_srat_order(table: bytes) -> list[int]:
             domain, flags = _unpack(_DOMAINS[kind], part, 0) if kind in _DOMAINS else (0, 0)
         if flags & 1:
             (of_memory if kind == _MEMORY else of_processors).append(domain)
-        offset += length
     return list(dict.fromkeys(of_processors + of_memory))
 
 
-def _check(table: bytes, signature: bytes) -> None:
+def _structures(
+    table: bytes, signature: bytes, header_bytes: int, form: str
+) -> Iterator[tuple[int, bytes]]:
+    """What follows the header: kind and bytes of each, which begin with kind and length."""
     if table[:4] != signature:
         raise ValueError(f"begins with {table[:4]!r}, expected {signature!r}")
     (length,) = _unpack("<I", table, 4)
     if length != len(table):
         raise ValueError(f"{len(table)} bytes, expected {length}")
+    offset = header_bytes
+    while offset < len(table):
+        kind, length = _unpack(form, table, offset)
+        if length < struct.calcsize(form) or offset + length > len(table):
+            raise ValueError(f"a structure of {length} bytes at byte {offset}")
+        yield kind, table[offset : offset + length]
+        offset += length
 
 
 def _unpack(form: str, data: bytes, offset: int) -> tuple[int, ...]:
