@@ -84,6 +84,8 @@ class OneSidedClient final : public CommitClient {
 
     std::int64_t look_at_vector();
     std::int64_t look_at_words();
+    std::uint64_t vector_word(std::size_t at) const;
+    std::uint64_t read_word(Fabric::Peer peer, std::uint64_t at);
     Cause read_all();
     bool look(std::size_t read, std::uint64_t second_word);
     Cause check_reads();
