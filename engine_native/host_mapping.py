@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..inputs import InputError
+from ..inputs.text_lines import kernel_text
 from ..topologies import Machine
 from ._engine import host_facts
 from .typed import HostFacts
@@ -106,7 +107,7 @@ def free_shared_bytes() -> int:
 
 def transparent_huge_bytes() -> int | None:
     """Of this process's memory, what lies in transparent huge pages; None where nobody tells."""
-    for line in _lines(Path("/proc/self/smaps_rollup")):
+    for line in kernel_text("/proc/self/smaps_rollup").splitlines():
         name, _, value = line.partition(":")
         if name == "AnonHugePages":
             return int(value.split()[0]) * 1024
@@ -134,12 +135,5 @@ def cpu_ns(pid: int) -> tuple[int, int] | None:
 
 def threads_waited_ns() -> int:
     """How long this process's threads have waited for a processor, together."""
-    stats = map(_lines, Path("/proc/self/task").glob("*/schedstat"))
-    return sum(int(lines[0].split()[1]) for lines in stats if lines)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []
+    stats = map(kernel_text, Path("/proc/self/task").glob("*/schedstat"))
+    return sum(int(text.split()[1]) for text in stats if text)

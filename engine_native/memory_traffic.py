@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..inputs.text_lines import kernel_text
 from ..topologies.importers.number_sets import parse_list
 
 DEVICES = Path("/sys/bus/event_source/devices")
@@ -113,10 +114,10 @@ class LinkTraffic(MemoryTraffic):
 def traffic_counters(devices: Path) -> Iterator[Counter]:
     """All that count lines of a memory controller, or data that leave over a link."""
     for device in sorted(devices.glob("*")):
-        kind = _text(device / "type")
+        kind = kernel_text(device / "type")
         if not kind.isdigit():
             continue
-        cpus = parse_list(_text(device / "cpumask") or "0")
+        cpus = parse_list(kernel_text(device / "cpumask") or "0")
         link = device.name.startswith(tuple(LINKS))
         for event, bytes_each in _events(device):
             config = _config(device, event)
@@ -132,9 +133,9 @@ def _events(device: Path) -> Iterator[tuple[str, float]]:
         yield LINKS[link]
     elif "imc" in device.name:
         for name in NAMED:
-            if event := _text(device / "events" / name):
-                scale = _text(device / "events" / f"{name}.scale")
-                unit = UNITS.get(_text(device / "events" / f"{name}.unit"))
+            if event := kernel_text(device / "events" / name):
+                scale = kernel_text(device / "events" / f"{name}.scale")
+                unit = UNITS.get(kernel_text(device / "events" / f"{name}.unit"))
                 yield event, float(scale) * unit if scale and unit else LINE_BYTES
 
 
@@ -143,7 +144,7 @@ def _config(device: Path, event: str) -> int | None:
     config = 0
     for part in event.split(","):
         name, _, value = part.partition("=")
-        place = re.fullmatch(r"config:(\d+)(?:-\d+)?", _text(device / "format" / name))
+        place = re.fullmatch(r"config:(\d+)(?:-\d+)?", kernel_text(device / "format" / name))
         if place is None:
             return None
         config |= int(value or "1", 0) << int(place[1])
@@ -183,10 +184,3 @@ def reason(failure: OSError, paranoid: int) -> str:
     if failure.errno == errno.ENOENT:
         return "this host has no such counters"
     return str(failure.strerror)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""

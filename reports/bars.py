@@ -8,7 +8,7 @@ from ..sim.planes.outcome import Why
 from ..sim.run.record import Record, part_at
 from ..sim.run.recovery import Recovery
 from .charts import INK, LEGEND, polished
-from .figure import Figure
+from .figure import Figure, error_bars
 from .runs import COLOURS, Run
 from .words import label, label_of_row, percent, seconds, si, signed_percent
 
@@ -60,15 +60,7 @@ def rates(runs: Sequence[Run], operation: str) -> Figure | None:
         orientation="h",
         width=0.5,
         marker={"color": [run.colour for run in runs], "opacity": 0.75},
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": [max(high - value, 0.0) for (_, high), value in pairs],
-            "arrayminus": [max(value - low, 0.0) for (low, _), value in pairs],
-            "color": INK,
-            "thickness": 1.4,
-            "width": 6,
-        },
+        error_x=error_bars(values, ends, color=INK, thickness=1.4, width=6),
         customdata=[
             [label(run.label, 60), f"{si(value, '')}/s, {si(low, '')}/s to {si(high, '')}/s"]
             for run, ((low, high), value) in zip(runs, pairs, strict=True)

@@ -150,6 +150,20 @@ def merge(into: dict[str, Any], fields: Mapping[str, Any]) -> None:
             into[name] = value
 
 
+def error_bars(
+    values: Sequence[float], ends: Iterable[Sequence[float]], **look: Any
+) -> dict[str, Any]:
+    """Error bars from each value to the two ends of its interval."""
+    pairs = list(zip(values, ends, strict=True))
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(high - value, 0.0) for value, (_, high) in pairs],
+        "arrayminus": [max(value - low, 0.0) for value, (low, _) in pairs],
+        **look,
+    }
+
+
 def _number(row: int) -> str:
     """How plotly.js numbers axes: the first has no number."""
     return "" if row == 1 else str(row)

@@ -6,7 +6,7 @@ What a run assumed, as rows of words: for reports and for the command line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -154,6 +154,11 @@ class Plots:
         least = int(figure.layout.get("meta", {}).get("width_min_px", 0))
         return Plot(f"plot-{self._count}", Markup(figure.to_json()), height, least, caption)
 
+    def all_of(self, pictures: Iterable[tuple[Figure | None, str]]) -> list[Plot]:
+        """Those that there are, with their captions."""
+        made = (self.plot(figure, caption) for figure, caption in pictures)
+        return [plot for plot in made if plot is not None]
+
 
 @dataclass(frozen=True)
 class RunView:
@@ -287,11 +292,7 @@ def _run_view(run: Run, plots: Plots) -> RunView:
             use_over_time(shown.record) if changing else None,
             "Use of the resources that are busiest at some time.",
         ),
-        of_system=[
-            plot
-            for figure, caption in system_pictures(shown.record)
-            if (plot := plots.plot(figure, caption)) is not None
-        ],
+        of_system=plots.all_of(system_pictures(shown.record)),
         gains=[
             (
                 listing(some(names)),
@@ -305,11 +306,7 @@ def _run_view(run: Run, plots: Plots) -> RunView:
             parts_of_time({listing(names): why for names, why in timed}),
             "Where the time of one operation goes.",
         ),
-        traffic=[
-            plot
-            for figure, caption in matrices(record)
-            if (plot := plots.plot(figure, caption)) is not None
-        ],
+        traffic=plots.all_of(matrices(record)),
         traffic_tiles=traffic_tiles(record),
         links=link_rows(record)[:RESOURCES_MAX],
         resources=resources[:RESOURCES_MAX],

@@ -18,7 +18,7 @@ from typing import Any
 from ..inputs import write_text_atomically
 from ..inputs.quantities import size_text
 from .charts import LEGEND, SOFT, polished
-from .figure import Figure
+from .figure import Figure, error_bars
 from .page import Plot, Plots
 from .report import rendered
 from .runs import COLOURS
@@ -118,12 +118,10 @@ def predicted_against_measured(rows: Sequence[Row]) -> Figure | None:
     ticks |= _ticks(unit, low, high)
     figure.update_xaxes(**ticks, title_text="measured", title_standoff=6)
     figure.update_yaxes(**ticks, title_text="predicted", title_standoff=6)
-    return polished(
-        figure, 470, legend=LEGEND, showlegend=True, hovermode="closest", margin=_top(figure)
-    )
+    return _finished(figure, 470, _top(figure))
 
 
-def residuals_over_size(rows: Sequence[Row], title: str = "size") -> Figure | None:
+def residuals_over_size(rows: Sequence[Row]) -> Figure | None:
     """The ratio of each row over its size; None where fewer than two sizes are known."""
     shown = [row for row in rows if row.size and row.ratio is not None]
     if len({row.size for row in shown}) < 2:
@@ -144,15 +142,13 @@ def residuals_over_size(rows: Sequence[Row], title: str = "size") -> Figure | No
     powers = _binary_powers([row.size for row in shown if row.size])
     figure.update_xaxes(
         type="log",
-        title_text=title,
+        title_text="size of the data",
         title_standoff=6,
         tickvals=powers,
         ticktext=[size_text(power) for power in powers],
     )
     figure.update_yaxes(**_ratio_axis(shown))
-    return polished(
-        figure, 380, legend=LEGEND, showlegend=True, hovermode="closest", margin=_top(figure)
-    )
+    return _finished(figure, 380, _top(figure))
 
 
 def residuals_by_group(rows: Sequence[Row]) -> Figure | None:
@@ -179,10 +175,12 @@ def residuals_by_group(rows: Sequence[Row]) -> Figure | None:
         )
     figure.name_rows((label(group, 34) for group in groups), 0.4)
     figure.update_xaxes(**_ratio_axis(shown))
-    height = 130 + ROW_PX * len(groups)
-    return polished(
-        figure, height, legend=LEGEND, showlegend=True, hovermode="closest", margin={"t": 52}
-    )
+    return _finished(figure, 130 + ROW_PX * len(groups), {"t": 52})
+
+
+def _finished(figure: Figure, height: int, margin: Mapping[str, int]) -> Figure:
+    options = {"legend": LEGEND, "showlegend": True, "hovermode": "closest", "margin": margin}
+    return polished(figure, height, **options)
 
 
 def _series(rows: Sequence[Row]) -> list[tuple[str, str, list[Row], Mapping[str, Any]]]:
@@ -217,16 +215,9 @@ def _series_name(group: str, of_set: str) -> str:
 def _bars(values: Sequence[float], intervals: Sequence[Interval | None]) -> dict[str, Any]:
     """Error bars from each value to the bounds of its interval."""
     bounds = [interval or (value, value) for value, interval in zip(values, intervals, strict=True)]
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [max(high - value, 0.0) for value, (_, high) in zip(values, bounds, strict=True)],
-        "arrayminus": [
-            max(value - max(low, 0.0), 0.0) for value, (low, _) in zip(values, bounds, strict=True)
-        ],
-        "thickness": 1.2,
-        "width": 2,
-    }
+    return error_bars(
+        values, [(max(low, 0.0), high) for low, high in bounds], thickness=1.2, width=2
+    )
 
 
 def _ratio_bars(rows: Sequence[Row]) -> dict[str, Any]:
@@ -461,6 +452,6 @@ def _chapter(plots: Plots, title: str, rows: Sequence[Row]) -> _Chapter:
     return _Chapter(
         title,
         plots.plot(predicted_against_measured(rows), AGAINST),
-        plots.plot(residuals_over_size(rows, "size of the data"), OVER_SIZE),
+        plots.plot(residuals_over_size(rows), OVER_SIZE),
         plots.plot(residuals_by_group(rows), BY_GROUP),
     )

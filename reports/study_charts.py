@@ -12,7 +12,7 @@ from ..sim.studies.levels import is_number, written
 from ..sim.studies.regret import UnderDoubt
 from ..sim.studies.results import Results, short
 from .charts import SOFT, polished
-from .figure import Figure
+from .figure import Figure, error_bars
 from .runs import COLOURS
 from .words import figure_text, label, si
 
@@ -41,17 +41,11 @@ def response_band(results: Results, path: str, metric: str) -> Figure | None:
             hoverinfo="skip",
             showlegend=False,
         )
-    bars = None
-    if not numeric:
-        bars = {
-            "symmetric": False,
-            "array": [e.high - e.mean for e in effects],
-            "arrayminus": [e.mean - e.low for e in effects],
-        }
+    means = [e.mean for e in effects]
     figure.add_scatter(
         x=xs,
-        y=[e.mean for e in effects],
-        error_y=bars,
+        y=means,
+        error_y=None if numeric else error_bars(means, [(e.low, e.high) for e in effects]),
         mode="lines+markers" if numeric else "markers",
         line={"color": COLOURS[0]},
         customdata=[
@@ -76,12 +70,10 @@ def likely_chart(doubt: UnderDoubt) -> Figure | None:
     if not doubt.figures:
         return None
     values = [one.value for one in doubt.figures]
-    ends = np.array(list(doubt.intervals.values())) - np.array(values)[:, np.newaxis]
-    bars = {"symmetric": False, "array": ends[:, 1].tolist(), "arrayminus": (-ends[:, 0]).tolist()}
     figure = Figure().add_scatter(
         x=values,
         y=[f"point {one.point}" for one in doubt.figures],
-        error_x=bars,
+        error_x=error_bars(values, doubt.intervals.values()),
         mode="markers",
         marker={"color": COLOURS[0], "size": 9},
         hovertemplate="%{y}: %{x:.4~s}<extra></extra>",

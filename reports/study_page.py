@@ -21,7 +21,6 @@ from ..sim.studies.levels import is_number
 from ..sim.studies.regret import UnderDoubt
 from ..sim.studies.results import Results, short
 from .decisions import best_texts
-from .figure import Figure
 from .page import Plot, Plots
 from .report import rendered
 from .study_charts import (
@@ -82,21 +81,18 @@ def _page(results: Results, doubt: UnderDoubt) -> StudyPage:
             f"{len(shown):,} of {len(results.rows):,} runs are on this page, evenly chosen."
         )
 
-    def plot(figure: Figure | None, caption: str) -> Plot | None:
-        return plots.plot(figure, caption)
-
     made: dict[str, Any] = {"tornado": None, "waterfall": None, "front": None, "heat": None}
     responses: list[Plot] = []
-    made["likely"] = plot(likely_chart(doubt), LIKELY)
+    made["likely"] = plots.plot(likely_chart(doubt), LIKELY)
     if metric is not None:
-        made["tornado"] = plot(
+        made["tornado"] = plots.plot(
             tornado(results, metric),
             "From the lowest to the highest mean of runs that share a value of the factor.",
         )
         ends = _ends(results, metric)
         found = explained_by_rows(results, *ends, metric) if ends is not None else None
         if ends is not None and found is not None:
-            made["waterfall"] = plot(
+            made["waterfall"] = plots.plot(
                 waterfall(results, *ends, metric, found),
                 f"From the first run to {_end(results, metric)}: each factor's part, averaged over "
                 f"all orders in which they may change (Shapley). {_in_words(found, metric)}",
@@ -105,13 +101,15 @@ def _page(results: Results, doubt: UnderDoubt) -> StudyPage:
         varied = len(np.unique(results.column(COST))) > 1
         least = COST if COST in results.numeric and varied else "power_W"
         if least in results.numeric:
-            made["front"] = plot(pareto_chart(results, least, metric), f"{metric} against {least}.")
-        made["heat"] = plot(
+            made["front"] = plots.plot(
+                pareto_chart(results, least, metric), f"{metric} against {least}."
+            )
+        made["heat"] = plots.plot(
             heat_map(results, metric), f"Mean {metric} by the two factors that matter most."
         )
         bands = [response_band(results, path, metric) for path in study.runs.paths[:RESPONSES_MAX]]
         caption = "The mean of the runs with each value, and between what 80% of them lie."
-        responses = [made_ for band in bands if (made_ := plot(band, caption)) is not None]
+        responses = plots.all_of((band, caption) for band in bands)
     return StudyPage(
         title=study.title,
         path=study.file,

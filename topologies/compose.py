@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 
 import numpy as np
 
 from ..inputs.quantities import counted, size_text
 from ..inputs.shared_work import once
-from .layout import Layout, LinkUse, add_links, hull, lay_out, links_to_draw
+from .layout import Layout, LinkUse, add_links, hull, known, lay_out, links_to_draw
 from .picture import (
     PALE_INK,
     Areas,
@@ -17,7 +16,6 @@ from .picture import (
     Label,
     MachinePicture,
     Scene,
-    Spot,
     Vertex,
     VertexId,
     ink_on,
@@ -131,8 +129,7 @@ def _add_vertices(
         centre = layout.positions[k]
         use = None
         if k < picture.node_count:
-            use = node_use.get(vertex.id) if node_use is not None else None
-            use = use if use is not None and isfinite(use) else None
+            use = known(node_use.get(vertex.id)) if node_use is not None else None
             fill = NODE_FILL if vertex.cpus != 0 else EMPTY_FILL
             fill, key, outline = use_colour(use) if use is not None else fill, "node", _BOX
         else:
@@ -140,14 +137,7 @@ def _add_vertices(
         area = areas.setdefault((fill, key), Areas(fill, NODE_EDGE, edge_px, key))
         area.paths.append(centre + outline)
         _label_vertex(scene, vertex, centre, fill, is_node=k < picture.node_count)
-        scene.spots.append(
-            Spot(
-                float(centre[0]),
-                float(centre[1]),
-                NODE_HALF,
-                _vertex_facts(vertex, use, scene.measure),
-            )
-        )
+        scene.add_spot(centre, NODE_HALF, _vertex_facts(vertex, use, scene.measure))
     scene.areas = list(areas.values())
     scene.keys.append(Key("node", "box", NODE_FILL))
     if any(vertex.cpus == 0 for vertex in picture.vertices[: picture.node_count]):
@@ -188,9 +178,8 @@ def _vertex_facts(vertex: Vertex, use: float | None, measure: str) -> tuple[str,
 
 def _size(size_bytes: float | None) -> str:
     """``8 GiB``; nothing where it is unknown."""
-    if size_bytes is None or not isfinite(size_bytes):
-        return ""
-    return size_text(size_bytes)
+    found = known(size_bytes)
+    return "" if found is None else size_text(found)
 
 
 def _corners() -> Floats:

@@ -28,7 +28,6 @@ from .picture import (
     LinkLine,
     MachinePicture,
     Scene,
-    Spot,
     VertexId,
     use_colour,
 )
@@ -321,10 +320,11 @@ def _uses(
     """How much of each direction is in use, None where that is unknown."""
     a, b = (picture.vertices[end].id for end in link.ends)
     forth, back = (use.get((a, b)), use.get((b, a))) if use is not None else (None, None)
-    return _known(forth), _known(back)
+    return known(forth), known(back)
 
 
-def _known(value: float | None) -> float | None:
+def known(value: float | None) -> float | None:
+    """None also of what is no number."""
     return value if value is not None and isfinite(value) else None
 
 
@@ -354,7 +354,7 @@ def add_links(
         facts = (name, f"{_rate(link.bandwidth_Bps)} each way")
         if use is None:
             add(path, look.colour, look)
-            scene.spots.append(_spot(path[middle], facts))
+            scene.add_spot(path[middle], SPOT_RADIUS, facts)
             continue
         forth, back = _uses(picture, link, use)
         for half, direction, amount in (
@@ -366,7 +366,7 @@ def add_links(
                 "use unknown" if amount is None else f"{amount:.1%} {scene.measure}"
             )
             middle_point = half[middle // 2] if bend else half.mean(axis=0)
-            scene.spots.append(_spot(middle_point, (*facts, use_text)))
+            scene.add_spot(middle_point, SPOT_RADIUS, (*facts, use_text))
     scene.lines = sorted(found.values(), key=lambda lines: (-lines.width_px, lines.key))
     if use is not None:  # the most used on top
         order = {use_colour(k / USE_STEPS): k for k in range(USE_STEPS + 1)}
@@ -375,10 +375,6 @@ def add_links(
         look if use is None else Key(look.name, "line", OTHER_COLOUR, look.width_px)
         for look in looks.values()
     ]
-
-
-def _spot(point: Floats, facts: tuple[str, ...]) -> Spot:
-    return Spot(float(point[0]), float(point[1]), SPOT_RADIUS, facts)
 
 
 def _look_of(link: LinkLine) -> tuple[str, float]:

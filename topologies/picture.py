@@ -230,6 +230,10 @@ class Scene:
     measure: str = "in use"
     """What a share of a link or a node is, in words."""
 
+    def add_spot(self, at: Floats, radius: float, lines: tuple[str, ...]) -> None:
+        """One more around ``at``."""
+        self.spots.append(Spot(float(at[0]), float(at[1]), radius, lines))
+
 
 def use_colour(use: float) -> str:
     """The colour of a use from 0 to 1, in ``USE_STEPS`` steps."""

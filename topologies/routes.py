@@ -246,23 +246,16 @@ class _Edges:
             cost = 1.0 + 0.5 * extra / vertices
             bundles.setdefault((b, a), []).append((cost, 2 * k))
             bundles.setdefault((a, b), []).append((cost, 2 * k + 1))
-        target, source, costs, directed, dimension = [], [], [], [], []
+        kept: list[tuple[float, ...]] = []
         for (to, of), bundle in sorted(bundles.items()):
             least = min(cost for cost, _ in bundle)
             equal = [k for cost, k in bundle if cost == least]
             # Parallel links are alike, also where only one of them is part of a regular graph.
             of_bundle = max(links[k // 2].dimension for k in equal)
-            for of_link in equal:
-                target.append(to)
-                source.append(of)
-                costs.append(least)
-                directed.append(of_link)
-                dimension.append(of_bundle)
-        self.target: Ints = np.array(target, dtype=np.int64)
-        self.source: Ints = np.array(source, dtype=np.int64)
-        self.cost: Floats = np.array(costs)
-        self.directed: Ints = np.array(directed, dtype=np.int64)
-        self.dimension: Ints = np.array(dimension, dtype=np.int64)
+            kept += [(to, of, of_link, of_bundle, least) for of_link in equal]
+        columns = np.array(kept, dtype=np.float64).reshape(-1, 5).T.copy()
+        self.target, self.source, self.directed, self.dimension = columns[:4].astype(np.int64)
+        self.cost: Floats = columns[4]
 
     def distances(self, nodes: int) -> Floats:
         """(n, v) least cost from each node to each vertex, infinite where there is no way."""

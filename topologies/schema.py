@@ -203,11 +203,8 @@ class NodeGroup(Strict):
 
     def id_range(self) -> tuple[int, int]:
         """The first and the last id, both included."""
-        if self.id is not None:
-            return self.id, self.id
-        assert self.ids is not None
-        first, last = self.ids.split("-")
-        return int(first), int(last)
+        first, _, last = (self.ids or str(self.id)).partition("-")
+        return int(first), int(last or first)
 
 
 class Hub(Strict):
@@ -469,6 +466,14 @@ class MachineDescription(Strict):
     warnings: tuple[str, ...] = ()
     host: HostState | None = None
     measurements: tuple[Measurement, ...] = ()
+
+    def type_of_node(self) -> dict[int, str]:
+        """The name of the type of each node, by its id."""
+        found: dict[int, str] = {}
+        for group in self.nodes:
+            first, last = group.id_range()
+            found |= dict.fromkeys(range(first, last + 1), group.type)
+        return found
 
     def facts_of(self, engine: str, schema: type[Facts]) -> Facts | None:
         """What an engine was measured to take, as its ``schema`` reads it; None where it was not.

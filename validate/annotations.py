@@ -138,18 +138,13 @@ def junit_xml(
             ElementTree.SubElement(case, kind, message=_clean(message), type=kind)
             continue
         case.set("time", f"{result.wall_s:.3f}")
-        closes = result.verdict == "worse" or (strict and result.verdict == "undecided")
-        if closes:
-            count["failures"] += 1
-            ElementTree.SubElement(
-                case, "failure", message=_clean(message_of(result)), type=result.verdict
-            )
-        elif result.verdict == "undecided":
-            count["skipped"] += 1
-            ElementTree.SubElement(
-                case, "skipped", message=_clean(message_of(result)), type=result.verdict
-            )
-        ElementTree.SubElement(case, "system-out").text = _clean(message_of(result))
+        message = _clean(message_of(result))
+        level = _level(result, strict)
+        if level is not None:
+            kind, counted = ("failure", "failures") if level == "error" else ("skipped", "skipped")
+            count[counted] += 1
+            ElementTree.SubElement(case, kind, message=message, type=result.verdict)
+        ElementTree.SubElement(case, "system-out").text = message
     for element in (root, top):
         element.set("tests", str(len(suite.checks)))
         element.set("time", f"{sum(result.wall_s for result in results):.3f}")

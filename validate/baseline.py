@@ -11,11 +11,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 from .._version import __version__
 from ..inputs import InputError, Strict, read_json, write_json
@@ -29,22 +30,13 @@ REMEDY = "made by 'numatwin regress SUITE --update'"
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
-@dataclass(frozen=True)
+@dataclass(config=Strict.model_config)
 class Entry:
     """What a check had: the figure of each replication, or the one of an exact run.
 
     ``conditions``: a digest of each condition, by name.
     """
 
-    metric: str
-    seed: int
-    exact: bool
-    warm_up_s: float
-    values: tuple[float, ...]
-    conditions: Mapping[str, str]
-
-
-class _Entry(Strict):
     metric: str
     seed: int
     exact: bool
@@ -57,7 +49,7 @@ class _File(Strict):
     schema_: Annotated[int, Field(alias="schema")]
     version: str
     suite: str
-    checks: dict[str, _Entry]
+    checks: dict[str, Entry]
 
 
 # Compared otherwise below, of no matter for figures, or just what a check is about.
@@ -138,7 +130,7 @@ def load_baseline(path: Path) -> dict[str, Entry]:
             token=read.version,
             expected=f"{__version__}: one {REMEDY}",
         )
-    return {name: Entry(**entry.model_dump()) for name, entry in read.checks.items()}
+    return read.checks
 
 
 def save_baseline(path: Path, suite: str, entries: Mapping[str, Entry]) -> None:

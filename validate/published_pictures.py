@@ -88,11 +88,9 @@ def _line(root: Element, begin: tuple[float, float], end: tuple[float, float], c
     SubElement(root, "line", x1=_at(x1), y1=_at(y1), x2=_at(x2), y2=_at(y2), stroke=colour)
 
 
-def _text(
-    root: Element, at: tuple[float, float], text: str, anchor: str, colour: str = INK
-) -> None:
+def _text(root: Element, at: tuple[float, float], text: str, anchor: str) -> None:
     x, y = at
-    place = {"x": _at(x), "y": _at(y), "text-anchor": anchor, "fill": colour}
+    place = {"x": _at(x), "y": _at(y), "text-anchor": anchor, "fill": INK}
     SubElement(root, "text", place).text = text
 
 

@@ -27,6 +27,7 @@ from ..inputs.quantities import parse_quantity
 from ..inputs.yaml_file import Place
 from ..sim.run.real_planes import SIMULATED
 from ..sim.run.scenario import Scenario, load_scenario
+from ..sim.studies.levels import written
 from .emulated import EmulatedCommand, EmulatedRun, emulated_run, seen_from
 from .metrics import BIN_HALF, Metric
 
@@ -353,15 +354,11 @@ def _scenario(check: Check, how: Alternative, folder: Path, seed: int | None) ->
         plane=check.plane,
         seed=seed,
         scale=how.scale,
-        settings=[f"{path}={_written(value)}" for path, value in how.settings.items()],
+        settings=[f"{path}={written(value, '')}" for path, value in how.settings.items()],
     )
     if loaded.plane not in SIMULATED:
         raise InputError("unknown plane", token=loaded.plane, expected=" or ".join(SIMULATED))
     return loaded
-
-
-def _written(value: str | int | float | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _factor(raw: Bound) -> float | None:

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <functional>
-#include <stdexcept>
 #include <system_error>
 
 namespace numatwin::native {

@@ -2,9 +2,9 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <new>
 
 #include "fabric/fabric.hpp"
+#include "fabric/streaming_copy.hpp"
 
 namespace numatwin::native {
 namespace {
@@ -30,15 +30,10 @@ struct Place {
     std::byte* region;
 };
 
-struct Free {
-    void operator()(std::byte* region) const { ::operator delete[](region, std::align_val_t{64}); }
-};
-
 class LocalFabric final : public Fabric {
   public:
     std::span<std::byte> expose(std::size_t bytes) override {
-        region_.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{64})));
-        std::memset(region_.get(), 0, bytes);
+        region_ = zeroed_lines(bytes);
         return {region_.get(), bytes};
     }
 
@@ -97,7 +92,7 @@ class LocalFabric final : public Fabric {
     void carry_flush(Peer, Pending&) override {}
 
   private:
-    std::unique_ptr<std::byte[], Free> region_;
+    Lines<> region_;
     Mailbox mailbox_;
     std::vector<Mailbox*> mailboxes_;  // by peer
 };

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #include <emmintrin.h>
@@ -14,6 +16,25 @@
 namespace numatwin::native {
 
 constexpr std::size_t line_bytes = 64;
+
+// Memory that begins with a line.
+struct FreeLines {
+    void operator()(void* memory) const {
+        ::operator delete[](memory, std::align_val_t{line_bytes});
+    }
+};
+template <class Value = std::byte>
+using Lines = std::unique_ptr<Value[], FreeLines>;
+template <class Value>
+Lines<Value> make_lines(std::size_t count) {
+    return Lines<Value>(
+        static_cast<Value*>(::operator new[](count * sizeof(Value), std::align_val_t{line_bytes})));
+}
+inline Lines<> zeroed_lines(std::size_t bytes) {
+    auto made = make_lines<std::byte>(bytes);
+    std::memset(made.get(), 0, bytes);
+    return made;
+}
 
 // `into` is at the beginning of a line; what is left of the last line goes through the caches.
 // Others see it after streamed().

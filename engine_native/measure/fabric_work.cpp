@@ -86,7 +86,7 @@ Work FabricPair::ask(Verb verb, std::size_t bytes) {
         double done = 0.0;
         do {
             for (int turn = 0; turn < 4; ++turn) done += request();
-        } while (now_ns() < end_ns);
+        } while (steady_ns() < end_ns);
         // release: what was asked before is done.
         ends->ended.fetch_add(1, std::memory_order_release);
         return done;
@@ -147,7 +147,7 @@ Work FabricPair::exchange(Verb verb, std::size_t bytes, std::size_t batch, bool 
             do {
                 turn(ends->turns.fetch_add(1, std::memory_order_acq_rel) + 1);
                 done += static_cast<double>(batch);
-            } while (now_ns() < end_ns);
+            } while (steady_ns() < end_ns);
             ends->ended.fetch_add(1, std::memory_order_release);
             return done;
         };

@@ -71,7 +71,7 @@ Work Index::in_batches(std::size_t batch, Step step) {
                 }
                 done += step(std::span(first, batch));
             }
-        } while (now_ns() < end_ns);
+        } while (steady_ns() < end_ns);
         return done;
     };
 }
@@ -106,7 +106,7 @@ Work Index::scans(std::size_t pairs) {
             for (std::size_t k = 0; k < found; ++k) sum += run[k].value;
             asm volatile("" : "+r"(sum));
             done += static_cast<double>(found);
-        } while (now_ns() < end_ns);
+        } while (steady_ns() < end_ns);
         return done;
     };
 }

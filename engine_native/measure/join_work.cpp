@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -53,8 +52,8 @@ std::pair<Entries, std::vector<std::size_t>> partitioned(std::uint64_t count, un
 }
 
 // Work that goes through a table, a piece in each turn, from the beginning again at the end.
-template <class Step, class Wrap>
-Work through(Entries table, Step step, Wrap wrap) {
+template <class Step, class Wrap = decltype([] {})>
+Work through(Entries table, Step step, Wrap wrap = {}) {
     return [table = std::move(table), step = std::move(step), wrap = std::move(wrap),
             at = std::size_t{0}](std::int64_t end_ns) mutable {
         double done = 0;
@@ -67,7 +66,7 @@ Work through(Entries table, Step step, Wrap wrap) {
                 wrap();
                 at = 0;
             }
-        } while (now_ns() < end_ns);
+        } while (steady_ns() < end_ns);
         return done;
     };
 }
@@ -80,7 +79,7 @@ Work turns(double amount, Turn turn) {
         do {
             turn();
             done += amount;
-        } while (now_ns() < end_ns);
+        } while (steady_ns() < end_ns);
         return done;
     };
 }
@@ -90,19 +89,6 @@ void used(const void* what) {
     asm volatile("" : : "g"(what) : "memory");
 }
 
-struct Lines {
-    struct Free {
-        void operator()(std::byte* memory) const {
-            ::operator delete[](memory, std::align_val_t{line_bytes});
-        }
-    };
-    explicit Lines(std::size_t bytes)
-        : memory(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{line_bytes}))) {
-        std::memset(memory.get(), 0, bytes);
-    }
-    std::unique_ptr<std::byte[], Free> memory;
-};
-
 // What PartitionBuffers write to: memory of this process, each partition as large as its share.
 class Partitioner {
   public:
@@ -111,7 +97,7 @@ class Partitioner {
           fabric_(local_fabric()),
           buffers_(*fabric_, {buffer_bytes, 1, true}),
           counts_(std::size_t{1} << bits, 0),
-          lines_(table.size() * sizeof(Entry) + counts_.size() * line_bytes) {
+          lines_(zeroed_lines(table.size() * sizeof(Entry) + counts_.size() * line_bytes)) {
         for (const Entry& tuple : table) ++counts_[partition_of(scattered(tuple.key), bits)];
         begin();
     }
@@ -127,7 +113,7 @@ class Partitioner {
   private:
     void begin() {
         std::vector<PartitionPlace> places;
-        std::byte* at = lines_.memory.get();
+        std::byte* at = lines_.get();
         for (const std::uint64_t count : counts_) {
             places.push_back({at, 0, 0, count});
             at += (count * sizeof(Entry) + line_bytes - 1) / line_bytes * line_bytes;
@@ -138,7 +124,7 @@ class Partitioner {
     std::unique_ptr<Fabric> fabric_;
     PartitionBuffers<Entry> buffers_;
     std::vector<std::uint64_t> counts_;
-    Lines lines_;
+    Lines<> lines_;
 };
 
 GroupTable filled(std::uint64_t groups, std::uint64_t slots) {
@@ -151,14 +137,13 @@ GroupTable filled(std::uint64_t groups, std::uint64_t slots) {
 
 Work count_tuples(std::uint32_t partitions) {
     const unsigned bits = bits_of(partitions);
-    return through(
-        shuffled(table_tuples),
-        [bits, counts = std::vector<std::uint64_t>(partitions, 0)](
-            std::span<const Entry> tuples) mutable {
-            for (const Entry& tuple : tuples) ++counts[partition_of(scattered(tuple.key), bits)];
-            used(counts.data());
-        },
-        [] {});
+    return through(shuffled(table_tuples),
+                   [bits, counts = std::vector<std::uint64_t>(partitions, 0)](
+                       std::span<const Entry> tuples) mutable {
+                       for (const Entry& tuple : tuples)
+                           ++counts[partition_of(scattered(tuple.key), bits)];
+                       used(counts.data());
+                   });
 }
 
 Work partition_tuples(std::uint32_t partitions, std::uint32_t buffer_bytes) {
@@ -186,8 +171,7 @@ Work gather_tuples(std::uint32_t message_bytes) {
                 if (message.end == message.bytes.size()) message.end = 0;
             }
             used(&messages);
-        },
-        [] {});
+        });
 }
 
 Work take_tuples(std::uint32_t message_bytes) {
@@ -237,7 +221,7 @@ Work join_partitions(std::uint32_t inner, bool probe) {
             done += static_cast<double>(size);
             if (++state->at + 1 == state->ends.size()) state->at = 0;
             used(&state->found);
-        } while (now_ns() < end_ns);
+        } while (steady_ns() < end_ns);
         return done;
     };
 }
@@ -252,13 +236,11 @@ Work add_groups(std::uint64_t groups, bool again) {
     Entries tuples(table_tuples);
     Stream stream(5, 6);
     for (Entry& tuple : tuples) tuple = {stream.below(groups), 1};
-    return through(
-        std::move(tuples),
-        [table = filled(groups, 1'024)](std::span<const Entry> piece) mutable {
-            for (const Entry& tuple : piece) table.add({tuple.key, 1, tuple.payload});
-            used(&table);
-        },
-        [] {});
+    return through(std::move(tuples),
+                   [table = filled(groups, 1'024)](std::span<const Entry> piece) mutable {
+                       for (const Entry& tuple : piece) table.add({tuple.key, 1, tuple.payload});
+                       used(&table);
+                   });
 }
 
 Work read_groups(std::uint64_t groups, bool result) {
@@ -296,13 +278,12 @@ Work cache_groups(std::uint64_t table_bytes, bool again) {
     if (again) {
         Entries tuples(table_tuples);
         for (Entry& tuple : tuples) tuple = keys[stream.below(keys.size())];
-        return through(
-            std::move(tuples),
-            [table = std::move(table)](std::span<const Entry> piece) mutable {
-                for (const Entry& tuple : piece) table.place({tuple.key, 1, tuple.payload});
-                used(&table);
-            },
-            [] {});
+        return through(std::move(tuples),
+                       [table = std::move(table)](std::span<const Entry> piece) mutable {
+                           for (const Entry& tuple : piece)
+                               table.place({tuple.key, 1, tuple.payload});
+                           used(&table);
+                       });
     }
     table.clear();
     const auto groups = static_cast<double>(keys.size());
@@ -326,14 +307,12 @@ std::uint64_t keys_of_filter(std::uint64_t bytes) {
 }  // namespace
 
 Work add_to_filter(std::uint64_t bytes) {
-    return through(
-        shuffled(table_tuples),
-        [filter = BloomFilter(keys_of_filter(bytes), filter_error)](
-            std::span<const Entry> tuples) mutable {
-            for (const Entry& tuple : tuples) filter.add(tuple.key);
-            used(&filter);
-        },
-        [] {});
+    return through(shuffled(table_tuples),
+                   [filter = BloomFilter(keys_of_filter(bytes), filter_error)](
+                       std::span<const Entry> tuples) mutable {
+                       for (const Entry& tuple : tuples) filter.add(tuple.key);
+                       used(&filter);
+                   });
 }
 
 Work probe_filter(std::uint64_t bytes, bool hit) {
@@ -343,14 +322,11 @@ Work probe_filter(std::uint64_t bytes, bool hit) {
     Entries tuples(table_tuples);
     Stream stream(9, 10);
     for (Entry& tuple : tuples) tuple = {stream.below(keys) + (hit ? 0 : keys), 1};
-    return through(
-        std::move(tuples),
-        [filter = std::move(filter)](std::span<const Entry> piece) {
-            std::uint64_t found = 0;
-            for (const Entry& tuple : piece) found += filter.may_have(tuple.key);
-            used(&found);
-        },
-        [] {});
+    return through(std::move(tuples), [filter = std::move(filter)](std::span<const Entry> piece) {
+        std::uint64_t found = 0;
+        for (const Entry& tuple : piece) found += filter.may_have(tuple.key);
+        used(&found);
+    });
 }
 
 }  // namespace numatwin::native

@@ -191,21 +191,13 @@ MemoryError if it does not fit.)")
     register_passes(module);
 
     module.def(
-        "stretches",
-        [](const std::vector<int>& cpus, std::size_t bytes, bool huge, std::size_t times) {
-            const py::gil_scoped_release release;
-            return stretches(cpus, bytes, huge, times);
-        },
-        py::arg("cpus"), py::arg("size_bytes"), py::arg("huge"), py::arg("times"),
+        "stretches", &stretches, py::arg("cpus"), py::arg("size_bytes"), py::arg("huge"),
+        py::arg("times"), py::call_guard<py::gil_scoped_release>(),
         R"([times, 3] ns of mapping memory, of the first touch of each of its pages, and of unmapping it,
 on the first CPU, while a thread of the process computes on each other one.)");
     module.def(
-        "gaps",
-        [](const std::vector<int>& cpus, double seconds, double least_ns) {
-            const py::gil_scoped_release release;
-            return gaps(cpus, seconds, least_ns);
-        },
-        py::arg("cpus"), py::arg("seconds"), py::arg("least_ns"),
+        "gaps", &gaps, py::arg("cpus"), py::arg("seconds"), py::arg("least_ns"),
+        py::call_guard<py::gil_scoped_release>(),
         R"([cpus] ns of each time in which a program on that CPU stood still for ``least_ns`` or longer;
 OSError where a CPU may not be used.)");
     module.def(

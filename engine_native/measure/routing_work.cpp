@@ -76,7 +76,7 @@ Work routing(std::size_t targets, std::size_t buffer_bytes) {
             for (int batch = 0; batch < 4; ++batch) {
                 done += static_cast<double>(worker->route_batch());
             }
-        } while (now_ns() < end_ns);
+        } while (steady_ns() < end_ns);
         return done;
     };
 }

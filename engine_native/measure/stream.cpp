@@ -1,6 +1,5 @@
 // Streams through memory: one loop a kind of traffic, compiled for each width of vector.
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
 #include "measure/additions.hpp"
@@ -225,7 +224,7 @@ Work stream(const Block& block, std::size_t offset, std::size_t bytes, Traffic t
                 if (delay > 0) add_in_a_row(delay);
             }
             if (past) drain();
-        } while (now_ns() < end_ns);
+        } while (steady_ns() < end_ns);
         return done;
     };
 }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <future>
+#include <span>
 #include <system_error>
 
 #include "measure/work.hpp"
@@ -30,11 +31,11 @@ double ns_of(auto&& work) {
 
 }  // namespace
 
-std::vector<std::array<double, 3>> stretches(std::span<const int> cpus, std::size_t bytes,
+std::vector<std::array<double, 3>> stretches(const std::vector<int>& cpus, std::size_t bytes,
                                              bool huge, std::size_t times) {
     std::atomic<bool> done = false;
     std::vector<std::future<void>> all;
-    for (const int cpu : cpus.subspan(1))
+    for (const int cpu : std::span(cpus).subspan(1))
         all.push_back(std::async(std::launch::async, [cpu, &done] {
             pin_thread(cpu);
             while (!done) {

@@ -12,8 +12,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <chrono>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -24,7 +22,6 @@
 #include <thread>
 
 #include "measure/work.hpp"
-#include "memory/clock.hpp"
 #include "memory/host.hpp"
 
 namespace numatwin::native {
@@ -103,12 +100,12 @@ class Team {
         for (std::size_t window = 0; begin(window); ++window) {
             const std::int64_t start_ns = start_ns_;
             const long before = preemptions();
-            bool late = now_ns() > start_ns;
-            while (now_ns() < start_ns) {
+            bool late = steady_ns() > start_ns;
+            while (steady_ns() < start_ns) {
             }
-            const std::int64_t began_ns = now_ns();
+            const std::int64_t began_ns = steady_ns();
             result.amount = members_[at].work(start_ns + plan_.window_ns);
-            result.elapsed_ns = static_cast<double>(now_ns() - began_ns);
+            result.elapsed_ns = static_cast<double>(steady_ns() - began_ns);
             late = late || began_ns - start_ns > plan_.window_ns / 10;
             result.disturbed = late || preemptions() != before;
         }
@@ -123,18 +120,18 @@ class Team {
             // release: start_ns_ and over_ are there for whoever sees the window open.
             opened_.store(window + 1, std::memory_order_release);
         } else {
-            const std::int64_t spin_until = now_ns() + kSpinNs;
+            const std::int64_t spin_until = steady_ns() + kSpinNs;
             // acquire: pairs with the release above.
             while (opened_.load(std::memory_order_acquire) <= window) {
                 if (stopped_.load(std::memory_order_relaxed)) return false;
-                if (now_ns() > spin_until) sched_yield();
+                if (steady_ns() > spin_until) sched_yield();
             }
         }
         return !over_;
     }
 
     void decide(std::size_t window) {
-        const std::int64_t now = now_ns();
+        const std::int64_t now = steady_ns();
         // The first to run may be the first ever to touch its data: that window warms up.
         if (window > 1) keep();
         if (window == 1) limit_ns_ = now + plan_.limit_ns;
@@ -172,11 +169,6 @@ class Team {
 
 }  // namespace
 
-std::int64_t now_ns() {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
-
 std::vector<Window> run_team(std::span<const Member> members, const WindowPlan& plan) {
     std::set<int> cpus;
     for (const Member& member : members) {
@@ -188,7 +180,8 @@ std::vector<Window> run_team(std::span<const Member> members, const WindowPlan& 
     return Team(members, plan).run();
 }
 
-std::vector<std::vector<double>> gaps(std::span<const int> cpus, double seconds, double least_ns) {
+std::vector<std::vector<double>> gaps(const std::vector<int>& cpus, double seconds,
+                                      double least_ns) {
     const double ns_per_tick = ps_per_tick() / 1000;
     const auto least = static_cast<Ticks>(least_ns / ns_per_tick);
     const auto all = static_cast<Ticks>(seconds * 1e9 / ns_per_tick);

@@ -7,10 +7,9 @@
 #include <span>
 #include <vector>
 
-namespace numatwin::native {
+#include "memory/clock.hpp"
 
-/// Nanoseconds of a clock that never goes back.
-std::int64_t now_ns();
+namespace numatwin::native {
 
 /// Works until `end_ns` has passed and returns how much it has done. It looks at the clock now and
 /// then; what it does after `end_ns` counts, and so does the time that it takes.

@@ -22,11 +22,11 @@ constexpr std::int64_t kChunkNs = 10'000;  // between two looks at the clock, wh
 template <class Chunk>
 double until(std::int64_t end_ns, std::size_t& count, std::size_t steps_max, const Chunk& chunk) {
     double done = 0.0;
-    std::int64_t now = now_ns();
+    std::int64_t now = steady_ns();
     do {
         chunk(count);
         done += static_cast<double>(count);
-        const std::int64_t then = now_ns();
+        const std::int64_t then = steady_ns();
         if (then - now < kChunkNs / 2) {
             count = std::min(2 * count, steps_max);
         } else if (then - now > 2 * kChunkNs) {
@@ -175,7 +175,7 @@ Work ping_pong(Counter& counter, bool serve) {
                     while (counter.load(std::memory_order_acquire) != word + 1) {
                     }
                 }
-            } while (now_ns() < end_ns);
+            } while (steady_ns() < end_ns);
             counter.store(over, std::memory_order_release);
             while (counter.load(std::memory_order_acquire) != 0) {
             }

@@ -52,12 +52,13 @@ void random_cycle(std::span<std::uint32_t> next, std::uint64_t seed);
 /// [cpus] nanoseconds of each time in which a thread on that CPU, which only looks at the clock,
 /// stood still for `least_ns` or longer; all of them at once, for so many seconds. Throws
 /// std::system_error where a CPU may not be used.
-std::vector<std::vector<double>> gaps(std::span<const int> cpus, double seconds, double least_ns);
+std::vector<std::vector<double>> gaps(const std::vector<int>& cpus, double seconds,
+                                      double least_ns);
 
 /// [times] nanoseconds of mapping that many bytes, of the first touch of each of their pages, and
 /// of unmapping them, on the first of the CPUs, while a thread of the process computes on each
 /// other one. Throws std::system_error where a CPU may not be used, or there is no memory.
-std::vector<std::array<double, 3>> stretches(std::span<const int> cpus, std::size_t bytes,
+std::vector<std::array<double, 3>> stretches(const std::vector<int>& cpus, std::size_t bytes,
                                              bool huge, std::size_t times);
 
 /// Dependent loads along the cycle that `arrange_cycle` laid, from a line on. The first

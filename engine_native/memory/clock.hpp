@@ -5,6 +5,8 @@
 // against other instructions: off by some tens of instructions, far below what is timed.
 #pragma once
 
+#include <time.h>
+
 #include <chrono>
 #include <cstdint>
 #if defined(__x86_64__)
@@ -32,6 +34,13 @@ inline std::int64_t steady_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
                std::chrono::steady_clock::now().time_since_epoch())
         .count();
+}
+
+/// Nanoseconds on a processor: of this thread, or of whom the clock is.
+inline std::int64_t cpu_ns(clockid_t clock = CLOCK_THREAD_CPUTIME_ID) {
+    timespec found{};
+    ::clock_gettime(clock, &found);
+    return std::int64_t{found.tv_sec} * 1'000'000'000 + found.tv_nsec;
 }
 
 /// Picoseconds of a tick: against the system's clock, over some milliseconds, once.

@@ -33,6 +33,8 @@ struct Placement {
 
     static Placement anywhere() { return {}; }
     static Placement on_node(int node) { return {Kind::node, node}; }
+    /// On a node of the host; below 0, anywhere.
+    static Placement near(int node) { return node < 0 ? anywhere() : on_node(node); }
     /// Page by page over all nodes that this process may use.
     static Placement interleaved() { return {Kind::interleaved, -1}; }
 };

@@ -1,7 +1,6 @@
 #include "storage/chunk_copier.hpp"
 
 #include <pthread.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstring>
@@ -14,12 +13,6 @@
 
 namespace numatwin::native {
 namespace {
-
-std::int64_t cpu_ns(clockid_t clock) {
-    timespec found{};
-    ::clock_gettime(clock, &found);
-    return std::int64_t{found.tv_sec} * 1'000'000'000 + found.tv_nsec;
-}
 
 // Others may need this processor.
 template <class Done>
@@ -136,12 +129,12 @@ CopiedScanTimes measure_copied_scan(std::size_t column_bytes, std::size_t chunk_
                 const auto time = [&](std::vector<CopiedScanTimes::Time>& into, bool copied,
                                       const auto& run) {
                     const std::int64_t copier_ran = copier.ran_ns();
-                    const std::int64_t ran = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+                    const std::int64_t ran = cpu_ns();
                     const std::int64_t began = steady_ns();
                     const auto found = run();
                     const std::int64_t took = steady_ns() - began;
                     const auto away = [took](std::int64_t busy) { return busy < took * 9 / 10; };
-                    into.push_back({took, away(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - ran) ||
+                    into.push_back({took, away(cpu_ns() - ran) ||
                                               (copied && away(copier.ran_ns() - copier_ran))});
                     return found;
                 };

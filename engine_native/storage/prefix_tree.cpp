@@ -5,7 +5,6 @@
 // which by then is in the caches.
 #include "storage/prefix_tree.hpp"
 
-#include <cstring>
 #include <stdexcept>
 
 #include "storage/bucket.hpp"
@@ -68,23 +67,22 @@ void PrefixTree::take_from(PrefixTree& other) noexcept {
     bytes_ = std::exchange(other.bytes_, 0);
 }
 
+std::span<Word> PrefixTree::slots_of(Place place, unsigned span) noexcept {
+    if (place.node.is_null()) return {&root_, 1};
+    const std::size_t many = std::size_t{1} << span;
+    return {place.node.block<Node>()->slots + (place.index & ~(many - 1)), many};
+}
+
 void PrefixTree::write(Place place, Word word) noexcept {
-    if (place.node.is_null()) {
-        root_ = word;
-        return;
-    }
-    const std::size_t many = std::size_t{1} << word.span();
-    Word* first = place.node.block<Node>()->slots + (place.index & ~(many - 1));
-    for (std::size_t i = 0; i < many; ++i) first[i] = word;
+    std::ranges::fill(slots_of(place, word.span()), word);
 }
 
 void PrefixTree::clear(Place place, unsigned span) noexcept {
-    if (place.node.is_null()) {
-        root_ = {};
-        return;
-    }
-    const std::size_t many = std::size_t{1} << span;
-    std::fill_n(place.node.block<Node>()->slots + (place.index & ~(many - 1)), many, Word{});
+    std::ranges::fill(slots_of(place, span), Word{});
+}
+
+bool PrefixTree::are_null(Place place, unsigned span) noexcept {
+    return std::ranges::all_of(slots_of(place, span), &Word::is_null);
 }
 
 bool PrefixTree::leads_on(Place place, Word word, std::uint64_t key) const noexcept {
@@ -162,10 +160,7 @@ int PrefixTree::try_upsert(Place place, std::uint64_t key, std::uint64_t value) 
         Leaf* leaf = word.block<Leaf>();
         if (leaf->base != above(key, leaf_bits_)) return UNFIT;
         const std::uint64_t at = key & low_mask(leaf_bits_);
-        leaf->values(leaf_bits_)[at] = value;
-        if (leaf->has(at)) return 0;
-        leaf->present[at / 64] |= std::uint64_t{1} << at % 64;
-        ++leaf->count;
+        if (!leaf->put(at, value, leaf_bits_)) return 0;
     } else {
         return UNFIT;
     }
@@ -225,15 +220,8 @@ void PrefixTree::build(Place place, unsigned span, std::span<const KeyValue> run
     const std::uint64_t differ = run.front().key ^ run.back().key;
     const auto top = static_cast<unsigned>(std::bit_width(differ));
     if (top <= leaf_bits_ && run.size() >= leaf_least_) {
-        auto* leaf = static_cast<Leaf*>(allocate(Leaf::bytes(leaf_bits_)));
-        std::memset(static_cast<void*>(leaf), 0, Leaf::head_bytes(leaf_bits_));
-        leaf->base = above(run.front().key, leaf_bits_);
-        leaf->count = run.size();
-        for (const KeyValue& pair : run) {
-            const std::uint64_t at = pair.key - leaf->base;
-            leaf->values(leaf_bits_)[at] = pair.value;
-            leaf->present[at / 64] |= std::uint64_t{1} << at % 64;
-        }
+        Leaf* leaf = new_leaf(run.front().key);
+        for (const KeyValue& pair : run) leaf->put(pair.key - leaf->base, pair.value, leaf_bits_);
         write(place, Word::leaf(leaf, span));
         keys_ += run.size();
         return;
@@ -243,10 +231,7 @@ void PrefixTree::build(Place place, unsigned span, std::span<const KeyValue> run
     const unsigned most = run.size() / leaf_least_ >= arrays ? grid_bits(top) : most_bits(top);
     unsigned bits = 1;
     while (bits < most && run.size() >> bits > PAIRS_PER_SLOT) ++bits;
-    auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
-    block->prefix = above(run.front().key, top);
-    const Word node = Word::node(block, top - bits, bits, span);
-    std::fill_n(block->slots, node.slots(), Word{});
+    const Word node = new_node(run.front().key, top, bits, span);
     write(place, node);
     build_slots({node, 0}, bits, run);
 }
@@ -295,7 +280,7 @@ bool PrefixTree::walk_word(Word word, std::uint64_t first, std::uint64_t last, S
         for (const KeyValue& pair : bucket::Pairs(word))
             if (pair.key >= first && pair.key <= last) pairs.add(pair);
         pairs.sort();
-        return pairs.size() == 0 || sink(context, {pairs.begin(), pairs.end()});
+        return pairs.size() == 0 || sink(context, pairs);
     }
     const std::uint64_t least = prefix_of(word), most = least | low_mask(top_of(word));
     if (first > most || last < least) return true;
@@ -362,12 +347,11 @@ PrefixTree::Size PrefixTree::size_of(Word word) const noexcept {
     } else if (word.is_leaf()) {
         size.keys = word.block<Leaf>()->count;
     } else {
-        const Word* slots = word.block<Node>()->slots;
-        for (std::size_t i = 0; i < word.slots(); i += std::size_t{1} << slots[i].span()) {
-            const Size part = size_of(slots[i]);
+        each_word(word, [&](Word child) {
+            const Size part = size_of(child);
             size.keys += part.keys;
             size.bytes += part.bytes;
-        }
+        });
     }
     return size;
 }

@@ -5,7 +5,6 @@
 // dense, an array of values with a presence bitmap. Bits that all keys below share are skipped.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -126,8 +125,11 @@ class PrefixTree {
     Word read(Place place) const noexcept {
         return place.node.is_null() ? root_ : place.node.block<Node>()->slots[place.index];
     }
+    /// The 2^span slots there, or the root.
+    std::span<Word> slots_of(Place place, unsigned span) noexcept;
     void write(Place place, Word word) noexcept;
     void clear(Place place, unsigned span) noexcept;
+    bool are_null(Place place, unsigned span) noexcept;
     /// How many low bits of the key are free in the slots that `word` stands in.
     unsigned coverage(Place place, Word word) const noexcept {
         return place.node.is_null() ? shape_.key_bits : place.node.shift() + word.span();
@@ -159,8 +161,9 @@ class PrefixTree {
     void raise(Place place, std::uint64_t key);
     void raise_to(Place place, Word like);
     void widen(Place place, std::uint64_t key, unsigned top);
-    Word put_above(Place place, std::uint64_t key, unsigned top, unsigned bits);
+    Word new_node(std::uint64_t key, unsigned top, unsigned bits, unsigned span);
     bool make_leaf(const Path& path);
+    Leaf* new_leaf(std::uint64_t key);
     void move_values(Leaf* leaf, Word word) const noexcept;
     std::size_t block_bytes(Word word) const noexcept;
     unsigned top_of(Word word) const noexcept;
@@ -188,7 +191,6 @@ class PrefixTree {
     bool link(Place at, unsigned span, PrefixTree& other, Place from);
     bool link_slots(Word node, PrefixTree& other, Place from);
     bool link_pairs(PrefixTree& other, Place from);
-    bool are_null(Place at, unsigned span) const noexcept;
     void split_node(Place place);
 
     Memory* memory_;

@@ -3,7 +3,6 @@
 // First all twins are allocated that the two cut paths need, in the order in which the second pass
 // uses them; that pass moves links, and the pairs of at most two buckets or arrays, and cannot
 // fail.
-#include <cstring>
 #include <stdexcept>
 #include <vector>
 
@@ -46,8 +45,7 @@ class PrefixTree::Cut {
         }
         void* twin = twins_[next_++].keep();
         if (word.is_bucket()) return take_pairs(place, word, twin);
-        const Word other = word.is_leaf() ? take_values(word, static_cast<Leaf*>(twin))
-                                          : take_slots(word, static_cast<Node*>(twin));
+        const Word other = word.is_leaf() ? take_values(word, twin) : take_slots(word, twin);
         if (is_empty(word)) {
             tree_.clear(place, word.span());
             tree_.release_block(word);
@@ -98,8 +96,7 @@ class PrefixTree::Cut {
 
     bool is_empty(Word word) const {
         if (word.is_leaf()) return word.block<Leaf>()->count == 0;
-        const Word* slots = word.block<Node>()->slots;
-        return std::all_of(slots, slots + word.slots(), [](Word slot) { return slot.is_null(); });
+        return tree_.are_null({word, 0}, word.bits());
     }
 
     Word take_pairs(Place place, Word word, void* twin) noexcept {
@@ -107,32 +104,25 @@ class PrefixTree::Cut {
         bucket::Pairs rest;
         for (const KeyValue& pair : all)
             if (!is_inside(pair.key)) rest.add(pair);
-        tree_.write(place, bucket::fill(word.kind(), word.block<void>(), {rest.begin(), rest.end()},
-                                        word.span()));
-        return bucket::fill(bucket::roomy_kind(taken.size()), twin, {taken.begin(), taken.end()},
-                            word.span());
+        tree_.write(place, bucket::fill(word.kind(), word.block<void>(), rest, word.span()));
+        return bucket::fill(bucket::roomy_kind(taken.size()), twin, taken, word.span());
     }
 
-    Word take_values(Word word, Leaf* twin) noexcept {
+    Word take_values(Word word, void* fresh) noexcept {
         const unsigned bits = tree_.leaf_bits_;
         Leaf* leaf = word.block<Leaf>();
-        std::memset(static_cast<void*>(twin), 0, Leaf::head_bytes(bits));
-        twin->base = leaf->base;
+        Leaf* twin = native::make_leaf(fresh, leaf->base, bits);
         for (std::uint64_t at = 0; at <= low_mask(bits); ++at) {
             if (!leaf->has(at) || !is_inside(leaf->base + at)) continue;
-            twin->values(bits)[at] = leaf->values(bits)[at];
-            twin->present[at / 64] |= std::uint64_t{1} << at % 64;
+            twin->put(at, leaf->values(bits)[at], bits);
             leaf->present[at / 64] &= ~(std::uint64_t{1} << at % 64);
-            ++twin->count;
             --leaf->count;
         }
         return Word::leaf(twin, word.span());
     }
 
-    Word take_slots(Word word, Node* twin) noexcept {
-        twin->prefix = word.block<Node>()->prefix;
-        const Word other = Word::node(twin, word.shift(), word.bits(), word.span());
-        std::fill_n(twin->slots, other.slots(), Word{});
+    Word take_slots(Word word, void* fresh) noexcept {
+        const Word other = make_node(fresh, prefix_of(word), word.top(), word.bits(), word.span());
         each_slot(word, [&](Place place, std::uint64_t from, std::uint64_t to) {
             const unsigned span = tree_.read(place).span();
             const Word taken = take(place, from, to);
@@ -191,7 +181,7 @@ bool PrefixTree::merge_with_buddy(Place place, Word word) noexcept {
     if (word.count() + buddy.count() > bucket::capacity(to.kind())) return false;
     bucket::Pairs pairs(to);
     for (const KeyValue& pair : bucket::Pairs(from)) pairs.add(pair);
-    write(place, bucket::fill(to.kind(), to.block<void>(), {pairs.begin(), pairs.end()}, span + 1));
+    write(place, bucket::fill(to.kind(), to.block<void>(), pairs, span + 1));
     release_block(from);
     return true;
 }
@@ -247,13 +237,6 @@ void PrefixTree::absorb(PrefixTree&& other) {
     keys_ = keys;
     other.keys_ = 0;
     bytes_ += std::exchange(other.bytes_, 0);
-}
-
-bool PrefixTree::are_null(Place at, unsigned span) const noexcept {
-    if (at.node.is_null()) return root_.is_null();
-    const std::size_t many = std::size_t{1} << span;
-    const Word* first = at.node.block<Node>()->slots + (at.index & ~(many - 1));
-    return std::all_of(first, first + many, [](Word word) { return word.is_null(); });
 }
 
 /// Links the word at `from` of the other tree into the 2^span slots at `at`, which cover all its

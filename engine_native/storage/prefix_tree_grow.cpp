@@ -11,8 +11,6 @@
 // prefixes. So nodes of pieces that were built apart have the same bits, whatever keys the pieces
 // begin and end at, and their words can stand side by side in one node; else each piece would add
 // levels.
-#include <cstring>
-#include <new>
 #include <stdexcept>
 
 #include "storage/bucket.hpp"
@@ -21,14 +19,6 @@
 namespace numatwin::native {
 
 namespace {
-
-/// Calls use(word) for each word of a node's slots, once, but for those that are null.
-template <class Use>
-void each_word(Word node, Use use) {
-    const Word* slots = node.block<Node>()->slots;
-    for (std::size_t i = 0; i < node.slots(); i += std::size_t{1} << slots[i].span())
-        if (!slots[i].is_null()) use(slots[i]);
-}
 
 /// How many words a node's slots hold.
 std::size_t entries(Word node) {
@@ -77,11 +67,7 @@ void PrefixTree::release_block(Word word) noexcept {
 
 void PrefixTree::release_all(Word word) noexcept {
     if (word.is_null()) return;
-    if (word.is_node()) {
-        const Word* slots = word.block<Node>()->slots;
-        for (std::size_t i = 0; i < word.slots(); i += std::size_t{1} << slots[i].span())
-            release_all(slots[i]);
-    }
+    if (word.is_node()) each_word(word, [this](Word child) { release_all(child); });
     release_block(word);
 }
 
@@ -152,12 +138,9 @@ void PrefixTree::make_bucket(Place place, std::uint64_t key, std::uint64_t value
     // It stands for as many empty slots around the key's as it can.
     unsigned span = 0;
     if (!place.node.is_null()) {
-        const Word* slots = place.node.block<Node>()->slots;
-        for (; span + 1 < place.node.bits(); ++span) {
-            const std::size_t half = std::size_t{1} << span;
-            const Word* other = slots + ((place.index & ~(half - 1)) ^ half);
-            if (!std::all_of(other, other + half, [](Word word) { return word.is_null(); })) break;
-        }
+        while (span + 1 < place.node.bits() &&
+               are_null({place.node, place.index ^ std::size_t{1} << span}, span))
+            ++span;
     }
     const KeyValue pair{key, value};
     write(place, bucket::fill(1, allocate(bucket::bytes(1)), {&pair, 1}, span));
@@ -168,7 +151,7 @@ void PrefixTree::enlarge(Place place, Word word) {
     const unsigned kind = word.kind() + 1;
     void* block = allocate(bucket::bytes(kind));
     const bucket::Pairs pairs(word);
-    write(place, bucket::fill(kind, block, {pairs.begin(), pairs.end()}, word.span()));
+    write(place, bucket::fill(kind, block, pairs, word.span()));
     release_block(word);
 }
 
@@ -197,8 +180,7 @@ void PrefixTree::halve(Place place, Word word) {
     blocks[fuller] = block;
     blocks[1 - fuller] = smaller.keep();
     for (const unsigned side : {0U, 1U})
-        write(sides[side], bucket::fill(kinds[side], blocks[side],
-                                        {pairs[side].begin(), pairs[side].end()}, span));
+        write(sides[side], bucket::fill(kinds[side], blocks[side], pairs[side], span));
     if (!keeps) release_block(word);
 }
 
@@ -239,7 +221,7 @@ void PrefixTree::make_child(Place place, Word word, std::uint64_t key) {
         Word filled;
         if (pairs[side].size() > 0)
             filled = bucket::fill(bucket::roomy_kind(pairs[side].size()), buckets[side].keep(),
-                                  {pairs[side].begin(), pairs[side].end()}, bits - 1);
+                                  pairs[side], bits - 1);
         std::fill_n(block->slots + side * half, half, filled);
     }
     write(place, Word::node(block, top - bits, bits, word.span()));
@@ -261,7 +243,7 @@ void PrefixTree::raise(Place place, std::uint64_t key) {
     const unsigned aligned = grid_bits(top);
     if (top - aligned >= lowest && std::size_t{1} << aligned <= weight(word, leaf_bits_))
         bits = aligned;
-    const Word parent = put_above(place, key, top, bits);
+    const Word parent = new_node(key, top, bits, word.span());
     write({parent, parent.index(prefix_of(word))}, word.with_span(bits - 1));
     write(place, parent);
 }
@@ -275,7 +257,7 @@ void PrefixTree::raise_to(Place place, Word like) {
     if (word.is_node() && word.shift() == like.shift()) return widen(place, prefix, like.top());
     if (like.shift() < top_of(word))
         return raise(place, prefix ^ std::uint64_t{1} << (like.top() - 1));
-    const Word parent = put_above(place, prefix, like.top(), like.bits());
+    const Word parent = new_node(prefix, like.top(), like.bits(), word.span());
     write({parent, parent.index(prefix)}, word.with_span(0));
     write(place, parent);
 }
@@ -283,34 +265,22 @@ void PrefixTree::raise_to(Place place, Word like) {
 /// The node's range grows to `top` bits: its slots become a part of more.
 void PrefixTree::widen(Place place, std::uint64_t key, unsigned top) {
     const Word word = read(place);
-    const unsigned bits = top - word.shift();
-    auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
-    block->prefix = above(key, top);
-    const Word grown = Word::node(block, word.shift(), bits, word.span());
-    std::fill_n(block->slots, grown.slots(), Word{});
+    const Word grown = new_node(key, top, top - word.shift(), word.span());
     const Node& old = *word.block<Node>();
-    std::copy_n(old.slots, word.slots(), block->slots + grown.index(old.prefix));
+    std::copy_n(old.slots, word.slots(), grown.block<Node>()->slots + grown.index(old.prefix));
     write(place, grown);
     release_block(word);
     ++replaced_;
 }
 
-/// An empty node that may take the place of the word there.
-Word PrefixTree::put_above(Place place, std::uint64_t key, unsigned top, unsigned bits) {
-    auto* block = static_cast<Node*>(allocate(Node::bytes(bits)));
-    block->prefix = above(key, top);
-    const Word parent = Word::node(block, top - bits, bits, read(place).span());
-    std::fill_n(block->slots, parent.slots(), Word{});
-    return parent;
+Word PrefixTree::new_node(std::uint64_t key, unsigned top, unsigned bits, unsigned span) {
+    return make_node(allocate(Node::bytes(bits)), key, top, bits, span);
 }
 
 bool PrefixTree::make_leaf(const Path& path) {
     const Word old = read(path.block);
     if (!old.is_node() || old.top() > leaf_bits_ || size_of(old).keys < leaf_least_) return false;
-    const std::uint64_t base = above(old.block<Node>()->prefix, leaf_bits_);
-    auto* leaf = static_cast<Leaf*>(allocate(Leaf::bytes(leaf_bits_)));
-    std::memset(static_cast<void*>(leaf), 0, Leaf::head_bytes(leaf_bits_));
-    leaf->base = base;
+    Leaf* leaf = new_leaf(old.block<Node>()->prefix);
     move_values(leaf, old);
     write(path.block, Word::leaf(leaf, old.span()));
     release_all(old);
@@ -318,23 +288,20 @@ bool PrefixTree::make_leaf(const Path& path) {
     return true;
 }
 
+Leaf* PrefixTree::new_leaf(std::uint64_t key) {
+    return native::make_leaf(allocate(Leaf::bytes(leaf_bits_)), key, leaf_bits_);
+}
+
 void PrefixTree::move_values(Leaf* leaf, Word word) const noexcept {
-    const auto put = [&](std::uint64_t at, std::uint64_t value) {
-        leaf->values(leaf_bits_)[at] = value;
-        leaf->present[at / 64] |= std::uint64_t{1} << at % 64;
-        ++leaf->count;
-    };
     if (word.is_node()) {
-        const Word* slots = word.block<Node>()->slots;
-        for (std::size_t i = 0; i < word.slots(); i += std::size_t{1} << slots[i].span())
-            move_values(leaf, slots[i]);
+        each_word(word, [&](Word child) { move_values(leaf, child); });
     } else if (word.is_leaf()) {
         Leaf* from = word.block<Leaf>();
         for (std::uint64_t at = 0; at <= low_mask(leaf_bits_); ++at)
-            if (from->has(at)) put(at, from->values(leaf_bits_)[at]);
+            if (from->has(at)) leaf->put(at, from->values(leaf_bits_)[at], leaf_bits_);
     } else {
         for (const KeyValue& pair : bucket::Pairs(word))
-            put(pair.key & low_mask(leaf_bits_), pair.value);
+            leaf->put(pair.key & low_mask(leaf_bits_), pair.value, leaf_bits_);
     }
 }
 

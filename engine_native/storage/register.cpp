@@ -28,12 +28,10 @@ void register_copied_scans(py::module_& module) {
                 times =
                     measure_copied_scan(column_bytes, chunk_bytes, rounds, scanner_cpu, copier_cpu);
             }
-            py::dict found;
-            found["direct_ns"] = pairs(times.direct);
-            found["copies_ns"] = pairs(times.copies);
-            found["cached_ns"] = pairs(times.cached);
-            found["overlap_ns"] = pairs(times.overlap);
-            return found;
+            using namespace py::literals;
+            return py::dict(
+                "direct_ns"_a = pairs(times.direct), "copies_ns"_a = pairs(times.copies),
+                "cached_ns"_a = pairs(times.cached), "overlap_ns"_a = pairs(times.overlap));
         },
         py::arg("column_bytes"), py::arg("chunk_bytes"), py::arg("rounds"), py::arg("scanner_cpu"),
         py::arg("copier_cpu"),

@@ -134,7 +134,7 @@ Word SharedTree::Change::with_pair(Word full, std::uint64_t key, std::uint64_t v
     if (bucket::capacity(full.kind()) < bucket::MOST) {
         pairs.add({key, value});
         const unsigned kind = full.kind() + 1;
-        return bucket::fill(kind, allocate(bucket::bytes(kind)), {pairs.begin(), pairs.end()}, 0);
+        return bucket::fill(kind, allocate(bucket::bytes(kind)), pairs, 0);
     }
     std::uint64_t differ = 0;
     for (const KeyValue& pair : pairs) differ |= pair.key ^ key;
@@ -156,11 +156,7 @@ Word SharedTree::Change::make_node(std::uint64_t key, unsigned bit, bool is_whol
     const unsigned low = bit / width * width, top = std::min(low + width, tree_.shape_.key_bits);
     unsigned bits = top - low;
     if (!is_whole && bits > FIRST_BITS && bit >= top - FIRST_BITS) bits = FIRST_BITS;
-    auto* block = static_cast<Node*>(blocks.allocate(Node::bytes(bits)));
-    block->prefix = above(key, top);
-    const Word node = Word::node(block, top - bits, bits, 0);
-    std::fill_n(block->slots, node.slots(), Word{});
-    return node;
+    return native::make_node(blocks.allocate(Node::bytes(bits)), key, top, bits, 0);
 }
 
 /// Pairs into the empty slots of a node that nobody else sees.
@@ -218,8 +214,7 @@ void SharedTree::Change::grow(const Found& at) {
         if (word.is_node()) {
             *slot_of(whole, word.block<Node>()->prefix) = word;
         } else if (word.is_bucket()) {
-            const bucket::Pairs pairs = pairs_of(word);
-            add(whole, {pairs.begin(), pairs.end()}, blocks);
+            add(whole, pairs_of(word), blocks);
         }
     }
     blocks.keep();

@@ -129,7 +129,7 @@ bool SharedTree::walk_slot(const Word* slot, std::uint64_t& first, std::uint64_t
         for (const KeyValue& pair : pairs_of(word))
             if (pair.key >= first && pair.key <= last) pairs.add(pair);
         pairs.sort();
-        sink(context, {pairs.begin(), pairs.end()});
+        sink(context, pairs);
         return true;
     }
     if (!word.is_node()) return true;

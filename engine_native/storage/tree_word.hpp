@@ -14,6 +14,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -112,6 +113,23 @@ struct Node {
 };
 static_assert(sizeof(Node) == 16 && sizeof(Word) == 8);
 
+/// An empty node in a fresh block, above what agrees with `key` from `top` on.
+inline Word make_node(void* fresh, std::uint64_t key, unsigned top, unsigned bits, unsigned span) {
+    auto* block = static_cast<Node*>(fresh);
+    block->prefix = above(key, top);
+    const Word node = Word::node(block, top - bits, bits, span);
+    std::fill_n(block->slots, node.slots(), Word{});
+    return node;
+}
+
+/// Calls use(word) for each word of a node's slots, once, but for those that are null.
+template <class Use>
+void each_word(Word node, Use use) {
+    const Word* slots = node.block<Node>()->slots;
+    for (std::size_t i = 0; i < node.slots(); i += std::size_t{1} << slots[i].span())
+        if (!slots[i].is_null()) use(slots[i]);
+}
+
 /// The values of 2^leaf_bits neighbouring keys; the bitmap says which are there. The values start
 /// at a cache line of their own.
 struct Leaf {
@@ -131,7 +149,23 @@ struct Leaf {
                                                 head_bytes(leaf_bits));
     }
     bool has(std::uint64_t at) const { return present[at / 64] >> at % 64 & 1; }
+    /// Whether there was none before.
+    bool put(std::uint64_t at, std::uint64_t value, unsigned leaf_bits) {
+        values(leaf_bits)[at] = value;
+        const bool is_new = !has(at);
+        present[at / 64] |= std::uint64_t{1} << at % 64;
+        count += is_new;
+        return is_new;
+    }
 };
+
+/// An empty one in a fresh block, for the neighbours of `key`.
+inline Leaf* make_leaf(void* fresh, std::uint64_t key, unsigned leaf_bits) {
+    std::memset(fresh, 0, Leaf::head_bytes(leaf_bits));
+    auto* leaf = static_cast<Leaf*>(fresh);
+    leaf->base = above(key, leaf_bits);
+    return leaf;
+}
 
 /// Keys that go down a tree together, level by level: what each will read next is prefetched before
 /// the first of them reads it (group prefetching: Chen et al., Improving hash join performance

@@ -94,7 +94,7 @@ TEST(Block, RefusesWhatCannotBe) {
 TEST(Team, CountsWhatEachMemberDid) {
     const int cpu = allowed_cpus().front();
     const Member member{cpu, [](std::int64_t end_ns) {
-                            while (now_ns() < end_ns) {
+                            while (steady_ns() < end_ns) {
                             }
                             return 5.0;
                         }};
@@ -109,13 +109,13 @@ TEST(Team, CountsWhatEachMemberDid) {
 
 TEST(Team, EndsAtItsLimit) {
     const Member member{allowed_cpus().front(), [](std::int64_t end_ns) {
-                            while (now_ns() < end_ns) {
+                            while (steady_ns() < end_ns) {
                             }
                             return 1.0;
                         }};
-    const std::int64_t start = now_ns();
+    const std::int64_t start = steady_ns();
     const auto windows = run_team({&member, 1}, {1'000'000, 100'000, 5'000'000});
-    EXPECT_GE(now_ns() - start, 5'000'000);
+    EXPECT_GE(steady_ns() - start, 5'000'000);
     EXPECT_FALSE(windows.empty());
     EXPECT_LT(windows.size(), 100U);
 }
@@ -128,7 +128,7 @@ TEST(Team, MembersShareAWindowOrItIsDisturbed) {
     for (std::size_t at = 0; at < 2; ++at) {
         members.push_back({cpus[at], [at, &ends](std::int64_t end_ns) {
                                ends[at] = end_ns;
-                               while (now_ns() < end_ns) {
+                               while (steady_ns() < end_ns) {
                                }
                                return 1.0;
                            }});
@@ -179,7 +179,8 @@ TEST(Work, StreamsTouchEveryLineOfTheirArrays) {
         const Work work = stream(block, 0, block.bytes(), traffic, 0);
         // On a busy host a millisecond may be over after the first piece.
         double amount = 0;
-        while (amount <= static_cast<double>(block.bytes())) amount += work(now_ns() + 1'000'000);
+        while (amount <= static_cast<double>(block.bytes()))
+            amount += work(steady_ns() + 1'000'000);
         // The first of the arrays is what is written, all of it.
         std::size_t written = 0;
         if (traffic == Traffic::kNonTemporalCopy) continue;  // copies what was there before

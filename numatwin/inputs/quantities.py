@@ -243,6 +243,11 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.4g} B"
 
 
+def rounded(value: float) -> float:
+    """To as many digits as a machine file has of what was measured, fitted or worked out."""
+    return float(f"{value:.4g}")
+
+
 def counted(number: int, noun: str) -> str:
     """``1 node``, ``1,024 nodes``."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -26,6 +26,14 @@ def text_lines(path: Path, bytes_max: int) -> list[str]:
         raise InputError("not text", str(path), line, expected="UTF-8") from None
 
 
+def kernel_text(path: str | Path) -> str:
+    """The text of a file of the kernel's; empty where there is none, or it may not be read."""
+    try:
+        return Path(path).read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
 def check_regular(path: str | Path) -> None:
     """Raises InputError where something stands at ``path`` that is neither file nor folder.
 

@@ -67,8 +67,8 @@ def planes(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> SyntheticPlanes:
     # What facts make of real runs is not what they make of these.
     exact = partial(Session, doubt=lambda record, _: record)
     monkeypatch.setattr(whole, "Session", exact)
-    monkeypatch.setattr("numatwin.validate.crossvalidate.session.OTHERS_MAX", 1e9)
-    monkeypatch.setattr("numatwin.validate.crossvalidate.session.STEAL_MAX", 1e9)
+    monkeypatch.setattr("numatwin.validate.measure.noise.OTHERS_MAX", 1e9)
+    monkeypatch.setattr("numatwin.validate.measure.noise.STEAL_MAX", 1e9)
     return made
 
 

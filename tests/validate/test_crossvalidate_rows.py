@@ -81,9 +81,9 @@ ROWS = [row(100, 102), row(100, 96), row(100, 108), row(100, 88)]
 def test_summary_by_hand() -> None:
     (found,) = errors_of(ROWS)
     assert (found.set, found.kind, found.plane, found.rows) == ("test", "throughput", None, 4)
-    assert found.median == pytest.approx(0.06)
-    assert found.worst == pytest.approx(0.12)
-    assert found.near == 0.75
+    assert found.median_error == pytest.approx(0.06)
+    assert found.worst_error == pytest.approx(0.12)
+    assert found.within_10_percent == 0.75
 
 
 def test_planes_alone_and_sets_apart() -> None:
@@ -101,7 +101,7 @@ def test_planes_alone_and_sets_apart() -> None:
         ("test", "throughput", "event"): 1,
         ("test", "p99 latency", None): 1,
     }
-    assert found["test", "throughput", None].median == pytest.approx(0.04)
+    assert found["test", "throughput", None].median_error == pytest.approx(0.04)
 
 
 def verdicts(rows: list[Row]) -> dict[tuple[str, str], bool]:
@@ -148,11 +148,11 @@ def test_widths_of_intervals_and_how_many_hold_by_hand() -> None:
         replace(row(100, 100, half=40), predicted=Interval(100, 70, 110)),  # holds 100; ± 30%
     ]
     (found,) = errors_of(rows)
-    assert found.predicted_half == pytest.approx(0.10)
-    assert found.measured_half == pytest.approx(0.20)
-    assert found.held == pytest.approx(2 / 3)
+    assert found.predicted_half_width == pytest.approx(0.10)
+    assert found.measured_half_width == pytest.approx(0.20)
+    assert found.held_by_predicted_interval == pytest.approx(2 / 3)
     about_zero = replace(row(0, 0), predicted=Interval(0, -1, 1))
-    assert math.isfinite(errors_of([about_zero])[0].predicted_half)
+    assert math.isfinite(errors_of([about_zero])[0].predicted_half_width)
 
 
 def test_rounds_far_apart_are_told_as_noise() -> None:

@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,7 @@ def run_counted(
         )
         _path(settings).write_text(text, encoding="utf-8")
         arguments = {"settings": str(_path(settings))}
-        plugin = Plugin(traffic_plugin(), arguments, (settings, counts))
+        plugin = Plugin(traffic_plugin(), arguments, (settings.fileno(), counts.fileno()))
         words = [str(command_marker()), *counting.region, *command]
         run = run_in_guest(guest, words, plugins=[plugin], **options)
         spans = read_counts(
@@ -125,19 +125,14 @@ def run_counted(
     return CountedRun(run, traffic)
 
 
-@contextmanager
-def _unnamed_file() -> Iterator[int]:
+def _unnamed_file() -> FileIO:
     """In memory: whatever ends this process and QEMU, nothing is left of it."""
-    descriptor = os.memfd_create("numatwin-counts")
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    return FileIO(os.memfd_create("numatwin-counts"), "r+")
 
 
-def _path(descriptor: int) -> Path:
+def _path(file: FileIO) -> Path:
     """Of an open file, here and in QEMU, which inherits it."""
-    return Path(f"/proc/self/fd/{descriptor}")
+    return Path(f"/proc/self/fd/{file.fileno()}")
 
 
 def _turns(processors: int) -> list[str]:

@@ -11,10 +11,10 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from ...inputs import InputError
 from ..machine import Machine
@@ -183,7 +183,7 @@ class Qemu:
                 command += ["-device", "virtconsole,chardev=terminal"]
             else:
                 command += ["-device", f"virtserialport,chardev={name},name={name}"]
-        self._errors = self._closing.enter_context(_unnamed_file())
+        self._errors = self._closing.enter_context(FileIO(os.memfd_create("qemu-errors"), "r+"))
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -376,12 +376,6 @@ class Qemu:
             panic[-1:] or killed or errors[-1:] or [line for line in console if line.strip()][-1:]
         )
         return f": {words[0].strip()}" if words else ""
-
-
-@contextlib.contextmanager
-def _unnamed_file() -> Iterator[BinaryIO]:
-    with os.fdopen(os.memfd_create("qemu-errors"), "w+b") as stream:
-        yield stream
 
 
 def _die_with_parent() -> None:

@@ -101,7 +101,7 @@ class _Completer:
     unplaced: set[int] = field(default_factory=set)  # memory as near to several nodes with CPUs
 
     def completed(self) -> Completed:
-        self.type_of = self._types()
+        self.type_of = self.description.type_of_node()
         self.packages = self._packages()
         self.entries = {
             name: self._entry(kind.processor) for name, kind in self.description.node_types.items()
@@ -132,13 +132,6 @@ class _Completer:
 
     def _kinds(self) -> Mapping[str, NodeType]:
         return self.description.node_types
-
-    def _types(self) -> dict[int, str]:
-        found: dict[int, str] = {}
-        for group in self.description.nodes:
-            first, last = group.id_range()
-            found |= dict.fromkeys(range(first, last + 1), group.type)
-        return found
 
     def _packages(self) -> dict[str, list[int]]:
         """Nodes with CPUs (or of which it is not known) by package; alone where it has none."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from ...inputs import Quantity
+from ...inputs.quantities import rounded
 from ..schema import Hub, Link, LinkType
 from ..schema_types import EndId
 from .catalogue import Entry, facts
@@ -224,7 +225,7 @@ class _Joiner:
         same = [
             name
             for name, known in self.made.link_types.items()
-            if name.startswith("memory-") and known.bandwidth.value == _rounded(bandwidth.value)
+            if name.startswith("memory-") and known.bandwidth.value == rounded(bandwidth.value)
         ]
         if same:
             kind = same[0]
@@ -277,9 +278,9 @@ class _Joiner:
             share, why = (GLUED_SHARE, GLUED_RANGE), "a share of it through node controllers"
         value, (low, high) = share
         Bps = Quantity(
-            _rounded(value * Bps.value),
-            _rounded(low * Bps.low),
-            _rounded(high * Bps.high),
+            rounded(value * Bps.value),
+            rounded(low * Bps.low),
+            rounded(high * Bps.high),
             f"{Bps.source}; {why}",
             True,
         )
@@ -346,7 +347,7 @@ class _Joiner:
         )
 
     def _each_of_two(self, added: Quantity) -> Quantity:
-        value, low, high = (_rounded(part / 2) for part in (added.value, added.low, added.high))
+        value, low, high = (rounded(part / 2) for part in (added.value, added.low, added.high))
         return Quantity(value, low, high, added.source, True)
 
     # The rest.
@@ -370,10 +371,6 @@ class _Joiner:
 
     def _note_guess(self, what: str, how: str) -> None:
         self.made.notes.append(f"{what} is a guess: {how}")
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.4g}")
 
 
 def _degree(pairs: Sequence[tuple[EndId, EndId]]) -> int:

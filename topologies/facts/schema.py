@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ...inputs import Quantity
 from ...inputs.names import Name
-from ...inputs.quantities import Bandwidth, Duration, Frequency, Rate, Size, SizeOrZero
+from ...inputs.quantities import Bandwidth, Duration, Frequency, Rate, Size, SizeOrZero, rounded
 from ...inputs.yaml_file import Strict
 from ..schema import Coherence, Tlb
 from ..schema_types import Count, Fact
@@ -284,9 +284,6 @@ class Facts(Strict):
         return processors
 
 
-DIGITS = 4
-
-
 @dataclass(frozen=True)
 class Origin:
     """Whose values they are: an entry of the catalogue, or a guess for what is not in it."""
@@ -303,7 +300,7 @@ class Origin:
         self, value: float, low: float, high: float, source: str | None, *, sure: bool = False
     ) -> Quantity:
         """The quantity, rounded; one with a range is uncertain, as the machine's own is unknown."""
-        value, low, high = _rounded(value), _rounded(low), _rounded(high)
+        value, low, high = map(rounded, (value, low, high))
         doubtful = self.guessed or (not sure and low < high)
         return Quantity(value, min(low, value), max(high, value), self.text(source), doubtful)
 
@@ -325,7 +322,3 @@ class Origin:
 def bounds(fact: Fact) -> tuple[float, float]:
     """The range of a number, both its value where it has none."""
     return fact.range or (fact.value, fact.value)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...inputs import InputError, Quantity
+from ...inputs import Quantity
 from .inventory import Inventory, Pair, quantity
 from .source import Source
 from .xml_elements import Element
@@ -128,18 +128,14 @@ def _value(
 ) -> Quantity | None:
     text = element.attributes.get("value", "")
     if not re.fullmatch(r"\d{1,18}", text, re.ASCII):
-        raise _no_number(element, text, source)
+        raise source.error(
+            "no value of a memory attribute", element.line, token=text, expected="a whole number"
+        )
     value = quantity(f"{text} {unit}", dimension)
     low = quantity(f"{text} {low_unit}", dimension)
     if value is None or low is None:
         return None
     return Quantity(value.value, low.value, value.value)
-
-
-def _no_number(element: Element, text: str, source: Source) -> InputError:
-    return source.error(
-        "no value of a memory attribute", element.line, token=text, expected="a whole number"
-    )
 
 
 def read_clocks(root: Element, cpus_of: Callable[[Element], frozenset[int]]) -> dict[int, Quantity]:

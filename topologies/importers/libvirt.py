@@ -19,12 +19,7 @@ from .xml_elements import Element, Wanted, read_elements
 
 _BYTES = {"b": 0, "bytes": 0, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30}
 _BYTES |= {"t": 40, "tib": 40}
-_TABLES = {
-    ("latency", "access"): "latency",
-    ("latency", "read"): "latency",
-    ("bandwidth", "access"): "bandwidth",
-    ("bandwidth", "read"): "bandwidth",
-}
+_OF_READS = ("access", "read")
 _HMAT = ("initiator", "target", "cache", "type", "value", "unit")
 _WANTED = Wanted(
     attributes={
@@ -109,8 +104,9 @@ def read(source: Source) -> MachineDescription:
 
 def _read_hmat(source: Source, elements: Iterable[Element], found: Inventory) -> None:
     for element in elements:
-        table = _TABLES.get((element.tag, element.attributes.get("type", "access")))
-        if table is None or "cache" in element.attributes:
+        if element.attributes.get("type", "access") not in _OF_READS:
+            continue
+        if "cache" in element.attributes:
             continue  # of a cache in front of the memory
         pair = _number(source, element, "initiator"), _number(source, element, "target")
         known: Quantity | None = (
@@ -119,7 +115,7 @@ def _read_hmat(source: Source, elements: Iterable[Element], found: Inventory) ->
             else quantity(f"{_bytes(source, element, 'value')} B/s", "bandwidth")
         )
         if known is not None:
-            getattr(found, table)[pair] = known
+            getattr(found, element.tag)[pair] = known
 
 
 def _digits(attributes: dict[str, str], name: str) -> str:

@@ -115,8 +115,8 @@ def printed(source: Source) -> Printed:
         reader.version,
         tables.get("latency", ()),
         tables.get("bandwidth", ()),
-        tuple(zip(reader.loaded, reader.loaded_lines, strict=True)),
-        tuple((mix, reader.mix_lines[name]) for name, mix in reader.mixes.items()),
+        tuple(reader.loaded),
+        tuple(reader.mixes.values()),
         reader.zeros,
         reader.between_caches,
     )
@@ -131,13 +131,11 @@ class _Reader:
     asked: str | None = None  # traffic that the command line asks for
     table: _Table = field(default_factory=_Table)
     tables: dict[str, _Table] = field(default_factory=dict)
-    loaded: list[LoadedPoint] = field(default_factory=list)
-    mixes: dict[str, ReadWriteMix] = field(default_factory=dict)
+    loaded: list[tuple[LoadedPoint, int]] = field(default_factory=list)  # with its line
+    mixes: dict[str, tuple[ReadWriteMix, int]] = field(default_factory=dict)
     iteration: Quantity | None = None
     notes: list[str] = field(default_factory=list)
     values_left: int = _VALUES_MAX
-    loaded_lines: list[int] = field(default_factory=list)
-    mix_lines: dict[str, int] = field(default_factory=dict)
     begun: tuple[str, int] | None = None  # the last heading of figures, and its line
     last_figure: int = 0  # the last line that has one
     series: list[str] = field(default_factory=list)  # what its lines begin with: delays, mixes
@@ -161,8 +159,9 @@ class _Reader:
             if what in self.tables:
                 setattr(found, what, self.tables[what].values)
         self._use_iteration(found)
-        found.loaded_latency = sorted(self.loaded, key=lambda point: point.bandwidth.value)
-        found.read_write_mixes = list(self.mixes.values())
+        points = [point for point, _ in self.loaded]
+        found.loaded_latency = sorted(points, key=lambda point: point.bandwidth.value)
+        found.read_write_mixes = [mix for mix, _ in self.mixes.values()]
         if self.zeros:
             self._note(f"Left out, as not measured: figures of 0 ({self.zeros}).")
         found.notes += self.notes
@@ -234,8 +233,7 @@ class _Reader:
             self.last_figure = number
             self.series.append(match[1])
             if value is not None:
-                self.mixes[match[1]] = ReadWriteMix(name=match[1], bandwidth=value)
-                self.mix_lines[match[1]] = number
+                self.mixes[match[1]] = ReadWriteMix(name=match[1], bandwidth=value), number
 
     def _begin(self, section: str, line: str, number: int, traffic: str | None = None) -> None:
         if section == "loaded" and line.startswith("Inject"):
@@ -243,7 +241,7 @@ class _Reader:
             if self.loaded:
                 self._note("Several loaded-latency curves: the last is given.")
             if self._reads("loaded-latency curve"):
-                self.loaded, self.loaded_lines = [], []
+                self.loaded = []
             self.series = []
             return
         if section == "latency" and "(in " in line and "(in ns)" not in line:
@@ -351,8 +349,7 @@ class _Reader:
         latency = self._quantity(values[0], "ns", "time", number)
         bandwidth = self._quantity(values[1], "MB/s", "bandwidth", number)
         if latency is not None and bandwidth is not None and self._reads("loaded-latency curve"):
-            self.loaded.append(LoadedPoint(bandwidth=bandwidth, latency=latency))
-            self.loaded_lines.append(number)
+            self.loaded.append((LoadedPoint(bandwidth=bandwidth, latency=latency), number))
 
     def _reads(self, what: str) -> bool:
         """Whether this section's traffic is reads, which is what a description holds."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...inputs import InputError, Quantity
 from ..schema import MachineDescription
 from ..schema_types import NODES_MAX
 from .inventory import Inventory, NodeFacts, Pair, machine_title, quantity
-from .number_sets import parse_list, parse_mask
 from .source import Source
 from .sysfs_cpus import Cpus, read_cpus
 from .tree import Tree
@@ -74,20 +74,8 @@ class _Reader:
     def _node_ids(self) -> list[int]:
         names = self.tree.names(NODE_FOLDER)
         ids = {int(m[1]) for name in names if (m := re.fullmatch(r"node(\d{1,6})", name, re.ASCII))}
-        online = self._numbers(f"{NODE_FOLDER}/online")
+        online = self.tree.numbers(f"{NODE_FOLDER}/online")
         return sorted(ids if online is None else ids & online)
-
-    def _numbers(self, path: str) -> frozenset[int] | None:
-        """The file's list or mask of numbers, None where there is no such file."""
-        text = self.tree.read(path)
-        if text is None:
-            return None
-        try:
-            return parse_mask(text) if path.endswith("map") else parse_list(text)
-        except ValueError as failure:
-            raise InputError(
-                str(failure), self.tree.full_path(path), 1, token=text or "an empty file"
-            ) from None
 
     def _cpus_of(self, ids: list[int], cpus: Cpus, notes: list[str]) -> dict[int, frozenset[int]]:
         """The online CPUs of each node.
@@ -99,9 +87,9 @@ class _Reader:
         taken: set[int] = set()
         for node in ids:
             folder = f"{NODE_FOLDER}/node{node}"
-            listed = self._numbers(f"{folder}/cpumap")
+            listed = self.tree.numbers(f"{folder}/cpumap")
             if listed is None:
-                listed = self._numbers(f"{folder}/cpulist") or frozenset()
+                listed = self.tree.numbers(f"{folder}/cpulist") or frozenset()
             own = listed & cpus.online if cpus.known else listed
             if own & taken:
                 notes.append(f"Node {node} is left out: it lists CPUs of an earlier node.")
@@ -140,13 +128,8 @@ class _Reader:
             if "MemTotal:" in line:
                 match = re.search(r"MemTotal:\s*(\d{1,15}) kB", line, re.ASCII)
                 if match is None:
-                    raise InputError(
-                        "not a size of memory",
-                        self.tree.full_path(path),
-                        number,
-                        token=line,
-                        expected="'MemTotal: 32768 kB'",
-                    )
+                    expected = "'MemTotal: 32768 kB'"
+                    raise self.tree.error(path, "not a size of memory", line, expected, number)
                 return int(match[1]) * 1024
         return None
 
@@ -166,13 +149,7 @@ class _Reader:
         if text is None:
             return None
         if not re.fullmatch(r"\d{1,18}", text, re.ASCII):
-            raise InputError(
-                "not a whole number",
-                self.tree.full_path(path),
-                1,
-                token=text,
-                expected="such as 64",
-            )
+            raise self.tree.error(path, "not a whole number", text, "such as 64")
         return int(text)
 
     def _slit(self, ids: list[int]) -> dict[Pair, int] | None:
@@ -180,7 +157,7 @@ class _Reader:
 
         Newer kernels write a column per online node, some a column per possible node.
         """
-        possible = sorted(self._numbers(f"{NODE_FOLDER}/possible") or ())
+        possible = sorted(self.tree.numbers(f"{NODE_FOLDER}/possible") or ())
         columns = {len(homes): homes for homes in (possible, ids) if set(ids) <= set(homes)}
         found: dict[Pair, int] = {}
         for node in ids:
@@ -191,20 +168,11 @@ class _Reader:
             values = text.split()
             for value in values:
                 if not re.fullmatch(r"\d{1,3}", value, re.ASCII) or int(value) > 255:
-                    raise InputError(
-                        "no distance",
-                        self.tree.full_path(path),
-                        1,
-                        token=value,
-                        expected="a whole number from 0 to 255",
-                    )
+                    expected = "a whole number from 0 to 255"
+                    raise self.tree.error(path, "no distance", value, expected)
             if len(values) not in columns:
-                raise InputError(
-                    f"{len(values)} distances",
-                    self.tree.full_path(path),
-                    1,
-                    expected=f"{len(ids)}, one per node",
-                )
+                expected = f"{len(ids)}, one per node"
+                raise self.tree.error(path, f"{len(values)} distances", None, expected)
             distances = zip(columns[len(values)], values, strict=True)
             found |= {(node, home): int(value) for home, value in distances}
         return found
@@ -272,6 +240,10 @@ _PAIRS_BYTES = 32
 _UNKNOWN = (0, 0xFFFF)
 _LATENCIES, _BANDWIDTHS = (0, 1), (3, 4)  # of any access, of reads
 _UNIT_OF_REVISION_1 = 10  # as Linux reads the table of ACPI 6.2
+_MEMORY = 1
+# Of structures of an SRAT by their kind, the domain and the flags: of memory, of processors (with
+# a long number, of ARM), of other initiators.
+_DOMAINS = {_MEMORY: "<2xI22xI", 2: "<4xI4xI", 3: "<2xI4xI", 5: "<4xI16xI"}
 
 
 @dataclass
@@ -287,17 +259,10 @@ def read_hmat(table: bytes) -> PairValues:
 
     Caches of memory, which may have figures of their own, are left out.
     """
-    _check(table, b"HMAT")
-    revision = table[8]
     pair_values = PairValues()
-    offset = _HMAT_HEADER_BYTES
-    while offset < len(table):
-        kind, length = _unpack("<HxxI", table, offset)
-        if length < 8 or offset + length > len(table):
-            raise ValueError(f"a structure of {length} bytes at byte {offset}")
+    for kind, part in _structures(table, b"HMAT", _HMAT_HEADER_BYTES, "<HxxI"):
         if kind == _PAIRS:
-            _read_pairs(table[offset : offset + length], revision, pair_values)
-        offset += length
+            _read_pairs(part, table[8], pair_values)
     return pair_values
 
 
@@ -325,44 +290,35 @@ def read_srat_order(table: bytes) -> list[int]:
     Those of processors (and other initiators) come first, in the order of the table, then those of
     memory alone. Raises ValueError where the table is damaged.
     """
-    _check(table, b"SRAT")
-    of_processors, of_memory = [], []
-    offset = _SRAT_HEADER_BYTES
-    while offset < len(table):
-        kind, length = _unpack("<BB", table, offset)
-        if length < 2 or offset + length > len(table):
-            raise ValueError(f"a structure of {length} bytes at byte {offset}")
-        part = table[offset : offset + length]
+    of_processors: list[int] = []
+    of_memory: list[int] = []
+    for kind, part in _structures(table, b"SRAT", _SRAT_HEADER_BYTES, "<BB"):
         if kind == 0:  # a processor, its domain in two places
             low, flags, *high = _unpack("<2xBxIx3B", part, 0)
-            if flags & 1:
-                of_processors.append(int.from_bytes(bytes((low, *high)), "little"))
-        elif kind == 1:
-            domain, flags = _unpack("<2xI22xI", part, 0)
-            if flags & 1:
-                of_memory.append(domain)
-        elif kind == 2:  # a processor with a long number
-            domain, flags = _unpack("<4xI4xI", part, 0)
-            if flags & 1:
-                of_processors.append(domain)
-        elif kind == 3:  # a processor of ARM
-            domain, flags = _unpack("<2xI4xI", part, 0)
-            if flags & 1:
-                of_processors.append(domain)
-        elif kind == 5:  # another initiator
-            domain, flags = _unpack("<4xI16xI", part, 0)
-            if flags & 1:
-                of_processors.append(domain)
-        offset += length
+            domain = int.from_bytes(bytes((low, *high)), "little")
+        else:
+            domain, flags = _unpack(_DOMAINS[kind], part, 0) if kind in _DOMAINS else (0, 0)
+        if flags & 1:
+            (of_memory if kind == _MEMORY else of_processors).append(domain)
     return list(dict.fromkeys(of_processors + of_memory))
 
 
-def _check(table: bytes, signature: bytes) -> None:
+def _structures(
+    table: bytes, signature: bytes, header_bytes: int, form: str
+) -> Iterator[tuple[int, bytes]]:
+    """What follows the header: kind and bytes of each, which begin with kind and length."""
     if table[:4] != signature:
         raise ValueError(f"begins with {table[:4]!r}, expected {signature!r}")
     (length,) = _unpack("<I", table, 4)
     if length != len(table):
         raise ValueError(f"{len(table)} bytes, expected {length}")
+    offset = header_bytes
+    while offset < len(table):
+        kind, length = _unpack(form, table, offset)
+        if length < struct.calcsize(form) or offset + length > len(table):
+            raise ValueError(f"a structure of {length} bytes at byte {offset}")
+        yield kind, table[offset : offset + length]
+        offset += length
 
 
 def _unpack(form: str, data: bytes, offset: int) -> tuple[int, ...]:

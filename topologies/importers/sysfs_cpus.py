@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from ...inputs import InputError, Quantity
@@ -16,7 +16,6 @@ from .inventory import (
     cpuinfo_identities,
     quantity,
 )
-from .number_sets import parse_list, parse_mask
 from .tree import Tree
 
 CPU_FOLDER = "sys/devices/system/cpu"
@@ -67,7 +66,7 @@ class _Reader:
             return Cpus(known=False)
         if len(present) > _CPUS_MAX:
             raise InputError(f"more than {_CPUS_MAX:,} CPUs", self.tree.full_path(CPU_FOLDER))
-        online = self._numbers(f"{CPU_FOLDER}/online")
+        online = self.tree.numbers(f"{CPU_FOLDER}/online")
         if online is not None:
             present &= online
         present = {cpu for cpu in present if self._read(cpu, "online") != "0"}
@@ -85,24 +84,9 @@ class _Reader:
     def _read(self, cpu: int, path: str) -> str | None:
         return self.tree.read(f"{CPU_FOLDER}/cpu{cpu}/{path}")
 
-    def _numbers(self, path: str) -> frozenset[int] | None:
-        text = self.tree.read(path)
-        return None if text is None else self._parsed(path, text, _set_parser(path))
-
-    def _parsed(
-        self, path: str, text: str, parse: Callable[[str], frozenset[int]]
-    ) -> frozenset[int]:
-        try:
-            return parse(text)
-        except ValueError as failure:
-            raise self._error(path, str(failure), text) from None
-
-    def _error(self, path: str, message: str, text: str, expected: str | None = None) -> InputError:
-        return InputError(message, self.tree.full_path(path), 1, None, text, expected)
-
     def _first_set(self, cpu: int, folder: str, files: Sequence[str]) -> frozenset[int] | None:
         for file in files:
-            found = self._numbers(f"{CPU_FOLDER}/cpu{cpu}/{folder}/{file}")
+            found = self.tree.numbers(f"{CPU_FOLDER}/cpu{cpu}/{folder}/{file}")
             if found is not None:
                 return found
         return None
@@ -214,9 +198,9 @@ class _Reader:
         match = re.fullmatch(r"(\d{1,12})([KMG]?)", size, re.ASCII)
         path = f"{CPU_FOLDER}/cpu{cpu}/{folder}"
         if match is None:
-            raise self._error(f"{path}/size", "no size", size, "such as 32K")
+            raise self.tree.error(f"{path}/size", "no size", size, "such as 32K")
         if not re.fullmatch(r"\d{1,2}", level, re.ASCII):
-            raise self._error(f"{path}/level", "no level of cache", level, "such as 2")
+            raise self.tree.error(f"{path}/level", "no level of cache", level, "such as 2")
         size_bytes = int(match[1]) * _UNITS[match[2]]
         if not size_bytes or not 1 <= int(level) <= CACHE_LEVEL_MAX:
             return None
@@ -233,8 +217,3 @@ class _Reader:
         """A small number, None where the tree does not tell it, or tells 0."""
         text = self._read(cpu, path) or ""
         return int(text) or None if re.fullmatch(r"\d{1,5}", text, re.ASCII) else None
-
-
-def _set_parser(path: str) -> Callable[[str], frozenset[int]]:
-    is_list = path.endswith(("_list", "/online"))
-    return parse_list if is_list else parse_mask

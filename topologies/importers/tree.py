@@ -12,11 +12,13 @@ from typing import BinaryIO
 
 from ...inputs import InputError
 from .archive import ArchiveLimits, unpack
+from .number_sets import parse_list, parse_mask
 
 _FILE_BYTES_MAX = 16 << 20  # /proc/cpuinfo of a large machine has a few MiB, any sysfs file KiB
 _TOO_MANY = "a loop of links, or too long a chain of them"
 _DEPTH_MAX = 8  # how far below a folder of the user's the tree may begin
 _FOLDERS_MAX = 20_000
+_LISTS = ("list", "/online", "/possible")  # files of numbers as such; others are masks
 
 # What is of use of an archive.
 _WANTED = re.compile(
@@ -68,6 +70,22 @@ class Tree:
         except OSError as failure:
             self._refuse_loop(failure, path)
             return []
+
+    def numbers(self, path: str) -> frozenset[int] | None:
+        """The file's list or mask of numbers; None where there is no such file."""
+        text = self.read(path)
+        if text is None:
+            return None
+        try:
+            return parse_list(text) if path.endswith(_LISTS) else parse_mask(text)
+        except ValueError as failure:
+            raise self.error(path, str(failure), text or "an empty file") from None
+
+    def error(
+        self, path: str, message: str, token: str | None, expected: str | None = None, line: int = 1
+    ) -> InputError:
+        """The InputError for a line of a file."""
+        return InputError(message, self.full_path(path), line, None, token, expected)
 
     def full_path(self, path: str) -> str:
         """The path as an error message should give it."""

@@ -23,6 +23,7 @@ import yaml
 from ...inputs import InputError
 from ...inputs.names import is_name
 from ...inputs.progress import Progress, silent
+from ...inputs.quantities import rounded
 from ...sim.run.scenario import Scenario, load_document, scenario_of_document
 from ...sim.run.scenario_parts import on_machine
 from ...sim.run.what_if import flow_plane
@@ -37,7 +38,7 @@ from .calibration import (
     residuals_of,
 )
 from .engine_rows import ASSUMED_SPREAD, EngineRow, OwnEngine, load_rows, own_engine, run_of_row
-from .fit import Fit, Floats, NothingDetermined, Predict, fit, rounded
+from .fit import Fit, Floats, NothingDetermined, Predict, fit
 from .observation import Kind, Measured, Observation, Origin
 from .parameters import Key, Parameter
 from .predictions import engine_calibrations

@@ -21,6 +21,7 @@ from scipy.stats import t as student
 
 from ...inputs import InputError, Quantity
 from ...inputs.progress import Progress, silent
+from ...inputs.quantities import rounded
 from ..posterior import covariance_of
 from .observation import Observation
 from .parameters import Key, Parameter
@@ -52,7 +53,6 @@ CONFIDENCE, Z95 = 0.95, 1.959964
 SPREAD_FREEDOM = 30.0
 ALONG = 0.1
 BOUND_NEAR = 1e-6
-DIGITS = 4
 NORMAL = 1.4826  # standard deviation of normal residuals over the median of their sizes
 INSENSITIVE = "no measurement depends on it"
 WEAK = "measurements hardly depend on it"
@@ -139,11 +139,6 @@ class Fit:
             low, high = rounded(value / times), rounded(value * times)
             found[name] = Quantity(rounded(value), low, high, source(name))
         return found
-
-
-def rounded(value: float) -> float:
-    """To as many digits as a machine file has of what was fitted."""
-    return float(f"{value:.{DIGITS}g}")
 
 
 def fitted_quantities(fit: Fit, source: Mapping[Key, str]) -> dict[Key, Quantity]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ...inputs import Document
+from ...inputs.quantities import size_text
 from ...topologies import description_from_document
 from ...topologies.build import build_machine
 from ...topologies.measurements import Measurement
@@ -24,7 +25,6 @@ from .observation import (
     HostReader,
     Measured,
     Observation,
-    bytes_text,
     size_of,
     spread_of,
 )
@@ -71,7 +71,7 @@ def _idle(reader: HostReader, measurement: Measurement) -> Observation | str:
     ends, size = reader.ends(measurement), size_of(measurement)
     label = f"idle latency, {ends['node']} from {ends['home']}"
     if measurement.name == "latency" and size is not None:
-        label += f", {bytes_text(size)}"
+        label += f", {size_text(size)}"
     return reader.observation(IDLE, measurement, label, ends, size_bytes=size)
 
 
@@ -79,7 +79,7 @@ def _latency(reader: HostReader, measurement: Measurement) -> Observation | str:
     size, at = size_of(measurement) or 0.0, reader.ends(measurement)["node"]
     for level, low, high in reader.sizes():
         if low <= size <= high:
-            return _cache(reader, measurement, level, f", {bytes_text(size)}")
+            return _cache(reader, measurement, level, f", {size_text(size)}")
     caches = [node.caches for node in reader.machine.nodes if node.id == at]
     last = max((cache.size_bytes for cache in sum(caches, ())), default=0.0)
     return _idle(reader, measurement) if size >= MEMORY_CACHES * last else BETWEEN

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ...inputs import Quantity
+from ...inputs.quantities import rounded
 from ...sim.machine.assumptions import node_types_of
 from ...topologies import build_machine
 from ...topologies.machine import Machine
 from ...topologies.schema import LoadedPoint, MachineDescription
 from ...topologies.schema_types import Fact, WriteTurnaround
-from .fit import Fit, fitted_quantities, rounded
+from .fit import Fit, fitted_quantities
 from .parameters import ATOMIC_KEY, CURVE, KNOTS, LINE_KEY, Key, PairClass, curve
 from .predictions import Candidate, engine_calibrations, peak_Bps
 

@@ -222,11 +222,3 @@ def spread_of(measurement: Measurement) -> float:
 def size_of(measurement: Measurement) -> float | None:
     """Bytes that it is of; None where that is not said."""
     return measurement.parameters.size.value if measurement.parameters.size is not None else None
-
-
-def bytes_text(size: float) -> str:
-    """``1.5 MiB``."""
-    for scale, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-        if size >= scale:
-            return f"{size / scale:.4g} {unit}"
-    return f"{size:g} B"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from ..measure.session import check_engine
 from .primitives import primitive_rows
 from .result import ROWS_FILE, Errors, Result, errors_of
 from .rows import Row
-from .session import Found, Play, Session
+from .session import Found, Session
 from .suite import Case, Suite, load_suite
 
 # Of all that is asked for, as these parts are held against one another and against nothing else.
@@ -58,7 +58,7 @@ class CalibrationSet:
             "machine": self.machine.name,
             "host": None if host is None else host.model_dump(mode="json", exclude_none=True),
             "warnings": list(self.warnings),
-            "summary": [error.as_json() for error in self.errors],
+            "summary": [asdict(errors) for errors in self.errors],
             "rows": [row.as_json() for row in self.rows],
         }
 
@@ -110,7 +110,6 @@ def crossvalidated(
     folder: Path,
     *,
     quick: bool = False,
-    play: Play | None = None,
     progress: StepProgress = silent,
 ) -> Result:
     """Cross-validates this host on a bundled suite, or one in a file.
@@ -143,7 +142,7 @@ def crossvalidated(
         ready.cases,
         ready.rounds,
         host=host,
-        play=play or run_scenario,
+        play=run_scenario,
         keep=keep,
         store=store,
         progress=part_of(progress, measured, 1.0),

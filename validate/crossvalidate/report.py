@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 
 from ..._version import __version__
 from ...inputs.quantities import time_text
@@ -71,8 +72,8 @@ def _answer(result: Result) -> Iterator[str]:
         errors = throughput[0]
         yield (
             f"Of {count(errors.rows, 'predicted throughput')} of real runs, "
-            f"{percent(errors.near)} are within 10%; the median error is "
-            f"{percent(errors.median, 1)}, the worst {percent(errors.worst, 1)}."
+            f"{percent(errors.within_10_percent)} are within 10%; the median error is "
+            f"{percent(errors.median_error, 1)}, the worst {percent(errors.worst_error, 1)}."
         )
     if not result.checks:
         yield "Nothing was both measured and predicted."
@@ -110,16 +111,8 @@ def errors_table(errors: Sequence[Errors]) -> Table:
     """What the errors are, and what the intervals say beside them."""
 
     def texts(one: Errors) -> tuple[str, ...]:
-        shares = (
-            one.median,
-            one.worst,
-            one.near,
-            one.predicted_half,
-            one.measured_half,
-            one.held,
-        )
-        named = (one.set, one.kind, one.plane or "all", str(one.rows))
-        return (*named, *(percent(share, 1) for share in shares))
+        of_set, kind, plane, count, *shares = astuple(one)
+        return (of_set, kind, plane or "all", str(count), *(percent(share, 1) for share in shares))
 
     return Table(
         "Errors",

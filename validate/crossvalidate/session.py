@@ -23,7 +23,7 @@ from ...sim.run.runner import run_scenario
 from ...sim.run.scenario import Scenario
 from ...sim.run.statistics import Interval
 from ...sim.run.uncertainty import bounds, shift_of, with_uncertainty
-from ..measure.noise import OTHERS_MAX, STEAL_MAX, Ticks, taken, ticks
+from ..measure.noise import Ticks, taken, taken_warnings, ticks
 from ..metrics import Metric
 from .rows import Kind, Row, measured_interval
 from .suite import Case, LeftOut
@@ -43,10 +43,6 @@ KINDS: Mapping[str, Kind] = {
     "latency_ns": "latency",
     "recovery": "recovery",
 }
-NOT_MEASURED = {
-    "memory traffic": "this host shows no counters of its memory controllers, or none are read",
-}
-
 NO_FIGURE = "real runs have no such figure: it is not measured, or too little was done"
 
 
@@ -142,16 +138,7 @@ class Found:
 
     def noise(self) -> Iterator[str]:
         """A line for each reason to distrust what was measured."""
-        if self.stolen > STEAL_MAX:
-            yield (
-                f"noisy host: the hypervisor took {self.stolen:.0%} of the CPUs' time during real "
-                "runs"
-            )
-        if self.others > OTHERS_MAX:
-            yield (
-                f"noisy host: other programs used {self.others:.0%} of the CPUs' time during real "
-                "runs"
-            )
+        return taken_warnings(self.stolen, self.others, " during real runs")
 
 
 def kind_of(metric: Metric) -> Kind:

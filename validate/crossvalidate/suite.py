@@ -23,6 +23,7 @@ from ...inputs.yaml_file import Place
 from ...sim.run.real_planes import NATIVE, SIMULATED
 from ...sim.run.scenario import Scenario, load_scenario
 from ...sim.run.scenario_parts import reported_at
+from ...sim.studies.levels import written
 from ...sim.systems.registry import system_of
 from ...topologies import Machine
 from ...workloads import Workload
@@ -239,7 +240,7 @@ class _Loader:
         """One of each combination of the grid's values."""
         place: Place = ("runs", name)
         axes = [
-            [*(axis.items() if isinstance(axis, dict) else ((_written(v), v) for v in axis))]
+            [*(axis.items() if isinstance(axis, dict) else ((written(v, ""), v) for v in axis))]
             for axis in run.grid.values()
         ]
         for values in product(*axes):
@@ -316,8 +317,8 @@ class _Loader:
                 "workload": self._resolved_path(settings.get("workload")),
                 "policy": self._resolved_path(settings.get("policy")),
             }
-            written = [
-                f"{path}={_written(value)}"
+            stated = [
+                f"{path}={written(value, '')}"
                 for path, value in settings.items()
                 if path not in OPTIONS and not path.startswith(SIZE)
             ]
@@ -326,20 +327,20 @@ class _Loader:
                 key = (scenario, options["workload"])
                 if key not in self.workloads:
                     self.workloads[key] = load_scenario(scenario, plane=NATIVE, **options).workload
-                written.append("scale=1.0")
+                stated.append("scale=1.0")
             for path, value in sizes.items():
                 place = places.get(path, ("settings", path))
-                written.append(self._sized(self.workloads[key], path, value))
+                stated.append(self._sized(self.workloads[key], path, value))
         except InputError as failure:
             raise self._error(name, failure, place, places) from None
         load = partial(
-            load_scenario, scenario, machine=self.machine_path, **options, settings=written
+            load_scenario, scenario, machine=self.machine_path, **options, settings=stated
         )
         try:
             return load(plane=NATIVE), lambda plane: load(plane=plane)
         except InputError as failure:
             error = self._error(name, failure, ("runs", name, "scenario"), places)
-            if not _loads(scenario, options, written):
+            if not _loads(scenario, options, stated):
                 raise error from None
             self.not_playable.setdefault(failure.message, {})[name] = None
             return None
@@ -405,7 +406,3 @@ def _loads(scenario: str, options: Mapping[str, Any], settings: Sequence[str]) -
     except InputError:
         return False
     return True
-
-
-def _written(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...inputs import InputError
+from ...inputs.text_lines import kernel_text
 
 PROC = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -65,12 +66,12 @@ class LiveProcess:
             return None
         run_s = (int(fields[USER_TICKS]) + int(fields[SYSTEM_TICKS])) / TICKS_PER_S
         wait_s = None
-        if len(times := _text(folder / "schedstat").split()) == 3:
+        if len(times := kernel_text(folder / "schedstat").split()) == 3:
             run_s, wait_s = int(times[0]) / 1e9, int(times[1]) / 1e9
         moves = next(
             (
                 int(line.rpartition(":")[2])
-                for line in _text(folder / "sched").splitlines()
+                for line in kernel_text(folder / "sched").splitlines()
                 if line.startswith("se.nr_migrations")
             ),
             None,
@@ -96,13 +97,13 @@ class LiveProcess:
 
     def memory_bytes(self) -> dict[str, int] | None:
         """What smaps sums up; None where that is not told."""
-        rows = (line.split() for line in _text(self.folder / "smaps_rollup").splitlines())
+        rows = (line.split() for line in kernel_text(self.folder / "smaps_rollup").splitlines())
         found = {row[0][:-1]: int(row[1]) * 1024 for row in rows if row[0][:-1] in SUMMED}
         return found or None
 
     @staticmethod
     def _stat(folder: Path) -> list[str] | None:
-        return _text(folder / "stat").rpartition(")")[2].split() or None
+        return kernel_text(folder / "stat").rpartition(")")[2].split() or None
 
 
 def _kind(words: list[str]) -> str:
@@ -112,11 +113,3 @@ def _kind(words: list[str]) -> str:
         if word.startswith("file="):
             return "file"
     return "anonymous"
-
-
-def _text(path: Path) -> str:
-    """Empty where it cannot be read, as of a thread that has ended."""
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""

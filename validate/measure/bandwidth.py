@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .bench import LINE_BYTES, Bench, Member, Samples, methods_of
+from .bench import LINE_BYTES, Bench, Member, Samples, ends, methods_of
 from .layout import NodeLayout
 
 if TYPE_CHECKING:
@@ -41,21 +41,20 @@ QUICK_DELAYS = (4_000, 1_000, 250, 0)
 
 def measure(bench: Bench) -> Iterator[float]:
     """Thread counts, traffics, node pairs, the whole machine."""
-    start = bench.layout.starts[0]
-    home = start if start.memory_bytes else bench.layout.homes[0]
+    start, home = bench.layout.first
     bench.arena(home)
     yield 0.05
     counts = thread_counts(len(start.cores))
     for at, threads in enumerate(counts):
         samples = _read(bench, start.cores[:threads], home)
         bench.add("read-bandwidth", samples, "bandwidth", READ, threads=threads, traffic="read",
-                  **_at(start, home))  # fmt: skip
+                  **ends(start, home))  # fmt: skip
         yield 0.05 + 0.3 * (at + 1) / len(counts)
     pairs = [(a, b) for a in bench.layout.starts for b in bench.layout.homes]
     for at, (a, b) in enumerate(pairs):
         samples = _read(bench, a.cores, b)
         bench.add("memory.bandwidth", samples, "bandwidth", READ, threads=len(a.cores),
-                  traffic="read", **_at(a, b))  # fmt: skip
+                  traffic="read", **ends(a, b))  # fmt: skip
         yield 0.35 + 0.3 * (at + 1) / len(pairs)
     if len(bench.layout.starts) > 1:
         members = [m for node in bench.layout.starts for m in _readers(bench, node.cores, node)]
@@ -63,10 +62,6 @@ def measure(bench: Bench) -> Iterator[float]:
         bench.add("machine.bandwidth", samples, "bandwidth", READ, threads=len(members),
                   traffic="read")  # fmt: skip
     yield from _traffics(bench, start, home)
-
-
-def _at(start: NodeLayout, home: NodeLayout) -> dict[str, int]:
-    return {"node": start.id, "home": home.id}
 
 
 def thread_counts(most: int) -> list[int]:
@@ -122,11 +117,11 @@ def _traffics(bench: Bench, start: NodeLayout, home: NodeLayout) -> Iterator[flo
         bench.written(home)
         samples = bench.run(members, limit_s=0.2, window_ns=WINDOW_NS).rates()
         bench.add("stream-bandwidth", samples, "bandwidth", STREAMS, threads=threads, traffic=name,
-                  **_at(start, home))  # fmt: skip
+                  **ends(start, home))  # fmt: skip
         if threads == len(start.cores) and traffic.mix is not None:
             bench.add("mix-bandwidth", samples.scaled(traffic.through), "bandwidth",
                       MIX.format(name, threads), threads=threads, traffic=name,
-                      **_at(start, home))  # fmt: skip
+                      **ends(start, home))  # fmt: skip
         yield 0.65 + 0.35 * (at + 1) / len(cases)
 
 
@@ -134,8 +129,7 @@ def measure_loaded(bench: Bench) -> Iterator[float]:
     """Latency seen by one core while all others read from their own nodes, more and more."""
     from ...engine_native._engine import Traffic, chase
 
-    first = bench.layout.starts[0]
-    home = first if first.memory_bytes else bench.layout.homes[0]
+    first, home = bench.layout.first
     arena = bench.arena(home)
     size = arena.size_bytes // 2
     lines = bench.cycle(home, size)

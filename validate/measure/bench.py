@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...inputs import Quantity, load_yaml
+from ...inputs.quantities import rounded
 from ...topologies.measurements import Kind, Measurement, Parameters, Reading
 from .layout import Layout, NodeLayout
 
@@ -194,6 +195,11 @@ class Bench:
         return block
 
 
+def ends(start: NodeLayout, home: NodeLayout) -> dict[str, int]:
+    """Whose CPUs use whose memory, as parameters of a figure."""
+    return {"node": start.id, "home": home.id}
+
+
 _SIZES = ("size", "page", "buffer", "region")
 
 
@@ -207,7 +213,6 @@ class CannotBind(Exception):
 
 
 Floats = npt.NDArray[np.float64]
-DIGITS = 4
 # With fewer undisturbed repetitions than this the disturbed ones count too: a median of one tells
 # nothing of its spread.
 UNDISTURBED_MIN = 3
@@ -253,14 +258,14 @@ class Samples:
     @property
     def median(self) -> float:
         """The figure itself."""
-        return _rounded(float(np.median(self.values)))
+        return rounded(float(np.median(self.values)))
 
     @property
     def quartiles(self) -> tuple[float, float]:
         """Between them lies half of the repetitions."""
         low, high = np.percentile(self.values, [25, 75])
         # Rounded alike, so that they still stand on both sides of the median.
-        return min(_rounded(float(low)), self.median), max(_rounded(float(high)), self.median)
+        return min(rounded(float(low)), self.median), max(rounded(float(high)), self.median)
 
     @property
     def spread(self) -> float:
@@ -271,8 +276,3 @@ class Samples:
     def scaled(self, factor: float) -> Samples:
         """Each value times ``factor``."""
         return Samples(self.values * factor, self.disturbed, self.noisy)
-
-
-def _rounded(value: float) -> float:
-    """To as many digits as a measurement can have."""
-    return float(f"{value:.{DIGITS}g}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .bench import Bench
+from .bench import Bench, ends
 
 IN_CACHE = "memcpy of the same bytes to the same place"
 SPREAD = "memcpy from and to ever other places of two blocks that no cache holds"
@@ -16,8 +16,7 @@ def measure(bench: Bench) -> Iterator[float]:
     """Time of a copy by size, in cache and out of it."""
     from ...engine_native._engine import copies
 
-    start = bench.layout.starts[0]
-    home = start if start.memory_bytes else bench.layout.homes[0]
+    start, home = bench.layout.first
     source = bench.arena(home)
     target = bench.block(home, source.size_bytes // 2, what="copies")
     yield 0.3
@@ -26,6 +25,5 @@ def measure(bench: Bench) -> Iterator[float]:
         for place, method in (("cache", IN_CACHE), ("memory", SPREAD)):
             work = copies(source, target, size, place == "memory")
             samples = bench.run([(start.cores[0], work)], limit_s=0.2).ns_each()
-            bench.add("copy", samples, "time", method, size=size, place=place, node=start.id,
-                      home=home.id)  # fmt: skip
+            bench.add("copy", samples, "time", method, size=size, place=place, **ends(start, home))
         yield 0.3 + 0.7 * (at + 1) / len(sizes)

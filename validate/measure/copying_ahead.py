@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .bench import Bench, Samples, Windows, methods_of
+from .bench import Bench, Samples, Windows, ends, methods_of
 
 METHODS = methods_of("buffering")
 RESULTS = ("direct_ns", "copies_ns", "cached_ns", "overlap_ns")
@@ -20,10 +20,9 @@ def measure(bench: Bench) -> Iterator[float]:
     """By chunk and place of the column: times of one whole scan, four ways."""
     from ...engine_native._engine import measure_copied_scan
 
-    start = bench.layout.starts[0]
+    start, home = bench.layout.first
     if len(start.cores) < 2:
         return
-    home = start if start.memory_bytes else bench.layout.homes[0]
     chunks = QUICK_CHUNKS if bench.effort.quick else CHUNKS
     last_bytes = max(start.last_cache_bytes, 8 << 20)
     sizes = {
@@ -38,7 +37,7 @@ def measure(bench: Bench) -> Iterator[float]:
                 # The first round meets pages and caches that nobody has used.
                 samples = _undisturbed(found[times][1:])
                 bench.add(name, samples, "time", method, size=size, buffer=chunk,
-                          place=place, node=start.id, home=home.id)  # fmt: skip
+                          place=place, **ends(start, home))  # fmt: skip
         yield (at + 1) / len(sizes)
 
 

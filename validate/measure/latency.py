@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from .bench import LINE_BYTES, Bench, Samples
+from .bench import LINE_BYTES, Bench, Samples, ends
 from .layout import NodeLayout
 
 CHASE = "dependent loads along a random cycle of lines, in huge pages"
@@ -23,14 +23,13 @@ _SMALL_BYTES_MAX = 128 << 20
 
 def measure(bench: Bench) -> Iterator[float]:
     """Sizes, cache levels, pairs of nodes, small pages, random reads."""
-    start = bench.layout.starts[0]
-    home = start if start.memory_bytes else bench.layout.homes[0]
+    start, home = bench.layout.first
     arena = bench.arena(home)
     yield 0.05
     sizes = _sizes(bench, arena.size_bytes)
     for at, size in enumerate(sizes):
         samples = _chase(bench, start, home, size)
-        bench.add("latency", samples, "time", CHASE, size=size, **_at(start, home))
+        bench.add("latency", samples, "time", CHASE, size=size, **ends(start, home))
         yield 0.05 + 0.5 * (at + 1) / len(sizes)
     for level, size in level_sizes(bench):
         if size <= arena.size_bytes:
@@ -43,10 +42,6 @@ def measure(bench: Bench) -> Iterator[float]:
     _random_reads(bench, start, home)
     _check_levels(bench)
     yield 1.0
-
-
-def _at(start: NodeLayout, home: NodeLayout) -> dict[str, int]:
-    return {"node": start.id, "home": home.id}
 
 
 def _sizes(bench: Bench, largest: int) -> list[int]:
@@ -107,7 +102,7 @@ def _pairs(bench: Bench) -> Iterator[float]:
             work = chase(bench.arena(home), lines // len(pairs) * at, 1024)
             samples = bench.run([(start.cores[0], work)], limit_s=0.2).ns_each()
         method = BEST if few else CHASE
-        bench.add("memory.latency", samples, "time", method, size=size, **_at(start, home))
+        bench.add("memory.latency", samples, "time", method, size=size, **ends(start, home))
         yield 0.6 + 0.25 * (at + 1) / len(pairs)
 
 
@@ -128,7 +123,7 @@ def _small_pages(bench: Bench, start: NodeLayout, home: NodeLayout) -> Iterator[
     ):
         bench.add(
             "page.latency", samples, "time", method, size=block.size_bytes, page=page,
-            **_at(start, home),
+            **ends(start, home),
         )  # fmt: skip
     yield 0.95
 
@@ -139,7 +134,7 @@ def _random_reads(bench: Bench, start: NodeLayout, home: NodeLayout) -> None:
 
     arena = bench.arena(home)
     lines = 1 << ((arena.size_bytes // LINE_BYTES).bit_length() - 1)
-    at = {"size": lines * LINE_BYTES, **_at(start, home)}
+    at = {"size": lines * LINE_BYTES, **ends(start, home)}
     rates = bench.run([(start.cores[0], random_reads(arena, lines))], limit_s=0.5).rates()
     bench.add("random_reads", rates, "rate", RANDOM, **at)
     for additions in ADDITIONS:

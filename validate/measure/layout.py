@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from ...inputs import InputError
+from ...inputs.text_lines import kernel_text
 from ...topologies import build_machine
 from ...topologies.importers import import_machine
 from ...topologies.importers.number_sets import format_list, parse_list
@@ -47,6 +47,12 @@ class Layout:
         return tuple(node for node in self.nodes if node.memory_bytes)
 
     @property
+    def first(self) -> tuple[NodeLayout, NodeLayout]:
+        """The first node with CPUs, and whose memory these use: its own, if it has any."""
+        start = self.starts[0]
+        return start, start if start.memory_bytes else self.homes[0]
+
+    @property
     def cpus(self) -> tuple[int, ...]:
         """All CPUs that may be used."""
         return tuple(cpu for node in self.nodes for cpu in node.cpus)
@@ -82,7 +88,8 @@ def host_layout() -> Layout:
             "this host: memory cannot be bound to its nodes, so that they cannot be distinguished "
             f"({facts['binding_refused']})"
         )
-    first_thread = _first_threads(online & allowed)
+    usable_cpus = online & allowed
+    first_thread = {min(siblings_of(cpu) & usable_cpus) for cpu in usable_cpus}
     nodes = []
     for node in machine.nodes:
         known = engine.get(node.id)
@@ -110,23 +117,11 @@ def _last_cache_bytes(node: Node) -> int:
     return int(last.size_bytes * -(-max(node.cores, 1) // last.shared_by_cores))
 
 
-def read_text(path: str) -> str | None:
-    """The text of a file of the kernel's, None where there is none."""
+def siblings_of(cpu: int) -> frozenset[int]:
+    """The CPUs of its core; itself alone where the kernel does not tell others."""
+    folder = f"/sys/devices/system/cpu/cpu{cpu}/topology"
+    text = kernel_text(f"{folder}/core_cpus_list") or kernel_text(f"{folder}/thread_siblings_list")
     try:
-        return Path(path).read_text("utf-8", "replace").strip()
-    except OSError:
-        return None
-
-
-def _first_threads(cpus: set[int]) -> set[int]:
-    """The lowest usable CPU of each core."""
-    first = set()
-    for cpu in cpus:
-        folder = f"/sys/devices/system/cpu/cpu{cpu}/topology"
-        text = read_text(f"{folder}/core_cpus_list") or read_text(f"{folder}/thread_siblings_list")
-        try:
-            siblings = parse_list(text or "") & cpus
-        except ValueError:
-            siblings = frozenset()
-        first.add(min(siblings, default=cpu))
-    return first
+        return parse_list(text) | {cpu}
+    except ValueError:
+        return frozenset({cpu})

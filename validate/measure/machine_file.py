@@ -21,6 +21,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ...inputs import OpenPart, Quantity
+from ...inputs.quantities import rounded
 from ...sim.machine.costs import LINE_BYTES, CostModel
 from ...sim.machine.streams import lines_under_way
 from ...topologies import build_machine
@@ -36,7 +37,6 @@ from ...topologies.schema import (
 from ...topologies.schema_types import Fact, WriteTurnaround
 from ..systems.registry import validations
 from .bandwidth import TRAFFICS
-from .bench import DIGITS
 from .interrupting import interruptions
 from .plausible import TURNAROUND, doubts, plausible, within_bounds
 from .session import Result
@@ -111,12 +111,7 @@ class _Writer:
 
     def _ids(self, type_name: str) -> set[int]:
         """The ids of the nodes of a type."""
-        ids: set[int] = set()
-        for group in self.base.nodes:
-            if group.type == type_name:
-                first, last = group.id_range()
-                ids.update(range(first, last + 1))
-        return ids
+        return {node for node, name in self.base.type_of_node().items() if name == type_name}
 
     def _node_type(self, name: str, kind: NodeType) -> NodeType:
         ids = self._ids(name)
@@ -198,7 +193,7 @@ class _Writer:
         ids: dict[int | None, int] = {one.id: k for k, one in enumerate(costs.machine.nodes)}
         unit_bytes = LINE_BYTES if found.value.kind == "rate" else 1.0
         value, low, high = (
-            float(f"{times * lines_under_way(costs, ids[node], ids[home], unit_bytes * rate):.4g}")
+            rounded(times * lines_under_way(costs, ids[node], ids[home], unit_bytes * rate))
             for rate in (found.value.value, *_range([found]))
         )
         return Fact(
@@ -265,7 +260,7 @@ class _Writer:
         """One value of several figures alike: their median, the range of all their quartiles."""
         value = median(m.value.value for m in found)
         if len(found) % 2 == 0:
-            value = float(f"{value:.4g}")
+            value = rounded(value)
         return Quantity(value, *_range(found), self._source(found[-1]), _doubtful(found))
 
     def _source(self, found: Measurement, method: str = "") -> str:
@@ -386,7 +381,7 @@ def _each(parts: Mapping[str, Any], others: Callable[[str], Sequence[Any]]) -> d
 def _quartiles(known: tuple[float, float], values: Sequence[float]) -> tuple[float, float]:
     if not values:
         return known
-    low, high = (float(f"{end:.{DIGITS}g}") for end in np.percentile(values, [25, 75]))
+    low, high = map(rounded, np.percentile(values, [25, 75]))
     return min(low, known[0]), max(high, known[1])
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...inputs.text_lines import kernel_text
 from ...topologies.measurements import Measurement
 from .bench import Bench
-from .layout import read_text
 
 DRIFT_MAX = 0.05
 STEAL_MAX = 0.01
@@ -38,7 +38,7 @@ class Ticks:
 
 def ticks() -> Ticks:
     """From /proc/stat and this process; zeros where the kernel tells nothing."""
-    fields = (read_text("/proc/stat") or "").partition("\n")[0].split()[1:]
+    fields = kernel_text("/proc/stat").partition("\n")[0].split()[1:]
     counts = [int(text) / _TICKS_PER_S for text in fields if text.isdigit()] + [0.0] * 8
     user, nice, system, _, _, irq, soft, stolen = counts[:8]
     own = sum(
@@ -87,16 +87,21 @@ def noise_warnings(
     drift: float, stolen: float, others: float, measurements: Sequence[Measurement]
 ) -> Iterator[str]:
     """A line for each reason to distrust the figures."""
-    if stolen > STEAL_MAX:
-        yield f"noisy host: the hypervisor took {stolen:.0%} of the CPUs' time"
-    if others > OTHERS_MAX:
-        yield f"noisy host: other programs used {others:.0%} of the CPUs' time"
+    yield from taken_warnings(stolen, others)
     if drift > DRIFT_MAX:
         yield (
             f"noisy host: the clock changed: a loop of known cycles took {drift:.0%} longer in the "
             "median than at its best"
         )
     yield from _spread_warnings(measurements)
+
+
+def taken_warnings(stolen: float, others: float, when: str = "") -> Iterator[str]:
+    """A line each where the hypervisor, or other programs, took much of the CPUs' time."""
+    if stolen > STEAL_MAX:
+        yield f"noisy host: the hypervisor took {stolen:.0%} of the CPUs' time{when}"
+    if others > OTHERS_MAX:
+        yield f"noisy host: other programs used {others:.0%} of the CPUs' time{when}"
 
 
 def _spread_warnings(measurements: Sequence[Measurement]) -> Iterator[str]:
@@ -128,9 +133,4 @@ def _spread_warnings(measurements: Sequence[Measurement]) -> Iterator[str]:
 
 def _named(measurement: Measurement) -> str:
     parameters = measurement.parameters.model_dump(mode="json", exclude_defaults=True)
-    return " ".join([measurement.name, *_texts(parameters.items())])
-
-
-def _texts(parameters: Iterable[tuple[str, object]]) -> Iterator[str]:
-    for name, value in parameters:
-        yield f"{name} {value}"
+    return " ".join([measurement.name, *(f"{name} {value}" for name, value in parameters.items())])

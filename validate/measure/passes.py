@@ -18,8 +18,8 @@ import numpy as np
 
 from ...inputs import Quantity
 from ...inputs.progress import StepProgress, part_of, silent
+from ...inputs.quantities import rounded
 from ...topologies.measurements import HostState, Measurement, Reading
-from .bench import DIGITS
 from .noise import DISTURBANCES, noise_warnings
 from .session import PARTS, Result, measure_pass
 
@@ -90,10 +90,10 @@ def _merged_figure(all_of: Sequence[Measurement]) -> Measurement:
     used = all_of if noisy else quiet
     kind = used[0].value.kind
     ends = [one.ends for one in used]
-    value = _rounded(median(one.value.value for one in used))
+    value = rounded(median(one.value.value for one in used))
     pooled = [one.value.value for one in used] + [end.value for pair in ends for end in pair]
     ends_of = [0, 100] if used[0].name in DISTURBANCES else [25, 75]
-    low, high = (_rounded(float(end)) for end in np.percentile(pooled, ends_of))
+    low, high = (rounded(float(end)) for end in np.percentile(pooled, ends_of))
     return used[0].model_copy(
         update={
             "value": Reading(value, kind),
@@ -127,8 +127,4 @@ def _merged_states(states: Sequence[HostState], parts: tuple[str, ...]) -> HostS
 def _merged_quantities(all_of: Sequence[Quantity]) -> Quantity:
     values = sorted(one.value for one in all_of)
     low, high = min(one.low for one in all_of), max(one.high for one in all_of)
-    return replace(all_of[0], value=_rounded(median(values)), low=low, high=high)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+    return replace(all_of[0], value=rounded(median(values)), low=low, high=high)

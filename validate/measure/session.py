@@ -18,12 +18,13 @@ import numpy as np
 from ..._version import __version__
 from ...inputs import InputError, Quantity
 from ...inputs.progress import StepProgress, silent
+from ...inputs.text_lines import kernel_text
 from ...topologies.importers.number_sets import format_list
 from ...topologies.measurements import HostState, Measurement
 from ..systems.registry import validations
 from . import bandwidth, copying, copying_ahead, fabric, interrupting, latency, mapping, sharing
 from .bench import FULL, QUICK, Bench, CannotBind
-from .layout import Layout, host_layout, read_text
+from .layout import Layout, host_layout
 from .noise import Watch
 
 OF_SYSTEMS = {name: one for of in validations() for name, one in of.measured.items()}
@@ -182,19 +183,17 @@ def host_state(layout: Layout) -> HostState:
         governor=_first_line(f"{_CPU}/cpu{layout.cpus[0]}/cpufreq/scaling_governor"),
         turbo=_turbo(),
         smt=_first_line(f"{_CPU}/smt/control"),
-        transparent_huge_pages=_chosen(read_text("/sys/kernel/mm/transparent_hugepage/enabled")),
+        transparent_huge_pages=_chosen(kernel_text("/sys/kernel/mm/transparent_hugepage/enabled")),
         load_average=os.getloadavg()[0],
     )
 
 
 def _first_line(path: str) -> str | None:
-    return (read_text(path) or "").partition("\n")[0][:100] or None
+    return kernel_text(path).partition("\n")[0][:100] or None
 
 
 def _cpu_model() -> str | None:
-    found = re.search(
-        r"^(?:model name|Model|cpu)\s*:\s*(.+)$", read_text("/proc/cpuinfo") or "", re.M
-    )
+    found = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", kernel_text("/proc/cpuinfo"), re.M)
     return found[1].strip()[:200] if found else platform.machine() or None
 
 
@@ -202,7 +201,7 @@ def _virtualisation() -> str | None:
     """The hypervisor where it says its name, ``none`` where the processor knows of none."""
     if named := _first_line("/sys/hypervisor/type"):
         return named
-    info = read_text("/proc/cpuinfo") or ""
+    info = kernel_text("/proc/cpuinfo")
     if re.search(r"^flags\s*:.*\bhypervisor\b", info, re.M):
         vendor = _first_line("/sys/class/dmi/id/sys_vendor")
         return f"virtual machine ({vendor})" if vendor else "virtual machine"
@@ -211,13 +210,13 @@ def _virtualisation() -> str | None:
 
 def _turbo() -> str | None:
     """Of Intel's driver, else of the kernel's common one."""
-    if (off := read_text(f"{_CPU}/intel_pstate/no_turbo")) is not None:
+    if off := kernel_text(f"{_CPU}/intel_pstate/no_turbo"):
         return "off" if off == "1" else "on"
-    boost = read_text(f"{_CPU}/cpufreq/boost")
-    return None if boost is None else ("on" if boost == "1" else "off")
+    boost = kernel_text(f"{_CPU}/cpufreq/boost")
+    return ("on" if boost == "1" else "off") if boost else None
 
 
-def _chosen(text: str | None) -> str | None:
+def _chosen(text: str) -> str | None:
     """``madvise`` of ``always [madvise] never``."""
-    found = re.search(r"\[(\w+)\]", text or "")
+    found = re.search(r"\[(\w+)\]", text)
     return found[1] if found else None

@@ -20,7 +20,7 @@ import numpy as np
 import yaml
 
 from ...inputs import InputError
-from ...inputs.quantities import time_text
+from ...inputs.quantities import rounded, time_text
 from ...inputs.shared_work import SharedWork, shared
 from ...sim.machine.assumptions import Place, Variant
 from ...sim.run.assumptions import varied
@@ -81,7 +81,7 @@ def _rate(scenario: Scenario, doubts: Sequence[Doubt]) -> Doubt:
 
 
 def _rounded(settings: Mapping[Place, Any]) -> dict[Place, float]:
-    return {place: float(f"{value:.4g}") for place, value in settings.items()}
+    return {place: rounded(value) for place, value in settings.items()}
 
 
 class _Times:

@@ -18,7 +18,7 @@ import numpy as np
 import yaml
 
 from ...inputs import InputError, load_yaml
-from ...inputs.quantities import format_quantity
+from ...inputs.quantities import format_quantity, rounded
 from .counts import CallGraph
 from .importers import Found
 from .loops import LINE_BYTES, Counted, Floats, Loop, counted, loops_of, rates, whole_loop
@@ -113,10 +113,7 @@ class _Writer:
         assert totals is not None
         counts = {name: value / self.queries for name, value in totals.counts.items()}
         lines = counts.get("cache-misses", counts.get("LLC-load-misses"))
-        if lines is None:
-            self.note("lines")
-        else:
-            self.note("in_order")
+        self.note("lines" if lines is None else "in_order")
         if "branch-misses" not in counts:
             self.note("branches")
         self.notes.append("operators and rows: all is one task")
@@ -241,7 +238,7 @@ def _size(size: float, low: float, high: float) -> Any:
 
 
 def _written(loop: Loop, structure_of: str) -> dict[str, Any]:
-    value, low, high = (float(f"{rate:.4g}") for rate in loop.ipc)
+    value, low, high = map(rounded, loop.ipc)
     found: dict[str, Any] = {"instructions": float(f"{loop.instructions:.6g}")}
     if loop.instructions:
         found["ipc"] = {"value": value, "range": [low, high], "source": loop.functions[:120]}
@@ -250,11 +247,10 @@ def _written(loop: Loop, structure_of: str) -> dict[str, Any]:
         found["at_once"] = {"value": value, "range": [low, high], "source": loop.functions}
     for key, size in (("read", loop.read_bytes), ("written", loop.written_bytes)):
         if size > 0:
-            found[key] = format_quantity(float(f"{size:.4g}"), "size")
+            found[key] = format_quantity(rounded(size), "size")
     if loop.structures:
         found["structures"] = [
-            {"size": _size(*sizes), "accesses": float(f"{count:.4g}")}
-            for count, *sizes in loop.structures
+            {"size": _size(*sizes), "accesses": rounded(count)} for count, *sizes in loop.structures
         ]
         found["structure_of"] = structure_of
     return found

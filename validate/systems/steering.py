@@ -22,13 +22,13 @@ from ...sim.planes.outcome import ControlEvent
 from ...sim.run.record import Record
 from ...sim.systems.tasks.commands import AllocateCore, CoresObservation
 from ...sim.systems.tasks.cores import CORES, MODES, CoresSpec
-from ...topologies.importers.number_sets import format_list, parse_list
+from ...topologies.importers.number_sets import format_list
 from ...topologies.machine import Machine
 from ..live.masks import Affinity, Cpuset, Journal, Masks, left_behind
 from ..live.observing import HostCounters, Sampler, live_record, this_host
 from ..live.process import LiveProcess
+from ..measure.layout import siblings_of
 
-SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 Core = tuple[int, int]
 
 
@@ -83,16 +83,9 @@ def cores_of(machine: Machine, cpus: list[int]) -> list[list[list[int]]]:
     for node in machine.nodes:
         cores: dict[frozenset[int], list[int]] = {}
         for cpu in sorted(able.intersection(node.cpus)):
-            cores.setdefault(_siblings(cpu), []).append(cpu)
+            cores.setdefault(siblings_of(cpu), []).append(cpu)
         found.append(list(cores.values()))
     return found
-
-
-def _siblings(cpu: int) -> frozenset[int]:
-    try:
-        return parse_list(Path(SIBLINGS.format(cpu)).read_text().strip())
-    except (OSError, ValueError):
-        return frozenset({cpu})
 
 
 def steer(what: Steered) -> Record:

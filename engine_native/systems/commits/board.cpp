@@ -1,29 +1,14 @@
 #include "systems/commits/board.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <new>
 #include <stdexcept>
-#include <system_error>
 #include <thread>
 
 #include "memory/clock.hpp"
 
 namespace numatwin::native {
-namespace {
-
-void copy_text(std::array<char, RoleSlot::text_max>& into, std::string_view text) {
-    const std::size_t length = std::min(text.size(), into.size() - 1);
-    std::copy_n(text.begin(), length, into.begin());
-    into[length] = 0;
-}
-
-}  // namespace
 
 void Counters::add_latency(std::int64_t ps) {
     const auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(ps, 0));
@@ -48,22 +33,13 @@ Board::Board(const RunSetup& setup, int descriptor)
     : clients_(setup.clients),
       roles_(setup.roles()),
       rows_each_(setup.trace_rows),
-      bytes_(bytes(setup)) {
-    const int flags = descriptor < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
-    void* found = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, flags, descriptor, 0);
-    if (found == MAP_FAILED)
-        throw std::system_error(errno, std::generic_category(), "memory for a run's counts");
-    memory_ = static_cast<std::byte*>(found);
+      memory_(bytes(setup), "memory for a run's counts", descriptor) {
     // All of it is zero at first, which is how each of these begins: no process needs to be first.
     static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-    head_ = reinterpret_cast<Head*>(memory_);
-    slots_ = reinterpret_cast<RoleSlot*>(memory_ + sizeof(Head));
+    head_ = reinterpret_cast<Head*>(memory_.data());
+    slots_ = reinterpret_cast<RoleSlot*>(head_ + 1);
     counters_ = reinterpret_cast<Counters*>(slots_ + roles_);
     rows_ = reinterpret_cast<Row*>(counters_ + roles_);
-}
-
-Board::~Board() {
-    ::munmap(memory_, bytes_);
 }
 
 std::int64_t Board::now_ns() const {
@@ -83,12 +59,8 @@ bool Board::all(std::uint32_t first, std::uint32_t last, RoleState least) const 
 }
 
 void Board::publish_contact(std::uint32_t role, std::span<const std::byte> contact) {
-    auto& slot = slots_[role];
-    if (contact.size() > slot.contact.size())
-        throw std::runtime_error("the network's address of a process is too long");
-    std::copy(contact.begin(), contact.end(), slot.contact.begin());
-    slot.contact_bytes = static_cast<std::uint32_t>(contact.size());
-    slot.state.store(RoleState::ready, std::memory_order_release);
+    slots_[role].contact.write(contact);
+    slots_[role].state.store(RoleState::ready, std::memory_order_release);
 }
 
 std::span<const std::byte> Board::contact(std::uint32_t role) {
@@ -97,24 +69,12 @@ std::span<const std::byte> Board::contact(std::uint32_t role) {
         if (phase() == Phase::finished) throw std::runtime_error("the run was called off");
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return {slot.contact.data(), slot.contact_bytes};
+    return slot.contact.read();
 }
 
 void Board::fail(std::uint32_t role, std::string_view text) {
     fail_run(text);
     slots_[role].state.store(RoleState::failed, std::memory_order_release);
-}
-
-void Board::fail_run(std::string_view text) {
-    std::uint32_t none = 0;
-    if (!head_->failed.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
-    copy_text(head_->failure, text);
-    head_->failed.store(2, std::memory_order_release);  // the text is whole
-}
-
-std::string Board::failure() const {
-    if (head_->failed.load(std::memory_order_acquire) != 2) return {};
-    return head_->failure.data();
 }
 
 void Board::log(std::uint32_t role, RowKind kind, std::int64_t client, std::int64_t transaction,

@@ -9,12 +9,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fabric/shared_board.hpp"
 #include "systems/commits/kernel/protocol.hpp"
 #include "systems/commits/run_setup.hpp"
 
@@ -58,8 +58,6 @@ enum class RoleState : std::uint32_t { starting, ready, connected, done, failed 
 enum class Phase : std::uint32_t { starting, running, stopping, finished };
 
 struct alignas(64) RoleSlot {
-    static constexpr std::size_t contact_max = 4096, text_max = 512;
-
     std::atomic<RoleState> state{RoleState::starting};
     std::atomic<std::int32_t> pid{0};
     std::atomic<std::int64_t> die{0};       // it shall stop for good: 2 + Step
@@ -69,9 +67,7 @@ struct alignas(64) RoleSlot {
     std::atomic<std::uint32_t> killed{0};   // 1 + the signal that ended it, where one did
     // Written by the role before and after each install: a kill between leaves it half done.
     std::atomic<std::uint32_t> installing{0};
-    std::uint32_t contact_bytes = 0;
-    std::array<std::byte, contact_max> contact{};
-    std::array<char, text_max> failure{};
+    Contact contact;
     std::atomic<std::uint64_t> rows{0};
 };
 
@@ -80,9 +76,6 @@ class Board {
     // On memory of its own, or on the file `descriptor` (of at least bytes()), which all who map
     // it share; whoever makes it first must be the one that made the file.
     Board(const RunSetup& setup, int descriptor = -1);
-    ~Board();
-    Board(const Board&) = delete;
-    Board& operator=(const Board&) = delete;
     static std::uint64_t bytes(const RunSetup& setup);
 
     std::uint32_t roles() const { return roles_; }
@@ -101,11 +94,9 @@ class Board {
     void publish_contact(std::uint32_t role, std::span<const std::byte> contact);
     // Waits for it; throws std::runtime_error where none comes.
     std::span<const std::byte> contact(std::uint32_t role);
-    // The first failure is the one that is told.
     void fail(std::uint32_t role, std::string_view text);
-    // Empty where nothing failed.
-    std::string failure() const;
-    void fail_run(std::string_view text);
+    void fail_run(std::string_view text) { head_->failure.tell(text); }
+    std::string failure() const { return head_->failure.text(); }
 
     bool traced() const { return rows_each_ > 0; }
     // Of a role's trace there is room for so many rows still.
@@ -121,8 +112,7 @@ class Board {
     struct alignas(64) Head {
         std::atomic<Phase> phase{Phase::starting};
         std::atomic<std::int64_t> began_ns{0};
-        std::atomic<std::uint32_t> failed{0};
-        std::array<char, RoleSlot::text_max> failure{};
+        FirstFailure failure;
         // Of rows: an order that agrees with what happened because of what.
         alignas(64) std::atomic<std::uint64_t> sequence{0};
     };
@@ -132,8 +122,7 @@ class Board {
     std::uint32_t clients_;
     std::uint32_t roles_;
     std::uint64_t rows_each_;
-    std::uint64_t bytes_;
-    std::byte* memory_;
+    SharedMemory memory_;
     Head* head_;
     RoleSlot* slots_;
     Counters* counters_;

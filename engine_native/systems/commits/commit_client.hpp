@@ -1,7 +1,6 @@
 // A client in a closed loop, and what both protocols share; a subclass says how one commits.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <vector>
 

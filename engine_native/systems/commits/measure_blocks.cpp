@@ -226,7 +226,7 @@ class Companion {
     struct Order {
         std::atomic<std::uint64_t> blocks{0}, bytes{16}, works{0};
     };
-    SharedMemory shared_;
+    PopulatedMemory shared_;
     Order* order_;
     std::optional<Forked> peer_;
 };
@@ -246,7 +246,7 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
                                      const std::vector<int>& cpus, const StepPlan& plan) {
     std::vector<StepCost> found;
     const std::uint64_t largest = *std::max_element(regions.begin(), regions.end());
-    const SharedMemory memory(largest);
+    const PopulatedMemory memory(largest);
     std::unique_ptr<Companion> companion;
     if (cpus.size() > 1) {
         pin_thread(cpus[0]);

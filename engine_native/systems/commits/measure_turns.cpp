@@ -95,7 +95,7 @@ class Sleepers {
     }
 
     bool sleep_;
-    SharedMemory board_;
+    PopulatedMemory board_;
     std::unique_ptr<Forked> peer_;
     std::unique_ptr<Fabric> fabric_;
     Fabric::Peer to_{};
@@ -120,7 +120,7 @@ StepCost interrupted(const RunSetup& run, const std::vector<std::byte>& message,
     constexpr std::int64_t window_ns = 500'000;
     constexpr std::uint32_t windows_each = 4;
     constexpr double alike = 0.03;
-    const SharedMemory memory(4096);
+    const PopulatedMemory memory(4096);
     auto* count = new (memory.data()) std::atomic<std::uint64_t>{0};
     const Forked counts([count, cpu = cpus[1]] {
         pin_thread(cpu);
@@ -176,7 +176,7 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
     };
     found.push_back({"yield", 0, 0, 1, means_ns(plan, yields)});
     {
-        const SharedMemory memory(4096);
+        const PopulatedMemory memory(4096);
         auto* turns = new (memory.data()) Turns{};
         OwnPages pages;
         const auto touches = [&pages] {

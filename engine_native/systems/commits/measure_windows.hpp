@@ -1,16 +1,14 @@
 // Windows of time in which a step is repeated, and memory as processes share it: for measurements.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "fabric/shared_board.hpp"
 #include "memory/clock.hpp"
 #include "systems/commits/measure_steps.hpp"
 
@@ -76,23 +74,11 @@ class OwnPages {
     std::vector<std::uint64_t> words_;
 };
 
-// Shared memory as processes have it: its pages are small unless the kernel is told otherwise.
-class SharedMemory {
+// With all of its pages.
+class PopulatedMemory : public SharedMemory {
   public:
-    explicit SharedMemory(std::size_t bytes) : bytes_(bytes) {
-        void* found = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-        if (found == MAP_FAILED) throw std::bad_alloc();
-        memory_ = static_cast<std::byte*>(found);
-    }
-    ~SharedMemory() { ::munmap(memory_, bytes_); }
-    SharedMemory(const SharedMemory&) = delete;
-    SharedMemory& operator=(const SharedMemory&) = delete;
-    std::byte* data() const { return memory_; }
-
-  private:
-    std::size_t bytes_;
-    std::byte* memory_ = nullptr;
+    explicit PopulatedMemory(std::size_t bytes)
+        : SharedMemory(bytes, "memory to measure on", -1, MAP_POPULATE) {}
 };
 
 }  // namespace numatwin::native

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -85,6 +84,8 @@ class OneSidedClient final : public CommitClient {
 
     std::int64_t look_at_vector();
     std::int64_t look_at_words();
+    std::uint64_t vector_word(std::size_t at) const;
+    std::uint64_t read_word(Fabric::Peer peer, std::uint64_t at);
     Cause read_all();
     bool look(std::size_t read, std::uint64_t second_word);
     Cause check_reads();
@@ -165,7 +166,6 @@ class OneSidedNode final : public CommitNode {
     bool claim(std::int64_t cid);
     void set(std::int64_t cid);
     void answer(std::uint32_t client);
-    void fence(std::uint32_t owner);
     void retire(std::uint32_t owner);
     // Sets what nobody claimed below the highest used; an owner to fence, or below 0.
     std::int64_t skip_stalled();

@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "systems/commits/one_sided_client.hpp"
 #include "systems/commits/record_block.hpp"

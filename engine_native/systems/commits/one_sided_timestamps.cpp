@@ -47,14 +47,26 @@ std::int64_t OneSidedClient::look_at_vector() {
     } while (remedied() && floor_before != floor_after);
     if (remedied()) floor_ = static_cast<std::int64_t>(floor_before);
     const auto at_hand = [this](std::uint64_t word) {
-        std::uint64_t found;
-        std::memcpy(&found, &vector_[TimestampBits::head_bytes + word * word_bytes], word_bytes);
-        return found;
+        return vector_word(TimestampBits::head_bytes + word * word_bytes);
     };
     if (!remedied())
         top_ = bits_.top(
             next_cid_, known_ + bits_.reach(), [](std::uint64_t) { return true; }, at_hand);
     return bits_.run_end(std::max(known_, floor_), at_hand);
+}
+
+std::uint64_t OneSidedClient::vector_word(std::size_t at) const {
+    std::uint64_t word;
+    std::memcpy(&word, &vector_[at], word_bytes);
+    return word;
+}
+
+std::uint64_t OneSidedClient::read_word(Fabric::Peer peer, std::uint64_t at) {
+    Pending pending;
+    std::uint64_t word = 0;
+    fabric_.get(peer, at, reinterpret_cast<std::byte*>(&word), word_bytes, pending);
+    fabric_.wait(pending);
+    return word;
 }
 
 // From where the run ended the last time, as many words at a time as the scenario says.
@@ -68,11 +80,7 @@ std::int64_t OneSidedClient::look_at_words() {
     std::int64_t found;
     do {
         end = first;
-        if (remedied()) {
-            fabric_.get(timestamps_, bits_.floor_at(), reinterpret_cast<std::byte*>(&before),
-                        word_bytes, pending);
-            fabric_.wait(pending);
-        }
+        if (remedied()) before = read_word(timestamps_, bits_.floor_at());
         const std::int64_t from = std::max(known_, static_cast<std::int64_t>(before));
         found = bits_.run_end(from, [&](std::uint64_t word) {
             if (word < first || word >= end) {
@@ -83,15 +91,11 @@ std::int64_t OneSidedClient::look_at_words() {
                 fabric_.wait(pending);
                 count(OneSided::snapshot_read);
             }
-            std::uint64_t value;
-            std::memcpy(&value, &vector_[(word - first) * word_bytes], word_bytes);
-            return value;
+            return vector_word((word - first) * word_bytes);
         });
         if (remedied()) {
             fabric_.order();
-            fabric_.get(timestamps_, bits_.floor_at(), reinterpret_cast<std::byte*>(&after),
-                        word_bytes, pending);
-            fabric_.wait(pending);
+            after = read_word(timestamps_, bits_.floor_at());
         }
     } while (remedied() && before != after);
     if (remedied()) {
@@ -101,11 +105,7 @@ std::int64_t OneSidedClient::look_at_words() {
     top_ = bits_.top(
         next_cid_, known_ + bits_.reach(),
         [&](std::uint64_t word) { return word >= first && word < end; },
-        [&](std::uint64_t word) {
-            std::uint64_t value;
-            std::memcpy(&value, &vector_[(word - first) * word_bytes], word_bytes);
-            return value;
-        });
+        [&](std::uint64_t word) { return vector_word((word - first) * word_bytes); });
     return found;
 }
 
@@ -139,11 +139,7 @@ Cause OneSidedClient::claim_all(Cause cause) {
         Pending pending;
         if (!claim_word_ || claim_at_ != bits_.claim_at(next_cid_)) {
             claim_at_ = bits_.claim_at(next_cid_);
-            std::uint64_t word = 0;
-            fabric_.get(timestamps_, claim_at_, reinterpret_cast<std::byte*>(&word), word_bytes,
-                        pending);
-            fabric_.wait(pending);
-            claim_word_ = word;
+            claim_word_ = read_word(timestamps_, claim_at_);
         }
         if (bits_.is_claimed(*claim_word_, next_cid_)) {
             next_cid_ += setup_.clients;

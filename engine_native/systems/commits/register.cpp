@@ -11,6 +11,7 @@
 #include "systems/commits/roles.hpp"
 
 namespace py = pybind11;
+using namespace py::literals;
 
 namespace numatwin::native {
 namespace {
@@ -25,15 +26,10 @@ Sabotage sabotage_named(const std::string& name) {
 
 py::list steps(const std::vector<StepCost>& costs) {
     py::list found;
-    for (const auto& cost : costs) {
-        py::dict row;
-        row["name"] = cost.name;
-        row["bytes"] = cost.bytes;
-        row["region"] = cost.region;
-        row["count"] = cost.count;
-        row["samples_ns"] = cost.samples_ns;
-        found.append(row);
-    }
+    for (const auto& cost : costs)
+        found.append(py::dict("name"_a = cost.name, "bytes"_a = cost.bytes,
+                              "region"_a = cost.region, "count"_a = cost.count,
+                              "samples_ns"_a = cost.samples_ns));
     return found;
 }
 
@@ -57,31 +53,15 @@ py::dict counts(Board& board) {
         for (std::size_t k = 0; k < Counters::buckets; ++k)
             latencies[k] += static_cast<std::int64_t>(from.latencies[k].get());
     }
-    py::dict found;
-    found["commits"] = commits;
-    found["given_up"] = given_up;
-    found["torn"] = torn;
-    found["updates"] = updates;
-    found["bytes"] = bytes;
-    found["latency_total_ps"] = total_ps;
-    found["aborts"] = aborts;
-    found["messages"] = messages;
-    found["busy_ns"] = busy;
-    found["latencies"] = latencies;
-    return found;
+    return py::dict("commits"_a = commits, "given_up"_a = given_up, "torn"_a = torn,
+                    "updates"_a = updates, "bytes"_a = bytes, "latency_total_ps"_a = total_ps,
+                    "aborts"_a = aborts, "messages"_a = messages, "busy_ns"_a = busy,
+                    "latencies"_a = latencies);
 }
 
 py::array_t<std::int64_t> trace(const Board& board) {
-    const auto rows = board.trace();
-    py::array_t<std::int64_t> made({static_cast<py::ssize_t>(rows.size()), py::ssize_t{6}});
-    auto cell = made.mutable_unchecked<2>();
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-        const auto& row = rows[k];
-        const std::int64_t values[] = {row.time_ps,     row.kind, row.client,
-                                       row.transaction, row.a,    row.b};
-        for (py::ssize_t c = 0; c < 6; ++c) cell(static_cast<py::ssize_t>(k), c) = values[c];
-    }
-    return made;
+    return array_of<std::int64_t>(board.trace(), &Row::time_ps, &Row::kind, &Row::client,
+                                  &Row::transaction, &Row::a, &Row::b);
 }
 
 void register_setup(py::module_& module) {
@@ -89,13 +69,11 @@ void register_setup(py::module_& module) {
     auto run = def_struct<S>(module, "CommitRun",
                              "What a run of a commit protocol is made with; times are real.");
     def_fabric_options<S>(run);
+    def_fabric_option<S>(run, "populate", &FabricOptions::populate);
     run.def_property(
-           "populate", [](const S& setup) { return setup.fabric.populate; },
-           [](S& setup, bool populate) { setup.fabric.populate = populate; })
-        .def_property(
-            "sabotage",
-            [](const S& setup) { return sabotages[static_cast<std::size_t>(setup.sabotage)]; },
-            [](S& setup, const std::string& name) { setup.sabotage = sabotage_named(name); })
+           "sabotage",
+           [](const S& setup) { return sabotages[static_cast<std::size_t>(setup.sabotage)]; },
+           [](S& setup, const std::string& name) { setup.sabotage = sabotage_named(name); })
         .def_property_readonly("block_bytes", &S::block_bytes)
         .def_property_readonly("blocks", &S::blocks)
         .def_property_readonly("board_bytes", [](const S& setup) { return Board::bytes(setup); });

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <new>
 #include <stdexcept>
-#include <string>
 #include <thread>
 
 #include "memory/host.hpp"
@@ -73,8 +72,6 @@ void run_role(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& f
         board.fail(role, failure.what());
     }
 }
-
-using std::chrono::milliseconds;
 
 ThreadCluster::ThreadCluster(const RunSetup& setup) : setup_(setup), board_(setup_) {}
 

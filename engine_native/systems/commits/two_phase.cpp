@@ -93,9 +93,6 @@ Cause TwoPhaseClient::transact() {
     return granted;
 }
 
-TwoPhaseNode::TwoPhaseNode(const RunSetup& setup, Board& board, std::uint32_t node, Fabric& fabric)
-    : CommitNode(setup, board, node, fabric) {}
-
 // In huge pages: ten gigabytes in small ones take a minute of page faults.
 void TwoPhaseNode::load() {
     if (storage_index() < 0) return;
@@ -147,13 +144,8 @@ void TwoPhaseNode::deliver(std::span<const std::byte> message) {
     const TwoPhaseView view(message);
     const TwoPhaseHead& head = view.head();
     switch (head.type) {
-        case TwoPhase::hello: {
-            TwoPhaseHead back = head;
-            back.type = TwoPhase::hello_back;
-            back.from = role_;
-            send(head.from, message_.start(back).bytes());
-            return;
-        }
+        case TwoPhase::hello:
+            return send(head.from, message_.start(answer_to(head, TwoPhase::hello_back)).bytes());
         case TwoPhase::hello_back:
             --greeted_;
             return;
@@ -180,19 +172,19 @@ void TwoPhaseNode::deliver(std::span<const std::byte> message) {
     }
 }
 
-void TwoPhaseNode::serve_timestamps(const TwoPhaseHead& head) {
+TwoPhaseHead TwoPhaseNode::answer_to(const TwoPhaseHead& head, TwoPhase::Type type) const {
     TwoPhaseHead back = head;
+    back.type = type;
     back.from = role_;
-    if (head.type == TwoPhase::finished) {
-        counter_.finish(head.cid);
-        return;
-    }
-    back.type = TwoPhase::snapshot;
-    back.cid = counter_.highest();
-    if (head.type == TwoPhase::timestamp_request) {
-        back.type = TwoPhase::timestamp;
-        back.cid = counter_.next();
-    }
+    back.updates = back.inserts = 0;
+    return back;
+}
+
+void TwoPhaseNode::serve_timestamps(const TwoPhaseHead& head) {
+    if (head.type == TwoPhase::finished) return counter_.finish(head.cid);
+    const bool next = head.type == TwoPhase::timestamp_request;
+    auto back = answer_to(head, next ? TwoPhase::timestamp : TwoPhase::snapshot);
+    back.cid = next ? counter_.next() : counter_.highest();
     post(head.from, message_.start(back));
 }
 
@@ -206,10 +198,7 @@ RecordBlock TwoPhaseNode::record(std::int64_t key) {
 void TwoPhaseNode::read(const TwoPhaseView& view) {
     const RecordBlock found = record(view.key(0));
     const int at = found.visible(view.head().rid);
-    TwoPhaseHead back = view.head();
-    back.type = TwoPhase::record;
-    back.from = role_;
-    back.updates = 0;
+    auto back = answer_to(view.head(), TwoPhase::record);
     back.cid = at < 0 ? -1 : found.cid(static_cast<std::uint32_t>(at));
     message_.start(back);
     if (at >= 0) {
@@ -236,11 +225,8 @@ std::int64_t TwoPhaseNode::vote_on(const TwoPhaseView& view) {
 }
 
 void TwoPhaseNode::prepare(const TwoPhaseView& view) {
-    TwoPhaseHead back = view.head();
-    back.type = TwoPhase::vote;
-    back.from = role_;
+    auto back = answer_to(view.head(), TwoPhase::vote);
     back.vote = vote_on(view);
-    back.updates = back.inserts = 0;
     back.slot = static_cast<std::uint32_t>(storage_index());
     post(view.head().from, message_.start(back));
 }
@@ -258,11 +244,7 @@ void TwoPhaseNode::install(const TwoPhaseView& view) {
         payload += bytes;
         log(RowKind::install, head.client, head.transaction, view.key(k), head.cid);
     }
-    TwoPhaseHead back = head;
-    back.type = TwoPhase::installed;
-    back.from = role_;
-    back.updates = back.inserts = 0;
-    post(head.from, message_.start(back));
+    post(head.from, message_.start(answer_to(head, TwoPhase::installed)));
 }
 
 void TwoPhaseNode::roll_back(const TwoPhaseView& view) {
@@ -275,12 +257,9 @@ void TwoPhaseNode::roll_back(const TwoPhaseView& view) {
 // Transaction manager.
 
 TwoPhaseHead TwoPhaseNode::head_for(const Managed& managed, TwoPhase::Type type) const {
-    TwoPhaseHead made = TwoPhaseView(managed.request).head();
-    made.type = type;
-    made.from = role_;
+    auto made = answer_to(TwoPhaseView(managed.request).head(), type);
     made.cid = managed.cid;
     made.vote = managed.vote;
-    made.updates = made.inserts = 0;
     return made;
 }
 
@@ -298,12 +277,7 @@ void TwoPhaseNode::manage(std::span<const std::byte> message) {
     for (std::size_t server = 0; server < setup_.storage.size(); ++server) {
         if (!takes_part(managed, server)) continue;
         ++managed.left;
-        auto prepare = head_for(managed, TwoPhase::prepare);
-        for (const std::uint32_t k : managed.at[server]) prepare.updates += k < setup_.updates;
-        message_.start(prepare);
-        for (const std::uint32_t k : managed.at[server])
-            if (k < setup_.updates) message_.add_key(view.key(k));
-        post(setup_.storage_role(server), message_);  // (3)
+        send_updates(managed, server, TwoPhase::prepare);  // (3)
     }
 }
 
@@ -336,7 +310,7 @@ void TwoPhaseNode::decide(std::uint64_t id, Managed& managed) {
         if (managed.vote == granted)
             send_install(managed, server);  // (4)
         else if (managed.votes[server] == granted && !managed.at[server].empty())
-            send_rollback(managed, server);
+            send_updates(managed, server, TwoPhase::rollback);
     }
     if (managed.vote != granted) finish(id, managed, RowKind::rolled_back);
 }
@@ -359,11 +333,11 @@ void TwoPhaseNode::send_install(Managed& managed, std::size_t server) {
     post(setup_.storage_role(server), message_);
 }
 
-void TwoPhaseNode::send_rollback(Managed& managed, std::size_t server) {
+void TwoPhaseNode::send_updates(const Managed& managed, std::size_t server, TwoPhase::Type type) {
     const TwoPhaseView view(managed.request);
-    auto rollback = head_for(managed, TwoPhase::rollback);
-    for (const std::uint32_t k : managed.at[server]) rollback.updates += k < setup_.updates;
-    message_.start(rollback);
+    auto head = head_for(managed, type);
+    for (const std::uint32_t k : managed.at[server]) head.updates += k < setup_.updates;
+    message_.start(head);
     for (const std::uint32_t k : managed.at[server])
         if (k < setup_.updates) message_.add_key(view.key(k));
     post(setup_.storage_role(server), message_);

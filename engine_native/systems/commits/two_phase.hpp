@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -58,10 +57,6 @@ class TwoPhaseMessage {
         return *this;
     }
     TwoPhaseMessage& add_key(std::int64_t key) { return add(&key, sizeof key); }
-    TwoPhaseMessage& add_zeros(std::size_t bytes) {
-        bytes_.resize(bytes_.size() + bytes);
-        return *this;
-    }
     std::span<const std::byte> bytes() const { return bytes_; }
 
   private:
@@ -117,8 +112,7 @@ class TwoPhaseClient final : public CommitClient {
 
 class TwoPhaseNode final : public CommitNode {
   public:
-    TwoPhaseNode(const RunSetup& setup, Board& board, std::uint32_t node, Fabric& fabric);
-
+    using CommitNode::CommitNode;
     void load() override;
 
   protected:
@@ -140,6 +134,8 @@ class TwoPhaseNode final : public CommitNode {
 
     void deliver(std::span<const std::byte> message);
     void post(std::uint32_t role, const TwoPhaseMessage& message);
+    // What goes back to who sent `head`; without keys.
+    TwoPhaseHead answer_to(const TwoPhaseHead& head, TwoPhase::Type type) const;
     // As timestamp service.
     void serve_timestamps(const TwoPhaseHead& head);
     // As resource manager.
@@ -154,7 +150,8 @@ class TwoPhaseNode final : public CommitNode {
     void answered(const TwoPhaseHead& head);
     void decide(std::uint64_t id, Managed& managed);
     void send_install(Managed& managed, std::size_t server);
-    void send_rollback(Managed& managed, std::size_t server);
+    // Of that type, with the keys that the server is to update.
+    void send_updates(const Managed& managed, std::size_t server, TwoPhase::Type type);
     void finish(std::uint64_t id, Managed& managed, RowKind kind);
     bool takes_part(const Managed& managed, std::size_t server) const {
         return setup_.every_rm || !managed.at[server].empty();

@@ -1,6 +1,5 @@
 // Aeu: its clients' commands are made and routed.
 #include <algorithm>
-#include <memory>
 
 #include "systems/eris/aeu.hpp"
 

@@ -22,10 +22,7 @@ void match(std::vector<std::int64_t>& surplus, const std::vector<std::uint32_t>&
         if (donor == workers.size() || recipient == workers.size()) return;
         const std::uint32_t source = workers[donor], target = workers[recipient];
         const std::int64_t entries = std::min(surplus[source], -surplus[target]);
-        Transfer transfer;
-        transfer.source = source;
-        transfer.target = target;
-        transfer.link = node[source] == node[target];
+        Transfer transfer(source, target, node[source] == node[target]);
         transfer.entries = static_cast<std::uint64_t>(entries);
         found.push_back(transfer);
         surplus[source] -= entries;
@@ -46,10 +43,7 @@ std::vector<Transfer> index_transfers(const std::vector<std::uint64_t>& before,
     for (std::size_t k = 0; k < edges.size(); ++k) {
         const std::uint32_t source = owner(before, edges[k]), target = owner(after, edges[k]);
         if (source == target) continue;
-        Transfer transfer;
-        transfer.source = source;
-        transfer.target = target;
-        transfer.link = node[source] == node[target];
+        Transfer transfer(source, target, node[source] == node[target]);
         transfer.first = edges[k];
         transfer.last =
             k + 1 < edges.size() ? edges[k + 1] - 1 : std::numeric_limits<std::uint64_t>::max();

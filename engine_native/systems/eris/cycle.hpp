@@ -45,7 +45,8 @@ struct Transfer {
     /// Chunks that were sent and not yet built.
     std::atomic<std::uint32_t> under_way{0};
 
-    Transfer() = default;
+    Transfer(std::uint32_t source, std::uint32_t target, bool link)
+        : source(source), target(target), link(link) {}
     Transfer(const Transfer& other)
         : source(other.source),
           target(other.target),

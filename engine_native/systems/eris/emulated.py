@@ -67,14 +67,8 @@ class EmulatedEris(SteeredEris):
         self._pause()
         now, before = as_totals(counted("end", self._engine, "totals")), self._since
         self._host.check()
-        done = {
-            name: float((now["done"][k] - before["done"][k]).sum())
-            for k, name in enumerate(self.operations)
-        }
-        executed = {
-            name: int((now["executed"][k] - before["executed"][k]).sum())
-            for k, name in enumerate(self.operations)
-        }
+        done = self.by_operation(now, "done")
+        executed = {name: int(n) for name, n in self.by_operation(now, "executed").items()}
         flushes = int((now["flushes"] - before["flushes"]).sum())
         return Outcome(
             operations=done,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
-#include <utility>
 #if defined(__linux__)
 #include <sys/prctl.h>
 #endif
@@ -105,16 +104,12 @@ void Engine::halt() noexcept {
     changed_.notify_all();
 }
 
-void Engine::join() noexcept {
+void Engine::cancel() noexcept {
     halt();
     const std::scoped_lock lock(joining_);
     for (std::thread& thread : threads_)
         if (thread.joinable()) thread.join();
     state_ = State::stopped;
-}
-
-void Engine::cancel() noexcept {
-    join();
 }
 
 void Engine::expect(State state, const char* message) const {
@@ -137,7 +132,7 @@ bool Engine::wait_loaded(double seconds) {
     if (!all) return false;
     lock.unlock();
     if (world_.control.halted()) {
-        join();
+        cancel();
         check();
         throw std::runtime_error("loading was cancelled");
     }
@@ -203,7 +198,7 @@ void Engine::stop(double patience_s) {
     expect(State::running, "stop: expected after start");
     const std::scoped_lock calls(calls_);
     const bool all_done = drain(patience_s);
-    join();
+    cancel();
     check();
     check_conservation();
     if (!all_done) throw std::logic_error("a scan or a balancing cycle did not end");

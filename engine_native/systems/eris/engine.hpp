@@ -12,7 +12,6 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -91,7 +90,6 @@ class Engine {
     void run(std::uint32_t worker) noexcept;
     void work(std::uint32_t worker) noexcept;
     void expect(State state, const char* message) const;
-    void join() noexcept;
     void halt() noexcept;
     bool drain(double patience_s);
     void check_conservation() const;
@@ -103,7 +101,8 @@ class Engine {
     void execute_shared(const Ask& command, Answer& answer);
     void send(std::uint32_t target, const CommandHeader& header,
               std::span<const std::uint64_t> words);
-    void wait_for(const Request& request);
+    template <class Done>
+    void wait_until(const Done& done);
     [[noreturn]] void give_up();
 
     World world_;

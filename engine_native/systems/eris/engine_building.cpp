@@ -36,12 +36,8 @@ std::size_t incoming_bytes(const EngineSetup& setup) {
 
 void Engine::build() {
     const EngineSetup& setup = world_.setup;
-    const auto on_node = [&](std::size_t node) {
-        const int host = setup.host_node[node];
-        return host < 0 ? Placement::anywhere() : Placement::on_node(host);
-    };
-    for (std::size_t node = 0; node < setup.host_node.size(); ++node)
-        world_.buffer_managers.push_back(manager(on_node(node), setup, "buffers"));
+    for (const int host : setup.host_node)
+        world_.buffer_managers.push_back(manager(Placement::near(host), setup, "buffers"));
     if (setup.clients) world_.control.phase = std::make_shared<const ClientPhase>(setup.phase);
     bounds_.resize(setup.objects.size());
     for (std::size_t k = 0; k < setup.objects.size(); ++k) build_object(k);
@@ -66,7 +62,7 @@ void Engine::begin_workers() {
         lock.unlock();
         check();
     } catch (...) {
-        join();
+        cancel();
         throw;
     }
 }
@@ -87,12 +83,10 @@ void Engine::build_worker(std::uint32_t number) {
 // One structure for all, on all nodes in turn or on one.
 void Engine::share(ObjectState& object) {
     const EngineSetup& setup = world_.setup;
-    const bool everywhere = setup.placement == Layout::interleaved;
-    const int home = setup.host_node[setup.home];
-    object.managers.push_back(manager(everywhere ? Placement::interleaved()
-                                      : home < 0 ? Placement::anywhere()
-                                                 : Placement::on_node(home),
-                                      setup, object.setup.name));
+    const Placement placement = setup.placement == Layout::interleaved
+                                    ? Placement::interleaved()
+                                    : Placement::near(setup.host_node[setup.home]);
+    object.managers.push_back(manager(placement, setup, object.setup.name));
     object.outside = &object.managers[0]->add_cache();
     // The structure's own memory: used by one thread at a time.
     Memory& memory = object.managers[0]->add_cache();
@@ -109,8 +103,7 @@ void Engine::build_object(std::size_t number) {
     object.setup = setup.objects[number];
     if (setup.placement != Layout::partitioned) return share(object);
     for (const int host : setup.host_node)
-        object.managers.push_back(manager(
-            host < 0 ? Placement::anywhere() : Placement::on_node(host), setup, object.setup.name));
+        object.managers.push_back(manager(Placement::near(host), setup, object.setup.name));
     const std::uint64_t workers = setup.workers();
     std::vector<std::uint64_t> bounds;
     for (std::uint64_t k = 0; k <= workers; ++k)

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstring>
 #include <stdexcept>
-#include <thread>
 #include <unordered_set>
 
 #include "systems/eris/engine.hpp"
@@ -16,6 +15,15 @@ namespace {
 constexpr std::size_t most_entries_sent = 64;
 
 }  // namespace
+
+template <class Done>
+void Engine::wait_until(const Done& done) {
+    Spinning spinning;
+    while (!done()) {
+        if (world_.control.halted()) give_up();
+        spinning.wait();
+    }
+}
 
 std::vector<Answer> Engine::execute(std::span<const Ask> commands) {
     const std::scoped_lock lock(calls_);
@@ -99,7 +107,7 @@ void Engine::execute_keyed(std::span<const Ask> commands, Answer* answers) {
             send(target, header, some);
         }
     }
-    wait_for(request);
+    wait_until([&] { return request.done(); });
     world_.requests.remove(header.callback);
 }
 
@@ -120,7 +128,7 @@ void Engine::execute_appends(std::span<const Ask> commands, Answer* answers) {
         next_worker_ = (next_worker_ + 1) % world_.workers();
         send(static_cast<std::uint32_t>(next_worker_), header, words);
     }
-    wait_for(request);
+    wait_until([&] { return request.done(); });
     world_.requests.remove(header.callback);
 }
 
@@ -142,11 +150,7 @@ void Engine::execute_scan(const Ask& command, Answer& answer) {
     holders.for_each([&](std::size_t worker) {
         send(static_cast<std::uint32_t>(worker), header, {&address, 1});
     });
-    Spinning spinning;
-    while (!task.finished.load(std::memory_order_acquire)) {
-        if (world_.control.halted()) give_up();
-        spinning.wait();
-    }
+    wait_until([&] { return task.finished.load(std::memory_order_acquire); });
     answer.value = task.sum.load(std::memory_order_relaxed);
     answer.found = task.matches.load(std::memory_order_relaxed);
     answer.answers = 1;
@@ -205,24 +209,12 @@ void Engine::send(std::uint32_t target, const CommandHeader& header,
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(bytes.data() + sizeof header, words.data(), words.size_bytes());
     const std::span<const std::byte> all{bytes.data(), sizeof header + words.size_bytes()};
-    Spinning spinning;
-    while (!world_.incoming[target]->write(all)) {
-        if (world_.control.halted()) give_up();
-        spinning.wait();
-    }
-}
-
-void Engine::wait_for(const Request& request) {
-    Spinning spinning;
-    while (!request.done()) {
-        if (world_.control.halted()) give_up();
-        spinning.wait();
-    }
+    wait_until([&] { return world_.incoming[target]->write(all); });
 }
 
 // Workers may still use what the call has on its stack: first they end.
 void Engine::give_up() {
-    join();
+    cancel();
     check();
     throw std::runtime_error("the engine was stopped");
 }

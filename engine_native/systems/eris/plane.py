@@ -91,10 +91,10 @@ class NativeEris(SteeredEris):
     def totals(self) -> Mapping[str, float]:
         now = totals_of(self._engine)
         found = {}
-        for k, name in enumerate(self.operations):
-            found[f"throughput/{name}"] = float((now["done"][k] - self._since["done"][k]).sum())
-            latency_ns = now["latency_sum_ns"][k].sum() - self._since["latency_sum_ns"][k].sum()
-            found[f"under_way/{name}"] = float(latency_ns) * 1e-9
+        latency_ns = self.by_operation(now, "latency_sum_ns")
+        for name, done in self.by_operation(now, "done").items():
+            found[f"throughput/{name}"] = done
+            found[f"under_way/{name}"] = latency_ns[name] * 1e-9
         for use, busy_ns in zip(self._node_names(), self._busy_ns(now), strict=True):
             found[f"utilisation/{use}"] = busy_ns * 1e-9
         return found
@@ -126,10 +126,7 @@ class NativeEris(SteeredEris):
         memory_Bps = (
             None if traffic is None or earlier is None else max(traffic - earlier, 0.0) / counted_s
         )
-        done = {
-            name: float((now["done"][k] - before["done"][k]).sum())
-            for k, name in enumerate(self.operations)
-        }
+        done = self.by_operation(now, "done")
         nodes = [self.scenario.machine.nodes[k].id for k in self._nodes]
         uses = zip(self._node_names(), self._busy_ns(now), nodes, strict=True)
         return Outcome(

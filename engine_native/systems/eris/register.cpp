@@ -57,13 +57,6 @@ py::list table(const World& world, std::size_t rows, Read read) {
     return found;
 }
 
-template <class Read>
-py::object of_workers(const World& world, Read read) {
-    return table<std::uint64_t>(world, 1, [&](const WorkerCounts& counts, std::size_t) {
-        return read(counts);
-    })[py::int_(0)];
-}
-
 py::dict totals(const Engine& engine) {
     const World& world = engine.world();
     const double ns = ps_per_tick() / 1000;
@@ -96,7 +89,8 @@ py::dict totals(const Engine& engine) {
         return static_cast<double>(counts.step_ticks[k].read()) * ns;
     });
     const auto of_worker = [&](const char* name, auto read) {
-        found[name] = of_workers(world, read);
+        const auto of_one = [&](const WorkerCounts& counts, std::size_t) { return read(counts); };
+        found[name] = table<std::uint64_t>(world, 1, of_one)[py::int_(0)];
     };
     of_worker("busy_ns", [&](const WorkerCounts& of) {
         return static_cast<double>(of.busy_ticks.read()) * ns;

@@ -5,9 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <stdexcept>
-#include <vector>
 
 namespace numatwin::native {
 

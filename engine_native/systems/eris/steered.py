@@ -63,6 +63,12 @@ class SteeredEris:
             balancing=self._engine.balancing(k),
         )
 
+    def by_operation(self, now: Mapping[str, Any], name: str) -> dict[str, float]:
+        """How far a total of each operation has gone since counting began."""
+        before: Mapping[str, Any] = self._since
+        more = (now[name] - before[name]).sum(axis=1)
+        return dict(zip(self.operations, map(float, more), strict=True))
+
     def apply(self, commands: Sequence[Command]) -> None:
         for command in commands:
             if isinstance(command, StartPhase):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from typing import Any
 
 import numpy as np
@@ -122,28 +122,24 @@ def _by_threads(run: JoinRun) -> tuple[Any, Words]:
 
 
 def _by_processes(run: JoinRun, fields: dict[str, Any], timeout_s: float) -> tuple[Any, Words]:
-    file = None
     try:
         # A file in memory without a name: it is gone with the last process that has it.
-        file = os.memfd_create("numatwin-joins")
-        os.ftruncate(file, run.board_bytes)
-        board = JoinBoard(run, file)
-        process = EngineProcess("join_by_processes", fields, (file,), (file,), form="JoinRun")
-        try:
-            rounds = process.result(timeout_s)
-        except EngineTooLong:
-            raise
-        except InputError as failure:
-            raise InputError(f"the native run failed: {failure.message}") from None
-        finally:
-            process.close()
-        return rounds, board.rows()
+        with FileIO(os.memfd_create("numatwin-joins"), "r+") as file:
+            file.truncate(run.board_bytes)
+            at = file.fileno()
+            board = JoinBoard(run, at)
+            process = EngineProcess("join_by_processes", fields, (at,), (at,), form="JoinRun")
+            try:
+                rounds = process.result(timeout_s)
+            except EngineTooLong:
+                raise
+            except InputError as failure:
+                raise InputError(f"the native run failed: {failure.message}") from None
+            finally:
+                process.close()
+            return rounds, board.rows()
     except (OSError, RuntimeError) as failure:
         raise InputError(f"a run of processes cannot begin: {failure}") from None
-    finally:
-        if file is not None:
-            with contextlib.suppress(OSError):
-                os.close(file)
 
 
 def _figures(nodes: Sequence[Mapping[str, Any]]) -> tuple[NodeFigures, ...]:

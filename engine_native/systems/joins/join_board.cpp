@@ -1,12 +1,8 @@
 #include "systems/joins/join_board.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <stdexcept>
-#include <system_error>
 #include <thread>
 
 namespace numatwin::native {
@@ -19,22 +15,14 @@ std::uint64_t JoinBoard::bytes(const JoinSetup& setup) {
            (setup.keep_rows ? setup.rows_max() * sizeof(ResultRow) : 0);
 }
 
-JoinBoard::JoinBoard(const JoinSetup& setup, int descriptor) : setup_(setup), bytes_(bytes(setup)) {
-    const int flags = descriptor < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
-    void* found = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, flags, descriptor, 0);
-    if (found == MAP_FAILED)
-        throw std::system_error(errno, std::generic_category(), "memory for a run's figures");
+JoinBoard::JoinBoard(const JoinSetup& setup, int descriptor)
+    : setup_(setup), memory_(bytes(setup), "memory for a run's figures", descriptor) {
     // All of it is zero at first, which is how each of these begins.
-    memory_ = static_cast<std::byte*>(found);
-    head_ = reinterpret_cast<Head*>(memory_);
+    head_ = reinterpret_cast<Head*>(memory_.data());
     slots_ = reinterpret_cast<Slot*>(head_ + 1);
     figures_ = reinterpret_cast<NodeFigures*>(slots_ + setup.nodes);
     counts_ = reinterpret_cast<std::uint64_t*>(figures_ + std::size_t{setup.nodes} * setup.rounds);
     rows_ = reinterpret_cast<ResultRow*>(counts_ + std::size_t{2} * setup.nodes * setup.partitions);
-}
-
-JoinBoard::~JoinBoard() {
-    ::munmap(memory_, bytes_);
 }
 
 void JoinBoard::meet(std::uint32_t node, Fabric& fabric) {
@@ -60,32 +48,11 @@ void JoinBoard::wait(Fabric& fabric, const std::function<bool()>& done) const {
     }
 }
 
-void JoinBoard::publish_contact(std::uint32_t node, std::span<const std::byte> contact) {
-    auto& slot = slots_[node];
-    if (contact.size() > slot.contact.size())
-        throw std::runtime_error("the network's address of a process is too long");
-    std::copy(contact.begin(), contact.end(), slot.contact.begin());
-    slot.contact_bytes = static_cast<std::uint32_t>(contact.size());
-}
-
 void JoinBoard::add_rows(std::span<const ResultRow> rows) {
     const std::uint64_t at = head_->rows.fetch_add(rows.size(), std::memory_order_relaxed);
     if (at + rows.size() > setup_.rows_max())
         throw std::runtime_error("more rows than the result can have");
     std::copy(rows.begin(), rows.end(), rows_ + at);
-}
-
-void JoinBoard::fail(std::string_view text) {
-    std::uint32_t none = 0;
-    if (!head_->failed.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
-    const std::size_t length = std::min(text.size(), text_max - 1);
-    std::copy_n(text.begin(), length, head_->failure.begin());
-    head_->failed.store(2, std::memory_order_release);  // the text is whole
-}
-
-std::string JoinBoard::failure() const {
-    if (head_->failed.load(std::memory_order_acquire) != 2) return {};
-    return head_->failure.data();
 }
 
 void JoinBoard::check() const {

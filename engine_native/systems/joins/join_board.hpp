@@ -13,8 +13,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "fabric/shared_board.hpp"
 #include "systems/joins/join_setup.hpp"
 #include "systems/joins/tuples.hpp"
 
@@ -36,9 +36,6 @@ class JoinBoard {
   public:
     // On memory of its own, or on the file `descriptor` (of at least bytes()).
     explicit JoinBoard(const JoinSetup& setup, int descriptor = -1);
-    ~JoinBoard();
-    JoinBoard(const JoinBoard&) = delete;
-    JoinBoard& operator=(const JoinBoard&) = delete;
     static std::uint64_t bytes(const JoinSetup& setup);
 
     // Waits until all nodes have come to this; looks at the network meanwhile. Throws
@@ -47,10 +44,7 @@ class JoinBoard {
     // Until `done`, as above.
     void wait(Fabric& fabric, const std::function<bool()>& done) const;
 
-    void publish_contact(std::uint32_t node, std::span<const std::byte> contact);
-    std::span<const std::byte> contact(std::uint32_t node) const {
-        return {slots_[node].contact.data(), slots_[node].contact_bytes};
-    }
+    Contact& contact(std::uint32_t node) const { return slots_[node].contact; }
     // By partition, of a node's inner (0) or outer (1) table.
     std::span<std::uint64_t> counts(std::uint32_t node, std::uint32_t table) const {
         const std::uint64_t partitions = setup_.partitions;
@@ -64,30 +58,24 @@ class JoinBoard {
     void add_rows(std::span<const ResultRow> rows);
     std::span<const ResultRow> rows() const { return {rows_, head_->rows.load()}; }
 
-    // The first failure is reported, later ones are not.
-    void fail(std::string_view text);
-    // Empty where nothing failed.
-    std::string failure() const;
+    void fail(std::string_view text) { head_->failure.tell(text); }
+    std::string failure() const { return head_->failure.text(); }
     // All of it, by the sums of each round. Throws std::runtime_error.
     void check() const;
 
   private:
-    static constexpr std::size_t text_max = 512, contact_max = 4096;
     struct alignas(64) Head {
-        std::atomic<std::uint32_t> failed{0};
-        std::array<char, text_max> failure{};
+        FirstFailure failure;
         alignas(64) std::atomic<std::uint64_t> rows{0};
     };
     struct alignas(64) Slot {
         std::atomic<std::uint32_t> step{0};  // how often it has met the others
-        std::uint32_t contact_bytes = 0;
         ResultTotals expected;
-        std::array<std::byte, contact_max> contact{};
+        Contact contact;
     };
 
     JoinSetup setup_;
-    std::uint64_t bytes_;
-    std::byte* memory_;
+    SharedMemory memory_;
     Head* head_;
     Slot* slots_;
     NodeFigures* figures_;

@@ -18,8 +18,6 @@
 // Binnig et al., The End of Slow Networks, PVLDB 9 (2016), section 5.
 #pragma once
 
-#include <time.h>
-
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -73,13 +71,6 @@ class PhaseClock {
     }
 
   private:
-    // That this thread has been on a processor.
-    static std::int64_t cpu_ns() {
-        timespec found{};
-        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &found);
-        return std::int64_t{found.tv_sec} * 1'000'000'000 + found.tv_nsec;
-    }
-
     NodeFigures& figures_;
     std::int64_t since_ns_, cpu_since_ns_;
 };

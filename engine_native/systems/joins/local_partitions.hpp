@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -37,8 +35,7 @@ class LocalPartitions {
             at_place_.push_back(at_place_.back() + (count + per_line - 1) / per_line * per_line);
         if (places_bytes_ < at_place_.back() * sizeof(Tuple<Word>)) {
             places_bytes_ = at_place_.back() * sizeof(Tuple<Word>);
-            places_.reset(static_cast<std::byte*>(
-                ::operator new[](places_bytes_, std::align_val_t{line_bytes})));
+            places_ = make_lines<std::byte>(places_bytes_);
         }
         std::vector<PartitionPlace> places;
         for (std::uint32_t p = 0; p < own; ++p)
@@ -56,15 +53,10 @@ class LocalPartitions {
     }
 
   private:
-    struct Free {
-        void operator()(std::byte* places) const {
-            ::operator delete[](places, std::align_val_t{line_bytes});
-        }
-    };
     JoinNode& at_;
     PartitionBuffers<Tuple<Word>> buffers_;
     std::vector<std::uint64_t> counts_, at_place_;
-    std::unique_ptr<std::byte[], Free> places_;
+    Lines<> places_;
     std::uint64_t places_bytes_ = 0;
 };
 

@@ -89,11 +89,6 @@ class PartitionBuffers {
         std::unique_ptr<Pending> pending;
         std::vector<Entry*> held;
     };
-    struct Free {
-        void operator()(Entry* buffer) const {
-            ::operator delete[](buffer, std::align_val_t{line_bytes});
-        }
-    };
 
     // As many as make whole lines, at least one such piece.
     static std::size_t entries_in(std::size_t bytes) {
@@ -102,10 +97,7 @@ class PartitionBuffers {
     }
     Entry* first(std::uint32_t k) const { return cursors_[k].end - entries_; }
     void set(std::size_t k, Entry* buffer) { cursors_[k] = {buffer, buffer + entries_}; }
-    void take_more() {
-        buffers_.emplace_back(static_cast<Entry*>(
-            ::operator new[](entries_ * sizeof(Entry), std::align_val_t{line_bytes})));
-    }
+    void take_more() { buffers_.push_back(make_lines<Entry>(entries_)); }
 
     [[gnu::noinline]] void write(std::uint32_t partition) {
         Entry* buffer = first(partition);
@@ -166,7 +158,7 @@ class PartitionBuffers {
     std::vector<PartitionPlace> places_;
     std::vector<std::uint64_t> written_;
     std::vector<Cursor> cursors_;
-    std::vector<std::unique_ptr<Entry[], Free>> buffers_;
+    std::vector<Lines<Entry>> buffers_;
     std::vector<Entry*> free_;
     std::vector<std::vector<Entry*>> under_way_;  // by peer: not yet vouched for
     std::deque<Signaled> signaled_;

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -289,9 +289,7 @@ def join_plan(scenario: Experiment, replication: int, transport: str | None = No
     }
     plan = JoinPlan(settings, more, operators[0], transport, cpus, ())
     _check_room(plan, scenario)
-    return JoinPlan(
-        settings, more, operators[0], transport, cpus, tuple(_notes(plan, planner, operation))
-    )
+    return replace(plan, notes=tuple(_notes(plan, planner, operation)))
 
 
 def _check_parts(system: JoinSystem) -> None:

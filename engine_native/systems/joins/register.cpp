@@ -9,6 +9,7 @@
 #include "systems/joins/join_board.hpp"
 
 namespace py = pybind11;
+using namespace py::literals;
 
 namespace numatwin::native {
 namespace {
@@ -20,17 +21,11 @@ py::list rounds(const JoinSetup& setup, const JoinBoard& board) {
         py::list nodes;
         for (std::uint32_t node = 0; node < setup.nodes; ++node) {
             const auto& figures = board.figures(round, node);
-            py::dict row;
-            row["began_ns"] = figures.began_ns;
-            row["ended_ns"] = figures.ended_ns;
-            row["phase_ns"] =
-                std::vector<std::int64_t>(figures.phase_ns.begin(), figures.phase_ns.end());
-            row["cpu_ns"] = std::vector<std::int64_t>(figures.cpu_ns.begin(), figures.cpu_ns.end());
-            row["tuples"] = figures.found.tuples;
-            row["checksum"] = figures.found.checksum;
-            row["rows"] = figures.rows;
-            row["sent_bytes"] = figures.sent_bytes;
-            nodes.append(row);
+            nodes.append(py::dict("began_ns"_a = figures.began_ns, "ended_ns"_a = figures.ended_ns,
+                                  "phase_ns"_a = figures.phase_ns, "cpu_ns"_a = figures.cpu_ns,
+                                  "tuples"_a = figures.found.tuples,
+                                  "checksum"_a = figures.found.checksum, "rows"_a = figures.rows,
+                                  "sent_bytes"_a = figures.sent_bytes));
         }
         found.append(nodes);
     }
@@ -38,33 +33,16 @@ py::list rounds(const JoinSetup& setup, const JoinBoard& board) {
 }
 
 py::array_t<std::uint64_t> rows(const JoinBoard& board) {
-    const auto all = board.rows();
-    py::array_t<std::uint64_t> made({static_cast<py::ssize_t>(all.size()), py::ssize_t{3}});
-    auto cell = made.mutable_unchecked<2>();
-    for (std::size_t k = 0; k < all.size(); ++k) {
-        const auto row = static_cast<py::ssize_t>(k);
-        cell(row, 0) = all[k].key;
-        cell(row, 1) = all[k].first;
-        cell(row, 2) = all[k].second;
-    }
-    return made;
-}
-
-template <class Word>
-py::array_t<std::uint64_t> array_of(const std::vector<Tuple<Word>>& tuples) {
-    py::array_t<std::uint64_t> made({static_cast<py::ssize_t>(tuples.size()), py::ssize_t{2}});
-    auto cell = made.mutable_unchecked<2>();
-    for (std::size_t k = 0; k < tuples.size(); ++k) {
-        cell(static_cast<py::ssize_t>(k), 0) = tuples[k].key;
-        cell(static_cast<py::ssize_t>(k), 1) = tuples[k].payload;
-    }
-    return made;
+    using R = ResultRow;
+    return array_of<std::uint64_t>(board.rows(), &R::key, &R::first, &R::second);
 }
 
 template <class Word>
 py::tuple tables(const JoinSetup& setup, std::uint32_t node) {
+    using T = Tuple<Word>;
     const auto drawn = draw_tables<Word>(setup, node);
-    return py::make_tuple(array_of(drawn.inner), array_of(drawn.outer));
+    return py::make_tuple(array_of<std::uint64_t>(drawn.inner, &T::key, &T::payload),
+                          array_of<std::uint64_t>(drawn.outer, &T::key, &T::payload));
 }
 
 void register_joins(py::module_& module) {

@@ -33,10 +33,10 @@ void run(const JoinSetup& setup, JoinBoard& board, std::uint32_t node, Fabric& f
     JoinNode at{setup, board, node, fabric, {}, std::vector<Fabric::Peer>(setup.nodes)};
     const auto played = make_operator(at, tables);
     at.region = fabric.expose(played->region_bytes());
-    board.publish_contact(node, fabric.contact());
+    board.contact(node).write(fabric.contact());
     board.meet(node, fabric);
     for (std::uint32_t other = 0; other < setup.nodes; ++other)
-        if (other != node) at.peers[other] = fabric.connect(board.contact(other));
+        if (other != node) at.peers[other] = fabric.connect(board.contact(other).read());
     for (std::uint32_t round = 0; round < setup.rounds; ++round) {
         board.meet(node, fabric);
         auto& figures = board.figures(round, node);

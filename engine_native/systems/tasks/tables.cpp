@@ -50,9 +50,8 @@ Part::Part(const TableSpec& table, std::size_t number, std::uint64_t first, std:
         bytes += round_up(PackedIds::bytes(spec_.rows, column.bits), line_bytes) +
                  round_up(values.back() * column.value_bytes, line_bytes);
     }
-    const Placement placement = spec_.node < 0        ? Placement::interleaved()
-                                : spec_.host_node < 0 ? Placement::anywhere()
-                                                      : Placement::on_node(spec_.host_node);
+    const Placement placement =
+        spec_.node < 0 ? Placement::interleaved() : Placement::near(spec_.host_node);
     memory_ = std::make_unique<Mapping>(bytes, placement, true);
     std::byte* at = memory_->begin();
     for (std::size_t k = 0; k < specs_.size(); ++k) {

@@ -36,9 +36,7 @@
 // again.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,6 @@
 // The guest's processors: from a virtual address to counts and caches, fast for what was just used.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,6 @@
 // What the plugin is to count, from a file of lines such as `memory 0 0x0 0x40000000`.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <iomanip>

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

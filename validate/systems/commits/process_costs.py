@@ -9,11 +9,13 @@ level. So one factor is fitted for each transport and operation, and for each st
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import TypeVar, get_args
 
 from ....inputs import Quantity
+from ....inputs.quantities import size_text
 from ....sim.systems.commits.facts import (
     ENGINE,
+    BlockCost,
     CommitFacts,
     EndCost,
     EndOperation,
@@ -28,7 +30,6 @@ from ...calibrate.observation import (
     HostReader,
     Kind,
     Observation,
-    bytes_text,
     size_of,
 )
 from ...calibrate.parameters import Key, Parameter
@@ -36,6 +37,7 @@ from ...calibrate.predictions import Candidate, EngineCalibration, Quantities
 
 MESSAGE = Kind("message", scaled=True)
 BLOCK = Kind("block in shared memory", scaled=True)
+Costs = TypeVar("Costs", BlockCost, EndCost)
 KEYS = ("blocks", "messages")
 PARTS = ("post", "serve", "complete")
 BLOCK_STEPS = ("get", "update", "insert")
@@ -106,32 +108,24 @@ def with_fitted_factors(
 
 
 def _fitted(facts: CommitFacts, quantities: Mapping[Key, Quantity]) -> CommitFacts:
-    changes: dict[str, Any] = {}
-    changes["blocks"] = tuple(
-        block.model_copy(
-            update={
-                step: _times(getattr(block, step), quantities.get(("blocks", step)))
-                for step in BLOCK_STEPS
-            }
-        )
+    blocks = tuple(
+        _scaled(block, {step: quantities.get(("blocks", step)) for step in BLOCK_STEPS})
         for block in facts.blocks
     )
-    changes["transports"] = {
-        name: transport.model_copy(
-            update={
-                "ends": tuple(
-                    _end(end, quantities.get(("messages", name, end.operation)))
-                    for end in transport.ends
-                )
-            }
+    transports = {}
+    for name, transport in facts.transports.items():
+        ends = tuple(
+            _scaled(end, dict.fromkeys(PARTS, quantities.get(("messages", name, end.operation))))
+            for end in transport.ends
         )
-        for name, transport in facts.transports.items()
-    }
-    return facts.model_copy(update=changes)
+        transports[name] = transport.model_copy(update={"ends": ends})
+    return facts.model_copy(update={"blocks": blocks, "transports": transports})
 
 
-def _end(end: EndCost, factor: Quantity | None) -> EndCost:
-    return end.model_copy(update={part: _times(getattr(end, part), factor) for part in PARTS})
+def _scaled(costs: Costs, factors: Mapping[str, Quantity | None]) -> Costs:
+    return costs.model_copy(
+        update={name: _times(getattr(costs, name), factor) for name, factor in factors.items()}
+    )
 
 
 def _times(value: Quantity, factor: Quantity | None) -> Quantity:
@@ -149,7 +143,7 @@ def _block(reader: HostReader, measurement: Measurement) -> Observation | str:
     if size is None or region is None:
         return NO_PARAMETER
     step = measurement.name.rsplit("-", 1)[-1]
-    label = f"{step} of {bytes_text(size)} among {bytes_text(region.value)}"
+    label = f"{step} of {size_text(size)} among {size_text(region.value)}"
     at = {"step": step, "size": size, "region": region.value}
     return reader.observation(BLOCK, measurement, label, at, size_bytes=size)
 
@@ -161,7 +155,7 @@ def _message(reader: HostReader, measurement: Measurement) -> Observation | str:
     transport = measurement.parameters.transport
     if size is None or count is None or transport is None:
         return NO_PARAMETER
-    label = f"{part} {operation} over {transport}, {bytes_text(size)}, {count} at once"
+    label = f"{part} {operation} over {transport}, {size_text(size)}, {count} at once"
     at = {
         "transport": str(transport), "operation": operation, "part": part, "size": size,
         "count": count,

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from ....inputs.quantities import size_text
 from ....sim.machine.costs import LINE_BYTES
 from ....sim.run.scenario import Scenario, load_scenario
 from ....sim.systems.eris.costs import ErisCosts
@@ -20,7 +21,7 @@ from ....topologies.machine import Machine
 from ....topologies.measurements import Measurement, Parameters
 from ....workloads.schema import DataObject
 from ...calibrate.engine_rows import EngineRow, OwnEngine
-from ...calibrate.observation import NO_PARAMETER, HostReader, Kind, Observation, bytes_text
+from ...calibrate.observation import NO_PARAMETER, HostReader, Kind, Observation
 from ...calibrate.predictions import (
     Candidate,
     EngineCalibration,
@@ -125,7 +126,7 @@ def _routing(reader: HostReader, measurement: Measurement) -> Observation | str:
     held = targets * (FLUSHES_HELD + 1) * (buffer.value + MULTICAST_BYTES)
     if held > PRIVATE_PART * reader.private_bytes():
         return SPILLS
-    label = f"routing to {targets} targets, buffers of {bytes_text(buffer.value)}"
+    label = f"routing to {targets} targets, buffers of {size_text(buffer.value)}"
     at = {"targets": targets, "buffer": buffer.value}
     return reader.observation(ROUTING, measurement, label, at, size_bytes=buffer.value)
 
@@ -134,8 +135,7 @@ def _index(reader: HostReader, measurement: Measurement) -> Observation | str:
     keys, batch = measurement.parameters.keys, measurement.parameters.batch
     if keys is None or batch is None:
         return NO_PARAMETER
-    node = next((n for n in reader.machine.nodes if n.cores), reader.machine.nodes[0])
-    last = max((cache.size_bytes for cache in node.caches), default=0.0)
+    last = max((cache.size_bytes for cache in reader.first.caches), default=0.0)
     if keys * KEY_BYTES > PRIVATE_PART * last:
         return STALLS
     operation = measurement.name.removeprefix("walk-")

@@ -85,8 +85,7 @@ def _round(bench: Bench, loop: Loop) -> Any:
 def _setup(bench: Bench, loop: Loop) -> Any:
     from ....engine_native._engine import EngineSetup, KeyDraws
 
-    start = bench.layout.starts[0]
-    home = start if start.memory_bytes else bench.layout.homes[0]
+    start, home = bench.layout.first
     workers = loop.workers
     setup = EngineSetup([0] * workers, list(start.cores[:workers]), [bench.layout.binding(home)])
     if loop.operation == "scan":
