@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from refusals import told_by
 
 from numatwin.inputs import InputError, Quantity
 from numatwin.sim.run.runner import run_scenario
@@ -32,10 +33,7 @@ def told(tmp_path: Path, *changes: tuple[str, str], workload: str = "checkout") 
         text = text.replace(old, new)
     path = tmp_path / "mine.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError) as caught:
-        load_scenario(path)
-    error = str(caught.value)
-    assert "\n" not in error
+    error = told_by(load_scenario, path)
     return error.removeprefix(f"{path}:")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import toy_system
+from refusals import told_by
 from small_scenarios import LOOKUP, small_file
 from toy_system import LOG
 
@@ -165,9 +166,7 @@ def test_users_classes_by_family(toy: Path) -> None:
     ],
 )
 def test_a_policy_that_will_not_do(toy: Path, policy: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        load_scenario(toy, policy=policy)
-    assert str(caught.value).startswith(message)
+    assert told_by(load_scenario, toy, policy=policy).startswith(message)
 
 
 @pytest.mark.parametrize(

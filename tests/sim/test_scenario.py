@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import told_by
 from small_scenarios import eris_of
 
 from numatwin.inputs import InputError
@@ -56,9 +57,7 @@ def _file(path: str, text: str) -> Path:
 
 
 def _refused(*arguments: Any, **options: Any) -> str:
-    with pytest.raises(InputError) as caught:
-        load_scenario(*arguments, **options)
-    return str(caught.value)
+    return told_by(load_scenario, *arguments, **options)
 
 
 @cache
