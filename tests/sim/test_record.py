@@ -26,41 +26,13 @@ from numatwin.sim.run.scenario import load_scenario
 
 # ``run --json``, as scripts depend on it: what was promised, and what else there is.
 PROMISED = {
-    "scenario",
-    "plane",
-    "seed",
-    "horizon_s",
-    "wall_s",
-    "events",
-    "throughput",
-    "bandwidth_Bps",
-    "resources",
-    "latency_ns",
-    "bottleneck",
-    "energy_J",
-    "control_events",
-    "confidence",
+    *("scenario", "plane", "seed", "horizon_s", "wall_s", "events", "throughput", "bandwidth_Bps"),
+    *("resources", "latency_ns", "bottleneck", "energy_J", "control_events", "confidence"),
 }
 BESIDE = {
-    "schema",
-    "title",
-    "scenario_hash",
-    "policy",
-    "policies",
-    "machine",
-    "settings",
-    "operations",
-    "why",
-    "model",
-    "warnings",
-    "provenance",
-    "traffic",
-    "replications",
-    "warm_up_s",
-    "replicates",
-    "uncertainty",
-    "idle_settings",
-    "assumptions",
+    *("schema", "title", "scenario_hash", "policy", "policies", "machine", "settings"),
+    *("operations", "why", "model", "warnings", "provenance", "traffic", "replications"),
+    *("warm_up_s", "replicates", "uncertainty", "idle_settings", "assumptions"),
 }
 
 

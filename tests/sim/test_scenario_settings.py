@@ -177,30 +177,9 @@ def test_unknown_scenario() -> None:
 
 words = st.sampled_from(
     [
-        "seed",
-        "system",
-        "nodes",
-        "0",
-        "1",
-        "machine",
-        "links",
-        "type",
-        "workload",
-        "objects",
-        "index",
-        "keys",
-        "phases",
-        "start",
-        "policies",
-        "balancing",
-        "policy",
-        "file",
-        "class",
-        "options",
-        "threshold",
-        "horizon",
-        "name",
-        "ids",
+        *("seed", "system", "nodes", "0", "1", "machine", "links", "type", "workload", "objects"),
+        *("index", "keys", "phases", "start", "policies", "balancing", "policy", "file", "class"),
+        *("options", "threshold", "horizon", "name", "ids"),
     ]
 )
 values = st.one_of(
