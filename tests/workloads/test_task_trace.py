@@ -90,9 +90,8 @@ def test_a_bad_row_is_told_with_line_and_column(
     tmp_path: Path, old: str, new: str, expected: str
 ) -> None:
     assert old in TRACE
-    with pytest.raises(InputError) as caught:
-        loaded(tmp_path, TRACE.replace(old, new))
-    assert str(caught.value).startswith(f"{tmp_path / 'trace.csv'}:{expected}")
+    told = told_by(loaded, tmp_path, TRACE.replace(old, new))
+    assert told.startswith(f"{tmp_path / 'trace.csv'}:{expected}")
 
 
 def test_a_bad_row_of_parquet_is_told_with_row_and_number_of_the_column(tmp_path: Path) -> None:
@@ -104,9 +103,8 @@ def test_a_bad_row_of_parquet_is_told_with_row_and_number_of_the_column(tmp_path
         accesses=[0.0, -1.0],
         instructions=[1.0, 1.0],
     )
-    with pytest.raises(InputError) as caught:
-        load_trace(path, ("t",))
-    assert str(caught.value).startswith(f"{path}:2:4: accesses: not an amount: found '-1.0'")
+    told = told_by(load_trace, path, ("t",))
+    assert told.startswith(f"{path}:2:4: accesses: not an amount: found '-1.0'")
 
 
 def test_what_only_begins_like_parquet_is_refused(tmp_path: Path) -> None:
