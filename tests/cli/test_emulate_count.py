@@ -20,13 +20,17 @@ from numatwin.topologies import emulator
 SMALL = ("emulate", "opteron-4n", "--nodes", "2", "--scale", "1/128")
 
 
+@pytest.fixture(autouse=True)
+def _no_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+
+
 def test_a_program_that_ends_as_if_interrupted_is_not(
     numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its status is the command's, and nobody pressed Ctrl-C."""
     ended = emulator.GuestRun(130, b"", b"", 1.0, 1.0)
     monkeypatch.setattr(emulator, "run_in_guest", lambda *_, **__: ended)
-    monkeypatch.setattr(sys, "stdin", None)
     done = numatwin(*SMALL, "--json", "--", "false")
     assert done.status == 130
     assert "interrupted" not in done.err
@@ -94,9 +98,8 @@ def test_a_counted_command_is_a_record_to_report_and_to_compare(
     ],
 )
 def test_a_command_that_cannot_be_started_leaves_nothing(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch, command: str, status: int, error: str
+    numatwin: CommandLine, command: str, status: int, error: str
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
     told = numatwin(*SMALL, "--out", "counted", "--json", "--", command)
     assert (told.status, "record" in json.loads(told.out)) == (status, False)
     assert json.loads(told.out)["errors"] == error
@@ -104,10 +107,7 @@ def test_a_command_that_cannot_be_started_leaves_nothing(
 
 
 @needs_emulator
-def test_a_command_that_ends_as_if_there_were_none_is_counted(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
+def test_a_command_that_ends_as_if_there_were_none_is_counted(numatwin: CommandLine) -> None:
     done = numatwin(*SMALL, "--out", "counted", "--", "sh", "-c", "exit 127")
     assert done.status == 127
     assert load_record("counted").traffic["pairs"]
@@ -140,7 +140,6 @@ def test_what_a_server_did_until_it_was_stopped_is_kept(
         return write
 
     monkeypatch.setattr(emulate, "_to", stopped)
-    monkeypatch.setattr(sys, "stdin", None)
     done = numatwin(*SMALL, "--out", "counted", "--", "sh", "-c", ENDLESS)
     assert done.status == status
     assert told in done.err
@@ -151,10 +150,7 @@ def test_what_a_server_did_until_it_was_stopped_is_kept(
 
 
 @needs_emulator
-def test_an_unmodified_server_is_counted_for_a_while(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
+def test_an_unmodified_server_is_counted_for_a_while(numatwin: CommandLine) -> None:
     words = ("--count-from", "0.2", "--count-for", "0.2", "--out", "counted")
     assert numatwin(*SMALL, *words, "--", "sh", "-c", ENDLESS).status == 0
     traffic = load_record("counted").traffic
@@ -163,10 +159,7 @@ def test_an_unmodified_server_is_counted_for_a_while(
 
 
 @needs_emulator
-def test_a_command_marks_a_region_by_signals_to_its_parent(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
+def test_a_command_marks_a_region_by_signals_to_its_parent(numatwin: CommandLine) -> None:
     client = "head -c 1000000 /dev/zero | wc -c"
     script = f"kill -USR1 $PPID; {client}; kill -USR2 $PPID; {client}; exit 5"
     done = numatwin(*SMALL, "--out", "counted", "--", "sh", "-c", script)
@@ -176,10 +169,7 @@ def test_a_command_marks_a_region_by_signals_to_its_parent(
 
 
 @needs_emulator
-def test_a_command_that_ends_before_its_region_is_counted_whole(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
+def test_a_command_that_ends_before_its_region_is_counted_whole(numatwin: CommandLine) -> None:
     done = numatwin(*SMALL, "--count-from", "1000", "--out", "counted", "--", "true")
     assert done.status == 0
     assert "the command ended before --count-from: all of it was counted" in done.err
@@ -194,7 +184,6 @@ def test_counts_are_printed_though_their_record_cannot_be_written(
         raise InputError("cannot be written: No space left on device", "counted")
 
     monkeypatch.setattr(Record, "save", full)
-    monkeypatch.setattr(sys, "stdin", None)
     done = numatwin(*SMALL, "--out", "counted", "--", "true")
     assert done.status == 2
     assert "to other nodes' memory" in done.err

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,10 @@ def folder_with_records(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("examples")
     for file in (*FILES, *CONDITIONS):
         shutil.copy(Path(__file__).parents[2] / "docs" / "examples" / file, folder)
-    for policy in ("none", "ma-8"):
-        _shell(f"numatwin run eris-fig13 --policy {policy}", folder)
-    _shell("numatwin study run buffers.yaml --jobs 1 2>/dev/null", folder)
+    with chdir(folder):
+        for policy in ("none", "ma-8"):
+            assert main(["run", "eris-fig13", "--policy", policy]) == 0
+        assert main(["study", "run", "buffers.yaml", "--jobs", "1"]) == 0
     return folder
 
 

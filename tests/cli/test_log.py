@@ -105,24 +105,18 @@ def test_doctor_knows_every_optional_package(numatwin: CommandLine) -> None:
     assert wanted <= {one["needs"] for one in found}
 
 
-def complete(words: str) -> list[str]:
-    """What bash would offer behind these words."""
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys; from numatwin.cli import main; sys.exit(main([]))"],
-        env={
-            **os.environ,
-            "_NUMATWIN_COMPLETE": "complete_bash",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(words.split(" ")) - 1),
-        },
-        capture_output=True,
-        text=True,
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
+def test_shells_complete_commands_options_and_names(
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def complete(words: str) -> list[str]:
+        """What bash would offer behind these words."""
+        monkeypatch.setenv("_NUMATWIN_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+        done = numatwin()
+        assert (done.status, done.err) == (0, "")
+        return done.out.split()
 
-
-def test_shells_complete_commands_options_and_names() -> None:
     assert complete("numatwin comp") == ["compare"]
     assert complete("numatwin run eris-fig12") == ["eris-fig12-scan"]
     assert complete("numatwin machine show amd") == ["amd-8n-ht"]

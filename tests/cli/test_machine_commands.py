@@ -1,6 +1,5 @@
-"""``numatwin machine`` list, show and import, on bundled machines and on files."""
+"""``numatwin machine`` list and show, on bundled machines and on files."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -90,58 +89,3 @@ def test_show_yaml_is_a_machine_file(numatwin: CommandLine) -> None:
 def test_show_refuses(refused: Refused) -> None:
     assert "machine list" in refused("machine", "show", "zzz")
     assert "No such file" in refused("machine", "show", "./none.yaml")
-
-
-NUMACTL = """\
-available: 2 nodes (0,2)
-node 0 cpus: 0 1 2 3
-node 0 size: 16000 MB
-node 0 free: 15000 MB
-node 2 cpus: 4 5 6 7
-node 2 size: 16000 MB
-node 2 free: 15000 MB
-node distances:
-node   0   2
-  0:  10  21
-  2:  21  10
-"""
-
-
-def test_import_gives_a_machine_file(numatwin: CommandLine) -> None:
-    Path("server.txt").write_text(NUMACTL)
-    shown = numatwin("machine", "import", "server.txt", "--json", "--no-catalogue").json()
-    assert [(node["id"], node["cpus"]) for node in shown["nodes"]] == [
-        (0, [0, 1, 2, 3]),
-        (2, [4, 5, 6, 7]),
-    ]
-    assert shown["slit"] == [[10, 21], [21, 10]]
-    assert shown["bandwidth_Bps"] == [[None, None], [None, None]]
-
-    done = numatwin(
-        *("machine", "import", "server.txt", "--no-catalogue"),
-        *("--name", "mine", "--out", "mine.yaml"),
-    )
-    assert (done.status, done.err) == (0, "")
-    assert "2 nodes, 8 cores" in done.out
-    mine = numatwin("machine", "show", "mine.yaml", "--json").json()
-    assert mine == {**shown, "name": "mine"}
-    assert numatwin("machine", "import", "server.txt", "--no-catalogue", "--name", "mine").out == (
-        Path("mine.yaml").read_text()
-    )
-
-
-def test_import_this_host(numatwin: CommandLine) -> None:
-    shown = numatwin("machine", "import", "--json").json()
-    assert shown["nodes"]
-    assert sum(len(node["cpus"]) for node in shown["nodes"]) >= len(os.sched_getaffinity(0))
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [("", "server.txt"), ("hello\n", "server.txt"), (NUMACTL[:-12], "server.txt:")],
-)
-def test_import_refuses(refused: Refused, content: str, text: str) -> None:
-    # Next to the empty folder, so that what is written would be seen.
-    Path("../server.txt").write_text(content)
-    assert text in refused("machine", "import", "../server.txt", "--out", "mine.yaml")
-    Path("../server.txt").unlink()

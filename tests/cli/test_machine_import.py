@@ -1,5 +1,6 @@
 """``numatwin machine import``: a machine file from what other tools say."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -37,14 +38,17 @@ def test_printed(numatwin: CommandLine, hardware: str) -> None:
         {"id": 1, "cpus": [2, 3], "memory_bytes": 2**31},
     ]
     assert shown["slit"] == [[10, 21], [21, 10]]
-    assert shown["latency_ns"] == [[None, None], [None, None]]
+    assert shown["latency_ns"] == shown["bandwidth_Bps"] == [[None, None], [None, None]]
 
 
 def test_written(numatwin: CommandLine, hardware: str) -> None:
-    done = numatwin("machine", "import", hardware, "--out", "mine.yaml")
-    assert done.status == 0
+    words = ("machine", "import", hardware, "--name", "mine")
+    done = numatwin(*words, "--out", "mine.yaml")
+    assert (done.status, done.err) == (0, "")
     assert done.out.startswith("mine.yaml: 2 nodes, 4 cores, 3 GiB\n")
-    assert Path("mine.yaml").read_text() == numatwin("machine", "import", hardware).out
+    assert Path("mine.yaml").read_text() == numatwin(*words).out
+    shown = numatwin("machine", "show", "mine.yaml", "--json").json()
+    assert shown == numatwin("machine", "import", hardware, "--json").json() | {"name": "mine"}
 
 
 def test_filled_in_from_the_catalogue(numatwin: CommandLine, hardware: str) -> None:
@@ -123,7 +127,8 @@ def test_this_host(numatwin: CommandLine) -> None:
         pytest.skip("this host has no sysfs")
     described = numatwin("machine", "import", "--json").json()
     assert described["name"] == "this-host"
-    assert any(node["cpus"] for node in described["nodes"])
+    cpus = sum(len(node["cpus"]) for node in described["nodes"])
+    assert cpus >= len(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize("out", [[], ["--out", "mine.yaml"], ["--json"]])

@@ -99,14 +99,15 @@ def test_an_engine_profile() -> None:
         assert not validator.is_valid(profile | slip), slip
 
 
-@pytest.mark.parametrize("kind", FOLDERS)
-def test_bundled_files_open_with_a_line_for_editors(kind: Kind, tmp_path: Path) -> None:
+def test_bundled_files_open_with_a_line_for_editors(tmp_path: Path) -> None:
     """It leads to what 'make setup' writes, which is the schema of today."""
     root = Path(__file__).parents[2]
     subprocess.run([sys.executable, root / "tools" / "schemas.py", tmp_path], check=True)
-    assert json.loads((tmp_path / f"{kind.value}.json").read_text()) == json_schema(kind)
-    for path in FOLDERS[kind].glob("*.yaml"):
-        first = path.read_text(encoding="utf-8").partition("\n")[0]
-        key, _, named = first.partition("=")
-        assert key == "# yaml-language-server: $schema", path
-        assert (path.parent / named).resolve() == root / "build" / "schemas" / f"{kind.value}.json"
+    for kind, folder in FOLDERS.items():
+        name = f"{kind.value}.json"
+        assert json.loads((tmp_path / name).read_text()) == json_schema(kind)
+        for path in folder.glob("*.yaml"):
+            first = path.read_text(encoding="utf-8").partition("\n")[0]
+            key, _, named = first.partition("=")
+            assert key == "# yaml-language-server: $schema", path
+            assert (path.parent / named).resolve() == root / "build" / "schemas" / name

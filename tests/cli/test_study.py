@@ -31,6 +31,18 @@ def test_run_status_and_show(numatwin: CommandLine, tmp_path: Path) -> None:
     run = numatwin(*command["command"].split()[1:3], *_settings(settings), "--json").json()
     assert run["throughput"]["lookup"] == best["metrics"]["throughput.lookup"]
     assert run["settings"] == command["settings"]
+    # As tables.
+    assert "18 (grid)" in numatwin("study", "show", "study.yaml").out
+    assert "18 of 18 done" in numatwin("study", "status", "study.yaml").out
+    done = numatwin("study", "run", "study.yaml")
+    assert (done.status, done.err) == (0, "")
+    assert "maximise throughput.lookup per cost:" in done.out
+    rows = (
+        re.split(r"  +", line) for line in done.out.partition("per cost:\n")[2].splitlines()[:3]
+    )
+    heading, first, second = rows
+    assert heading[-2:] == ["throughput.lookup per cost", "90% interval"]
+    assert float(first[-2].split()[0]) >= float(second[-2].split()[0])
 
 
 def _settings(values: dict[str, object]) -> list[str]:
@@ -47,8 +59,6 @@ def test_a_point_is_a_scenario_file(numatwin: CommandLine, tmp_path: Path) -> No
     assert text.startswith("# Point 7 of study small: numatwin run eris-fig8-amd --set ")
     (tmp_path / "point.yaml").write_text(text, encoding="utf-8")
     run = numatwin("run", "point.yaml", "--json").json()
-    rows = numatwin("study", "run", "study.yaml", "--json").json()
-    assert rows["complete"]
     assert run["settings"]["system"]["buffer_commands"] == 64
 
 
@@ -130,20 +140,6 @@ def test_of_equal_machines_the_faster_run_is_the_best(
     assert f"To minimise cost: point {best['point']} (" in Path("page.html").read_text()
     heading = numatwin("study", "run", "study.yaml").out.partition("minimise cost:\n")[2]
     assert "throughput.lookup" in heading.splitlines()[0]
-
-
-def test_tables(numatwin: CommandLine, tmp_path: Path) -> None:
-    study_file(tmp_path)
-    assert "18 (grid)" in numatwin("study", "show", "study.yaml").out
-    done = numatwin("study", "run", "study.yaml")
-    assert (done.status, done.err) == (0, "")
-    assert "maximise throughput.lookup per cost:" in done.out
-    heading, best, second = (
-        re.split(r"  +", line) for line in done.out.partition("per cost:\n")[2].splitlines()[:3]
-    )
-    assert heading[-2:] == ["throughput.lookup per cost", "90% interval"]
-    assert float(best[-2].split()[0]) >= float(second[-2].split()[0])
-    assert "18 of 18 done" in numatwin("study", "status", "study.yaml").out
 
 
 @pytest.mark.parametrize(

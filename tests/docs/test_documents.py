@@ -18,20 +18,10 @@ FOLDER_READMES = sorted(
 # What these run takes long: the event plane with its replications, measurements of this host,
 # studies, training, fits, a compiler.
 LONG = {
-    "a-thousand-scenarios.md",
-    "add-a-system.md",
-    "calibrate.md",
-    "choose-the-access-path.md",
-    "fit-your-engine.md",
-    "infer-conditions.md",
-    "measure-this-host.md",
-    "planes.md",
-    "read-a-validation-report.md",
-    "run-on-this-host.md",
-    "test-your-engine-on-64-nodes.md",
-    "what-if-network.md",
-    "which-fact-first.md",
-    "which-join.md",
+    *("a-thousand-scenarios.md", "add-a-system.md", "calibrate.md", "choose-the-access-path.md"),
+    *("fit-your-engine.md", "infer-conditions.md", "measure-this-host.md", "planes.md"),
+    *("read-a-validation-report.md", "run-on-this-host.md", "test-your-engine-on-64-nodes.md"),
+    *("what-if-network.md", "which-fact-first.md", "which-join.md"),
 }
 _CODE = re.compile(r"^```.*?^```$", re.M | re.S)
 _FIRST_COLUMN, _FILE = re.compile(r"^\| (`[^|]*) \|", re.M), re.compile(r"`([\w]+\.[a-z]+)`")

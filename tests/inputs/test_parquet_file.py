@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import told_by
 
-from numatwin.inputs import InputError, parquet_file
+from numatwin.inputs import parquet_file
 from numatwin.inputs.parquet_file import open_parquet, read_parquet
 
 WHOLE = pa.table({"n": [1, 2, None], "x": [0.5, 1.0, 2.0], "t": ["a", "é", None], "o": [None] * 3})
@@ -20,10 +21,9 @@ def written(path: Path, table: pa.Table, **options: Any) -> Path:
 
 
 def refused(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        read_parquet(path, "rows")
-    assert str(caught.value).startswith(f"{path}: not rows: ")
-    return str(caught.value).removeprefix(f"{path}: not rows: ")
+    told = told_by(read_parquet, path, "rows")
+    assert told.startswith(f"{path}: not rows: ")
+    return told.removeprefix(f"{path}: not rows: ")
 
 
 @pytest.mark.parametrize("use_dictionary", [True, False])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import told_by
 
 from numatwin.inputs import InputError, Limits, load_yaml, parse_yaml
 
@@ -95,23 +96,20 @@ def test_a_huge_file_is_refused_at_once(tmp_path: Path) -> None:
         for _ in range(100):
             stream.write(b"- a\n" * (1 << 18))
     started = time.process_time()
-    with pytest.raises(InputError, match="too large: expected at most"):
-        load_yaml(path)
+    assert "too large: expected at most" in told_by(load_yaml, path)
     assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("name", ["none.yaml", "\0", "."])
 def test_unreadable_files_are_told(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
-        load_yaml(f"{tmp_path}/{name}")
+    assert "cannot be read" in told_by(load_yaml, f"{tmp_path}/{name}")
 
 
 def test_what_has_no_end_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     with pytest.raises(InputError, match=r"pipe.yaml: cannot be read: a pipe: expected a file"):
         load_yaml(tmp_path / "pipe.yaml")
-    with pytest.raises(InputError, match="cannot be read: a device or socket"):
-        load_yaml("/dev/zero")
+    assert "cannot be read: a device or socket" in told_by(load_yaml, "/dev/zero")
 
 
 trees = st.recursive(

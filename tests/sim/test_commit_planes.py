@@ -47,30 +47,6 @@ def test_both_planes_have_the_same_record(name: str) -> None:
             assert event[field] == reference[field], f"{field} ({told})"
 
 
-@pytest.mark.parametrize("name", FIG6)
-def test_littles_law(name: str) -> None:
-    """No client thinks: nine are always in a transaction, but for those that aborted."""
-    record = run(name, "horizon=" + {"rsi": "2 ms", "two-sided": "2 ms"}.get(name, "60 ms"))
-    facts, latency = record.model["checkout"], record.latency_ns["checkout"]
-    assert latency is not None
-    assert latency["mean"] is not None
-    under_way = record.throughput["checkout"] * latency["mean"] * 1e-9
-    ended = facts["commits"] + sum(facts["aborts"].values())
-    # Those under way at the end are not counted: at most nine in all that ended.
-    assert 9 * (facts["commits"] - 9) / ended * 0.9 < under_way <= 9
-
-
-def test_messages_of_a_transaction() -> None:
-    """2PC with three RMs, TM and timestamp service on one server, which need none between them."""
-    by_type = run("two-sided", "horizon=2 ms").model["checkout"]["messages_per_commit_by_type"]
-    counts = {"snapshot": 1, "read": 3, "record": 3, "commit-request": 1, "outcome": 1}
-    for name, count in (counts | dict.fromkeys(("prepare", "vote", "install"), 3)).items():
-        # Nine transactions under way, and those that abort, have sent some.
-        assert count <= by_type[name] < 1.05 * count + 0.05, name
-    for name in ("timestamp-request", "timestamp", "finished"):
-        assert by_type[name] == 0
-
-
 def test_use_of_an_adapter_is_that_of_its_messages() -> None:
     """The timestamp server sends snapshots, and acknowledges bits as fast as its adapter can."""
     record = run("rsi", "horizon=1 ms")

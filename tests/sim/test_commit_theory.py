@@ -258,7 +258,7 @@ def test_conflicts_of_2pc(updates: int) -> None:
     )
 
 
-@pytest.mark.parametrize("architecture", ["two-sided", "rsi"])
+@pytest.mark.parametrize("architecture", ["two-sided", "ipoib", "ipoeth", "rsi"])
 @pytest.mark.parametrize("clients", [1, 12])
 def test_littles_law(architecture: str, clients: int) -> None:
     """Clients = throughput × (latency + think time), but for one transaction under way each."""

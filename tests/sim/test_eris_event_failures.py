@@ -12,8 +12,6 @@ from numatwin.sim._kernel import ErisDemands, ModelError
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.eris.event_plane import ErisEvents
 
-HERE = Path(__file__).parent
-
 
 def test_a_model_error_names_seed_time_and_event() -> None:
     """Two commands that take longer together than the clock can tell."""
@@ -32,55 +30,27 @@ def test_a_model_error_names_seed_time_and_event() -> None:
         model.run(200_000)
 
 
-MIXED = """\
-name: mixed
-machine:
-  name: mixed
-  node_types:
-    whole:
-      cores: 2
-      clock: 4 GHz
-      ipc: 2
-      outstanding_misses: 10
-      caches: []
-      memory: {size: 64 GiB, bandwidth: 40 GB/s, latency: 100 ns}
-    bare:
-      cores: 2
-      clock: 4 GHz
-      ipc: 2
-      outstanding_misses: 10
-      caches: []
-      memory: {size: 0 B}
-  nodes: [{id: 0, type: whole}, {id: 1, type: bare}]
-  link_types:
-    link: {bandwidth: 10 GB/s, latency: 50 ns, data_header: 8 B, request: 8 B}
-  generate: [{shape: all_to_all, link: link}]
-  coherence: {protocol: directory}
-workload:
-  name: mixed
-  objects: {index: {kind: index, keys: 100_000_000}}
-  operations: {lookup: {kind: lookup, object: index}}
-system: {threads: cores}
-plane: event
-horizon: 2 ms
+BARE = """\
+    bare: {cores: 4, clock: 4 GHz, ipc: 2, outstanding_misses: 10, caches: [], memory: {size: 0 B}}
+  nodes: [{id: 0, type: plain}, {id: 1, type: bare}]
 """
 
 
 def test_a_node_without_memory_works_on_anothers(tmp_path: Path) -> None:
     """Its workers have partitions, in the memory of node 0, over the link; all is counted there."""
-    path = tmp_path / "mixed.yaml"
-    path.write_text(MIXED, encoding="utf-8")
-    plane = ErisEvents(load_scenario(path), 1)
+    path = small_file(tmp_path, LOOKUP, nodes=2)
+    path.write_text(path.read_text().replace("  nodes: [{ids: 0-1, type: plain}]\n", BARE))
+    plane = ErisEvents(load_scenario(path, plane="event"), 1)
     plane.advance(2e-3)
     plane.player.check()
     counted = plane.player.counted()
-    assert plane.eris.workers.count == 4
+    assert plane.eris.workers.count == 8
     assert (counted.executed.sum(axis=0) > 0).all()
     assert counted.memory_ps[0] > 0
     assert counted.memory_ps[1] == 0
     # Every line that node 1's workers look at crosses the link.
     keyed = counted.executed.sum(axis=0)
-    assert counted.link_bytes.max() > keyed[2:].sum() * 64
+    assert counted.link_bytes.max() > keyed[4:].sum() * 64
 
 
 INTERRUPTED = """
@@ -113,84 +83,10 @@ print(sorted(took)[len(took) // 2])
 """
 
 
-def run_script(code: str, path: Path) -> str:
+def test_ctrl_c_stops_the_kernel_at_once_and_it_goes_on(tmp_path: Path) -> None:
+    path = small_file(tmp_path, LOOKUP, nodes=2)
     done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], cwd=HERE, capture_output=True, text=True
+        [sys.executable, "-c", INTERRUPTED, str(path)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_ctrl_c_stops_the_kernel_at_once_and_it_goes_on(tmp_path: Path) -> None:
-    assert float(run_script(INTERRUPTED, small_file(tmp_path, LOOKUP, nodes=2))) < 0.1
-
-
-# Ctrl-C while the third replication is under way.
-REPLICATIONS = """
-import os, signal, sys, threading
-from dataclasses import replace
-from numatwin.sim.systems.eris import event_plane as eris_events
-from numatwin.sim.run.runner import RunInterrupted, run_scenario
-from numatwin.sim.run.scenario import load_scenario
-settings = ["statistics.replications=5", "statistics.warm_up=100 us", "horizon=1 ms"]
-scenario = load_scenario(sys.argv[1], plane="event", settings=settings)
-whole = run_scenario(scenario, workers=1)
-advance = eris_events.ErisEvents.advance
-begun = set()
-def watched(self, until_s):
-    begun.add(id(self.player)); kept.append(self)
-    if len(begun) == 3:
-        os.kill(os.getpid(), signal.SIGINT)
-    advance(self, until_s)
-kept = []
-eris_events.ErisEvents.advance = watched
-try:
-    run_scenario(scenario, workers=1)
-    raise SystemExit("not interrupted")
-except RunInterrupted as stopped:
-    record = stopped.record
-assert record.replications == 2, record.replications
-assert "interrupted: 2 of 5 replications" in record.warnings, record.warnings
-for name, values in whole.replicates["throughput"].items():
-    assert record.replicates["throughput"][name] == values[:2]
-"""
-
-
-def test_ctrl_c_keeps_finished_replications(tmp_path: Path) -> None:
-    run_script(REPLICATIONS, small_file(tmp_path, LOOKUP, nodes=2))
-
-
-# All of a Record, of several replications, with balancing and several operations.
-RECORD = """
-import json, sys
-sys.path.insert(0, {folder!r})
-from test_run import as_told
-from numatwin.sim.run.runner import run_scenario
-from numatwin.sim.run.scenario import load_scenario
-settings = ["statistics.replications=2", "statistics.warm_up=200 us", "horizon=3 ms",
-            "policies.balancing.period=1 ms", "workload.objects.index.keys=300000", "seed=9"]
-scenario = load_scenario(sys.argv[1], plane="event", policy="ma-1", settings=settings)
-print(json.dumps(as_told(run_scenario(scenario))))
-"""
-THREE = (
-    "lookup: {kind: lookup, object: index, share: 3, "
-    "keys: {distribution: hot_range, from: 0, to: 60_000, share: 0.9}}\n"
-    "    upsert: {kind: upsert, object: index}"
-)
-
-
-def test_the_same_record_in_fresh_processes(tmp_path: Path) -> None:
-    path = small_file(tmp_path, THREE, nodes=2)
-    code = RECORD.format(folder=str(HERE))
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(path)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={"PYTHONHASHSEED": seed},
-        )
-        for seed in ("1", "2")
-    ]
-    one, two = (process.communicate()[0] for process in running)
-    assert one.startswith("{")
-    assert one == two
+    assert float(done.stdout) < 0.1

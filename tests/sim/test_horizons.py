@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from refusals import told_by
 from small_scenarios import LOOKUP, small_file
 
 from numatwin.inputs import InputError
@@ -53,9 +54,7 @@ def test_what_was_not_played_is_told(tmp_path: Path) -> None:
 def test_the_place_of_a_horizon_that_is_too_short(tmp_path: Path) -> None:
     """The file's warm-up came first: the setting is at fault."""
     path = small(tmp_path, "statistics: {warm_up: 5 ms}\n")
-    with pytest.raises(InputError) as caught:
-        load_scenario(path, plane="event", settings=["horizon=2 ms"])
-    assert str(caught.value) == (
+    assert told_by(load_scenario, path, plane="event", settings=["horizon=2 ms"]) == (
         "--set horizon=2 ms: horizon: nothing is left of it after statistics.warm_up: "
         "found '2 ms', expected more than 5 ms"
     )
@@ -75,9 +74,7 @@ def test_nothing_done_is_told_and_explains_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("plane", ["event", "reference"])
 def test_arrivals_too_rare_to_be_counted(tmp_path: Path, plane: str, rate: str) -> None:
     setting = ARRIVALS.format(rate)
-    with pytest.raises(InputError) as caught:
-        load_scenario(small(tmp_path), plane=plane, settings=[setting])
-    assert str(caught.value) == (
+    assert told_by(load_scenario, small(tmp_path), plane=plane, settings=[setting]) == (
         f"--set {setting}: clients.arrival_rate: out of the range of plane {plane}: "
         f"found '{rate}', expected at least 8e-05/s, one in 50,000 s for each of 4 workers"
     )

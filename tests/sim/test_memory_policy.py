@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import told_by
 
 from numatwin.inputs import DescriptionError, InputError
 from numatwin.sim.machine.memory_policy import MemoryPolicy, Room, zone_list
@@ -207,8 +208,7 @@ def test_numactl_in_fields(options: str, settings: list[str]) -> None:
     "options", ["-C 0-3", "--balancing", "-m", "-m x", "-m 0 -i 1", "ls -l", "", "-w 0,1", "-p 0,1"]
 )
 def test_numactl_without_meaning(options: str) -> None:
-    with pytest.raises(InputError, match="--numactl"):
-        numactl_settings(options)
+    assert "--numactl" in told_by(numactl_settings, options)
 
 
 MACHINE = load_machine(str(CXL))

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import told_by
 from small_scenarios import LOOKUP, small_file
 
 from numatwin.inputs import InputError
@@ -19,10 +20,7 @@ def loaded(folder: Path, block: str = "", **options: Any) -> Scenario:
 
 
 def refused(folder: Path, block: str = "", **options: Any) -> str:
-    with pytest.raises(InputError) as caught:
-        loaded(folder, block, **options)
-    told = str(caught.value)
-    assert "\n" not in told
+    told = told_by(loaded, folder, block, **options)
     return told.removeprefix(f"{folder / 'small.yaml'}:")
 
 

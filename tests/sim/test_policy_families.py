@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import toy_system
+from refusals import told_by
 from small_scenarios import LOOKUP, small_file
 from toy_system import LOG
 
@@ -165,9 +166,7 @@ def test_users_classes_by_family(toy: Path) -> None:
     ],
 )
 def test_a_policy_that_will_not_do(toy: Path, policy: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        load_scenario(toy, policy=policy)
-    assert str(caught.value).startswith(message)
+    assert told_by(load_scenario, toy, policy=policy).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -183,10 +182,9 @@ def test_a_policy_that_will_not_do(toy: Path, policy: str, message: str) -> None
 def test_a_file_that_will_not_do(toy: Path, policies: str, message: str) -> None:
     lines = toy.read_text().count("\n")
     toy.write_text(toy.read_text() + f"policies: {policies}\n")
-    with pytest.raises(InputError) as caught:
-        load_scenario(toy)
-    assert message in str(caught.value)
-    assert f"{toy.name}:{lines + 1}:" in str(caught.value)
+    told = told_by(load_scenario, toy)
+    assert message in told
+    assert f"{toy.name}:{lines + 1}:" in told
 
 
 def test_none_of_a_family_that_another_system_has_is_no_matter(toy: Path) -> None:

@@ -76,19 +76,22 @@ def test_a_slow_rise_is_no_noise() -> None:
     assert one([(10, 100), *rising, (10, 100)]).recovery_s == 30
 
 
-def test_no_drop() -> None:
-    found = one([(10, 100), (20, 100)])
-    assert (found.depth, found.recovery_s) == (0, 0)
-
-
-def test_being_above_the_level_is_recovered() -> None:
-    found = one([(10, 100), (2, 150), (2, 50), (2, 150), (14, 100)])
-    assert (found.depth, found.recovery_s) == (0.5, 4)
-
-
-def test_falling_back_counts_from_the_last_time() -> None:
-    found = one([(10, 100), (1, 20), (5, 100), (1, 94), (13, 100)])
-    assert (found.lowest, found.recovery_s) == (20, 7)
+@pytest.mark.parametrize(
+    ("pieces", "found"),
+    [
+        ([(10, 100), (20, 100)], {"depth": 0, "recovery_s": 0}),
+        # What is above the level is recovered.
+        ([(10, 100), (2, 150), (2, 50), (2, 150), (14, 100)], {"depth": 0.5, "recovery_s": 4}),
+        # Who falls back counts from the last time.
+        ([(10, 100), (1, 20), (5, 100), (1, 94), (13, 100)], {"lowest": 20, "recovery_s": 7}),
+        # Pieces across a change are cut.
+        ([(4, 100), (8, 50), (18, 100)], {"before": 50, "lowest": 50, "recovery_s": 2}),
+        ([(10, 100), (20, 0)], {"depth": None, "recovery_s": 0, "final": 0}),
+    ],
+)
+def test_drops_by_hand(pieces: list[tuple[float, float]], found: dict[str, object]) -> None:
+    drop = one(pieces)
+    assert {name: getattr(drop, name) for name in found} == found
 
 
 def test_final_level_is_weighted_by_time() -> None:
@@ -140,11 +143,6 @@ def test_low_until_the_end_is_not_recovered() -> None:
     assert lasting.depth == pytest.approx(0.6)
 
 
-def test_pieces_across_a_change_are_cut() -> None:
-    found = one([(4, 100), (8, 50), (18, 100)])
-    assert (found.before, found.lowest, found.recovery_s) == (50, 50, 2)
-
-
 def test_a_dip_counts_by_its_length_when_sampled() -> None:
     # From 10 s on: 0.25 s at 0 in every second for 3 s, then 100.
     dips = [(0.25, 0.0), (0.75, 100.0)] * 3
@@ -157,11 +155,6 @@ def test_a_dip_counts_by_its_length_when_sampled() -> None:
     (short_of,) = recoveries(record_of([(10, 100), (5, 50), (2.5, 100)]), "lookup", sample_s=2.0)
     # Steps end at 12, 14, 16 and 17.5 s: 50, 50, (50 + 100) / 2 and 100.
     assert (short_of.lowest, short_of.recovery_s) == (50, 6)
-
-
-def test_a_level_of_zero_has_no_depth() -> None:
-    found = one([(10, 100), (20, 0)])
-    assert (found.depth, found.recovery_s, found.final) == (None, 0, 0)
 
 
 def test_each_change_is_looked_at_until_the_next() -> None:

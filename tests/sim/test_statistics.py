@@ -7,6 +7,7 @@ says by how much.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -186,18 +187,6 @@ def pairs(rng: np.random.Generator, count: int, correlation: float) -> tuple[Sam
     return sample(10 + mixed[0]), sample(12 + mixed[1])
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.9])
-def test_paired_difference(correlation: float) -> None:
-    held = coverage(lambda rng: difference(*pairs(rng, 5, correlation), LEVEL, True), 2.0)
-    assert holds(held), held
-
-
-def test_paired_ratio() -> None:
-    """Linearised: exact in the limit of many replications, near it for a tenth of spread."""
-    held = coverage(lambda rng: ratio(*pairs(rng, 8, 0.9), LEVEL, True), 1.2)
-    assert holds(held, 0.94, 0.96), held
-
-
 def test_pairs_that_move_together_are_told_apart_better() -> None:
     """By the root of 1 - correlation: a third of the width at 0.9, freedom apart."""
     rng = np.random.default_rng(7)
@@ -215,9 +204,25 @@ def unequal(rng: np.random.Generator) -> tuple[Sample, Sample]:
     return sample(rng.normal(10.0, 0.3, 5)), sample(rng.normal(12.0, 1.0, 9))
 
 
-def test_welch() -> None:
-    held = coverage(lambda rng: difference(*unequal(rng), LEVEL, False), 2.0)
-    assert holds(held, 0.945, 0.955), held
+Two = Callable[[np.random.Generator], tuple[Sample, Sample]]
+
+
+@pytest.mark.parametrize(
+    ("of", "truth", "samples", "paired", "within"),
+    [
+        (difference, 2.0, lambda rng: pairs(rng, 5, 0.0), True, (LEVEL, LEVEL)),
+        (difference, 2.0, lambda rng: pairs(rng, 5, 0.9), True, (LEVEL, LEVEL)),
+        (difference, 2.0, unequal, False, (0.945, 0.955)),  # Welch
+        # Linearised: exact in the limit of many replications, near it for a tenth of spread.
+        (ratio, 1.2, lambda rng: pairs(rng, 8, 0.9), True, (0.94, 0.96)),
+        (ratio, 1.2, unequal, False, (0.94, 0.96)),
+    ],
+)
+def test_intervals_of_two_samples_hold_as_often_as_they_say(
+    of: Any, truth: float, samples: Two, paired: bool, within: tuple[float, float]
+) -> None:
+    held = coverage(lambda rng: of(*samples(rng), LEVEL, paired), truth)
+    assert holds(held, *within), held
 
 
 def test_welch_as_scipy_says() -> None:
@@ -233,11 +238,6 @@ def test_paired_as_scipy_says() -> None:
     found = difference(first, second, 0.9, True)
     expected = stats.ttest_rel(second.replicates, first.replicates).confidence_interval(0.9)
     assert ends(found) == pytest.approx((expected.low, expected.high))
-
-
-def test_unpaired_ratio() -> None:
-    held = coverage(lambda rng: ratio(*unequal(rng), LEVEL, False), 1.2)
-    assert holds(held, 0.94, 0.96), held
 
 
 def test_against_an_exact_value() -> None:

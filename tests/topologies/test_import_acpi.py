@@ -1,15 +1,15 @@
 """The firmware's table of memory attributes, and the order of its domains."""
 
 import contextlib
+import re
 import struct
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import told_by
 from saved_trees import NODE, write_folder
 
-from numatwin.inputs import InputError
 from numatwin.topologies.importers import import_machine
 from numatwin.topologies.importers.sysfs import read_hmat, read_srat_order
 
@@ -79,8 +79,7 @@ def test_the_table_gives_a_tree_s_pairs(tmp_path: Path) -> None:
     values = [[round(cell.value * 1e9) for cell in row if cell] for row in found.pair_latency]
     assert values == [[82, 141], [142, 81]]  # node 0 is domain 8
     (tables / "HMAT").write_bytes(hmat(pairs(1, 1000, [1, 8], [81, 142, 141, 82]))[:-1])
-    with pytest.raises(InputError, match=r"HMAT: damaged: .* bytes, expected"):
-        import_machine(tree)
+    assert re.search(r"HMAT: damaged: .* bytes, expected", told_by(import_machine, tree))
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"HMAT", b"SRAT"]))

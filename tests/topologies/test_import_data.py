@@ -1,14 +1,14 @@
 """Real machines' files: every one imports, and says what is known of its machine."""
 
-import re
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from known import known
+from refusals import told_by
 
-from numatwin.inputs import InputError, parse_yaml
+from numatwin.inputs import parse_yaml
 from numatwin.topologies import Machine, MachineDescription, build_machine
 from numatwin.topologies.export import machine_yaml
 from numatwin.topologies.importers import import_machine
@@ -147,8 +147,7 @@ def test_machines_of_every_kind(
     name: str, cpus: str, distances: dict[tuple[int, int], int]
 ) -> None:
     if not cpus[0].isdigit():
-        with pytest.raises(InputError, match=re.escape(cpus)):
-            machine(f"machines/{name}.txt")
+        assert cpus in told_by(machine, f"machines/{name}.txt")
         return
     made = machine(f"machines/{name}.txt")
     parts = [part.partition("*") for part in cpus.split()]

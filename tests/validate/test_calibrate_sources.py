@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from calibrations import EXAMPLES, TRUTH, asked, measured, server
+from refusals import told_by
 
 from numatwin.inputs import InputError
 from numatwin.sim.run.runner import run_scenario
@@ -77,9 +78,7 @@ def written(tmp_path: Path, text: str, name: str = "file.txt") -> Path:
 
 
 def told(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        calibrate(server(), [path])
-    return str(caught.value)
+    return told_by(calibrate, server(), [path])
 
 
 def test_what_mlc_printed() -> None:
@@ -258,9 +257,7 @@ def test_two_sources_that_disagree_are_both_named() -> None:
         for o in first.observations
         if o.kind == IDLE
     ]
-    with pytest.raises(InputError) as caught:
-        check([first, Measured(ones[0].origin, tuple(ones))], server())
-    text = str(caught.value)
+    text = told_by(check, [first, Measured(ones[0].origin, tuple(ones))], server())
     assert text.startswith("other.txt:7: contradiction: idle 0 0")
     assert "synthetic.txt" in text
     near = [dataclasses.replace(o, value=o.value / 1.3 * 1.05) for o in ones]
@@ -289,8 +286,7 @@ def test_bad_measurements_are_told(
 ) -> None:
     machine = load_machine(written(tmp_path, MEASURED, "good.yaml"))
     path = written(tmp_path, change(MEASURED), "mine.yaml")
-    with pytest.raises(InputError, match=message):
-        calibrate(machine, [path])
+    assert message in told_by(calibrate, machine, [path])
 
 
 def test_a_level_that_the_machine_lacks_is_told(tmp_path: Path) -> None:
@@ -370,11 +366,9 @@ def test_a_native_record_of_scans_tells_of_scanning(tmp_path: Path) -> None:
 
 def test_what_was_measured_of_fewer_nodes_is_another_machine(tmp_path: Path) -> None:
     path = written(tmp_path, MEASURED, "mine.yaml")
-    with pytest.raises(InputError, match="measured on another machine: 1 node with memory"):
-        calibrate(server(), [path])
+    assert "measured on another machine: 1 node with memory" in told_by(calibrate, server(), [path])
 
 
 def test_a_record_that_was_cut_off_is_told_whatever_its_name(tmp_path: Path) -> None:
     path = written(tmp_path, '{"schema": 1,', "mine.json")
-    with pytest.raises(InputError, match=r"mine\.json:1:14: not a record: not JSON"):
-        calibrate(server(), [path])
+    assert "mine.json:1:14: not a record: not JSON" in told_by(calibrate, server(), [path])

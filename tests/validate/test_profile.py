@@ -10,10 +10,10 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import told_by
 
 from numatwin import run_scenario
 from numatwin.cli import main
-from numatwin.inputs import InputError
 from numatwin.sim.machine.assumptions import Variant
 from numatwin.sim.machine.caches import hit_rates
 from numatwin.sim.run.assumptions import varied
@@ -459,5 +459,4 @@ def test_structures_miss_as_was_counted(parts: list[float]) -> None:
 def test_a_second_plan_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(PLAN))
-    with pytest.raises(InputError, match="one query at a time"):
-        read_profiles([path, path])
+    assert "one query at a time" in told_by(read_profiles, [path, path])

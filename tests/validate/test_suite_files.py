@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import told_by
 
 from numatwin.inputs import InputError
 from numatwin.sim.run.runner import run_scenario
@@ -146,19 +147,15 @@ def test_what_is_wrong_is_told_where_it_stands(
 ) -> None:
     line, token = where
     path = suite_file(tmp_path, text)
-    with pytest.raises(InputError) as failure:
-        load_suite(path)
-    told = str(failure.value)
-    assert "\n" not in told
+    told = told_by(load_suite, path)
     assert told.startswith(f"{path}:{line}:"), told
     assert token in told, told
 
 
 def test_a_fault_of_the_scenario_is_told_in_its_file(tmp_path: Path) -> None:
     (tmp_path / "my.yaml").write_text("extends: eris-fig8-amd\nname: my\nseed: x\n")
-    with pytest.raises(InputError) as failure:
-        load_suite(suite_file(tmp_path, CHECK.replace("eris-fig8-amd", "./my.yaml")))
-    assert f"{tmp_path}/my.yaml:3:" in str(failure.value)
+    path = suite_file(tmp_path, CHECK.replace("eris-fig8-amd", "./my.yaml"))
+    assert f"{tmp_path}/my.yaml:3:" in told_by(load_suite, path)
 
 
 @pytest.mark.parametrize("name", ["polices", "policies.yml", "no/such.yaml"])

@@ -10,29 +10,11 @@ from numatwin.workloads.catalogue import BUNDLED
 
 def test_the_bundled_workloads() -> None:
     assert workload_names() == [
-        "checkout",
-        "checkout-zipf",
-        "eris-lookup-1e9",
-        "eris-mixed-1e9",
-        "eris-moving-range",
-        "eris-moving-range-small",
-        "eris-route",
-        "eris-scan-8e9",
-        "eris-scan-8gb",
-        "eris-upsert-1e9",
-        "hana-aggregates",
-        "hana-four-tables",
-        "hana-hot-columns",
-        "hana-two-tables",
-        "host-queries",
-        "join",
-        "lookup-hot-ends",
-        "lookup-hot-range",
-        "lookup-recorded",
-        "lookup-zipf",
-        "short-and-long",
-        "tpch-1",
-        "tpch-100",
+        *("checkout", "checkout-zipf", "eris-lookup-1e9", "eris-mixed-1e9", "eris-moving-range"),
+        *("eris-moving-range-small", "eris-route", "eris-scan-8e9", "eris-scan-8gb"),
+        *("eris-upsert-1e9", "hana-aggregates", "hana-four-tables", "hana-hot-columns"),
+        *("hana-two-tables", "host-queries", "join", "lookup-hot-ends", "lookup-hot-range"),
+        *("lookup-recorded", "lookup-zipf", "short-and-long", "tpch-1", "tpch-100"),
     ]
 
 

@@ -8,35 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_shared_service import BOTH, NS
+from test_shared_service import MACHINE as TWO_NODES
 
 from numatwin.sim import _kernel
-from numatwin.sim._kernel import ServiceMachine
 from numatwin.sim.machine.costs import CostModel
-from numatwin.sim.machine.reference import shared_service as reference
 from numatwin.sim.machine.reference.service_machine import MemoryUse, PieceDemand
 from numatwin.sim.machine.service_machine import service_machine
 from numatwin.sim.systems.tasks.service_times import Kinds, ServiceTimes
 from numatwin.topologies import Machine, build_machine, load_machine
 from numatwin.topologies.schema import Coherence
 
-NS, US, MS = 1_000, 1_000_000, 1_000_000_000
+MS = 1_000_000_000
 NODE = np.array([0, 0, 1, 1])
-MACHINE = ServiceMachine(
-    read_ps=(1.0 * NS, 1.0 * NS),
-    write_ps=(1.0 * NS, 1.0 * NS),
-    latency_ps=(100.0 * NS, 200.0 * NS, 200.0 * NS, 100.0 * NS),
-    load=(0.0, 1.0),
-    load_ratio=(1.0, 1.0),
-    core_node=tuple(NODE.tolist()),
-    core_threads=(1, 1, 1, 1),
-    data_ps=(4 * NS, 4 * NS),
-    request_ps=(0, 0),
-    entering=(-1, 0, 1, -1),
-    predecessor=(-1, 0, 1, -1),
-    vertices=2,
-)
-MAKERS = [_kernel.SharedService, reference.SharedService]
-BOTH = pytest.mark.parametrize("make", MAKERS, ids=["kernel", "reference"])
+MACHINE = TWO_NODES.replaced(write_ps=(1.0 * NS,) * 2, request_ps=(0, 0), limits=0)
 
 
 def rates(make: Any, entries: float, scans: dict[int, float], until: int = 6 * MS) -> list[float]:

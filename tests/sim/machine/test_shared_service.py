@@ -88,28 +88,26 @@ def test_a_scan_alone_goes_as_fast_as_its_misses_overlap(make: Any) -> None:
 
 
 @BOTH
-def test_two_scans_share_a_controller(make: Any) -> None:
-    """Each could read 2 lines a ns. Together 1: half each until the shorter one ends.
-
-    time      scan 0              scan 1
-    0         0.5 lines/ns        0.5 lines/ns
-    1000 ns   500 left: 1 a ns    its 500 lines are read
-    1500 ns   done
-    """
+@pytest.mark.parametrize(
+    ("units", "slots", "lines", "ended"),
+    [
+        # Each could read 2 lines a ns. Together 1: half each until the shorter one ends.
+        #   1000 ns  500 left of scan 0: 1 a ns; the 500 lines of scan 1 are read
+        ((1000, 500), 200, 1.0, [(1000, 1), (1500, 0)]),
+        # Scan 0 has 10 lines under way: 0.1 a ns. Scan 1 gets 0.9, and all when scan 0 ends at
+        # 900 ns: then 900 - 810 = 90 lines are left.
+        ((90, 900), 10, 1.0, [(900, 0), (990, 1)]),
+        # What a unit is does not matter: one of scan 1 is two lines. 0.5 lines a ns each.
+        ((1000, 500), 200, 2.0, [(2000, 0), (2000, 1)]),
+    ],
+)
+def test_two_scans_share_a_controller(
+    make: Any, units: tuple[int, int], slots: float, lines: float, ended: list[tuple[int, int]]
+) -> None:
     service = make(MACHINE)
-    begin(service, 0, scan(), 1000, 0)
-    begin(service, 1, scan(), 500, 1)
-    assert played(service) == [(1000 * NS, 1), (1500 * NS, 0)]
-
-
-@BOTH
-def test_a_slow_scan_leaves_the_rest_to_the_other(make: Any) -> None:
-    """Scan 0 has 10 lines under way: 0.1 a ns. Scan 1 gets 0.9, and all when scan 0 ends at 900 ns:
-    then 900 - 810 = 90 lines are left."""
-    service = make(MACHINE)
-    begin(service, 0, scan(slots=10), 90, 0)
-    begin(service, 1, scan(), 900, 1)
-    assert played(service) == [(900 * NS, 0), (990 * NS, 1)]
+    begin(service, 0, scan(slots), units[0], 0)
+    begin(service, 1, PieceDemand(memory=(MemoryUse(0, lines, slots=200.0),)), units[1], 1)
+    assert played(service) == [(at * NS, job) for at, job in ended]
 
 
 @BOTH
@@ -472,15 +470,6 @@ def test_a_faster_controller_slows_nobody(scans: list[tuple[float, float]], fast
         ends.append({job: end for end, job in played(service)})
     assert ends[0].keys() == ends[1].keys() == set(range(len(scans)))
     assert all(ends[1][job] <= ends[0][job] + 1 for job in ends[0])
-
-
-@BOTH
-def test_what_a_unit_is_does_not_matter(make: Any) -> None:
-    """Two scans share a controller; a unit of the second is two lines. 0.5 lines a ns each."""
-    service = make(MACHINE)
-    begin(service, 0, scan(), 1000, 0)
-    begin(service, 1, PieceDemand(memory=(MemoryUse(0, 2.0, slots=200.0),)), 500, 1)
-    assert played(service) == [(2000 * NS, 0), (2000 * NS, 1)]
 
 
 @BOTH

@@ -81,7 +81,8 @@ def test_a_failed_run_is_a_row() -> None:
 
 
 def test_own_seeds() -> None:
-    base = Base("eris-fig8-amd", {"plane": "event"}, ("event_horizon=100 us",))
+    brief = ("event_horizon=100 us", "statistics.replications=2")
+    base = Base("eris-fig8-amd", {"plane": "event"}, brief)
     rows = rows_of(
         Runs(base, (), (), Metrics(), own_seeds=True), [(0, ()), (1, ()), (0, ())], SharedWork()
     )

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import told_by
 from study_files import study_file
 
-from numatwin.inputs import InputError
 from numatwin.sim.studies import designs
 from numatwin.sim.studies.designs import Distribution, Factor
 from numatwin.sim.studies.levels import Levels
@@ -126,9 +126,7 @@ def test_samples_of_a_study(tmp_path: Path) -> None:
     ],
 )
 def test_refused(tmp_path: Path, factors: str, design: str, message: str) -> None:
-    with pytest.raises(InputError) as failure:
-        study(tmp_path, factors, design)
-    assert message in str(failure.value)
+    assert message in told_by(study, tmp_path, factors, design)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +140,5 @@ def test_refused(tmp_path: Path, factors: str, design: str, message: str) -> Non
 )
 def test_tables_refused(tmp_path: Path, table: str, message: str) -> None:
     (tmp_path / "points.csv").write_text(table)
-    with pytest.raises(InputError) as failure:
-        study(tmp_path, "{system.nodes: [1]}", "{kind: table, file: points.csv}")
-    assert message in str(failure.value)
+    of_table = "{kind: table, file: points.csv}"
+    assert message in told_by(study, tmp_path, "{system.nodes: [1]}", of_table)

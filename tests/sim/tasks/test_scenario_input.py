@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from refusals import told_by
 
 from numatwin.inputs import InputError
 from numatwin.sim.run.scenario import load_scenario
@@ -31,10 +32,7 @@ def told(tmp_path: Path, *changes: tuple[str, str], settings: tuple[str, ...] = 
         for old, new in changes:
             text = text.replace(old, new)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(InputError) as caught:
-        load_scenario(tmp_path / "mine.yaml", settings=settings)
-    error = str(caught.value)
-    assert "\n" not in error
+    error = told_by(load_scenario, tmp_path / "mine.yaml", settings=settings)
     return error.removeprefix(f"{tmp_path / 'mine.yaml'}:")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from emulator_needed import needs_emulator
 from guests import import_of_guest, pairs_of
+from refusals import told_by
 
 from numatwin.inputs import InputError
 from numatwin.topologies import build_machine, load_machine, machine_names
@@ -164,8 +165,7 @@ def test_the_benchmark_prints_times() -> None:
 
 def test_what_cannot_be_emulated_is_refused_in_a_line() -> None:
     large, small = load_machine("hypercube-1024n"), load_machine("opteron-4n")
-    with pytest.raises(InputError, match=r"1,024 nodes: QEMU holds 128 \(--nodes takes the first"):
-        guest_machine(large)
+    assert "1,024 nodes: QEMU holds 128 (--nodes takes the first" in told_by(guest_machine, large)
     with pytest.raises(InputError, match=r"1 MiB of memory is too little for 4 nodes.*128 MiB"):
         guest_machine(small, memory_bytes=1 << 20)
     with pytest.raises(InputError, match=r"^1 B of memory is too little"):
@@ -176,8 +176,7 @@ def test_what_cannot_be_emulated_is_refused_in_a_line() -> None:
         guest_machine(small, memory_bytes=300 << 30)
     with pytest.raises(InputError, match="scale: found '2', expected more than 0, at most 1"):
         guest_machine(small, scale=2)
-    with pytest.raises(InputError, match="number of nodes: found '5', expected 1 to 4"):
-        guest_machine(small, nodes=5)
+    assert "number of nodes: found '5', expected 1 to 4" in told_by(guest_machine, small, nodes=5)
     whole = guest_machine(load_machine("sgi-uv2000-64n"), scale=1, memory_bytes=8 << 30)
     with pytest.raises(InputError, match="512 processors cannot be emulated: QEMU holds 255"):
         run_in_guest(whole, ["true"])
