@@ -20,6 +20,8 @@ from numatwin.engine_native.emulated import run_emulated
 from numatwin.engine_native.emulated.remote import DRIVER, GuestProcess, RemoteEngine, counted
 from numatwin.engine_native.systems.commits.emulated import EmulatedCommits, emulated_commits
 from numatwin.engine_native.systems.eris.setup import totals_of
+from numatwin.engine_native.systems.tasks.emulated import emulated_tasks
+from numatwin.engine_native.systems.tasks.plane import TasksHost
 from numatwin.inputs import InputError
 from numatwin.sim.run.real_planes import EMULATOR
 from numatwin.sim.run.scenario import load_scenario
@@ -159,6 +161,61 @@ def test_a_process_that_cannot_start_is_told(monkeypatch: pytest.MonkeyPatch) ->
     guest = guest_machine(load_machine("opteron-4n"), nodes=1, scale=1 / 64)
     with GuestProcess(guest) as process, pytest.raises(InputError, match="no/such/driver"):
         process.ask("sleep", 0)
+
+
+TASKS = (
+    "workload.objects.sales={kind: table, rows: 4_000_000, columns: {day: {distinct: 4096,"
+    " value_size: 4 B}}}",
+    "workload.operations={scan: {kind: query, operators: {find: {kind: scan, table: sales,"
+    " columns: day, selectivity: 0.5}}}}",
+    "system.placement=[0]",
+    "system.parts=1",
+    "system.threads=1",
+    "system.concurrency=4",
+    "policies.stealing={policy: always, period: 10 ms}",
+    "native_horizon=4 s",
+    "horizon=4 s",
+    "statistics.warm_up=1 s",
+)
+
+
+def test_structs_of_an_engine_are_made_in_another_process() -> None:
+    settings = [*TASKS, "system.nodes=1"]
+    scenario = load_scenario("host-queries", plane=EMULATOR, settings=settings)
+    process = HostProcess()
+    host = TasksHost(scenario, RemoteEngine(process))
+    host.begin(scenario, 1)
+    process.ask("sleep", 0.1)
+    host.stop()
+    counts = host.counts()
+    assert counts.answered[0, 0] > 0
+    assert counts.done.sum() == 4 * counts.answered[0, 0]
+    assert process.end() == 0
+
+
+@needs_emulator
+def test_idle_workers_of_a_guest_take_tasks_of_others() -> None:
+    """Each scan reads 6 MB on node 0, three times what a cache there holds; what another one has
+    just read is in a cache."""
+    settings = [*TASKS, "machine=xeon-4s-ivb"]
+    scenario = load_scenario("host-queries", plane=EMULATOR, settings=settings)
+    record = run_emulated(scenario, 1 / 15, user_only=True)
+    done = record.operations["scan"]
+    assert done > 0
+    assert record.model["tasks"]["scan"] == 4 * done
+    assert 0.25 < record.model["stolen"]["scan"] / (4 * done) < 1.0
+    read = record.traffic["memory"][0]["read_bytes"] / done
+    assert 0.3 * 6e6 < read < 1.1 * 6e6
+
+
+def test_threads_that_move_are_refused_in_a_guest() -> None:
+    settings = [*TASKS, "system.nodes=1", "system.affinity=none"]
+    scenario = load_scenario("host-queries", plane=EMULATOR, settings=settings)
+    process = HostProcess()
+    told = r"not in a guest: system\.affinity none"
+    with emulated_tasks(process, 1.0) as make, pytest.raises(InputError, match=told):
+        make(scenario)
+    assert process.end() == 0
 
 
 @needs_emulator

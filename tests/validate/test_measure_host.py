@@ -129,6 +129,18 @@ def test_a_system_call_takes_longer_than_a_function(of: Of) -> None:
     assert 10e-9 < call_s < 100e-6
 
 
+def test_the_kernel_takes_longer_for_memory_than_for_a_call_that_does_nothing(of: Of) -> None:
+    (call_s,), (fault_s,), (unmap_s,), (mapping_s,) = (
+        values(of(name)) for name in ("system_call", "page_fault", "page_unmap", "mapping")
+    )
+    assert call_s < fault_s < 1e-3
+    assert unmap_s < fault_s  # nothing is zeroed
+    assert call_s < mapping_s < 1e-3
+    for huge_s in values(of("huge_page_fault")):
+        assert fault_s < huge_s < 1.0
+    assert len(of("interrupt")) == (CPUS > 1)
+
+
 def test_outstanding_misses_are_those_of_a_core(quick: Result) -> None:
     kind = first_kind(quick)
     for misses in (kind.outstanding_misses, kind.outstanding_misses_together):

@@ -1,5 +1,7 @@
-"""What ``numatwin crossvalidate --traffic`` counts of queries as tasks: parts on half of a machine's
-nodes, whose workers are alone, or are robbed by all others."""
+"""What ``numatwin crossvalidate --traffic`` counts of queries as tasks.
+
+Parts lie on half of a machine's nodes, whose workers are alone, or robbed by those of all others.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
     """All of them, or one that is typical."""
     for machine, query, parts, stealing in CASES[1:2] if quick else CASES:
         scale, nodes = MACHINES[machine]
-        rows = ROWS_PER_NODE * nodes // 2
+        rows, operators = ROWS_PER_NODE * nodes // 2, QUERIES[query]
         scenario = load_scenario(
             "host-queries",
             machine=machine,
@@ -45,7 +47,7 @@ def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
             settings=(
                 f"workload.objects.sales.rows={rows}",
                 f"workload.objects.sales.columns={{{DAY}, {SHOP}}}",
-                f"workload.operations={{{query}: {{kind: query, operators: {{{QUERIES[query]}}}}}}}",
+                f"workload.operations={{{query}: {{kind: query, operators: {{{operators}}}}}}}",
                 f"workload.clients.count={CLIENTS}",
                 f"system.placement={[*range(nodes // 2)]}",
                 f"system.parts={parts}",
