@@ -125,7 +125,8 @@ def main() -> None:
         if not given.machine:
             command = [sys.executable, "-m", "numatwin", "machine", "measure", "--quick"]
             subprocess.run([*command, "--out", machine], check=True, stdout=subprocess.DEVNULL)
-        machine = str(Path(machine).resolve())
+        if Path(machine).exists():
+            machine = str(Path(machine).resolve())
         times: dict[tuple[int, str], list[float]] = {case: [] for case in cases}
         for _ in range(given.rounds):
             for case in cases:
@@ -138,8 +139,9 @@ def main() -> None:
                 f"| {threads} | {way} | {1e3 * measured:.3g} | {1e3 * found:.3g} "
                 f"| {1e3 * low:.3g} to {1e3 * high:.3g} | {found / measured:.2f} |"
             )
+            name = f"materialised/{way}, {threads} thread{'s' * (threads > 1)}"
             print(json.dumps({
-                "name": f"materialised/{threads} threads/{way}", "value": found, "unit": "s",
+                "name": name, "value": found, "unit": "s",
                 "versus": "processor time of NumPy", "ratio": round(found / measured, 3),
             }))  # fmt: skip
     if given.write:

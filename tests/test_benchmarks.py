@@ -93,6 +93,11 @@ def runs() -> Iterator[Any]:
         marks=[needs_engine, needs_compiler],
     )
     yield tiny(
+        "materialised",
+        "--rows 100_000 --rounds 1 --machine zen5-2c",
+        ("kept, 1 thread", "new, small pages, 1 thread", "new, huge pages, 1 thread"),
+    )
+    yield tiny(
         "studies",
         "--points 12 --rows 10000 --workers 0",
         ("resume 10,000 rows", "a run", "overhead"),

@@ -67,8 +67,8 @@ class Checks:
         bool,
         flag(
             "--traffic",
-            "Check traffic instead: bytes per operation, counted in the emulator on three "
-            "machines; with --quick, one case only.",
+            "Check traffic instead: bytes per operation, counted in the emulator on parts "
+            "of machines; with --quick, one case of each system.",
         ),
     ] = False
     json: Json = False
