@@ -93,6 +93,12 @@ def runs() -> Iterator[Any]:
         marks=[needs_engine, needs_compiler],
     )
     yield tiny(
+        "native_tasks",
+        "--rows 10_000 --groups 10 --tasks 20 --repeat 1",
+        ("group by, 10 groups, 10,000 rows", "tasks of 64 rows"),
+        marks=needs_engine,
+    )
+    yield tiny(
         "materialised",
         "--rows 100_000 --rounds 1 --machine zen5-2c",
         ("kept, 1 thread", "new, small pages, 1 thread", "new, huge pages, 1 thread"),

@@ -70,7 +70,7 @@ ASSUMED_PAGE_UNMAP_NS = Assumed(
     place=("kernel", "page_unmap"), between=(60.0, 400.0),
 )  # fmt: skip
 ASSUMED_MAPPING_NS = Assumed(
-    3_000.0, "mapping and unmapping, besides pages", "ns", "Estimate; 5 µs on a virtual host",
+    3_000.0, "mapping and unmapping, besides pages", "ns", "Estimate; 3.7 µs on a virtual host",
     place=("kernel", "mapping"), between=(1_000.0, 8_000.0),
 )  # fmt: skip
 ASSUMED_INTERRUPT_NS = Assumed(

@@ -106,7 +106,7 @@ class QueryStages:
         found = []
         for stage, (loops, use, entries) in zip(self.stages, self._demands, strict=True):
             tasks = stage.concurrency or self.concurrency or self.workers
-            of_task = entries / max(min(float(tasks), entries), 1.0)
+            of_task = max(entries / min(float(tasks), max(entries, 1.0)), 1.0)
             cost = self.costs.of_loops(loops, use)
             found.append(_with_locks(stage, cost, self._mapped(loops, of_task, tasks), of_task))
         return tuple(found)

@@ -1,0 +1,152 @@
+"""Aggregations of the native engine of tasks, and its tasks, against what a user would pick.
+
+python benchmarks/native_tasks.py [--rows 100_000_000] [--groups 10 1_000_000] [--tasks 10_000]
+
+All rows of a table are grouped by a column, and another one is summed, on two threads, both warm,
+in turns; results are compared. DuckDB (package duckdb; left out where it is not there) has the same
+columns as integers of 32 bits. And a query of as many tasks as ``--tasks``, each of which scans 64
+rows, against as many empty tasks of oneTBB (libtbb-dev) on two threads. Of ``--repeat`` turns the
+fastest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from numatwin import load_scenario
+from numatwin.engine_native import _engine
+from numatwin.engine_native.systems.tasks.setup import tasks_plan
+
+HERE = Path(__file__).parent
+THREADS, ROWS_OF_A_TASK = 2, 64
+
+
+def engine(rows: int, groups: int, operators: dict[str, Any], tasks: int = 0) -> Any:
+    """Of a table ``t`` with keys ``g`` and values ``v``, and one query."""
+    columns = {
+        "g": {"distinct": groups, "value_size": "4 B"},
+        "v": {"distinct": 4096, "value_size": "4 B"},
+    }
+    objects = {"t": {"kind": "table", "rows": rows, "columns": columns}}
+    settings = [
+        f"system.threads={THREADS}",
+        f"workload.objects={json.dumps(objects)}",
+        f"workload.operations={json.dumps({'q': {'kind': 'query', 'operators': operators}})}",
+        *([f"system.concurrency={tasks}"] if tasks else []),
+    ]
+    scenario = load_scenario("host-queries", plane="native", settings=settings)
+    return _engine.TaskEngine(tasks_plan(scenario, _engine.host_facts()).spec)
+
+
+def fastest(repeat: int, *turns: Callable[[], object]) -> list[float]:
+    """Seconds of each, in turns, after one round that warms up."""
+    found = [float("inf")] * len(turns)
+    for round_ in range(repeat + 1):
+        for k, turn in enumerate(turns):
+            begun = time.perf_counter()
+            turn()
+            if round_:
+                found[k] = min(found[k], time.perf_counter() - begun)
+    return found
+
+
+def grouped(rows: int, groups: int, repeat: int) -> Iterator[dict[str, Any]]:
+    """Rows per second of both."""
+    operators = {
+        "all": {"kind": "scan", "table": "t"},
+        "sum": {"kind": "aggregate", "input": "all", "group_by": "g", "sums": "v"},
+    }
+    ours = engine(rows, groups, operators)
+    name = f"native_tasks/group by, {groups:,} groups, {rows:,} rows"
+    if find_spec("duckdb") is None:
+        (took_s,) = fastest(repeat, lambda: ours.answer(0))
+        yield {
+            "name": name,
+            "value": rows / took_s,
+            "unit": "rows/s",
+            "versus": None,
+            "ratio": None,
+        }
+        return
+    import duckdb
+
+    connection = duckdb.connect(config={"threads": THREADS})
+    arrays = {name: ours.values(0, k).astype(np.int32) for k, name in enumerate("gv")}
+    connection.register("arrays", arrays)
+    connection.execute("create table t as from arrays")
+    connection.unregister("arrays")
+    del arrays
+    query = "select g, count(*) c, sum(v)::bigint s from t group by g"
+
+    def theirs() -> Any:
+        return connection.execute(query).fetchnumpy()
+
+    took_s, other_s = fastest(repeat, lambda: ours.answer(0), theirs)
+    _, (count, key, sums) = ours.answer(0)
+    found, order = theirs(), np.argsort(key)
+    expected = np.argsort(found["g"])
+    assert (key[order] + 1 == found["g"][expected]).all()  # ids are values less one
+    assert (count[order] == found["c"][expected]).all()
+    assert (sums[order] == found["s"][expected]).all()
+    yield {
+        "name": name, "value": rows / took_s, "unit": "rows/s",
+        "versus": f"DuckDB {duckdb.__version__}", "ratio": round(other_s / took_s, 3),
+    }  # fmt: skip
+
+
+def small(tasks: int, repeat: int) -> Iterator[dict[str, Any]]:
+    """Tasks per second, of ours and of oneTBB."""
+    find = {"find": {"kind": "scan", "table": "t", "columns": "v", "selectivity": 0.5}}
+    ours = engine(tasks * ROWS_OF_A_TASK, 2, find, tasks)
+    (took_s,) = fastest(repeat, lambda: ours.answer(0))
+    other_s = empty_s(tasks, repeat)
+    yield {
+        "name": f"native_tasks/tasks of {ROWS_OF_A_TASK} rows",
+        "value": tasks / took_s, "unit": "tasks/s",
+        "versus": None if other_s is None else "empty tasks of oneTBB's arena",
+        "ratio": None if other_s is None else round(other_s / took_s, 3),
+    }  # fmt: skip
+
+
+def empty_s(tasks: int, repeat: int) -> float | None:
+    """Of oneTBB's, in all; None where it or a compiler is not there."""
+    compiler = os.environ.get("CXX", "g++")
+    if shutil.which(compiler) is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        program, source = Path(folder) / "native_tasks", HERE / "native_tasks.cpp"
+        command = [compiler, "-std=c++20", "-O3", str(source), "-o", str(program), "-ltbb"]
+        if subprocess.run(command, capture_output=True).returncode:
+            return None
+        words = [str(program), str(THREADS), str(tasks), str(repeat)]
+        return float(subprocess.run(words, check=True, capture_output=True).stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=100_000_000)
+    parser.add_argument("--groups", type=int, nargs="+", default=[10, 1_000_000])
+    parser.add_argument("--tasks", type=int, default=10_000)
+    parser.add_argument("--repeat", type=int, default=5)
+    given = parser.parse_args()
+    for groups in given.groups:
+        for figure in grouped(given.rows, groups, given.repeat):
+            print(json.dumps(figure), flush=True)
+    for figure in small(given.tasks, given.repeat):
+        print(json.dumps(figure), flush=True)
+
+
+if __name__ == "__main__":
+    main()
