@@ -37,7 +37,7 @@ def engine(rows: int, groups: int, operators: dict[str, Any], tasks: int = 0) ->
     """Of a table ``t`` with keys ``g`` and values ``v``, and one query."""
     columns = {
         "g": {"distinct": groups, "value_size": "4 B"},
-        "v": {"distinct": 4096, "value_size": "4 B"},
+        "v": {"distinct": min(4096, rows), "value_size": "4 B"},
     }
     objects = {"t": {"kind": "table", "rows": rows, "columns": columns}}
     settings = [

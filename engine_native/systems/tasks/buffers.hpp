@@ -2,7 +2,10 @@
 // first.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -37,7 +40,13 @@ class Buffers {
             }
         }
         bytes = bytes < 64 ? 64 : bytes;
-        return {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
+        auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
+        // Huge pages where the kernel has some: groups are looked for all over a table.
+        const std::size_t before = -reinterpret_cast<std::uintptr_t>(memory.get()) % huge_bytes;
+        if (bytes >= before + huge_bytes)
+            ::madvise(memory.get() + before, (bytes - before) / huge_bytes * huge_bytes,
+                      MADV_HUGEPAGE);
+        return {std::move(memory), bytes};
     }
     void give(Buffer buffer) {
         if (!buffer.memory) return;
@@ -46,7 +55,7 @@ class Buffers {
     }
 
   private:
-    static constexpr std::size_t kept_max = 256;
+    static constexpr std::size_t kept_max = 256, huge_bytes = std::size_t{2} << 20;
     std::mutex mutex_;
     std::vector<Buffer> free_;
 };

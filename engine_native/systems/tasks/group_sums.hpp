@@ -42,6 +42,10 @@ class GroupSums {
         grow();
         return group(key);
     }
+    /// Where the group most likely is comes into the caches.
+    void prefetch(std::uint64_t key) const { __builtin_prefetch(slot(home(hash(key))), 1); }
+    /// Changes where groups come to lie elsewhere.
+    std::uint64_t slots() const { return slots_; }
     /// Adds the groups of another table whose hashes are in a range; how many rows these have.
     std::uint64_t merge(const GroupSums& other, std::uint64_t low, std::uint64_t high) {
         std::uint64_t rows = 0;

@@ -10,6 +10,7 @@ namespace numatwin::native::tasks {
 namespace {
 
 constexpr std::uint64_t block_rows = 4096, batch_rows = 1024;
+constexpr std::uint64_t ahead = 16;  // rows: as many lines as a core has under way
 
 const Part& part_of(const Task& task) {
     return task.stage->table->part(task.part);
@@ -127,9 +128,8 @@ std::uint64_t rows_of(const Task& task) {
     return rows;
 }
 
-template <class Value>
-void look_up(const PartColumn& column, const std::uint32_t* rows, std::uint64_t count,
-             Value* into) {
+template <class Value, class Into>
+void look_up(const PartColumn& column, const std::uint32_t* rows, std::uint64_t count, Into* into) {
     const auto* values = column.dictionary.as<Value>();
     for (std::uint64_t k = 0; k < count; ++k) into[k] = values[column.ids.at(rows[k])];
 }
@@ -151,9 +151,9 @@ void materialise(Task& task, Buffers& buffers) {
             const std::uint32_t width = column.dictionary.value_bytes();
             std::byte* into = at + done * width;
             if (width == 4) {
-                look_up(column, rows, count, reinterpret_cast<std::uint32_t*>(into));
+                look_up<std::uint32_t>(column, rows, count, reinterpret_cast<std::uint32_t*>(into));
             } else {
-                look_up(column, rows, count, reinterpret_cast<std::uint64_t*>(into));
+                look_up<std::uint64_t>(column, rows, count, reinterpret_cast<std::uint64_t*>(into));
             }
             at += task.entries * width;
         }
@@ -186,6 +186,39 @@ void agree(Task& task, Buffers& buffers) {
     task.own_bytes += task.entries * 4;
 }
 
+/// A table of groups, and what it takes to find them fast.
+class Finder {
+  public:
+    /// `radix`: of each column of a key, how many ids it has.
+    Finder(GroupSums& groups, const std::vector<std::uint64_t>& radix)
+        : groups_(groups), slots_(groups.slots()) {
+        std::uint64_t keys = 1;
+        for (const std::uint64_t ids : radix)
+            keys = std::max(keys, ids) > known_max ? 0 : keys * ids;  // 0: too many
+        if (keys <= known_max) known_.assign(keys, nullptr);
+    }
+
+    /// The lines of a group that will be looked for come into the caches.
+    void prefetch(std::uint64_t key) const {
+        if (known_.empty()) groups_.prefetch(key);
+    }
+    /// The group's words; of few possible keys each is looked for once.
+    std::uint64_t* group(std::uint64_t key) {
+        if (known_.empty()) return groups_.group(key);
+        if (known_[key] != nullptr) return known_[key];
+        std::uint64_t* const found = groups_.group(key);
+        if (groups_.slots() != slots_) std::ranges::fill(known_, nullptr);
+        slots_ = groups_.slots();
+        return known_[key] = found;
+    }
+
+  private:
+    static constexpr std::uint64_t known_max = 4096;  // pointers that a first cache holds
+    GroupSums& groups_;
+    std::vector<std::uint64_t*> known_;
+    std::uint64_t slots_;
+};
+
 void aggregate(Task& task, Buffers& buffers) {
     const StageSpec& spec = *task.stage->spec;
     const Part& part = part_of(task);
@@ -197,7 +230,9 @@ void aggregate(Task& task, Buffers& buffers) {
     const auto sums = static_cast<std::uint32_t>(spec.sums.size());
     GroupSums& groups =
         task.groups.emplace(buffers, std::min(spec.groups, task.last - task.first), sums);
+    Finder finder(groups, spec.radix);
     std::array<std::uint64_t, batch_rows + 64> key;
+    std::vector<std::uint64_t> value(sums * key.size());  // column after column
     for_batches(task, [&](const std::uint32_t* rows, std::uint64_t count) {
         std::fill_n(key.begin(), count, 0);
         const std::uint32_t* map = agreed;
@@ -209,13 +244,19 @@ void aggregate(Task& task, Buffers& buffers) {
             }
             if (map != nullptr) map += column.dictionary.values();
         }
+        for (std::uint32_t s = 0; s < sums; ++s) {
+            const PartColumn& column = part.column(spec.sums[s]);
+            std::uint64_t* const into = value.data() + s * key.size();
+            if (column.dictionary.value_bytes() == 4)
+                look_up<std::uint32_t>(column, rows, count, into);
+            else
+                look_up<std::uint64_t>(column, rows, count, into);
+        }
         for (std::uint64_t k = 0; k < count; ++k) {
-            std::uint64_t* words = groups.group(key[k]);
+            finder.prefetch(key[std::min(k + ahead, count - 1)]);
+            std::uint64_t* const words = finder.group(key[k]);
             ++words[0];
-            for (std::uint32_t s = 0; s < sums; ++s) {
-                const PartColumn& column = part.column(spec.sums[s]);
-                words[2 + s] += column.dictionary.at(column.ids.at(rows[k]));
-            }
+            for (std::uint32_t s = 0; s < sums; ++s) words[2 + s] += value[s * key.size() + k];
         }
         task.entries += count;
     });
