@@ -27,7 +27,7 @@ from .defaults import (
 
 Pages = Literal["small", "huge"]
 
-ADDRESS_SPACE = "the address space"
+ADDRESS_SPACE = "of the address space"  # the lock
 PAGE_BYTES = {"small": 4096, "huge": 2 << 20}
 
 

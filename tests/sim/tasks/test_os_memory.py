@@ -89,7 +89,7 @@ def test_the_lock_of_the_address_space_bounds_all_threads(scenario: Path, plane:
     held_s = 2_560 * 4e-6 + MAPPING_S + 3 * INTERRUPT_S
     assert rate(scenario, plane, 4, slow) == pytest.approx(1 / held_s, rel=0.02)
     record = run_scenario(load_scenario(scenario, plane="flow", settings=[slow]))
-    assert record.why["step"].resource == "lock the address space"
+    assert record.why["step"].resource == "lock of the address space"
 
 
 @pytest.mark.parametrize(
