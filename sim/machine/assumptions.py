@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ...inputs.quantities import format_quantity, in_unit
-from ...topologies import MachineDescription
 
 Place = tuple[str | int, ...]
 
@@ -186,12 +185,3 @@ def times_value(value: Any, times: float) -> Any:
     if isinstance(value, int):
         return max(1, round(times * value))
     return f"{times * number:.12g} {unit}" if unit else times * number
-
-
-def node_types_of(description: MachineDescription) -> dict[int, str]:
-    """The name of each node's type, by the node's id."""
-    found: dict[int, str] = {}
-    for group in description.nodes:
-        first, last = group.id_range()
-        found |= dict.fromkeys(range(first, last + 1), group.type)
-    return found

@@ -75,8 +75,8 @@ ASSUMED_MAPPING_NS = Assumed(
 )  # fmt: skip
 ASSUMED_INTERRUPT_NS = Assumed(
     600.0, "interrupt of another processor as memory is unmapped", "ns",
-    "Estimate: 5.8 µs for 15 others on two sockets (Kumar et al., Latr, ASPLOS 2018); 9 µs each on "
-    "a virtual host",
+    "Estimate: of all, 70.8% of an munmap on two sockets (Kumar et al., Latr, ASPLOS 2018); "
+    "9 µs each on a virtual host",
     place=("kernel", "interrupt"), between=(300.0, 9_000.0),
 )  # fmt: skip
 # What goes with a line, and a message without one, where a machine file has no such figures.

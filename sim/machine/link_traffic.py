@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...topologies.machine import Machine
 from .._kernel import link_rows
-from .assumptions import Assumed, Notes, node_types_of, note
+from .assumptions import Assumed, Notes, note
 from .defaults import ASSUMED_HEADER_BYTES, ASSUMED_REQUEST_BYTES
 
 Floats = npt.NDArray[np.float64]
@@ -29,7 +29,7 @@ class LinkTraffic:
         self.machine = machine
         self.notes: Notes = {}
         """What stood in for facts that the machine file lacks, as far as it was used."""
-        self._types = node_types_of(machine.description)
+        self._types = machine.description.type_of_node()
 
     @cached_property
     def others(self) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...topologies import Machine
 from ...topologies.machine import Node
-from .assumptions import LESS, MORE, Assumption, Place, Variant, node_types_of, written
+from .assumptions import LESS, MORE, Assumption, Place, Variant, written
 from .defaults import ASSUMED_LATENCY_NS, TYPICAL_LOADED_LATENCY
 
 PAIRS_MAX = 64 * 64  # a table of more pairs is not written out
@@ -201,7 +201,7 @@ def _links(machine: Machine) -> Iterator[Assumption]:
 
 def _of_nodes(machine: Machine) -> Iterator[Assumption]:
     """Facts of nodes with cores, by type."""
-    kinds = node_types_of(machine.description)
+    kinds = machine.description.type_of_node()
     types: dict[str, Node] = {}
     for node in machine.nodes:
         if node.cores:

@@ -15,7 +15,7 @@ from math import ceil
 from typing import Literal
 
 from ...inputs.quantities import Quantity
-from .assumptions import Assumed, node_types_of, note
+from .assumptions import Assumed, note
 from .costs import CostModel
 from .defaults import (
     ASSUMED_HUGE_PAGE_FAULT_NS,
@@ -47,7 +47,7 @@ class OsMemory:
     def __init__(self, costs: CostModel, pages: Pages) -> None:
         self.costs, self.page_bytes = costs, PAGE_BYTES[pages]
         node = costs.machine.nodes[costs.first_node or 0]
-        self._kind = node_types_of(costs.machine.description)[node.id]
+        self._kind = costs.machine.description.type_of_node()[node.id]
         facts = node.kernel
         self.fault_s = (
             self._seconds(facts.page_fault, ASSUMED_PAGE_FAULT_NS)

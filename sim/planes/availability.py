@@ -12,6 +12,7 @@ from .outcome import ControlEvent
 
 BINS = 200  # of a run
 RECOVERED = 0.9  # of the throughput before the first fault
+ROUNDING = 1e-9  # of times: a look may come that much before what it was meant for
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,9 @@ def availability(looks: Sequence[Look], events: Sequence[ControlEvent]) -> dict[
     It has recovered at the first look after the last change from which on the throughput, over a
     bin, is RECOVERED of that before the first fault.
     """
-    first_s = min(event.time_s for event in events)
-    changed_s = max(event.time_s for event in events)
+    last_s = max(event.time_s for event in events)
+    first_s = min(event.time_s for event in events) * (1.0 - ROUNDING)
+    changed_s = last_s * (1.0 - ROUNDING)
     last = looks[-1]
     begun = next((look for look in looks if look.time_s >= first_s), last)
     before = _rate(looks[0], begun)
@@ -58,7 +60,7 @@ def availability(looks: Sequence[Look], events: Sequence[ControlEvent]) -> dict[
         (
             _rate(earlier, later)
             for earlier, later in pairwise(looks)
-            if first_s <= earlier.time_s and later.time_s <= max(ends.time_s, changed_s)
+            if first_s <= earlier.time_s and later.time_s <= max(ends.time_s, last_s)
         ),
         default=before,
     )
@@ -69,7 +71,7 @@ def availability(looks: Sequence[Look], events: Sequence[ControlEvent]) -> dict[
         "lowest_per_s": kept,
         "after_per_s": _rate(ends, last) if back and last.time_s > ends.time_s else None,
         "kept": during / before if before and ends.time_s > begun.time_s else None,
-        "recovery_s": back.time_s - changed_s if back else None,
+        "recovery_s": max(back.time_s - last_s, 0.0) if back else None,
         "p99_degraded_ns": _p99_ns(begun, ends),
     }
 

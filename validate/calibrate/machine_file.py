@@ -10,7 +10,6 @@ import numpy as np
 
 from ...inputs import Quantity
 from ...inputs.quantities import rounded
-from ...sim.machine.assumptions import node_types_of
 from ...topologies import build_machine
 from ...topologies.machine import Machine
 from ...topologies.schema import LoadedPoint, MachineDescription
@@ -105,7 +104,7 @@ def _node_type(
 ) -> Any:
     changes: dict[str, Any] = {}
     memory: dict[str, Any] = {}
-    types = node_types_of(machine.description)
+    types = machine.description.type_of_node()
     for pair_class in classes:
         own = np.flatnonzero(np.diag(pair_class.mask)).tolist() if pair_class.local else []
         for what in ("latency", "bandwidth"):

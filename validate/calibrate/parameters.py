@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from ...sim.machine.assumptions import node_types_of
 from ...sim.machine.costs import CostModel
 from ...sim.machine.defaults import (
     ASSUMED_OUTSTANDING_MISSES,
@@ -129,7 +128,7 @@ def pair_classes(machine: Machine) -> tuple[PairClass, ...]:
 
 def node_types(machine: Machine) -> tuple[str, ...]:
     """(n,) the type of each node."""
-    types = node_types_of(machine.description)
+    types = machine.description.type_of_node()
     return tuple(types[node.id] for node in machine.nodes)
 
 

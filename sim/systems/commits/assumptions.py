@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...machine.assumptions import Assumption, Place, Variant, node_types_of
+from ...machine.assumptions import Assumption, Place, Variant
 from ...planes.plane import Experiment
 from .spec import CommitSystem
 
@@ -36,7 +36,7 @@ def adapters_assumed(experiment: Experiment) -> Iterator[Assumption]:
         yield Assumption("latency of a READ", "that of two messages", "", source)
     first = machine.nodes[roles.storage[0]]
     if first.memory_latency_ns is None:
-        kind = node_types_of(machine.description)[first.id]
+        kind = machine.description.type_of_node()[first.id]
         memory: Place = ("machine", "node_types", kind, "memory", "latency")
         low, high = (Variant(ns, {memory: f"{ns:g} ns"}) for ns in (1e-3, 100.0))
         source = "Not known: none counted for a record's first word; servers take 60 to 130 ns"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,10 +71,10 @@ class ControlState:
             (node, core) for node, count in enumerate(self.cores.tolist()) for core in range(count)
         }
 
-    def availability(self, looks: Sequence[Look]) -> dict[str, Any]:
-        """What faults up to the last look cost all queries together; nothing without any."""
-        failed = [event for event in self.failing if event.time_s < looks[-1].time_s]
-        return {"queries": {"availability": availability(looks, failed)}} if failed else {}
+    def availability(self, looks: Callable[[], Sequence[Look]], now_s: float) -> dict[str, Any]:
+        """What faults up to now cost all queries together; nothing without any."""
+        failed = [event for event in self.failing if event.time_s < now_s]
+        return {"queries": {"availability": availability(looks(), failed)}} if failed else {}
 
     def paths_seen(self, time_s: float, workers: Sequence[int]) -> AccessPathObservation:
         """With ``workers`` (n,) that may run."""

@@ -228,7 +228,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         self._lasted_to_s = 0.0
         failing = self.control.failing
         self._looks_at = looks_at(failing, scenario.horizon_s) if failing else []
-        self._looks = [self._look(0.0)]
+        self._looks = [self._look(0.0)] if failing else []
 
     def advance(self, until_s: float) -> None:
         """The use of parts is sampled on the way where a placer sees it, and what is done looked at
@@ -373,7 +373,9 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         migrations = self.player.since("migrations").tolist()
         return {
             **self.control.described(),
-            **self.control.availability([*self._looks, self._look(self.time_s)]),
+            **self.control.availability(
+                lambda: [*self._looks, self._look(self.time_s)], self.time_s
+            ),
             "tasks": dict(zip(names, done, strict=True)),
             "stolen": dict(zip(names, stolen, strict=True)),
             "classes": classes,

@@ -322,7 +322,10 @@ class TasksFlow:
         return self.log.outcome(
             why=self._why() if with_gains else {},
             events=self.layout.events,
-            model={**self.control.described(), **self.control.availability(self.log.looks())},
+            model={
+                **self.control.described(),
+                **self.control.availability(self.log.looks, self.time_s),
+            },
             warnings=tuple(dict.fromkeys([*self.costs.warnings, *self._left_out()])),
         )
 

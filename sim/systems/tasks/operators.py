@@ -78,15 +78,15 @@ class QueryStages:
         self.stages: list[Stage] = []
         # Of an entry of each, and how many there are.
         self._demands: list[tuple[Sequence[Demands], StageUse, float]] = []
-        self._intermediates, self._pages = system.intermediates, system.pages
+        self._default, self._pages = system.intermediates, system.pages
         self._mapped_from = system.mapped_from.value
-        self._lie: Intermediates = "pooled"  # of the operator that is added
+        self._intermediates: Intermediates = self._default  # of the operator that is added
         self.results: dict[str, Results] = {}
 
     def add(self, node: OperatorNode) -> None:
         """Adds the stages of an operator whose sources have been added."""
         spec = node.spec
-        self._lie = getattr(spec, "intermediates", None) or self._intermediates
+        self._intermediates = getattr(spec, "intermediates", None) or self._default
         if isinstance(spec, ScanSpec):
             results = self._scan(node, spec)
         elif isinstance(spec, MaterialiseSpec):
@@ -132,7 +132,7 @@ class QueryStages:
             node, demands, rows, spec.table, (), "scan", chunk_entries=chunk, path=spec.path
         )
         entry_bytes = row_bytes / spec.selectivity if spec.selectivity else 0.0
-        found_rows, cached = rows * spec.selectivity, self._lie == "pipelined"
+        found_rows, cached = rows * spec.selectivity, self._intermediates == "pipelined"
         return Results(
             found_rows, (stage,), spec.table, entry_bytes, finding=finding, cached=cached
         )
@@ -146,7 +146,7 @@ class QueryStages:
         stage = self._stage(
             node, demands, source.entries, source.table, source.stages, "materialise"
         )
-        cached = self._lie == "pipelined"
+        cached = self._intermediates == "pipelined"
         return replace(source, stages=(stage,), made=node.made, cached=cached)
 
     def _aggregate(self, node: OperatorNode, spec: AggregateSpec) -> Results:
@@ -243,7 +243,7 @@ class QueryStages:
         probe = self._stage(
             node, demands, probing.entries, probing.table, (*probing.stages, build), "probe"
         )
-        entries, cached = probing.entries * spec.matches, self._lie == "pipelined"
+        entries, cached = probing.entries * spec.matches, self._intermediates == "pipelined"
         return Results(entries, (probe,), probing.table, pair_bytes, node.made, cached=cached)
 
     def _custom(self, node: OperatorNode, spec: CustomSpec) -> Results:
@@ -299,7 +299,7 @@ class QueryStages:
             if not source.cached:
                 demands.more(0.0, InOrder("local", read_bytes=self._value_bytes(column)))
             return
-        if self._lie == "materialised" and source.stages and source.table is not None:
+        if self._intermediates == "materialised" and source.bytes and source.table is not None:
             each = self._value_bytes(column)
             demands.more(0.0, InOrder("local", read_bytes=each, written_bytes=each))
         bits, rows = self._bits(column), self._rows(column.table)
@@ -327,7 +327,9 @@ class QueryStages:
 
     def _made(self, each_bytes: float) -> InOrder:
         """Bytes of an entry's results that go to memory."""
-        return InOrder("local", written_bytes=0.0 if self._lie == "pipelined" else each_bytes)
+        return InOrder(
+            "local", written_bytes=0.0 if self._intermediates == "pipelined" else each_bytes
+        )
 
     def _mapped(self, loops: Sequence[Demands], entries: float, tasks: int) -> KernelTime:
         """What the operating system takes for all that a task of so many entries writes; a table
@@ -391,7 +393,7 @@ class QueryStages:
         )
         each = [loops] if isinstance(loops, Demands) else loops
         for loop in each:
-            loop.mapped = self._lie == "materialised"
+            loop.mapped = self._intermediates == "materialised"
         self._demands.append((each, use, entries))
         at_random = [access for loop in each for access in loop.random]
         self.costs.survey.add(use, sum(loop.instructions for loop in each), at_random)

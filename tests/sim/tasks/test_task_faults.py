@@ -3,6 +3,8 @@
 import pytest
 
 from numatwin import InputError, load_scenario, run_scenario
+from numatwin.sim.planes.availability import Look, availability
+from numatwin.sim.planes.outcome import ControlEvent
 from numatwin.sim.run.record import Record
 
 BASE = ["horizon=200 ms", "scale=0.1", "policies.cores=none", "statistics.replications=1"]
@@ -32,6 +34,17 @@ def test_planes_agree(stealing: str, affinity: str) -> None:
     assert [e.text for e in event.control_events] == [e.text for e in flow.control_events]
     played = sum(event.operations.values())
     assert sum(flow.operations.values()) == pytest.approx(played, rel=0.15)
+
+
+def test_what_faults_cost_where_looks_are_off_by_rounding() -> None:
+    """By hand: 100/s for 5 s, half as many for 2 s, 100/s again."""
+    times, done = (0.0, 5.0 - 1e-12, 7.0 - 1e-12, 12.0), (0.0, 500.0, 600.0, 1_100.0)
+    looks = [Look(*one) for one in zip(times, done, strict=True)]
+    events = [ControlEvent(5.0, "fault", ""), ControlEvent(7.0, "recovery", "")]
+    found = availability(looks, events)
+    figures = [found[f"{name}_per_s"] for name in ("before", "during", "lowest", "after")]
+    assert figures == pytest.approx([100.0, 50.0, 50.0, 100.0])
+    assert (found["kept"], found["recovery_s"]) == (pytest.approx(0.5), 0.0)
 
 
 def test_its_queries_go_on_elsewhere() -> None:
