@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import logsumexp, ndtri
 from scipy.stats import qmc
 
-from numatwin.sim.run.doubts import Floats
+from numatwin.sim.kernel.arrays import Floats
 from numatwin.topologies import load_machine
 from numatwin.validate.calibrate.calibration import calibrated, held_out, read_source
 from numatwin.validate.calibrate.fit import FAR, PRIOR

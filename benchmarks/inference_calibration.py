@@ -25,8 +25,9 @@ from scipy.special import ndtri
 from scipy.stats import kstest, qmc
 
 from numatwin.inputs import DescriptionError, InputError
+from numatwin.sim.kernel.arrays import Floats
 from numatwin.sim.run.assumptions import varied
-from numatwin.sim.run.doubts import Floats, merged
+from numatwin.sim.run.doubts import merged
 from numatwin.sim.run.model_error import THROUGHPUT, TRAFFIC, Class
 from numatwin.sim.run.record import part_at
 from numatwin.sim.run.runner import bare_record

@@ -28,8 +28,9 @@ import numpy as np
 from published_runs import RunsWithDraws, shifted
 
 from numatwin.inputs import DescriptionError, InputError, write_text_atomically
+from numatwin.sim.kernel.arrays import Floats
 from numatwin.sim.run.assumptions import varied
-from numatwin.sim.run.doubts import Floats, doubts_of, drawn, drawn_machines, merged
+from numatwin.sim.run.doubts import doubts_of, drawn, drawn_machines, merged
 from numatwin.sim.run.model_error import OTHER, Class
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario

@@ -23,8 +23,9 @@ from ..inputs import DescriptionError, InputError
 from ..inputs.fields import near
 from ..inputs.progress import Progress, silent
 from ..inputs.shared_work import SharedWork, shared
+from ..sim.kernel.arrays import Floats
 from ..sim.run.assumptions import varied
-from ..sim.run.doubts import Doubt, Floats, doubts_of, merged
+from ..sim.run.doubts import Doubt, doubts_of, merged
 from ..sim.run.model_error import THROUGHPUT, TRAFFIC, Class, kind_of
 from ..sim.run.scenario import Scenario, load_document, scenario_of_document
 from ..sim.run.uncertainty import figure_of

@@ -14,14 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ...inputs.shared_work import KEPT_MAX, once, sharing
 from ...topologies.machine import CacheLevel, Node
+from ..kernel.arrays import Flags, Floats
 from .link_traffic import LINE_BYTES
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 # Answers of this many numbers at most are kept while work is shared: of 32 nodes, not of 1,024.
 KEPT_SIZE_MAX = 2**13
@@ -44,7 +41,7 @@ def hit_rates(lines: Floats, rate: Floats, capacity_lines: Floats) -> Floats:
 
 
 def last_level_hits(
-    lines: Floats, rate: Floats, in_private: Floats, room_lines: Floats, exclusive: Bools
+    lines: Floats, rate: Floats, in_private: Floats, room_lines: Floats, exclusive: Flags
 ) -> Floats:
     """(n, R) hit probability in last-level caches, of accesses that miss the private ones above.
 
@@ -126,7 +123,7 @@ class CacheFacts:
     sharers: Floats
     lines: Floats
     latency_s: Floats
-    exclusive: npt.NDArray[np.bool_]
+    exclusive: Flags
 
     def instances(self, cores: Floats) -> Floats:
         """(n,) how many of them so many ``cores`` (n,) of each node use, at least one."""

@@ -14,17 +14,15 @@ from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...topologies.copy_engines import CopyEngine
 from ...topologies.machine import Machine
 from .._kernel import ServiceMachine
+from ..kernel.arrays import Floats, Ints
 from ..kernel.picoseconds import PS_PER_S
 from .costs import LINE_BYTES, CostModel
 from .reference.service_machine import MemoryUse
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 NONE = -1
 
 

@@ -15,10 +15,10 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ...inputs.shared_work import once
 from ...topologies.machine import Machine, Node, kept_machines
+from ..kernel.arrays import Floats, Ints
 from .assumptions import Assumed, note
 from .caches import CacheFacts, cache_facts
 from .defaults import (
@@ -36,8 +36,6 @@ from .link_traffic import LINE_BYTES as LINE_BYTES
 from .link_traffic import LinkTraffic
 from .transfer_limits import TransferLimits, transfer_limits
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Costs = TypeVar("Costs", bound="CostModel")
 
 # A queue's mean wait grows without bound as its load nears 1; a closed system never lets it.

@@ -26,14 +26,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from ..kernel.arrays import Floats
 from .link_traffic import LINE_BYTES
 
 if TYPE_CHECKING:
     from .costs import CostModel
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

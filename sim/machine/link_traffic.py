@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from ...topologies.machine import Machine
 from .._kernel import link_rows
+from ..kernel.arrays import Floats
 from .assumptions import Assumed, Notes, note
 from .defaults import ASSUMED_HEADER_BYTES, ASSUMED_REQUEST_BYTES
 
-Floats = npt.NDArray[np.float64]
 LINE_BYTES = 64.0
 
 

@@ -14,15 +14,14 @@ from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BeforeValidator, Field, model_validator
 
 from ...inputs import DescriptionError, Strict
 from ...inputs.names import Name
 from ...topologies import Machine
+from ..kernel.arrays import Flags, Floats
 from .os_scheduler import firmware_distances
 
-Floats = npt.NDArray[np.float64]
 WEIGHT_MAX = 255  # of Linux, which keeps a byte for each node
 
 
@@ -270,7 +269,7 @@ class Room:
             self.moved[name] = self.moved.get(name, 0.0) + elsewhere
         return np.asarray(found / size if size else policy.shares(self.machine, first))
 
-    def _next(self, policy: MemoryPolicy, most: npt.NDArray[np.bool_], first: int | None) -> Floats:
+    def _next(self, policy: MemoryPolicy, most: Flags, first: int | None) -> Floats:
         """(n,) 1 for the next node with room, 0 for all where there is none."""
         allowed = policy.may_use(self.machine)
         begin = int(np.flatnonzero(most)[0]) if first is None else first

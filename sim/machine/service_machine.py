@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._kernel import ServiceMachine
+from ..kernel.arrays import Ints
 from ..kernel.picoseconds import PS_PER_S
 from .costs import LINE_BYTES, CostModel
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def service_machine(

@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from ...inputs.shared_work import once
 from ...topologies.machine import Machine
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from ..kernel.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from ..kernel.arrays import Flags, Floats, Ints
 from .assumptions import Assumption, Variant, written
 from .link_traffic import LINE_BYTES, LinkTraffic
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 FULL = 0.85  # of what a link or a home can do: whole sockets leave so much unused over QPI and UPI
 SLOTS_FULL = 0.95

@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from math import inf, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ..kernel.arrays import Floats
 
 # Of the largest of n normal values, in standard deviations above the mean.
 LARGEST = (0.0, 0.0, 0.564, 0.846, 1.029, 1.163, 1.267, 1.352, 1.424, 1.485, 1.539)

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..kernel.arrays import Floats
 from ..machine.costs import Scales
 from ..machine.demands import Demand, Exchange, Gathered, TransferDemand
 from .flow_log import FlowLog
@@ -24,8 +24,6 @@ from .plane import Command, Experiment, StartPhase
 from .rate_solver import TOLERANCE, RateSolver
 from .rates import Loads, Rates
 from .why import explain
-
-Floats = npt.NDArray[np.float64]
 
 # Transfers that one command begins end at as many times as there are of them. Ends that lie closer
 # together than this part of the time that all take, or of the policies' period, share a piece.

@@ -9,15 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...topologies.machine import Machine
+from ..kernel.arrays import Floats, Ints
 from ..machine.costs import CostModel
 from ..machine.threads import Workers
 from .machine_use import MachineUse
 from .outcome import Outcome
 from .rates import Rates
 from .transfer_flows import Resources
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def time_average(length_s: Floats, rows: Ints) -> Floats:

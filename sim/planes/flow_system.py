@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ...workloads.workload import PhaseState
+from ..kernel.arrays import Floats
 from ..machine.costs import CostModel, Scales
 from ..machine.demands import Demand, TransferDemand
 from ..machine.threads import Workers
 from .outcome import ControlEvent
-
-Floats = npt.NDArray[np.float64]
 
 
 class Demands(Protocol):

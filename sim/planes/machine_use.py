@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...inputs.shared_work import once
 from ...topologies.machine import Machine, kept_machines
+from ..kernel.arrays import Floats
 from ..kernel.sums import group_sums
 from ..machine.costs import LINE_BYTES, CostModel
 from ..machine.threads import Workers
 from .outcome import Outcome, ResourceUse
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ...inputs import InputError
+from ..kernel.arrays import Floats, Ints
 from ..kernel.histogram import Histogram
 from ..kernel.picoseconds import PS_PER_S
 from ..machine.costs import LINE_BYTES, CostModel
@@ -19,9 +19,6 @@ from .machine_use import MachineUse
 from .outcome import ControlEvent, Outcome, ResourceUse, Why
 from .plane import Command, Experiment
 from .why import WORKERS
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # Of a machine with more links the series do not tell each one's use.
 LINKS_IN_SERIES = 256

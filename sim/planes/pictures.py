@@ -10,12 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from ..kernel.arrays import Floats
 from .outcome import ControlEvent, Series
-
-Floats = npt.NDArray[np.float64]
 
 
 class PicturedRecord(Protocol):

@@ -10,17 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from .._kernel import solve_max_min
+from ..kernel.arrays import Floats, Ints
 from ..kernel.sums import group_sums
 from ..machine.costs import LINE_BYTES, CostModel
 from ..machine.demands import Demand, Reads, TransferDemand
 from .rates import DATA_PART_MIN, ExchangeStep, Loads, Rates, overlapped
 from .transfer_flows import SOURCE_TOLERANCE, Latency, Moved, Resources, TransferFlows, Wires
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 TOLERANCE = 1e-6
 ITERATIONS_MAX = 80

@@ -11,16 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from .._kernel import water_filling
+from ..kernel.arrays import Floats, Ints
 from ..kernel.sums import group_sums
 from ..machine.costs import LINK_LOAD_MAX, CostModel
 from ..machine.demands import Exchange
 from .transfer_flows import Resources, TransferFlows
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

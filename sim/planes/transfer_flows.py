@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from ..kernel.arrays import Floats, Ints
 from ..kernel.sums import group_sums
 from ..machine.costs import LINE_BYTES, CostModel
 from ..machine.demands import TransferDemand
 from ..machine.hand_over_traffic import HandOverTraffic, hand_over_traffic
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class TransferFlows:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...inputs.fields import put_at
+from ..kernel.arrays import Floats
 from ..kernel.histogram import Histogram, merged
 from ..planes.outcome import ResourceUse, Series
 from .replications import Replication
@@ -23,7 +23,6 @@ from .statistics import (
     value_error,
 )
 
-Floats = npt.NDArray[np.float64]
 Values = Sequence[float | None]
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}

@@ -15,8 +15,9 @@ import numpy as np
 
 from ...topologies.emulator.traffic import Counts, Traffic
 from ...topologies.machine import Machine, Node
+from ..kernel.arrays import Floats, Ints
 from ..kernel.sums import group_sums
-from ..machine.costs import CostModel, Floats, Ints
+from ..machine.costs import CostModel
 from ..machine.counted_instructions import (
     IPC_LEAST,
     IPC_MIDDLE,

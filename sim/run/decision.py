@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ..kernel.arrays import Floats
 from .comparison import difference, predicts
-from .doubts import Floats, drawn
+from .doubts import drawn
 from .model_error import RATIO, class_of, known_error
 from .record import Record
 from .uncertainty import DRAWS, LEVEL, PARTS, bounds, shift_of

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...topologies import Machine, MachineDescription, build_machine
+from ..kernel.arrays import Floats
 from ..kernel.streams import stream_key
 from ..machine.assumptions import (
     Assumption,
@@ -34,8 +34,6 @@ from .assumptions import assumptions_in, facts_in, with_settings
 from .hypotheses import Unknown, listed, place_in
 from .scenario import Scenario
 from .what_if import costs_of
-
-Floats = npt.NDArray[np.float64]
 
 SEED = 1  # the same draws for all runs
 # The ends between which a fact lies whose source states no range, relative to its value: medians of

@@ -23,11 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..kernel.arrays import Floats
 from .record import Record
-
-Floats = npt.NDArray[np.float64]
 
 EVIDENCE = Path(__file__).with_name("model_error.json")
 Z90 = 1.6448536269514722  # the 95% quantile of a normal distribution

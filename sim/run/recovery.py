@@ -45,9 +45,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from ...inputs.quantities import time_text
+from ..kernel.arrays import Floats
 from .record import Record
 
 SAMPLES_MAX = 20_000
@@ -55,8 +55,6 @@ FINAL_PART = 0.1
 TOLERANCE = 0.05
 STILL = TOLERANCE / 20
 SAMPLES = 20
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ..kernel.arrays import Floats
 from ..kernel.histogram import Histogram, merged
 
-Floats = npt.NDArray[np.float64]
 Values = Sequence[float] | Floats
 
 # Within one run: twenty batches, as more batches are little gain (Schmeiser, Batch size effects,

@@ -23,10 +23,11 @@ from ...inputs.fields import put_at
 from ...inputs.progress import Progress, silent
 from ...inputs.shared_work import shared
 from ...topologies.schema_types import Misfit
+from ..kernel.arrays import Floats
 from ..machine.assumptions import Place, Variant
 from .assumptions import predicted
 from .comparison import settled
-from .doubts import Doubt, Floats, doubts_of, merged
+from .doubts import Doubt, doubts_of, merged
 from .model_error import OTHER, THROUGHPUT, TRAFFIC, ModelError, class_of, known_error
 from .real_planes import REAL
 from .record import Record, part_at

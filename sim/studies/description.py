@@ -13,17 +13,16 @@ from operator import mul
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BeforeValidator, Field, model_validator
 
 from ...inputs import DescriptionError, InputError, Strict
 from ...inputs.names import Name
 from ...inputs.quantities import DIMENSIONS, parse_quantity
+from ..kernel.arrays import Floats
 from ..run.record import KINDS, unit_of
 from .evaluate import COST, DEFAULTS, check_metric
 from .levels import is_number
 
-Floats = npt.NDArray[np.float64]
 Amount = Annotated[float, Field(ge=0)]
 
 _CONSTRAINT = re.compile(r"\s*(\S+)\s*(<=|>=|<|>|≤|≥)\s*(.+?)\s*")

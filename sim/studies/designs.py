@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...inputs import InputError, check_regular, parse_yaml
+from ..kernel.arrays import Floats
 from .levels import Levels, in_common_unit, tidy
 
 # Distributions without end are drawn within this part of their probability.
@@ -99,8 +99,6 @@ class Factor:
         found = self.distribution.quantiles(parts).tolist()
         return [tidy(value, self.whole) for value in found]
 
-
-Floats = npt.NDArray[np.float64]
 
 TABLE_BYTES_MAX = 64 * 2**20
 

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..kernel.arrays import Floats
 from ..kernel.streams import stream_key
 from ..run.decision import chance_of, doubts_in, measure_first, ratio_errors
-from ..run.doubts import Floats
 from ..run.real_planes import REAL
 from ..run.record import Record
 from ..run.runner import bare_record

@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from ..kernel.arrays import Flags, Floats, Ints
 from ..run.replications import unsettled_notes
 from .evaluate import COST, ERROR, LIKELY, OWN, POINT, UNSETTLED, less_is_better
 from .levels import is_number, written
 from .run_study import check_same
 from .store import Store, rows_in
 from .study import Study
-
-Floats = npt.NDArray[np.float64]
 
 SPANS_MAX, NOTES_MAX = 6, 3
 DIGITS = 9  # figures that agree to so many are equal
@@ -68,7 +66,7 @@ class Results:
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
     @property
-    def points(self) -> npt.NDArray[np.int64]:
+    def points(self) -> Ints:
         """(N,) the number of each row's point."""
         return np.asarray(self.table[POINT].to_numpy(), dtype=np.int64)
 
@@ -81,7 +79,7 @@ class Results:
         }
 
     @cached_property
-    def feasible(self) -> npt.NDArray[np.bool_]:
+    def feasible(self) -> Flags:
         """(N,) whether a run was made and holds all constraints."""
         holds = np.array([row.get(ERROR) is None for row in self.rows], dtype=bool)
         for slack in self.slacks.values():
@@ -165,7 +163,7 @@ class Results:
         return self.throughput or next(iter(self.numeric), None)
 
     @cached_property
-    def order(self) -> npt.NDArray[np.int64]:
+    def order(self) -> Ints:
         """(N,) positions, the best run first: by the objective; where that is equal by the first
         throughput, by cost, and by power.
         """

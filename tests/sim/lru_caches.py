@@ -3,11 +3,9 @@
 from collections import OrderedDict
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from numatwin.sim.kernel.arrays import Flags, Floats, Ints
 
 BATCHES = 25
 CONFIDENCE = 0.999  # of each interval: there are a few dozen
@@ -20,7 +18,7 @@ def uses(lines: Floats, rate: Floats, count: int, random: np.random.Generator) -
     return first[region] + random.integers(0, lines.astype(np.int64)[region]), region
 
 
-def lru_hits(line: Ints, capacity: int) -> npt.NDArray[np.bool_]:
+def lru_hits(line: Ints, capacity: int) -> Flags:
     """Whether each use finds its line in one cache of ``capacity`` lines."""
     cache: OrderedDict[int, None] = OrderedDict()
     found = np.zeros(len(line), dtype=np.bool_)
@@ -87,9 +85,7 @@ def victim_hits(line: Ints, user: Ints, caches: int, capacity: int, below: int) 
     return found
 
 
-def mean_interval(
-    happened: npt.NDArray[np.bool_], of: npt.NDArray[np.bool_]
-) -> tuple[float, float]:
+def mean_interval(happened: Flags, of: Flags) -> tuple[float, float]:
     """How often it happened among ``of``: the mean, and half the width of its interval.
 
     By batch means, since uses that follow each other depend on each other.

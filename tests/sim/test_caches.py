@@ -1,16 +1,14 @@
 """Hit rates and line states against caches simulated line by line, and what holds for any cache."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lru_caches import lru_hits, mean_interval, mesif_hits, uses, victim_hits
 
 from numatwin.inputs.shared_work import SharedWork, shared
+from numatwin.sim.kernel.arrays import Floats
 from numatwin.sim.machine.caches import hit_rates, last_level_hits, shared_state
-
-Floats = npt.NDArray[np.float64]
 
 SEED = 20140901
 # What Che's approximation may be off by at a few thousand lines, beside the noise of a simulation.

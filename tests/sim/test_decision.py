@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from numatwin.sim.kernel.arrays import Floats
 from numatwin.sim.run.decision import decision, measure_first
-from numatwin.sim.run.doubts import Floats, drawn
+from numatwin.sim.run.doubts import drawn
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario

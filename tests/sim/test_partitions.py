@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numatwin.sim.kernel.arrays import Floats, Ints
 from numatwin.sim.systems.eris.partitions import (
     ColumnPartitions,
     IndexPartitions,
@@ -15,9 +15,6 @@ from numatwin.sim.systems.eris.partitions import (
     Transfers,
 )
 from numatwin.workloads.keys import Density, HotRange, PiecewiseKeys, Recorded, Uniform
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 KEYS_MAX, WORKERS_MAX, CYCLES_MAX = 60, 7, 3
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from core_threads import Loop
 
 from numatwin import run_scenario
+from numatwin.sim.kernel.arrays import Floats
 from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.outcome import Outcome
 from numatwin.sim.planes.rate_solver import _Search
@@ -34,8 +34,6 @@ WARM_UP = 0.4
 # state knows nothing of that, nor does it matter where links are as wide as these; see
 # test_rounds_in_step.
 WIDER = {"eris-fig1": tuple(f"machine.distance_classes.{i}.bandwidth=9 GB/s" for i in range(2, 6))}
-
-Floats = npt.NDArray[np.float64]
 
 
 def eris_scenarios() -> list[str]:

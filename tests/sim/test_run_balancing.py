@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from small_scenarios import SCAN, small_file
 
 from numatwin.inputs import InputError
 from numatwin.sim.control.control_plane import ControlPlane
+from numatwin.sim.kernel.arrays import Ints
 from numatwin.sim.planes.flow import FlowPlane
 from numatwin.sim.planes.outcome import ControlEvent
 from numatwin.sim.planes.plane import Command, StartPhase
@@ -20,7 +20,6 @@ from numatwin.sim.systems.eris.partitions import IndexPartitions
 
 KEYS = 512_000_000
 ENTRY_BYTES = 16
-Ints = npt.NDArray[np.int64]
 
 
 # Walks that overlap as far as cores let them.

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from known import known
 from scipy import stats
 
+from numatwin.sim.kernel.arrays import Floats
 from numatwin.sim.kernel.histogram import Histogram
 from numatwin.sim.run.statistics import (
     Interval,
@@ -31,7 +31,6 @@ from numatwin.sim.run.statistics import (
     value_error,
 )
 
-Floats = npt.NDArray[np.float64]
 REPEATS, LEVEL = 2_000, 0.95
 
 

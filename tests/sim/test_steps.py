@@ -5,7 +5,8 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from numatwin.sim.run.recovery import RARE, Floats, noise_of, steps
+from numatwin.sim.kernel.arrays import Floats
+from numatwin.sim.run.recovery import RARE, noise_of, steps
 
 
 def even(values: Floats) -> Floats:

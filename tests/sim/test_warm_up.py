@@ -3,15 +3,13 @@
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from numatwin.sim.kernel.arrays import Floats
 from numatwin.sim.run.statistics import LEFT_OUT, Truncation, mser, mser5, trends
-
-Floats = npt.NDArray[np.float64]
 
 
 def autoregressive(seed: int, count: int, height: float, decay: float) -> Floats:

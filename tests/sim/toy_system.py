@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from numatwin.inputs import InputError, Quantity
 from numatwin.inputs.quantities import Duration
 from numatwin.sim.control import Family, PolicySpec
 from numatwin.sim.control.user_policy import Origin
+from numatwin.sim.kernel.arrays import Floats
 from numatwin.sim.kernel.sums import group_sums
 from numatwin.sim.machine.costs import CostModel, Scales
 from numatwin.sim.machine.demands import Demand, Step, TransferDemand
@@ -27,7 +27,6 @@ from numatwin.sim.planes.outcome import ControlEvent
 from numatwin.sim.planes.plane import Experiment, StartPhase
 from numatwin.sim.systems.descriptor import LazyImport, System, SystemSpec
 
-Floats = npt.NDArray[np.float64]
 SECOND = Quantity(1.0, 1.0, 1.0)
 # Whoever asks and acts, in that order: (family, time).
 LOG: list[tuple[str, float]] = []

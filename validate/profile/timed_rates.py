@@ -22,9 +22,10 @@ import yaml
 from ...inputs import InputError
 from ...inputs.quantities import rounded, time_text
 from ...inputs.shared_work import SharedWork, shared
+from ...sim.kernel.arrays import Floats
 from ...sim.machine.assumptions import Place, Variant
 from ...sim.run.assumptions import varied
-from ...sim.run.doubts import Doubt, Floats, doubts_of, merged, stream_of_loops
+from ...sim.run.doubts import Doubt, doubts_of, merged, stream_of_loops
 from ...sim.run.scenario import Scenario, load_scenario
 from ...sim.run.uncertainty import DRAWS, bounds
 from ...sim.run.what_if import Predictor

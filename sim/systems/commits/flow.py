@@ -35,8 +35,6 @@ from .spec import CommitSystem
 from .tries import Snapshots, Tries, TryModel
 from .why import binding, what_ifs
 
-Floats = npt.NDArray[np.float64]
-
 GROWS, FIRST = 1.6, 0.02  # of a piece: times all before it since the last change, part of the run
 ABORTS_MIN = 0.01  # of tries that abort: where fewer do, one piece is enough
 RETRIES_MATTER = 0.05

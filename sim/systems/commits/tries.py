@@ -19,16 +19,14 @@ from functools import cached_property, lru_cache
 from math import log, nan, pi, prod, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
+from ...kernel.arrays import Floats
 from ...machine.processors import SHARES_NONE
 from ...planes.closed_network import ClosedNetwork, Solution
 from .checked_values import PS
 from .parameters import CommitParameters, KeyDraw
 from .routes import CLIENT, MANAGER, STORAGE, TIMESTAMPS, Chances, Rest, Routes
 from .servers import client_threads
-
-Floats = npt.NDArray[np.float64]
 
 ALL_COMMIT = Chances()
 ROUNDS, NEAR = 30, 3e-4

@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...control.user_policy import CommandCheck, Origin
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from ...kernel.arrays import Floats, Ints
 
 # Sums of sizes that went through a policy's own arithmetic: far above rounding, far below an entry.
 SUM_TOLERANCE = 1e-9

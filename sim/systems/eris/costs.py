@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ....inputs import Quantity
 from ....topologies import Machine
+from ...kernel.arrays import Floats, Ints
 from ...machine.costs import TIME_MIN_S, CostModel, HandOvers, Scales
 from .facts import ENGINE, ErisFacts, implementation_of
 
@@ -148,10 +148,6 @@ class InstructionCounts:
 
 
 INSTRUCTIONS = InstructionCounts()
-
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class ErisCosts(CostModel):

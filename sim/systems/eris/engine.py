@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from ....inputs import InputError
 from ....workloads.workload import PhaseState
+from ...kernel.arrays import Floats, Ints
 from ...kernel.sums import group_sums
 from ...machine.costs import Scales, costs_once
 from ...machine.demands import Demand, TransferDemand
@@ -24,10 +24,6 @@ from .partitions import ColumnPartitions, IndexPartitions, Transfers
 from .parts import RECEIVE, SCAN, WALK, ErisDemands
 from .shared import SharedDemands
 from .spec import ErisSystem
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
 
 # Steps that a worker spends on what it owns, by kind of object.
 OWN_STEPS: dict[Literal["index", "column"], tuple[str, ...]] = {

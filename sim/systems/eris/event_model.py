@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ....workloads.schema import Clients
 from ....workloads.workload import PhaseState
 from ..._kernel import ErisDemands as KernelDemands
 from ..._kernel import ErisMachine, SparseRows
+from ...kernel.arrays import Floats, Ints
 from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import LINE_BYTES
 from ...machine.hand_over_traffic import hand_over_traffic
@@ -20,9 +20,6 @@ from .partitioned import CommandDemands, PartitionedDemands
 from .partitions import ColumnPartitions
 from .parts import Partitions
 from .routing import passed_on_per_flush, routing_costs
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # Lines of a scan after which other work of a controller gets its turn: 256 KiB.
 SCAN_CHUNK_LINES = 4096

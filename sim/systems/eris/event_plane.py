@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..._kernel import ErisTransfer
+from ...kernel.arrays import Floats, Ints
 from ...kernel.picoseconds import PS_PER_S
 from ...machine.threads import Workers
 from ...planes import model_plane
@@ -30,8 +30,6 @@ from .engine import Eris
 from .partitions import ColumnPartitions, IndexPartitions
 from .parts import RECEIVE, SCAN, WALK
 from .players import Counted, Player, RoutedPlayer, new_player, per_core
-
-Floats = npt.NDArray[np.float64]
 
 PlayerMaker = Callable[[Eris, ErisCosts, Experiment, int], Player]
 """From ERIS's state, costs, scenario and replication."""
@@ -139,7 +137,7 @@ class _Copies:
 
     name: str
     first: int
-    on: npt.NDArray[np.int64]
+    on: Ints
     moved: Floats
 
 

@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ....workloads.keys import Density, KeyDistribution
 from ....workloads.schema import DataObject
 from ....workloads.workload import ResolvedOperation
+from ...kernel.arrays import Floats
 from ...machine.caches import hit_rates
 from .partitions import PopularityClasses
-
-Floats = npt.NDArray[np.float64]
 
 PAGE_ENTRY_BYTES = 8.0
 
@@ -288,7 +286,7 @@ class PrefixTree:
         return (self.rows - 1,)
 
     @property
-    def row_lines(self) -> npt.NDArray[np.float64]:
+    def row_lines(self) -> Floats:
         """(rows,) cache lines of each row that an operation touches."""
         found = np.ones(self.rows)
         found[: self.levels] = self.step_lines
@@ -323,13 +321,13 @@ class PrefixTree:
             + self.far_bytes
         )
 
-    def level_slots(self, keys: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def level_slots(self, keys: Floats) -> Floats:
         """(levels, …) slots in use per level, root first, for contiguous ranges of ``keys``."""
         below = 2.0 ** (self.prefix_bits * np.arange(self.levels - 1, -1, -1))
         shape = (self.levels, *([1] * np.ndim(keys)))
         return np.asarray(np.maximum(keys / below.reshape(shape), np.minimum(keys, 1.0)))
 
-    def level_lines(self, keys: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def level_lines(self, keys: Floats) -> Floats:
         """(rows, …) cache lines per level, root first, then of entries, then of values out of line.
 
         Of a row of which each operation touches several together (``row_lines``), these are one.
@@ -337,9 +335,7 @@ class PrefixTree:
         slots = self.level_slots(keys) * (POINTER_BYTES / LINE_BYTES)
         return self._with_entries(slots, keys, self._row_bytes)
 
-    def _with_entries(
-        self, levels: npt.NDArray[np.float64], keys: npt.NDArray[np.float64], row_bytes: float
-    ) -> npt.NDArray[np.float64]:
+    def _with_entries(self, levels: Floats, keys: Floats, row_bytes: float) -> Floats:
         each = np.asarray(keys, dtype=np.float64)[None]
         rows = [
             levels / self.step_lines,
@@ -388,14 +384,14 @@ class ArrayTree(PrefixTree):
         lines = self.level_lines(np.array([keys]))[:, 0] * self.row_lines
         return float(lines.sum()) * LINE_BYTES / keys
 
-    def level_slots(self, keys: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def level_slots(self, keys: Floats) -> Floats:
         """(levels, …) slots in use per level of nodes, then heads."""
         below = self.leaf_bits + self.prefix_bits * np.arange(self.levels - 2, -2, -1.0)
         below[-1] = self.leaf_bits
         parts = 2.0 ** below.reshape(self.levels, *([1] * np.ndim(keys)))
         return np.asarray(np.maximum(keys / parts, np.minimum(keys, 1.0)))
 
-    def level_lines(self, keys: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def level_lines(self, keys: Floats) -> Floats:
         """(rows, …) likewise: levels, heads, values or pointers to them, values out of line."""
         lines = self.level_slots(keys) * (POINTER_BYTES / LINE_BYTES)
         lines[-1] *= self.head_bytes / POINTER_BYTES
@@ -433,7 +429,7 @@ class BucketTree(PrefixTree):
         return (self.rows - 1,) if self.far_bytes else (self.levels - 1, self.rows - 1)
 
     @property
-    def row_lines(self) -> npt.NDArray[np.float64]:
+    def row_lines(self) -> Floats:
         """(rows,) likewise; a pair is in one line, but some are behind it."""
         found = super().row_lines
         found[self.levels] = self.FULL_BUCKET_LINES if self.slot_bits == 4 else 1.0
@@ -443,7 +439,7 @@ class BucketTree(PrefixTree):
     def _row_bytes(self) -> float:
         return max(self.entry_bytes, LINE_BYTES / 2.0**self.slot_bits)
 
-    def level_slots(self, keys: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def level_slots(self, keys: Floats) -> Floats:
         """(levels, …) slots in use per level of nodes; the lowest have two words of head to 16."""
         above = self.prefix_bits * (self.slot_bits // self.prefix_bits + 1)
         below = above + self.prefix_bits * np.arange(self.levels - 2, -2, -1.0)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ....workloads.workload import PhaseState, ResolvedOperation
+from ...kernel.arrays import Floats, Ints
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Demand, Exchange, Gathered, Reads, Step, TransferDemand
@@ -34,8 +34,6 @@ from .routing import (
 )
 from .spec import ErisSystem
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Part = TypeVar("Part", IndexPartitions, ColumnPartitions)
 
 # Of who flushes, one for each of two atomic operations on the target's buffer.

@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from ....workloads.keys import Density, KeyDistribution
+from ...kernel.arrays import Flags, Floats, Ints
 from ...kernel.sums import group_sums
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -31,7 +28,7 @@ class Transfers:
     moved: Floats
 
     @property
-    def under_way(self) -> npt.NDArray[np.bool_]:
+    def under_way(self) -> Flags:
         """(T,) which ones still have something to move."""
         return self.moved < self.volume
 

@@ -24,11 +24,11 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ....topologies.machine import Machine
 from ....workloads.schema import DataObject
 from ....workloads.workload import PhaseState, ResolvedOperation
+from ...kernel.arrays import Flags, Floats, Ints
 from ...machine.caches import hit_rates, last_level_hits, shared_state
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Demand, Reads
@@ -49,8 +49,6 @@ from .index import (
 from .partitions import ColumnPartitions, IndexPartitions
 from .spec import ErisSystem
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Operations = list[ResolvedOperation]
 Partitions = Mapping[str, IndexPartitions | ColumnPartitions]
 
@@ -418,7 +416,7 @@ def _curve(
     return Curve(rising[last], more_s[last])
 
 
-def _in_first_cache(costs: ErisCosts, node: int, sizes: Sequence[int]) -> npt.NDArray[np.bool_]:
+def _in_first_cache(costs: ErisCosts, node: int, sizes: Sequence[int]) -> Flags:
     """Which of these indexes lie in a core's first cache; the smallest one in any case."""
     caches = costs.machine.nodes[node].caches
     room_bytes = caches[0].size_bytes if caches else 0.0

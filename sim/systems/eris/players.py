@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ....workloads.schema import Clients
 from ....workloads.workload import PhaseState
 from ..._kernel import ErisRouting, ErisShared, SharedSetup, SharedStep, SparseRows
+from ...kernel.arrays import Floats, Ints
 from ...kernel.histogram import Histogram
 from ...kernel.picoseconds import PS_PER_S
 from ...kernel.streams import stream_key
@@ -41,9 +42,6 @@ from .partitioned import PartitionedDemands
 from .partitions import IndexPartitions
 from .parts import RECEIVE, SCAN, WALK
 from .shared import SharedDemands
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MAKE, FLUSH, TRANSFER = "making and routing commands", "flushing buffers", "transfers"
 STEPS = {

@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from ....workloads.keys import KeyDistribution
 from ....workloads.workload import PhaseState
 from ....workloads.zipf import Zipf
 from ..._kernel import binomial_parts
+from ...kernel.arrays import Floats, Ints
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Waits
 from .costs import ErisCosts, InstructionCounts
 from .spec import ErisSystem
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # Where each worker gets so many commands of a batch on average, buffers keep each batch separate.
 BATCH_PER_TARGET_MIN = 16

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from ....inputs import DescriptionError, InputError
 from ....workloads.workload import PhaseState
+from ...kernel.arrays import Floats, Ints
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Demand, Reads, Step
 from ...machine.memory_policy import Room
@@ -22,9 +22,6 @@ from .index import (
 )
 from .parts import GENERATE, SCAN, WALK, ErisDemands, Operations, Partitions, some, walking
 from .spec import Shards
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 SHARED_FLOWS_MAX = 128
 

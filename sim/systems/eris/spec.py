@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import model_validator
 
 from ....inputs import DescriptionError, Quantity, Strict
 from ....inputs.quantities import Size, SizeOrZero
 from ....topologies import Machine
 from ....workloads import Workload
+from ...kernel.arrays import Ints
 from ...machine.memory_policy import described_at
 from ..descriptor import Default, SystemSpec
 from ..fields import (
@@ -25,9 +25,6 @@ from ..fields import (
     positions_in_use,
     threads_of,
 )
-
-Ints = npt.NDArray[np.int64]
-
 
 SOCKETS = ("socket", "package")  # how the name of a group of nodes begins that is one
 SIBLINGS_BELOW = 20.0  # SLIT: nodes of one socket are nearer than ACPI's usual remote distance

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ..._kernel import ExchangeOperator, ExchangeStep, MessageCost
+from ...kernel.arrays import Floats
 from ...kernel.picoseconds import PS_PER_S
 from ...planes.outcome import Gain, Outcome, Why
 from ...planes.plane import Command, Experiment
@@ -21,8 +21,6 @@ from .choice import ChooseOperator, OperatorObservation
 from .operators import Pieces, StepPlan
 from .setup import Busy, Play, binding, network_Bps, plan_facts, play_of, stragglers, uses_of
 from .spec import LINE_BYTES
-
-Floats = npt.NDArray[np.float64]
 
 MORE = 1.1
 GAIN_MIN = 1e-3

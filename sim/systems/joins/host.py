@@ -22,9 +22,9 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from ..._kernel import MessageCost
+from ...kernel.arrays import Floats, Ints
 from ...kernel.picoseconds import PS_PER_S
 from .facts import ENGINE, GROUP_BYTES, TUPLE_BYTES, JoinFacts, PassCost, Step
 from .operators import FILTER_BLOCK_BYTES, TABLE_PART, Pieces, Planner, StepPlan
@@ -88,9 +88,6 @@ def between(points: Iterable[Point], place: float) -> float:
             return y0 + (y1 - y0) * math.log(place / x0) / math.log(x1 / x0)
     return known[-1][1]
 
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 FULL = 0.75  # of a table of groups, when it is full
 TUPLES_OF_LINE = LINE_BYTES / TUPLE_BYTES

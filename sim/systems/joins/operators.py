@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ....topologies import Machine
 from ....workloads import Workload
+from ...kernel.arrays import Floats, Ints
 from .spec import (
     LINE_BYTES,
     ONE_SIDED,
@@ -27,9 +27,6 @@ from .spec import (
     own_cache_bytes,
 )
 from .tables import Table, Tables, drawn_rows, merged, of_homes, partition_shares, random, tables_of
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 FILTER_BLOCK_BYTES = 64.0  # of a Bloom filter: what is sent of it is counted in lines
 # Of an aggregation: the part of a core's own cache that its table of groups fills.

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._kernel import ExchangeModel, ExchangeSetup
+from ...kernel.arrays import Ints
 from ...kernel.histogram import Histogram
 from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import LINE_BYTES
@@ -20,7 +21,6 @@ from .flow import FlowModel
 from .reference.exchange import Exchange
 from .setup import Busy, binding, network_Bps, plan_facts, play_of, stragglers, uses_of
 
-Ints = npt.NDArray[np.int64]
 Counts = Mapping[str, npt.NDArray[Any]]
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ....topologies import Machine
 from ..._kernel import ExchangeOperator, ExchangeSetup, ExchangeStep, MessageCost, ServiceMachine
+from ...kernel.arrays import Floats
 from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import CostModel
 from ...machine.message_costs import message_cost
@@ -194,8 +194,6 @@ def _fetch_costs(system: JoinSystem, planner: Planner) -> list[MessageCost]:
         message_cost(curve, AETH + system.chunk.value, (None, None), RETH),
     ]
 
-
-Floats = npt.NDArray[np.float64]
 
 FULL = 0.9
 

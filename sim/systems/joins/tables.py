@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ....workloads import Workload
 from ....workloads.keys import KeyDistribution, Uniform
+from ...kernel.arrays import Floats, Ints
 from ...kernel.streams import stream_key
 from .spec import JoinSystem
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # Of more keys, neighbours are taken together: each range of them is hashed as one key.
 RANGES_MAX = 2**20

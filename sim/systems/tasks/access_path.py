@@ -16,13 +16,13 @@ from pathlib import Path as File
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field, ValidationError, model_validator
 
 from ....inputs import InputError, Quantity, Strict, read_json, write_json
 from ....inputs.quantities import Duration
 from ...control.family import Family
 from ...control.policy import Policy, PolicySpec
+from ...kernel.arrays import Flags, Floats
 from ...planes.outcome import ControlEvent
 from .commands import AccessPathObservation, ChoosePath, ScanSeen, check_access_paths
 from .paths import PATHS
@@ -153,9 +153,6 @@ ACCESS_PATH = Family(
     types=(AccessPathObservation, ScanSeen, ChoosePath),
 )
 
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 FORMAT, VERSION = "numatwin access-path model", 1
 FEATURES = ("data_bytes", "latency_ns", "result_bytes", "interconnect_Bps", "engine_copies")

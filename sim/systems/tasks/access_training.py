@@ -24,11 +24,11 @@ from math import cbrt
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from ....inputs import InputError
 from ....inputs.progress import Progress, silent
 from ....topologies import Machine
+from ...kernel.arrays import Flags, Floats, Ints
 from ...machine.copy_engines import NONE, nearest_engines
 from ...machine.costs import CostModel
 from .access_path import FEATURES, FORMAT, VERSION, AccessModel, Line, Tree
@@ -36,8 +36,6 @@ from .program import Background
 from .single_scans import VALUE_BYTES, EventScans, FlowScans, plain_scan
 from .spec import CHUNK_BYTES
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Sizes = Literal["log-even", "even"]
 
 BYTES = (64 * 1024.0, 256 * 1024.0 * 1024.0)
@@ -317,7 +315,7 @@ def scores(model: AccessModel, test: Observations, seed: int) -> dict[str, Any]:
     return found
 
 
-def choice_scores(observations: Observations, engine: npt.NDArray[np.bool_]) -> dict[str, float]:
+def choice_scores(observations: Observations, engine: Flags) -> dict[str, float]:
     """Precision, recall and F1 of choosing the engine; ``loss``: time beyond the best choices'."""
     best = observations.engine_s < observations.cpu_s
     right = float((engine & best).sum())

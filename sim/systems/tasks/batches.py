@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from .layout import PartState
 from .program import Program, Stage
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

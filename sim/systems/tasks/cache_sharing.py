@@ -13,13 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ...kernel.arrays import Floats, Ints
 from ...machine.caches import CacheFacts, hit_rates
 from ...machine.costs import LINE_BYTES
 from .program import Place, Table
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class StageUse:
     parts: Floats
 
 
-def used_where(table: Table | None, workers: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+def used_where(table: Table | None, workers: Ints) -> tuple[Floats, Floats]:
     """(n,) share of a stage's entries that each node does, and parts of its table there.
 
     Entries go with rows; those of an interleaved part, of one on a node without workers, and of no

@@ -9,14 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ...control.user_policy import CommandCheck, Origin
+from ...kernel.arrays import Floats, Ints
 from .program import Path
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 SAMPLE_S = 0.1
 """How often the use of table parts and nodes is sampled (the source's 100 ms)."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ....inputs import InputError
 from ....workloads.workload import PhaseState
+from ...kernel.arrays import Floats, Ints
 from ...machine.costs import CostModel
 from ...planes.availability import Look, availability
 from ...planes.plane import Command, Experiment
@@ -28,9 +28,6 @@ from .facts import ENGINE, TasksFacts
 from .layout import PAGE_BYTES, Layout
 from .parameters import cores_of
 from .single_scans import ScanPaths
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class ControlState:

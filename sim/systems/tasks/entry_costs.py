@@ -15,15 +15,13 @@ from functools import cached_property
 from math import expm1, log1p
 
 import numpy as np
-import numpy.typing as npt
 
 from ....workloads.query_graphs import ColumnOf
+from ...kernel.arrays import Floats, Ints
 from ...machine.caches import CacheFacts, hit_rates
 from ...machine.costs import LINE_BYTES, CostModel
 from .cache_sharing import AtRandom, CacheSurvey, StageUse, used_where
 from .program import EntryCost, LoopCost, MemoryUse, Part, Place, Table
-
-Floats = npt.NDArray[np.float64]
 
 PLACES: tuple[Place, ...] = ("part", "local", "interleaved")
 
@@ -75,7 +73,7 @@ class EntryCosts:
     cost is asked for; a stage that is not there has these caches for itself.
     """
 
-    def __init__(self, costs: CostModel, workers: npt.NDArray[np.int64]) -> None:
+    def __init__(self, costs: CostModel, workers: Ints) -> None:
         self.costs, self.workers, self.workers_in_all = costs, workers, int(workers.sum())
         cores = np.minimum(workers, costs.cores)
         self._core_node = np.repeat(np.arange(len(workers)), cores.astype(np.int64))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..._kernel import TaskModel as KernelTaskModel
 from ..._kernel import TaskSetup
+from ...kernel.arrays import Floats, Ints
 from ...kernel.histogram import Histogram, merged
 from ...kernel.picoseconds import PS_PER_S
 from ...kernel.streams import stream_key
@@ -40,9 +41,6 @@ from .piece_log import interconnect_ratio
 from .reference.model import TaskModel as SimpyTaskModel
 from .reference.moved_workers import MovedWorkers
 from .reference.tasks import Use
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 Counts = Mapping[str, Any]
 """Since time 0. Of nodes (n,): ``lines_read`` and ``lines_written`` of each home, busy times

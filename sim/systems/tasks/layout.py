@@ -12,13 +12,11 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...kernel.arrays import Ints
 from ...planes.outcome import ControlEvent
 from .commands import MergeTable, MovePart, PartitionTable, PlacerCommand
 from .program import Table
-
-Ints = npt.NDArray[np.int64]
 
 PAGE_BYTES = 4096
 

@@ -24,12 +24,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from ...kernel.arrays import Floats, Ints
 from .steady_state import Rates
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 TAIL_MAX = 512  # queries that wait, beyond which there are none
 

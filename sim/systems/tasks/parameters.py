@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from math import inf, isinf
 
 import numpy as np
-import numpy.typing as npt
 
 from ....topologies import Machine
 from ..._kernel import (
@@ -32,6 +31,7 @@ from ..._kernel import (
     StageSetup,
     TaskSetup,
 )
+from ...kernel.arrays import Floats, Ints
 from ...kernel.picoseconds import PS_PER_S
 from ...kernel.plain_fields import plain
 from ...machine.copy_engines import NONE, EnginesInService, line_s, with_copy_engines
@@ -43,8 +43,6 @@ from ...machine.threads import Workers, place_workers
 from .layout import PartState
 from .paths import PATHS
 from .program import Background, EntryCost, LoopCost, Part, Place, Program, Scheduling, Stage
-
-Floats = npt.NDArray[np.float64]
 
 NEVER_PS = 2**63 - 1
 INTERLEAVED = -1  # instead of a node; less the number of the spread
@@ -340,9 +338,6 @@ def _copy(background: Background, costs: CostModel, found: EnginesInService) -> 
 def _piece(background: Background, costs: CostModel, core: int, slots: float) -> BackgroundSetup:
     read, written = background_lines(background, len(costs.machine.nodes))
     return BackgroundSetup(core=core, read=read, written=written, slots=slots)
-
-
-Ints = npt.NDArray[np.int64]
 
 
 def engines_of(costs: CostModel) -> EnginesInService | None:

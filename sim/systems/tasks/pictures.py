@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...kernel.arrays import Floats
 from ...planes.pictures import Picture, PicturedRecord, Span, Square, Steps, Strips, Timeline
-
-Floats = npt.NDArray[np.float64]
 
 ROWS_MAX = 48  # of a timeline; tables that change come first
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ....topologies import Machine
+from ...kernel.arrays import Floats, Ints
 from ...kernel.sums import group_sums
 from ...machine.costs import CostModel
 from ...machine.threads import Workers
@@ -18,9 +18,6 @@ from ...planes.flow_log import series_of
 from ...planes.machine_use import MachineUse
 from ...planes.outcome import Outcome
 from .steady_state import Rates
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass

@@ -11,10 +11,7 @@ from dataclasses import astuple, dataclass, replace
 from math import inf
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
-Floats = npt.NDArray[np.float64]
+from ...kernel.arrays import Floats, Ints
 
 Path = Literal["cpu", "copy-engine", "copy-engine-noncoherent"]
 
@@ -180,7 +177,7 @@ class Scheduling:
     over a processor from another one in the middle of a task.
     """
 
-    workers: npt.NDArray[np.int64]
+    workers: Ints
     concurrency: int | None
     task_s: float
     look_s: float

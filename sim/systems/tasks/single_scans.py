@@ -14,9 +14,9 @@ from functools import cache, cached_property
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 
 from ..._kernel import ScanPlays
+from ...kernel.arrays import Floats, Ints
 from ...machine.copy_engines import NONE, nearest_engines
 from ...machine.costs import LINE_BYTES, CostModel
 from .commands import AccessPathObservation, ChoosePath, ScanSeen
@@ -27,9 +27,6 @@ from .parameters import initial_paths, task_setup
 from .paths import PATHS
 from .program import Background, Entries, Part, Path, Program, Query, Scheduling, Stage, Table
 from .steady_state import State, SteadyState
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 VALUE_BYTES = 4.0
 # Counted by hand: for four integers a load, two comparisons, their conjunction, its mask, a test.

@@ -17,7 +17,6 @@ from math import ceil
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BeforeValidator, Field
 
 from ....inputs import DescriptionError, Quantity
@@ -29,6 +28,7 @@ from ....topologies import Machine
 from ....workloads import Workload
 from ....workloads.operators import Intermediates
 from ....workloads.schema import PARTS_MAX, Column, DataObject
+from ...kernel.arrays import Floats, Ints
 from ...machine.assumptions import Assumption
 from ...machine.memory_policy import MemoryField, Room, described_at, memory_nodes
 from ...machine.os_memory import Pages
@@ -47,9 +47,6 @@ from .facts import ENGINE, OperatorInstructions, TasksFacts
 from .faults import NodeFault, changes_of, check_faults
 from .paths import BackgroundSpec, background_of, check_paths
 from .program import Part, Table
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 CHUNK_BYTES = float(512 * 1024)
 CHUNKS = ("64 KiB", "2 MiB")

@@ -6,17 +6,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import simpy
 
 from ...._kernel import ServiceMachine
+from ....kernel.arrays import Floats
 from ....kernel.plain_fields import plain
 from ....machine.reference.interconnect import route
 from ....machine.reference.service_machine import PieceDemand
 from ....machine.reference.shared_service import NEVER, SharedService
 from ..history import Row
-
-Floats = npt.NDArray[np.float64]
 
 
 class _Served(NamedTuple):
