@@ -12,12 +12,7 @@ from ...inputs.fields import kinds_at
 from ...inputs.settings import Setting, place_of, with_setting
 from ...inputs.yaml_file import Place
 from ..run.real_planes import SIMULATED
-from ..run.scenario import (
-    Scenario,
-    load_document,
-    scenario_from_settings,
-    scenario_of_document,
-)
+from ..run.scenario import Scenario, load_document, scenario_from_settings, scenario_of_document
 from ..run.scenario_description import described_system, description_of
 from ..run.scenario_parts import INNER, named_or_inline
 from ..run.scenario_policies import POLICIES, check_policy

@@ -13,15 +13,7 @@ from ..._kernel import Transport
 from ...kernel.streams import stream
 from ...planes.outcome import ControlEvent
 from .checked_values import PS, TIME_MAX_PS, ps
-from .fault_spec import (
-    SOCKETS,
-    VERBS,
-    ClientFault,
-    ClockFault,
-    PathFault,
-    ServerFault,
-    TimedFault,
-)
+from .fault_spec import SOCKETS, VERBS, ClientFault, ClockFault, PathFault, ServerFault, TimedFault
 from .parameters import RELIABLE_ONCE, CommitParameters, Death, Stop
 
 if TYPE_CHECKING:

@@ -19,14 +19,7 @@ from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec
 from ....workloads.schema import Operation
 from ..descriptor import Default
-from ..fields import (
-    Count,
-    Nodes,
-    Threads,
-    Whole,
-    able_positions,
-    threads_of,
-)
+from ..fields import Count, Nodes, Threads, Whole, able_positions, threads_of
 from .checked_values import PS, TIME_MAX_PS
 from .facts import host_facts
 from .faulty_system import FaultySystem, FreeNodes, Roles

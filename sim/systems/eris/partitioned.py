@@ -13,13 +13,7 @@ from ...kernel.arrays import Floats, Ints
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Demand, Exchange, Gathered, Reads, Step, TransferDemand
-from .index import (
-    Popularity,
-    Regions,
-    Walk,
-    popularities,
-    walk_of,
-)
+from .index import Popularity, Regions, Walk, popularities, walk_of
 from .partitions import ColumnPartitions, IndexPartitions
 from .parts import ISSUE, RECEIVE, SCAN, WALK, ErisDemands, Partitions, some, walking
 from .routing import (

@@ -12,14 +12,7 @@ from ...kernel.arrays import Floats, Ints
 from ...machine.costs import LINE_BYTES
 from ...machine.demands import Demand, Reads, Step
 from ...machine.memory_policy import Room
-from .index import (
-    Hits,
-    Popularity,
-    Regions,
-    hottest_line,
-    popularities,
-    walk_of,
-)
+from .index import Hits, Popularity, Regions, hottest_line, popularities, walk_of
 from .parts import GENERATE, SCAN, WALK, ErisDemands, Operations, Partitions, some, walking
 from .spec import Shards
 

@@ -16,15 +16,7 @@ from ....workloads import Workload
 from ...kernel.arrays import Ints
 from ...machine.memory_policy import described_at
 from ..descriptor import Default, SystemSpec
-from ..fields import (
-    Count,
-    Nodes,
-    Threads,
-    Whole,
-    node_positions,
-    positions_in_use,
-    threads_of,
-)
+from ..fields import Count, Nodes, Threads, Whole, node_positions, positions_in_use, threads_of
 
 SOCKETS = ("socket", "package")  # how the name of a group of nodes begins that is one
 SIBLINGS_BELOW = 20.0  # SLIT: nodes of one socket are nearer than ACPI's usual remote distance

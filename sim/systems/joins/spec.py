@@ -21,15 +21,7 @@ from ....workloads import Workload
 from ....workloads.schema import Operation
 from ...machine.costs import LINE_BYTES as LINE_BYTES
 from ..descriptor import Default, LazyImport, SystemSpec
-from ..fields import (
-    Count,
-    Nodes,
-    Threads,
-    Whole,
-    able_positions,
-    positions_in_use,
-    threads_of,
-)
+from ..fields import Count, Nodes, Threads, Whole, able_positions, positions_in_use, threads_of
 
 Operator = Literal["ghj", "ghj-bloom", "rdma-ghj", "rrj", "aggregation", "rdma-aggregation"]
 # By kind of the workload's operation; the first one is meant where a scenario does not say.

@@ -7,15 +7,7 @@ from math import floor
 
 from ...._kernel import Durations, StageSetup, Stream, TaskSetup
 from ....kernel.streams import stream
-from ..history import (
-    ANSWERED,
-    ARRIVAL_MIX,
-    ARRIVALS,
-    ASKED,
-    CLIENT_MIX,
-    CLIENT_THINK,
-    MADE,
-)
+from ..history import ANSWERED, ARRIVAL_MIX, ARRIVALS, ASKED, CLIENT_MIX, CLIENT_THINK, MADE
 from ..parameters import NOTHING
 from .clock import Clock
 from .moved_workers import MovedWorkers
