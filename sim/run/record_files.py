@@ -12,12 +12,13 @@ import contextlib
 import hashlib
 import math
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from ...inputs import InputError, check_regular, json_text, read_json
 from ...inputs.atomic import not_written, replace_file, writing_in
@@ -214,169 +215,95 @@ def _series(path: Path) -> Series:
     return series
 
 
-class _Part(BaseModel):
-    """Read as it is, not converted: what is checked here is not what is read later."""
-
-    model_config = ConfigDict(strict=True, defer_build=True)
-
-
 _Name = int | str
 _Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 _Ends = Annotated[list[_Name], Field(min_length=2, max_length=2)]
-_Square = list[list[float]]
-"""Of the machine's nodes; ``check_shape`` looks at its sides."""
+_VARIANT = {"value": Any}
+_COUNTED = ("reads", "writes", "read_misses", "write_misses")
+_PAIRS = [f"{what}_{by}" for what in _COUNTED for by in ("user", "kernel")]
+"""``topologies/emulator/traffic.py`` says what each is."""
+
+SHAPE: dict[str, Any] = {
+    "machine": {
+        "name": str,
+        "title?": str | None,
+        "nodes?": [{"id": _Name, "cpus?": list[int]}],
+        "groups?": list[_Name | None],
+        "hubs?": [{"id": _Name}],
+        "links?": [{"ends": _Ends}],
+    },
+    "provenance": {"host?": dict[str, Any] | None},
+    "settings": {"system?": dict[str, Any] | None},
+    "assumptions?": [
+        {"name": str, "value": Any, "unit": str, "source": str}
+        | {"low?": _VARIANT, "high?": _VARIANT}
+    ],
+    "idle_settings?": [
+        {"setting": str, "throughput": dict[str, float] | None}
+        | {"changes": list[str] | None, "instead": str | None}
+    ],
+    "uncertainty?": {
+        "level": float,
+        "doubts": [{"name": str, "setting": str, "stream": str}],
+        "most": [{"name": str, "low": float, "high": float}],
+        "model?": [{"figure": str, "factor": float, "rows": int, "sources": int}],
+        "throughput": dict[str, _Pair],
+        "bandwidth_Bps?": dict[str, _Pair],
+        "energy_J?": _Pair | None,
+        "shifts": {
+            "throughput?": dict[str, list[float]],
+            "bandwidth_Bps?": dict[str, list[float]],
+            "energy_J?": list[float] | None,
+        },
+    },
+    "traffic?": {
+        # Squares of the machine's nodes: see ``_squares_have_a_row_a_node``.
+        "pairs": dict.fromkeys([*_PAIRS, "transfers"], list[list[float]]),
+        "memory": [{"node": _Name, "read_bytes": float, "written_bytes": float}],
+        "links": [
+            {"name": str, "ends": _Ends, "data_bytes": float, "message_bytes": float}
+            | {"bandwidth_Bps?": float | None}
+        ],
+        "regions": int,
+        "levels": list[int],
+        "remote_share": float,
+        "user_remote_share": float,
+    },
+}
+"""Of parts of a head. What is named with ``?`` may be missing; a part then may be null, too."""
 
 
-class _Node(_Part):
-    id: _Name
-    cpus: list[int] = []
+def _model_of(shape: Any, **validators: Any) -> Any:
+    """What reads such a part as it is, not converted: what is checked is not what is read later."""
+    if isinstance(shape, list):
+        return list[_model_of(shape[0])]  # type: ignore[misc]
+    if not isinstance(shape, dict):
+        return shape
+    fields: dict[str, Any] = {}
+    for name, part in shape.items():
+        kind, optional = _model_of(part), name.endswith("?")
+        nullable = kind | None if optional and isinstance(part, dict) else kind
+        fields[name.removesuffix("?")] = (nullable, None if optional else ...)
+    strict = ConfigDict(strict=True)
+    return create_model("Part", __config__=strict, __validators__=validators, **fields)
 
 
-class _Hub(_Part):
-    id: _Name
+def _squares_have_a_row_a_node(parts: Any) -> Any:
+    nodes = len(parts.machine.nodes or ())
+    for name, rows in parts.traffic.pairs if parts.traffic is not None else ():
+        if {nodes} != {len(rows), *map(len, rows)}:
+            raise ValueError(f"traffic.pairs.{name}: not a row and a column for each node")
+    return parts
 
 
-class _Link(_Part):
-    ends: _Ends
-
-
-class _Machine(_Part):
-    name: str
-    title: str | None = None
-    nodes: list[_Node] = []
-    groups: list[_Name | None] = []
-    hubs: list[_Hub] = []
-    links: list[_Link] = []
-
-
-class _Variant(_Part):
-    value: Any
-
-
-class _Assumption(_Part):
-    name: str
-    value: Any
-    unit: str
-    source: str
-    low: _Variant | None = None
-    high: _Variant | None = None
-
-
-class _Most(_Part):
-    name: str
-    low: float
-    high: float
-
-
-class _Doubt(_Part):
-    name: str
-    setting: str
-    stream: str
-
-
-class _ModelError(_Part):
-    figure: str
-    factor: float
-    rows: int
-    sources: int
-
-
-class _Shifts(_Part):
-    throughput: dict[str, list[float]] = {}
-    bandwidth_Bps: dict[str, list[float]] = {}
-    energy_J: list[float] | None = None
-
-
-class _Uncertainty(_Part):
-    level: float
-    doubts: list[_Doubt]
-    most: list[_Most]
-    model: list[_ModelError] = []
-    throughput: dict[str, _Pair]
-    bandwidth_Bps: dict[str, _Pair] = {}
-    energy_J: _Pair | None = None
-    shifts: _Shifts
-
-
-class _IdleSetting(_Part):
-    setting: str
-    throughput: dict[str, float] | None
-    changes: list[str] | None
-    instead: str | None
-
-
-class _MemoryBytes(_Part):
-    node: _Name
-    read_bytes: float
-    written_bytes: float
-
-
-class _LinkBytes(_Part):
-    name: str
-    ends: _Ends
-    data_bytes: float
-    message_bytes: float
-    bandwidth_Bps: float | None = None
-
-
-class _Pairs(_Part):
-    """``topologies/emulator/traffic.py`` says what each is."""
-
-    reads_user: _Square
-    reads_kernel: _Square
-    writes_user: _Square
-    writes_kernel: _Square
-    read_misses_user: _Square
-    read_misses_kernel: _Square
-    write_misses_user: _Square
-    write_misses_kernel: _Square
-    transfers: _Square
-
-
-class _Traffic(_Part):
-    pairs: _Pairs
-    memory: list[_MemoryBytes]
-    links: list[_LinkBytes]
-    regions: int
-    levels: list[int]
-    remote_share: float
-    user_remote_share: float
-
-
-class _Provenance(_Part):
-    host: dict[str, Any] | None = None
-
-
-class _Settings(_Part):
-    system: dict[str, Any] | None = None
-
-
-def _filled(part: Any) -> Any:
-    """None of a part that is empty, as in records that have nothing to say there."""
-    return None if part == {} else part
-
-
-_Filled = BeforeValidator(_filled)
-
-
-class _Parts(_Part):
-    machine: _Machine
-    provenance: _Provenance
-    settings: _Settings
-    assumptions: list[_Assumption] = []
-    idle_settings: list[_IdleSetting] = []
-    uncertainty: Annotated[_Uncertainty | None, _Filled] = None
-    traffic: Annotated[_Traffic | None, _Filled] = None
-
-    @model_validator(mode="after")
-    def _squares_have_a_row_a_node(self) -> Self:
-        nodes = len(self.machine.nodes)
-        for name, rows in self.traffic.pairs if self.traffic is not None else ():
-            if {nodes} != {len(rows), *map(len, rows)}:
-                raise ValueError(f"traffic.pairs.{name}: not a row and a column for each node")
-        return self
+@cache
+def _whole_model() -> type[BaseModel]:
+    squares = model_validator(mode="after")(_squares_have_a_row_a_node)
+    model: type[BaseModel] = _model_of(SHAPE, squares=squares)
+    return model
 
 
 def check_shape(head: Mapping[str, Any]) -> None:
-    """Raises pydantic's ValidationError."""
-    _Parts.model_validate(head)
+    """Raises pydantic's ValidationError. A part that may be missing may be empty instead, as in
+    records that have nothing to say there."""
+    _whole_model().model_validate({n: part for n, part in head.items() if part != {} or n in SHAPE})
