@@ -44,7 +44,7 @@ a larger word gives no shorter time. Raises ValueError for values out of range.)
              "A time in picoseconds, with the next word of the stream.");
     py::class_<KeyDraws>(
         module, "KeyDraws",
-        R"(Keys of a workload; see key_draws in kernel/streams.py. Raises ValueError for bad ones.)")
+        "Keys of a workload, from uniform numbers. Raises ValueError for bad ones.")
         .def_static(
             "piecewise",
             [](const Indices& breaks, const Doubles& mass) {

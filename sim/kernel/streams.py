@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from ...workloads.keys import KeyDistribution
-from ...workloads.zipf import Zipf
-from .._kernel import KeyDraws, Stream
+from .._kernel import Stream
 
 
 def stream_key(seed: int, replication: int, name: str) -> tuple[int, int]:
@@ -21,14 +19,3 @@ def stream_key(seed: int, replication: int, name: str) -> tuple[int, int]:
 def stream(seed: int, replication: int, name: str) -> Stream:
     """The stream of that name, from its beginning."""
     return Stream(*stream_key(seed, replication, name))
-
-
-def key_draws(keys: KeyDistribution, time_s: float = 0.0) -> KeyDraws:
-    """The keys of a workload at that time of its phase, for the kernel: the same for a uniform.
-
-    Zipf keys may differ by a rank where a uniform lies within 1e-13 of a step between two.
-    """
-    if isinstance(keys, Zipf):
-        return KeyDraws.zipf(keys.keys, keys.exponent, scattered=keys.scattered)
-    density = keys.density(time_s)
-    return KeyDraws.piecewise(density.breaks, density.mass)

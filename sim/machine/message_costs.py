@@ -8,6 +8,9 @@ from ...topologies.nics import MessageCurve
 from .._kernel import MessageCost
 from ..kernel.picoseconds import PS_PER_S
 
+# Extended headers of verbs (InfiniBand Architecture Specification, volume 1, section 9.2).
+RETH, ATOMIC, AETH, ATOMIC_ACK = 16.0, 28.0, 4.0, 8.0
+
 
 def message_cost(
     curve: MessageCurve,

@@ -11,7 +11,7 @@ from numatwin.sim.run.scenario import load_scenario
 from numatwin.sim.systems.eris import players
 from numatwin.sim.systems.eris.event_model import kernel_demands, machine_of
 from numatwin.sim.systems.eris.event_plane import ErisEvents
-from numatwin.sim.systems.eris.players import shared_setup
+from numatwin.sim.systems.eris.players import SharedArrays
 
 
 def plane(folder: Path, placement: str) -> ErisEvents:
@@ -124,7 +124,7 @@ def test_shared(tmp_path: Path, field: str, value: Any) -> None:
     player = plane(tmp_path, "interleaved").player
     assert isinstance(player, players.SharedPlayer)
     demand = player.eris.demand(player.demands, 0.0)
-    setup = shared_setup(player.demands, demand, player.eris.phase, player.clients)
+    setup = SharedArrays(player.demands, demand).setup(player.eris.phase, player.clients)
     setattr(setup, field, value)
     with pytest.raises(ValueError, match=f"^{field}: expected"):
         ErisShared(setup, [(k, 1) for k in range(8)], 1, 1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from numatwin.sim._kernel import Durations, KeyDraws, Stream
-from numatwin.sim.kernel.streams import key_draws, stream
+from numatwin.sim.kernel.streams import stream
 from numatwin.workloads.keys import HotRange, KeyDistribution, MovingHotRange, Recorded, Uniform
 from numatwin.workloads.zipf import Zipf
 
@@ -114,6 +114,13 @@ def test_durations_that_are_always_the_same_take_no_word() -> None:
 def test_values_out_of_range_are_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def key_draws(keys: KeyDistribution, time_s: float = 0.0) -> KeyDraws:
+    if isinstance(keys, Zipf):
+        return KeyDraws.zipf(keys.keys, keys.exponent, scattered=keys.scattered)
+    density = keys.density(time_s)
+    return KeyDraws.piecewise(density.breaks, density.mass)
 
 
 PIECEWISE: list[KeyDistribution] = [

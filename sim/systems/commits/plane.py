@@ -232,7 +232,7 @@ class CommitPlane:
 
     def _facts(self, counted: CommitResult) -> dict[str, Any]:
         """What the model saw: how transactions ended, and the messages that they took."""
-        commits, aborted = counted.latencies_ns.count, sum(counted.aborts.values())
+        commits = counted.latencies_ns.count
         each = max(commits, 1)
         return {
             "architecture": self.system.architecture,
@@ -243,7 +243,7 @@ class CommitPlane:
                 for cause, count in counted.aborts.items()
                 if cause != CAUSES[STOPPED_BY_FAULT] or self.parameters.stops
             },
-            "abort_rate": aborted / max(aborted + commits, 1),
+            "abort_rate": counted.abort_rate,
             "given_up": counted.given_up,
             "messages_per_commit": sum(counted.messages.values()) / each,
             "messages_per_commit_by_type": {

@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....workloads import Workload
+from ...machine.message_costs import AETH, ATOMIC, ATOMIC_ACK, RETH
 from .spec import CommitSystem
-
-# Extended headers of verbs (InfiniBand Architecture Specification, volume 1, section 9.2).
-RETH, ATOMIC, AETH, ATOMIC_ACK = 16.0, 28.0, 4.0, 8.0
 
 WORD = 8.0  # a timestamp, a record's number, the first word of a block
 

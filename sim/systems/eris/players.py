@@ -194,7 +194,7 @@ class SharedPlayer:
     def _setup(self, time_s: float) -> Any:
         demand = self.eris.demand(self.demands, time_s)
         self._steps = [step.name for step in demand.steps]
-        return shared_setup(self.demands, demand, self.eris.phase, self.clients)
+        return SharedArrays(self.demands, demand).setup(self.eris.phase, self.clients)
 
     def refresh(self) -> None:
         self.model.update(self._setup(self.model.now_ps / PS_PER_S))
@@ -274,14 +274,7 @@ def _histogram(counts: npt.NDArray[Any], total_ps: float) -> Histogram:
 CHUNKS_MIN, CHUNKS_MAX = 64, 1024
 
 
-def shared_setup(
-    demands: SharedDemands, demand: Demand, phase: PhaseState, clients: Clients
-) -> SharedSetup:
-    """What the kernel plays: ``demand`` as operations that each worker does from begin to end."""
-    return _Setup(demands, demand).made(phase, clients)
-
-
-class _Setup:
+class SharedArrays:
     """The arrays of one demand. Rows are those of nodes: what a worker there needs for a unit."""
 
     def __init__(self, demands: SharedDemands, demand: Demand) -> None:
@@ -296,7 +289,9 @@ class _Setup:
         nodes = np.bincount(demand.flow_of[self.used], minlength=demand.flows)
         self.whole = np.where(self.used, nodes[demand.flow_of] * demands.cores_on_nodes, 0.0)
 
-    def made(self, phase: PhaseState, clients: Clients) -> SharedSetup:
+    def setup(self, phase: PhaseState, clients: Clients) -> SharedSetup:
+        """What the kernel plays: the demand as operations, each done by one worker from begin to
+        end."""
         costs, demand, workers = self.costs, self.demand, self.workers
         reads = [reads for step in demand.steps for reads in step.reads]
         read = self._lines(reads)

@@ -16,7 +16,7 @@ from ..._kernel import ExchangeOperator, ExchangeSetup, ExchangeStep, MessageCos
 from ...kernel.arrays import Floats
 from ...kernel.picoseconds import PS_PER_S
 from ...machine.costs import CostModel
-from ...machine.message_costs import message_cost
+from ...machine.message_costs import AETH, ATOMIC, ATOMIC_ACK, RETH, message_cost
 from ...machine.service_machine import service_machine
 from ...machine.threads import Workers, place_workers
 from ...planes.outcome import ControlEvent, ResourceUse
@@ -27,8 +27,6 @@ from .spec import LINE_BYTES, JoinSystem, Operator
 
 # Of a buffer, equal parts that are full or empty: costs of messages are worked out for each number.
 PARTS = 64
-# Extended headers of verbs (InfiniBand Architecture Specification, volume 1, section 9.2).
-RETH, ATOMIC, AETH, ATOMIC_ACK = 16.0, 28.0, 4.0, 8.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,7 +84,6 @@ def observe(
     seed: int,
     on: str = "flow",
     progress: Progress = silent,
-    chunk_bytes: float = CHUNK_BYTES,
     sizes: Sizes = "log-even",
     bytes_min: float = BYTES[0],
 ) -> Observations:
@@ -104,7 +103,7 @@ def observe(
         scanned = np.exp(random.uniform(np.log(bytes_min), np.log(BYTES[1]), count))
     entries = scanned // VALUE_BYTES
     flows = FlowScans(costs, node)
-    stages = [plain_scan(costs, each, chunk_bytes) for each in SELECTIVITIES]
+    stages = [plain_scan(costs, each, CHUNK_BYTES) for each in SELECTIVITIES]
     combination = (home * len(INTERCONNECT_WORKERS) + over) * len(ENGINE_WORKERS) + through
     traffic = np.zeros((count, 2))
     cpu_s, engine_s = np.zeros(count), np.zeros(count)

@@ -10,7 +10,7 @@ import numpy as np
 from ....inputs import InputError
 from ....workloads.schema import Operation
 from ....workloads.workload import PhaseState
-from ...machine.costs import CostModel, Scales
+from ...machine.costs import CostModel
 from ...planes.plane import Experiment
 from .entry_costs import EntryCosts
 from .facts import ENGINE, TasksFacts, instructions_of
@@ -20,9 +20,9 @@ from .program import MemoryUse, Program, Query, Scheduling
 from .spec import TasksSystem
 
 
-def program_of(scenario: Experiment, scales: Scales | None = None) -> Program:
-    """What the scenario asks for, worked out with its machine's costs, ``scales`` applied."""
-    return program_with(scenario, CostModel(scenario.machine, scales))
+def program_of(scenario: Experiment) -> Program:
+    """What the scenario asks for, worked out with its machine's costs."""
+    return program_with(scenario, CostModel(scenario.machine))
 
 
 def program_with(scenario: Experiment, costs: CostModel) -> Program:

@@ -26,7 +26,7 @@ from ....workloads.operators import (
     ScanSpec,
 )
 from ....workloads.query_graphs import ColumnOf, OperatorNode
-from ....workloads.schema import DataObject
+from ....workloads.schema import Column, DataObject
 from ....workloads.task_trace import TaskTrace
 from ...machine.os_memory import ADDRESS_SPACE, KernelTime, OsMemory
 from .cache_sharing import AtRandom, StageUse
@@ -121,7 +121,7 @@ class QueryStages:
         found = counts.positions(spec.selectivity)
         if spec.result == "smaller" and row_bytes > 1 / 8:
             row_bytes, found, finding = 1 / 8, 0.0, found / spec.selectivity
-        bits = sum(self._bits(column) for column in node.reads["columns"])
+        bits = sum(column_bits(self._column(column)) for column in node.reads["columns"])
         demands = Demands().more(
             counts.scan_row * len(spec.columns) + found,
             InOrder("part", read_bytes=bits / 8),
@@ -155,7 +155,7 @@ class QueryStages:
         """
         source, counts = self.results[spec.input], self.counts
         own = [c for c in node.reads["group_by"] if c.table == source.table]
-        own = [c for c in own if c not in source.made and self._encoded(c)]
+        own = [c for c in own if c not in source.made and self._column(c).encoded]
         agreed: tuple[int, ...] = ()
         if source.table is not None and own:
             agreed = (self._dictionaries(node, source.table, own),)
@@ -302,7 +302,7 @@ class QueryStages:
         if self._intermediates == "materialised" and source.bytes and source.table is not None:
             each = self._value_bytes(column)
             demands.more(0.0, InOrder("local", read_bytes=each, written_bytes=each))
-        bits, rows = self._bits(column), self._rows(column.table)
+        bits, rows = column_bits(self._column(column)), self._rows(column.table)
         if column.table == source.table:
             size = rows * bits / 8 / self.objects[column.table].parts
             near, alone = lines_per_entry(bits, source.entries / rows)
@@ -319,7 +319,7 @@ class QueryStages:
     def _value(self, demands: Demands, column: ColumnOf, source: Results) -> None:
         """The same, and the value of the id from the dictionary."""
         self._id(demands, column, source)
-        if column not in source.made and self._encoded(column):
+        if column not in source.made and self._column(column).encoded:
             place: Place = "part" if column.table == source.table else "interleaved"
             size = part_dictionary_bytes(self.objects[column.table], column.column)
             name = f"values of {column.table}.{column.column}, {place}"
@@ -346,20 +346,13 @@ class QueryStages:
         sizes = [size for size in sizes if size >= max(self._mapped_from, 1.0)]
         return OsMemory(self.costs.costs, self._pages).used_once(sizes) if sizes else KernelTime()
 
-    def _encoded(self, column: ColumnOf) -> bool:
+    def _column(self, column: ColumnOf) -> Column:
         stored = self.objects[column.table].columns
         assert stored is not None
-        return stored[column.column].encoded
-
-    def _bits(self, column: ColumnOf) -> int:
-        stored = self.objects[column.table].columns
-        assert stored is not None
-        return column_bits(stored[column.column])
+        return stored[column.column]
 
     def _value_bytes(self, column: ColumnOf) -> float:
-        stored = self.objects[column.table].columns
-        assert stored is not None
-        return float(stored[column.column].value_size.value)
+        return float(self._column(column).value_size.value)
 
     def _rows(self, table: str) -> float:
         rows = self.objects[table].rows
@@ -373,9 +366,7 @@ class QueryStages:
         """How many groups the entries are in."""
         wanted = 1.0
         for column in node.reads["group_by"]:
-            stored = self.objects[column.table].columns
-            assert stored is not None
-            wanted = min(wanted * stored[column.column].distinct, 1e18)
+            wanted = min(wanted * self._column(column).distinct, 1e18)
         if spec.groups is not None:
             wanted = float(spec.groups)
         return max(found_of(wanted, source.entries), 1.0) if source.entries else 1.0

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -375,7 +374,6 @@ def _with_memory(machine: Machine, ids: tuple[int, ...], place: Place) -> list[i
     return found
 
 
-PAGE_BYTES = 4096
 BY_ROW_ABOVE = 1 / 16  # of the rows
 
 
@@ -438,11 +436,6 @@ def part_rows(rows: int, parts: int) -> tuple[int, ...]:
 def part_bytes(table: Table, part: Part) -> float:
     """What a part takes of its node's memory."""
     return part.rows * table.bytes_per_row + table.fixed_bytes
-
-
-def pages(table: Table, part: Part) -> int:
-    """The same in pages."""
-    return ceil(part_bytes(table, part) / PAGE_BYTES)
 
 
 def table_of(
