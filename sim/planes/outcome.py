@@ -45,6 +45,14 @@ class Gain:
     """Relative: 0.1 is 10% more throughput for 10% more of the resource."""
 
 
+def by_gain(found: Mapping[str, float], least: float) -> tuple[Gain, ...]:
+    """By falling gain; less than ``least`` is none. What rounding and searches leave in doubt does
+    not decide the order.
+    """
+    gains = [Gain(name, gain if abs(gain) >= least else 0.0) for name, gain in found.items()]
+    return tuple(sorted(gains, key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource)))
+
+
 @dataclass(frozen=True)
 class Why:
     """What holds one operation back: the binding resource, and what more of each would bring.

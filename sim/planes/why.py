@@ -9,7 +9,7 @@ import numpy as np
 
 from ...topologies.machine import Machine
 from ..machine.costs import CostModel, Scales
-from .outcome import Gain, Why
+from .outcome import Why, by_gain
 from .rate_solver import RateSolver
 from .rates import Rates
 
@@ -42,14 +42,9 @@ def explain(plane: Explained, operations: Iterable[str], with_gains: bool = True
     before = float(rates.flows.sum())
     if before <= 0:
         return {}
-    gains = []
     scaled = what_ifs(plane.machine, plane.costs) if with_gains else {}
-    for name, scales in scaled.items():
-        gain = plane.throughput(scales) / before - 1.0
-        gains.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
-    # What rounding and the search leave in doubt does not decide the order.
-    gains.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
-    why = Why(_binding(plane, rates), tuple(gains), _times_ns(rates))
+    gains = {name: plane.throughput(scales) / before - 1.0 for name, scales in scaled.items()}
+    why = Why(_binding(plane, rates), by_gain(gains, GAIN_MIN), _times_ns(rates))
     return dict.fromkeys(operations, why)
 
 

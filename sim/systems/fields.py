@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
 from ...inputs import DescriptionError
 from ...topologies import Machine
+from ...topologies.nics import MessageCurve, message_curves
 
 COUNT_MAX = 1_000_000
 
@@ -108,6 +110,24 @@ def threads_of(machine: Machine, position: int, threads: str | int, field: str) 
                 f"threads: expected at most {node.threads}",
             )
     return count
+
+
+def common_curve(
+    machine: Machine, positions: Sequence[int], transport: str, ports: int | None
+) -> MessageCurve:
+    """How messages go between these nodes. Raises DescriptionError where their adapters differ."""
+
+    def anywhere(curve: MessageCurve) -> MessageCurve:
+        return replace(curve, nic=curve.nic.model_copy(update={"nodes": 0}))
+
+    curves = message_curves(machine, positions, transport, ports)
+    for position, other in zip(positions, curves, strict=True):
+        if other is not curves[0] and anywhere(other) != anywhere(curves[0]):
+            ids = [machine.nodes[k].id for k in (positions[0], position)]
+            raise DescriptionError(
+                (), f"adapters of nodes {ids[0]} and {ids[1]} differ: expected equal ones"
+            )
+    return curves[0]
 
 
 def node_positions(machine: Machine) -> dict[int, int]:

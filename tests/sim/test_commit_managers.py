@@ -45,21 +45,23 @@ def test_a_manager_for_each_client() -> None:
     assert homes[54:] == [client % 20 for client in range(50)]
 
 
-def test_the_traces_are_equal() -> None:
-    """Six polling managers on two hardware threads, with slices that a short run sees many of."""
-    found = parameters(NAME, OWN, "system.clients=6")
+@pytest.mark.parametrize(("settings", "servers", "rows"), [((), 1, 1_000), ((STORAGE,), 4, 200)])
+def test_the_traces_are_equal(settings: tuple[str, ...], servers: int, rows: int) -> None:
+    """Polling threads of six clients on two hardware threads of the timestamp server, or of storage
+    servers too, with slices that a short run sees many of."""
+    found = parameters(NAME, OWN, *settings, "system.clients=6")
     assert found.processors is not None
+    polling = [2 * at + client % 2 for at in range(servers) for client in range(6)]
     shared = found.processors.replaced(
-        count=2,
+        count=2 * servers,
         slice_ps=10 * US,
         tick_ps=30 * US,
-        homes=(*(SHARES_NONE,) * 10, *(client % 2 for client in range(6))),
-        groups=(0, 0),
+        homes=(*(SHARES_NONE,) * 10, *polling),
+        groups=[at for at in range(servers) for _ in range(2)],
     )
-    crowded = replace(found, processors=shared, records=50)
-    plain, compiled = traces(crowded, 1, 1_000 * US)
+    plain, compiled = traces(replace(found, processors=shared, records=50), 1, 1_000 * US)
     assert plain == compiled
-    assert len(plain) > 1_000
+    assert len(plain) > rows
 
 
 def test_beyond_its_hardware_threads_a_server_takes_no_more_clients() -> None:
@@ -92,25 +94,6 @@ def test_a_thread_for_each_client_on_storage_servers() -> None:
     assert found.processors.groups == [0] * 20 + [1] * 20 + [2] * 20 + [3] * 20
     homes = found.processors.homes[34:]
     assert homes == [20 * at + client % 20 for at in range(4) for client in range(30)]
-
-
-def test_traces_with_threads_on_storage_servers() -> None:
-    """Two hardware threads on each of four servers, for six clients."""
-    found = parameters(NAME, OWN, STORAGE, "system.clients=6")
-    assert found.processors is not None
-    shared = found.processors.replaced(
-        count=8,
-        slice_ps=10 * US,
-        tick_ps=30 * US,
-        homes=(
-            *(SHARES_NONE,) * 10,
-            *(2 * at + client % 2 for at in range(4) for client in range(6)),
-        ),
-        groups=(0, 0, 1, 1, 2, 2, 3, 3),
-    )
-    plain, compiled = traces(replace(found, processors=shared, records=50), 1, 1_000 * US)
-    assert plain == compiled
-    assert len(plain) > 200
 
 
 def test_clients_go_on_while_all_their_threads_run() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...planes.availability import Look, availability
-from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why
+from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why, by_gain
 from ...planes.plane import Command, Experiment
 from .build import commit_parameters
 from .checked_values import PS
@@ -229,15 +229,13 @@ class CommitFlow:
         )
 
     def _gains(self, tries: Tries) -> tuple[Gain, ...]:
-        found, before = [], tries.commits_per_s
+        found, before = dict[str, float](), tries.commits_per_s
         for name, parameters in what_ifs(self.parameters).items():
             added = len(parameters.client_machine) - len(self.parameters.client_machine)
             state = replace(self._state, customers=self._state.customers + added)
             after = TryModel(parameters).solve(state, tries.chances).commits_per_s
-            gain = after / before - 1.0
-            found.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
-        found.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
-        return tuple(found)
+            found[name] = after / before - 1.0
+        return by_gain(found, GAIN_MIN)
 
     def _warnings(self) -> list[str]:
         p, found = self.parameters, list[str]()

@@ -18,7 +18,7 @@ from ..._kernel import CommitSetup, OneSidedCommits, ProcessorSetup, TwoPhaseCom
 from ...kernel.histogram import Histogram
 from ...kernel.streams import stream_key
 from ...planes.availability import Look, availability, looks_at
-from ...planes.outcome import ControlEvent, Outcome, ResourceUse
+from ...planes.outcome import ControlEvent, Outcome
 from ...planes.plane import Command, Experiment
 from .build import commit_parameters
 from .checked_values import PS, ps
@@ -201,7 +201,10 @@ class CommitPlane:
         self._check(now)
         counted = now.since(self._before)
         latencies, counted_s = counted.latencies_ns, self.time_s - self._since_s
-        uses, rate = tuple(self._uses(counted)), latencies.count / counted_s
+        uses = tuple(
+            server.use(busy_ps / (server.members * counted.time_ps))
+            for server, busy_ps in zip(self._servers, counted.busy_ps.tolist(), strict=True)
+        )
         why = {}
         if self.replication == 1:
             need = Need(self.parameters, self.time_s, now.latencies_ns, self.model.events)
@@ -209,7 +212,7 @@ class CommitPlane:
             why[self.operation] = explain(need, uses, self._rate, cap)
         sent_Bps = [use.Bps or 0.0 for use in uses if use.kind == OUT]
         return Outcome(
-            throughput={self.operation: rate},
+            throughput={self.operation: latencies.count / counted_s},
             operations={self.operation: float(latencies.count)},
             bandwidth_Bps={"memory": None, "links": None, "network": sum(sent_Bps)},
             resources=uses,
@@ -225,10 +228,6 @@ class CommitPlane:
         yield from faults(self.system, self.time_s)
         yield from (event for event in self._failing if event.time_s < self.time_s)
         yield from rejoin_events(self.scenario, self.model.rejoins, self.time_s)
-
-    def _uses(self, counted: CommitResult) -> Iterator[ResourceUse]:
-        for server, busy_ps in zip(self._servers, counted.busy_ps.tolist(), strict=True):
-            yield server.use(busy_ps / (server.members * counted.time_ps))
 
     def _facts(self, counted: CommitResult) -> dict[str, Any]:
         """What the model saw: how transactions ended, and the messages that they took."""

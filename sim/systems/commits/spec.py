@@ -6,7 +6,6 @@ leaves open has a field here, with a default whose reason stands beside it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -14,12 +13,12 @@ from pydantic import Field, model_validator
 from ....inputs import DescriptionError, Quantity, Strict
 from ....inputs.quantities import Bandwidth, Duration, DurationOrZero, Size
 from ....topologies import Machine
-from ....topologies.nics import MessageCurve, message_curves
+from ....topologies.nics import MessageCurve
 from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec
 from ....workloads.schema import Operation
 from ..descriptor import Default
-from ..fields import Count, Nodes, Threads, Whole, able_positions, threads_of
+from ..fields import Count, Nodes, Threads, Whole, able_positions, common_curve, threads_of
 from .checked_values import PS, TIME_MAX_PS
 from .facts import host_facts
 from .faulty_system import FaultySystem, FreeNodes, Roles
@@ -282,15 +281,7 @@ class CommitSystem(FaultySystem):
 
     def curve(self, machine: Machine, roles: Roles) -> MessageCurve:
         """How messages go between the nodes in use; raises DescriptionError where they differ."""
-        curves = message_curves(machine, roles.positions, self.transport_on(machine), self.ports)
-        first = curves[0]
-        for position, other in zip(roles.positions, curves, strict=True):
-            if other is not first and _without_nodes(other) != _without_nodes(first):
-                ids = [machine.nodes[k].id for k in (roles.positions[0], position)]
-                raise DescriptionError(
-                    (), f"adapters of nodes {ids[0]} and {ids[1]} differ: expected equal ones"
-                )
-        return first
+        return common_curve(machine, roles.positions, self.transport_on(machine), self.ports)
 
     def misfit(self, workload: Workload) -> str | None:
         """Why this cannot run ``workload``, in words; None where it can."""
@@ -353,10 +344,6 @@ class CommitSystem(FaultySystem):
             )
         first = able_positions(machine, "layout")[0]
         return Roles((first,), (first,), first)
-
-
-def _without_nodes(curve: MessageCurve) -> MessageCurve:
-    return replace(curve, nic=curve.nic.model_copy(update={"nodes": 0}))
 
 
 def clock_Hz(machine: Machine, positions: tuple[int, ...]) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..._kernel import MessageCost, ProcessorSetup, RecordWork
 from ...kernel.histogram import Histogram
-from ...planes.outcome import Gain, ResourceUse, Why
+from ...planes.outcome import Gain, ResourceUse, Why, by_gain
 from .checked_values import ps
 from .parameters import CommitParameters
 from .servers import POLLERS
@@ -65,11 +65,8 @@ def _gains(need: Need, rate: Rate) -> tuple[Gain, ...]:
     before = rate(need.parameters, until_ps)
     if before <= 0:
         return ()
-    gains = []
-    for name, parameters in what_ifs(need.parameters).items():
-        gain = rate(parameters, until_ps) / before - 1.0
-        gains.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
-    return tuple(sorted(gains, key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource)))
+    better = what_ifs(need.parameters)
+    return by_gain({n: rate(p, until_ps) / before - 1.0 for n, p in better.items()}, GAIN_MIN)
 
 
 def what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:

@@ -15,7 +15,7 @@ import numpy as np
 from ..._kernel import ExchangeOperator, ExchangeStep, MessageCost
 from ...kernel.arrays import Floats
 from ...kernel.picoseconds import PS_PER_S
-from ...planes.outcome import Gain, Outcome, Why
+from ...planes.outcome import Gain, Outcome, Why, by_gain
 from ...planes.plane import Command, Experiment
 from .choice import ChooseOperator, OperatorObservation
 from .operators import Pieces, StepPlan
@@ -100,7 +100,9 @@ class FlowModel:
         fetched_s: Floats = np.zeros(self.n)
         if step.central:
             share = self.lanes / line_s
-            fetched_s += lines * ((1.0 - 1.0 / self.n) * LINE_BYTES / self._chunk_Bps())
+            chunk_s = self.setup.fetch[3].out_ps / PS_PER_S
+            chunk_Bps = self.play.system.chunk.value / chunk_s * self.network
+            fetched_s += lines * ((1.0 - 1.0 / self.n) * LINE_BYTES / chunk_Bps)
             lines = lines.sum() * share / share.sum()
             largest = np.full(self.n, largest.max(initial=0.0) * (line_s > 0))
         line_time_s = np.array(self.setup.machine.read_ps) / PS_PER_S / self.memory
@@ -128,10 +130,6 @@ class FlowModel:
         network_s = np.maximum(np.maximum(out_s, in_s), send_s / self.workers)
         taken_s = np.maximum(receive_s / self.workers + copy_s / self.lanes, copied_s)
         return wall_s + network_s, taken_s
-
-    def _chunk_Bps(self) -> float:
-        cost = self.setup.fetch[3]
-        return self.play.system.chunk.value / (cost.out_ps / PS_PER_S) * self.network
 
     def _messages(
         self, exchange_operator: ExchangeOperator, step: ExchangeStep, costs: list[MessageCost]
@@ -166,13 +164,9 @@ class FlowModel:
 
     def gains(self, operator: int) -> tuple[Gain, ...]:
         """What 10% more of each part of the machine would bring."""
-        before, found = self.query_s(operator), []
-        for name in PARTS_OF_MACHINE:
-            gain = before / FlowModel(self.play, {name: MORE}).query_s(operator) - 1.0
-            found.append(Gain(name, gain if abs(gain) >= GAIN_MIN else 0.0))
-        return tuple(
-            sorted(found, key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
-        )
+        better = {name: FlowModel(self.play, {name: MORE}) for name in PARTS_OF_MACHINE}
+        before = self.query_s(operator)
+        return by_gain({n: before / b.query_s(operator) - 1.0 for n, b in better.items()}, GAIN_MIN)
 
 
 class JoinFlow:

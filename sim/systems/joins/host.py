@@ -60,10 +60,6 @@ class PassCosts:
             )
         return between([(size, between(curve, at)) for size, curve in by_buffer.items()], buffer)
 
-    def probe_s(self, inner: float) -> float:
-        """Of an outer tuple that is looked up among so many inner ones of its partition."""
-        return max(self.seconds("join", inner) - self.seconds("build", inner), 0.0)
-
     def exchange_s(self, transport: str, operation: str, size: float) -> float:
         """Of one that is sent and one that is received."""
         known = sorted(
@@ -220,8 +216,9 @@ class HostPlanner(Planner):
     def _joined(self, count: Ints, fan: FanOut) -> StepPlan:
         inner, outer = count.sum(axis=1)
         of_partition, passes = max(inner / fan.final, 1.0), self.passes
-        whole_s = inner * passes.seconds("build", of_partition)
-        whole_s += outer * passes.probe_s(of_partition)
+        build_s = passes.seconds("build", of_partition)
+        probe_s = max(passes.seconds("join", of_partition) - build_s, 0.0)
+        whole_s = inner * build_s + outer * probe_s
         return self._last("build and probe", count.sum(axis=0), TUPLE_BYTES, whole_s, fan)
 
     def _last(

@@ -42,12 +42,6 @@ class Play:
     costs: CostModel
     ids: tuple[int, ...]
 
-    def adapter_Bps(self, machine: Machine) -> float | None:
-        """Of each node; None between processes of a host."""
-        if self.system.layout == "host":
-            return None
-        return self.system.curve(machine).bandwidth_Bps
-
 
 def play_of(experiment: Experiment, replication: int, *, flows: bool = False) -> Play:
     """One replication; with all operators that the network can run where a policy chooses.
@@ -213,7 +207,8 @@ class Busy:
 
 def uses_of(play: Play, machine: Machine, busy: Busy, passed: float = 1.0) -> Iterator[ResourceUse]:
     """Of parts that are ``busy`` for so much of the time that ``passed``."""
-    capacity_Bps, setup = play.adapter_Bps(machine), play.setup
+    setup, cluster = play.setup, play.system.layout == "cluster"
+    capacity_Bps = play.system.curve(machine).bandwidth_Bps if cluster else None
     core_node = np.array(setup.machine.core_node)
     workers = np.bincount(core_node[np.array(setup.worker_core)])
     for k, node in enumerate(play.ids):

@@ -6,7 +6,7 @@ Numbers of partitions into which operators divide rows: over the network, and th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -16,12 +16,21 @@ from ....inputs.names import Name
 from ....inputs.quantities import Bandwidth, Size
 from ....topologies import Machine
 from ....topologies.machine import Node
-from ....topologies.nics import MessageCurve, message_curves
+from ....topologies.nics import MessageCurve
 from ....workloads import Workload
 from ....workloads.schema import Operation
 from ...machine.costs import LINE_BYTES as LINE_BYTES
 from ..descriptor import Default, LazyImport, SystemSpec
-from ..fields import Count, Nodes, Threads, Whole, able_positions, positions_in_use, threads_of
+from ..fields import (
+    Count,
+    Nodes,
+    Threads,
+    Whole,
+    able_positions,
+    common_curve,
+    positions_in_use,
+    threads_of,
+)
 
 Operator = Literal["ghj", "ghj-bloom", "rdma-ghj", "rrj", "aggregation", "rdma-aggregation"]
 # By kind of the workload's operation; the first one is meant where a scenario does not say.
@@ -177,12 +186,7 @@ class JoinSystem(SystemSpec):
 
     def curve(self, machine: Machine) -> MessageCurve:
         """How messages go between the nodes; raises DescriptionError where they differ."""
-        first, *others = message_curves(
-            machine, self.positions(machine), self.transport, self.ports
-        )
-        if any(other is not first and _anywhere(other) != _anywhere(first) for other in others):
-            raise DescriptionError((), "adapters of nodes differ: expected the same on all")
-        return first
+        return common_curve(machine, self.positions(machine), self.transport, self.ports)
 
     def one_sided(self, machine: Machine) -> bool:
         """Whether the transport has verbs that need no thread of the other node; between processes
@@ -244,10 +248,6 @@ def last_cache_bytes(node: Node) -> float:
         return 0.0
     last = max(node.caches, key=lambda cache: cache.level)
     return float(last.size_bytes) * max(node.cores // last.shared_by_cores, 1)
-
-
-def _anywhere(curve: MessageCurve) -> MessageCurve:
-    return replace(curve, nic=curve.nic.model_copy(update={"nodes": 0}))
 
 
 FINAL_MAX = 65_536  # partitions of all nodes: more are not distinguished

@@ -17,7 +17,6 @@ with the probability n^(-1/3), as in epoch-greedy (Langford and Zhang, NIPS 2007
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from math import cbrt
@@ -125,7 +124,8 @@ def observe(
                     rate = flows.rate(stage, homes[home_index], path, background)  # type: ignore[arg-type]
                     column[row] = rate.seconds(entries[row])
         else:
-            for batch in _batches(rows):
+            for first in range(0, len(rows), BATCH):
+                batch = rows[first : first + BATCH]
                 columns = found[batch], entries[batch]
                 cpu_s[batch], engine_s[batch] = events.play(home_index, wires, copies, *columns)
                 done += len(batch)
@@ -137,11 +137,6 @@ def observe(
         [entries * VALUE_BYTES, latency_ns, entries * matches * VALUE_BYTES, traffic]
     )
     return Observations(features, cpu_s, engine_s)
-
-
-def _batches(rows: Ints) -> Iterator[Ints]:
-    for first in range(0, len(rows), BATCH):
-        yield rows[first : first + BATCH]
 
 
 def _background(node: int, home: int, wires: int, copies: int) -> tuple[Background, ...]:

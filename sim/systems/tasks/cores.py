@@ -151,7 +151,8 @@ class ElasticCores:
         if self._net is None:
             self._net = elastic_net(int(observation.cores.sum()), self.th_min, self.th_max)
             self._place = self._net.start
-            return self._leave_one(observation)
+            first = self._next(observation, ())  # it stays, all others go
+            return tuple(ReleaseCore(*core) for core in observation.allocated if core != first)
         token = (self._measure(observation), float(len(observation.allocated)))
         self._place, _, fired = self._net.measured(self._place, token)
         for transition in fired:
@@ -167,11 +168,6 @@ class ElasticCores:
         if observation.controllers_Bps <= 0:
             return 0.0
         return observation.interconnect_Bps / observation.controllers_Bps
-
-    def _leave_one(self, observation: CoresObservation) -> tuple[ReleaseCore, ...]:
-        """Of all cores, the one that would be allocated first stays."""
-        first = self._next(observation, ())
-        return tuple(ReleaseCore(*core) for core in observation.allocated if core != first)
 
     def _next(
         self, observation: CoresObservation, allocated: tuple[tuple[int, int], ...] | None = None

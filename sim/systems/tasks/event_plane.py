@@ -261,14 +261,11 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         if family == "access-path":
             return self.control.paths_seen(self.time_s, self.program.scheduling.workers.tolist())
         if family == "placer":
-            return self._placer_sees()
+            threads = self.program.scheduling.workers
+            return self.control.parts_seen(self.time_s, threads, *self.parts.observed())
         if family == "stealing":
             return self._stealing_sees()
         return self._cores_sees()
-
-    def _placer_sees(self) -> PlacerObservation:
-        threads = self.program.scheduling.workers
-        return self.control.parts_seen(self.time_s, threads, *self.parts.observed())
 
     def _stealing_sees(self) -> StealingObservation:
         counts = self.model.counts()

@@ -6,8 +6,9 @@ is lost or doubled on the way is checked here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import ceil
 from typing import Any
 
@@ -111,7 +112,7 @@ class Layout:
         """(n,) pages on each node, those included that copies under way are to fill."""
         nodes = len(self.capacity_pages)
         used = np.zeros(nodes)
-        for part in self._all():
+        for part in chain.from_iterable(self.parts.values()):
             if part.node is None:
                 share = np.array(self.spreads[part.spread]) if self.spreads else 1.0 / nodes
                 used += part.pages * share
@@ -178,10 +179,6 @@ class Layout:
         on_the_way = sum(copy.pages for copy in self.copies)
         if self.sent_pages != self.arrived_pages + on_the_way:
             raise AssertionError("pages that were copied did not arrive")
-
-    def _all(self) -> Iterator[PartState]:
-        for parts in self.parts.values():
-            yield from parts
 
     def _pages(self, table: Table, rows: int) -> int:
         return ceil((rows * table.bytes_per_row + table.fixed_bytes) / PAGE_BYTES)

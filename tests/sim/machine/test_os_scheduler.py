@@ -65,6 +65,14 @@ def scheduler(make: Any, setup: OsSetup, threads: int) -> Any:
     return make(setup, [0] * threads, [range(len(setup.core))] * threads)
 
 
+def started(make: Any, setup: OsSetup, threads: int) -> Any:
+    """All of them run, or wait, from the beginning."""
+    made = scheduler(make, setup, threads)
+    for thread in range(threads):
+        made.wake(0, thread)
+    return made
+
+
 def where(made: Any, threads: int) -> list[int]:
     """The processor of each thread, -1 where it does not run."""
     return [made.on(thread) for thread in range(threads)]
@@ -103,9 +111,7 @@ def test_the_slice_grows_with_processors_up_to_eight(cpus: int, ms: float) -> No
 def test_new_threads_go_where_there_is_most_room(make: Any) -> None:
     """The first one leaves node 0, which is as empty as the others, to no other: it stays. The
     second may stay with it (one spare), the next ones go to the nodes with most idle processors."""
-    made = scheduler(make, SQUARE, 8)
-    for thread in range(8):
-        made.wake(0, thread)
+    made = started(make, SQUARE, 8)
     assert sorted(where(made, 8)) == list(range(8))
     assert where(made, 8)[0] == 0
 
@@ -119,9 +125,7 @@ def test_a_woken_thread_goes_back_or_near(make: Any) -> None:
     | 1 ms | 0 sleeps, is woken: its processor is idle | 0 | 1 |
     | 2 ms | 0 sleeps, 1 moves there by affinity, and may go back; 0 is woken | 1 | 0 |
     """
-    made = scheduler(make, TWO, 2)
-    made.wake(0, 0)
-    made.wake(0, 1)
+    made = started(make, TWO, 2)
     assert where(made, 2) == [0, 1]
     made.sleep(MS, 0)
     made.wake(MS, 0)
@@ -189,9 +193,7 @@ def test_threads_take_turns_by_slices_at_ticks(make: Any) -> None:
 @BOTH
 def test_a_processor_that_becomes_idle_takes_who_waits(make: Any) -> None:
     """Thread 1 sleeps on processor 1: it takes thread 2, which waits on 0 and has not just run."""
-    made = scheduler(make, TWO, 3)
-    for thread in range(3):
-        made.wake(0, thread)
+    made = started(make, TWO, 3)
     assert where(made, 3) == [0, 1, -1]
     made.sleep(MS, 1)
     assert where(made, 3) == [0, -1, 1]
@@ -201,9 +203,7 @@ def test_a_processor_that_becomes_idle_takes_who_waits(make: Any) -> None:
 def test_one_that_ran_just_now_is_not_taken(make: Any) -> None:
     """At 4 ms thread 0 gives way to thread 2. 0.4 ms later thread 1 sleeps: thread 0 stays. So does
     who gives way at each tick, as processor 0 switches before 1 looks, until 1 has failed twice."""
-    made = scheduler(make, TWO, 3)
-    for thread in range(3):
-        made.wake(0, thread)
+    made = started(make, TWO, 3)
     made.tick(TICK)
     assert where(made, 3) == [-1, 1, 0]
     made.sleep(TICK + 4 * MS // 10, 1)
@@ -223,9 +223,7 @@ def test_a_processor_that_was_half_used_has_room_for_a_while(make: Any) -> None:
     A processor that has lost one of two threads was used for the other one half of the time. It has
     room until that is 100 / 117, 57 ms later, and takes none for a difference of one; the first two
     attempts after that fail, each 28 ms after the other. By numbers of threads there were 17."""
-    made = scheduler(make, TWO, 3)
-    for thread in range(3):
-        made.wake(0, thread)
+    made = started(make, TWO, 3)
     for tick in range(1, 5001):
         made.tick(tick * TICK)
     assert 20 * 7.5 < sum(made.migrations) < 20 * 8.5
@@ -235,9 +233,7 @@ def test_a_processor_that_was_half_used_has_room_for_a_while(make: Any) -> None:
 def test_three_threads_share_two_processors_fairly(make: Any) -> None:
     """Each has about two thirds of a processor, as one moves over now and then; regular times
     favour one of them (0.62, 0.62, 0.76)."""
-    made = scheduler(make, TWO, 3)
-    for thread in range(3):
-        made.wake(0, thread)
+    made = started(make, TWO, 3)
     ran, at = [0, 0, 0], 0
     while at < 4000 * MS:
         on = where(made, 3)
@@ -271,9 +267,7 @@ def test_running_threads_are_spread_after_some_attempts(make: Any) -> None:
 @BOTH
 def test_threads_leave_processors_that_are_taken_away(make: Any) -> None:
     """All go to processor 3, then back where there is room; each is counted."""
-    made = scheduler(make, SQUARE, 4)
-    for thread in range(4):
-        made.wake(0, thread)
+    made = started(make, SQUARE, 4)
     made.use(MS, [3])
     assert sorted(where(made, 4)) == [-1, -1, -1, 3]
     made.use(2 * MS, range(8))

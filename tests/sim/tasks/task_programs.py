@@ -6,7 +6,7 @@ say what an entry takes in seconds, so that the time of a task is entries times 
 no memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import pytest
 from numatwin.inputs import parse_yaml
 from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
-from numatwin.sim.systems.tasks.event_plane import Model
+from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceModel
 from numatwin.sim.systems.tasks.parameters import task_setup
 from numatwin.sim.systems.tasks.program import (
     Entries,
@@ -31,6 +31,9 @@ from numatwin.sim.systems.tasks.program import (
 from numatwin.topologies import Machine, machine_from_document
 
 NS, US, MS = 1_000, 1_000_000, 1_000_000_000  # in ps
+
+Maker = Callable[[TaskSetup, int, int, bool], Model]
+BOTH = pytest.mark.parametrize("make", [EventModel, ReferenceModel], ids=["event", "reference"])
 
 MACHINE = """\
 name: by-hand

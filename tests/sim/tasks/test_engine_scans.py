@@ -1,6 +1,5 @@
 """Scans for which a copy engine copies ahead: schedules by hand, equal traces, flows that agree."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,10 +7,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from task_programs import MACHINE, MS, NS, cost, program, query, same_counts, stage, table
+from task_programs import (
+    BOTH,
+    MACHINE,
+    MS,
+    NS,
+    Maker,
+    cost,
+    program,
+    query,
+    same_counts,
+    stage,
+    table,
+)
 
 from numatwin.inputs import parse_yaml
-from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceModel
 from numatwin.sim.systems.tasks.history import ANSWERED, ENDED
@@ -22,8 +32,6 @@ from numatwin.topologies import Machine, machine_from_document
 
 pytestmark = pytest.mark.kernel
 
-Maker = Callable[[TaskSetup, int, int, bool], Model]
-BOTH = pytest.mark.parametrize("make", [EventModel, ReferenceModel], ids=["event", "reference"])
 
 HUBS = """\
 hubs: [{{id: hub}}]

@@ -5,25 +5,21 @@ between: N threads that need Z beside sections of S do min(N / (Z + S), 1 / S) o
 repairman with fixed times; Amdahl's bound 1 / S for many threads).
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from task_programs import MS, cost, machine, parameters, program, query, stage
+from task_programs import BOTH, MS, Maker, cost, machine, parameters, program, query, stage
 
 from numatwin import load_scenario, run_scenario
 from numatwin.inputs import InputError
-from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.costs import CostModel
-from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceModel
+from numatwin.sim.systems.tasks.event_plane import EventModel, ReferenceModel
 from numatwin.sim.systems.tasks.program import Entries, Held, Program, Stage
 from numatwin.sim.systems.tasks.steady_state import State, SteadyState
 
 pytestmark = pytest.mark.kernel
 
-Maker = Callable[[TaskSetup, int, int, bool], Model]
-BOTH = pytest.mark.parametrize("make", [EventModel, ReferenceModel], ids=["event", "reference"])
 ENTRIES = 10
 SECTION_S, OTHER_S = 1e-6, 3e-6
 THREADS = [(1, 0), (2, 0), (2, 1), (4, 0), (4, 4)]  # of each node

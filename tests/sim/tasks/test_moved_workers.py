@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from refusals import told_by
-from task_programs import MS, US, cost, machine, parameters, program, query, stage, table
+from task_programs import BOTH, MS, US, cost, machine, parameters, program, query, stage, table
 
 from numatwin import load_scenario
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.systems.tasks.build import program_of
-from numatwin.sim.systems.tasks.event_plane import EventModel, ReferenceModel
+from numatwin.sim.systems.tasks.event_plane import EventModel
 from numatwin.sim.systems.tasks.history import BEGAN, ENDED, ON
 from numatwin.sim.systems.tasks.layout import PartState
 from numatwin.sim.systems.tasks.parameters import task_setup
@@ -19,8 +19,6 @@ from numatwin.sim.systems.tasks.program import MemoryUse
 from numatwin.sim.systems.tasks.steady_state import State, SteadyState
 
 pytestmark = pytest.mark.kernel
-
-BOTH = pytest.mark.parametrize("make", [EventModel, ReferenceModel], ids=["event", "reference"])
 
 
 @BOTH

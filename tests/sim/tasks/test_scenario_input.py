@@ -81,27 +81,25 @@ def test_data_fit_into_the_memory_of_their_nodes(tmp_path: Path) -> None:
     )
 
 
-def test_a_part_lies_on_a_node_with_memory(tmp_path: Path) -> None:
-    machine = "machine:\n  name: odd\n  node_types:\n" + "".join(
-        f"    {name}: {{cores: 2, memory: {{size: {size}}}}}\n"
-        for name, size in (("full", "1 GiB"), ("bare", "0 B"))
-    )
+@pytest.mark.parametrize(
+    ("bare", "more", "expected"),
+    [
+        ("cores: 2, memory: {size: 0 B}", "placement: 1", "placement: node 1 {} memory for a part"),
+        (
+            "cores: 0, memory: {size: 1 GiB}",
+            "affinity: node, nodes: [1]",
+            "nodes.0: node 1 {} cores",
+        ),
+    ],
+)
+def test_parts_lie_on_nodes_with_memory_and_threads_run_on_such_with_cores(
+    tmp_path: Path, bare: str, more: str, expected: str
+) -> None:
+    machine = "machine:\n  name: odd\n  node_types:\n"
+    machine += f"    full: {{cores: 2, memory: {{size: 1 GiB}}}}\n    bare: {{{bare}}}\n"
     machine += "  nodes: [{ids: 0-0, type: full}, {ids: 1-1, type: bare}]"
-    changes = ("machine: intel-4s-qpi", machine), (SYSTEM, f"{SYSTEM}, placement: 1")
-    assert "system.placement: node 1 of machine 'odd' has no memory for a part" in told(
-        tmp_path, *changes
-    )
-
-
-def test_threads_run_on_nodes_with_cores(tmp_path: Path) -> None:
-    nodes = "".join(
-        f"    {name}: {{cores: {cores}, memory: {{size: 1 GiB}}}}\n"
-        for name, cores in (("full", 2), ("bare", 0))
-    )
-    machine = f"machine:\n  name: odd\n  node_types:\n{nodes}"
-    machine += "  nodes: [{ids: 0-0, type: full}, {ids: 1-1, type: bare}]"
-    changes = ("machine: intel-4s-qpi", machine), (SYSTEM, f"{SYSTEM}, affinity: node, nodes: [1]")
-    assert "system.nodes.0: node 1 of machine 'odd' has no cores" in told(tmp_path, *changes)
+    changes = ("machine: intel-4s-qpi", machine), (SYSTEM, f"{SYSTEM}, {more}")
+    assert "system." + expected.format("of machine 'odd' has no") in told(tmp_path, *changes)
 
 
 def test_rows_are_as_many_as_parts_however_small_the_scale(tmp_path: Path) -> None:

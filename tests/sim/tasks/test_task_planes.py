@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from task_programs import MS, US, cost, parameters, program, query, stage, table
+from task_programs import MS, US, Maker, cost, parameters, program, query, stage, table
 
 from numatwin import Scenario, load_scenario, run_scenario
-from numatwin.sim._kernel import TaskSetup
 from numatwin.sim.machine.reference.servers import WINDOW_PS
 from numatwin.sim.systems.tasks.commands import (
     AllowStealing,
@@ -23,7 +22,6 @@ from numatwin.sim.systems.tasks.commands import (
 )
 from numatwin.sim.systems.tasks.event_plane import (
     EventModel,
-    Model,
     PartsInPlay,
     ReferenceModel,
     TasksEvents,
@@ -39,7 +37,6 @@ PLANES = [event_plane, reference_plane]
 MAKERS = [EventModel, ReferenceModel]
 NAMES = ["event", "reference"]
 ONCE = "statistics.replications=1"
-Maker = Callable[[TaskSetup, int, int, bool], Model]
 
 
 def scenario(horizon: str = "20 ms") -> Scenario:

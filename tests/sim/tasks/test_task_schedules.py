@@ -4,20 +4,15 @@ Workers, tasks and times are named in the table above each case. Costs here are 
 a task takes entries times cost.
 """
 
-from collections.abc import Callable
-
 import pytest
-from task_programs import MS, NS, US, cost, parameters, program, query, stage, table
+from task_programs import BOTH, MS, NS, US, Maker, cost, parameters, program, query, stage, table
 
-from numatwin.sim._kernel import TaskSetup
-from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceModel
+from numatwin.sim.systems.tasks.event_plane import Model
 from numatwin.sim.systems.tasks.history import ANSWERED, BEGAN, ENDED, WOKEN
 from numatwin.sim.systems.tasks.program import Entries, MemoryUse
 
 pytestmark = pytest.mark.kernel
 
-Maker = Callable[[TaskSetup, int, int, bool], Model]
-BOTH = pytest.mark.parametrize("make", [EventModel, ReferenceModel], ids=["event", "reference"])
 US_EACH = cost(2, 1e-6)
 """An entry takes 1 µs."""
 
