@@ -9,7 +9,7 @@ number too; of equals, the one that was the first of its distance for fewer of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
@@ -115,12 +115,9 @@ class MemoryPolicy(Strict):
         elif self.policy == "local" and first is None:
             found[[k for k in nodes if machine.nodes[k].cores] or nodes] = 1.0
         else:
-            found[self._nearest(machine, nodes if first is None else [first], nodes)] = 1.0
+            order = zone_list(machine, nodes[0] if first is None else first)
+            found[min(nodes, key=order.index)] = 1.0
         return np.asarray(found / found.sum())
-
-    def _nearest(self, machine: Machine, touching: Sequence[int], nodes: list[int]) -> int:
-        order = zone_list(machine, touching[0])
-        return min(nodes, key=order.index)
 
     def _positions(self, machine: Machine) -> list[int]:
         """Of the nodes that it names, or of all with memory."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...topologies.nics import MessageCurve
 from .._kernel import MessageCost
@@ -44,3 +44,16 @@ def message_cost(
         wire_ps=max(round(latency_s * PS_PER_S) + interrupt_ps - in_ps, 0),
         in_ps=in_ps,
     )
+
+
+def interpolated(
+    points: Iterable[tuple[float, float]], place: float, *, floor: bool = False
+) -> float:
+    """Piecewise linear through the points; beyond them the last two extrapolate, before them the
+    first two (with ``floor``: constant)."""
+    known = list(points)
+    if len(known) == 1 or (floor and place <= known[0][0]):
+        return known[0][1]
+    upper = next((k for k in range(1, len(known)) if place <= known[k][0]), len(known) - 1)
+    (x0, y0), (x1, y1) = known[upper - 1], known[upper]
+    return max(y0 + (y1 - y0) * (place - x0) / (x1 - x0), 0.0)

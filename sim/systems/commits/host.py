@@ -24,9 +24,10 @@ from dataclasses import dataclass
 from ....topologies import Machine
 from ....workloads import Workload
 from ..._kernel import MessageCost, ProcessorSetup, RecordWork
+from ...machine.message_costs import interpolated
 from .checked_values import ps
 from .facts import HostFacts
-from .host_steps import BlockCosts, Ends, Region, interpolated
+from .host_steps import BlockCosts, Ends, Region
 from .messages import ANSWERS
 from .sizes import WORD, Records, Sizes
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ....topologies import Machine
 from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec, ZipfSpec
+from ...machine.message_costs import interpolated
 from .facts import BlockCost, EndCost, TransportCosts
 from .sizes import Records
 
@@ -113,19 +114,6 @@ class Ends:
 
     def _counts(self, operation: str) -> list[int]:
         return sorted(count for measured, count in self._of if measured == operation)
-
-
-def interpolated(
-    points: Iterable[tuple[float, float]], place: float, *, floor: bool = False
-) -> float:
-    """Piecewise linear through the points; beyond them the last two extrapolate, before them the
-    first two (with ``floor``: constant)."""
-    known = list(points)
-    if len(known) == 1 or (floor and place <= known[0][0]):
-        return known[0][1]
-    upper = next((k for k in range(1, len(known)) if place <= known[k][0]), len(known) - 1)
-    (x0, y0), (x1, y1) = known[upper - 1], known[upper]
-    return max(y0 + (y1 - y0) * (place - x0) / (x1 - x0), 0.0)
 
 
 class Region:

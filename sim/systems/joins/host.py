@@ -26,6 +26,7 @@ import numpy as np
 from ..._kernel import MessageCost
 from ...kernel.arrays import Floats, Ints
 from ...kernel.picoseconds import PS_PER_S
+from ...machine.message_costs import interpolated
 from .facts import ENGINE, GROUP_BYTES, TUPLE_BYTES, JoinFacts, PassCost, Step
 from .operators import FILTER_BLOCK_BYTES, TABLE_PART, Pieces, Planner, StepPlan
 from .spec import LINE_BYTES, ONE_SIDED, FanOut, Operator, own_cache_bytes
@@ -67,11 +68,7 @@ class PassCosts:
             for measured in self._exchanges[transport]
             if measured.operation == operation
         )
-        upper = next((k for k in range(1, len(known)) if size <= known[k][0]), len(known) - 1)
-        if upper < 1 or size <= known[0][0]:
-            return known[0][1]
-        (x0, y0), (x1, y1) = known[upper - 1], known[upper]
-        return max(y0 + (y1 - y0) * (size - x0) / (x1 - x0), 0.0)
+        return interpolated(known, size, floor=True)
 
 
 def between(points: Iterable[Point], place: float) -> float:
