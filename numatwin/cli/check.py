@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json
+from .options import Json, argument
 from .output import present
 from .status import BAD_INPUT
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..inputs import Document, InputError
 
 PARTS = ("machine", "workload")
-File = Annotated[str, typer.Argument(metavar="FILE", help="The file (.yaml), or a bundled name.")]
+File = Annotated[str, argument("FILE", "The file (.yaml), or a bundled name.")]
 
 
 def check_machine(file: File, json: Json = False) -> None:

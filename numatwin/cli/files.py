@@ -11,13 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from .options import argument
 
 Records = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="RECORD", help="Folders that 'numatwin run' wrote, or folders of such folders."
-    ),
+    list[Path], argument("RECORD", "Folders that 'numatwin run' wrote, or folders of such folders.")
 ]
 
 

@@ -29,6 +29,7 @@ from .options import (
     flag,
     fraction,
     grouped,
+    option,
 )
 from .output import present, progress_bar, progress_bars, show
 from .status import INTERRUPTED
@@ -50,18 +51,14 @@ class Variant:
     machine: OtherMachine = None
     workload: Annotated[
         str | None,
-        typer.Option(
-            metavar="W",
-            help="Another workload: a name or a file.",
-            autocompletion=bundled_workloads,
-        ),
+        option("W", "Another workload: a name or a file.", autocompletion=bundled_workloads),
     ] = None
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="P",
-            help="Another policy: a name, or FILE.py:CLASS; after FAMILY= where the system has "
-            "several families; may be repeated.",
+        option(
+            "P",
+            "Another policy: a name, or FILE.py:CLASS; after FAMILY= where the system has several "
+            "families; may be repeated.",
             autocompletion=bundled_policies,
         ),
     ] = None
@@ -70,27 +67,23 @@ class Variant:
     replications: Replications = None
     scale: Annotated[
         float | None,
-        typer.Option(
-            parser=fraction,
-            metavar="PART",
-            help="Scale of the workload's objects, such as 1/50 or 0.02.",
-        ),
+        option("PART", "Scale of the workload's objects, such as 1/50 or 0.02.", parser=fraction),
     ] = None
     machine_scale: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "PART",
+            "With --on emulator: the part of the machine's processors, memory and caches that its "
+            "guest has, such as 1/8; by default as much as fits on this host.",
             parser=fraction,
-            metavar="PART",
-            help="With --on emulator: the part of the machine's processors, memory and caches that "
-            "its guest has, such as 1/8; by default as much as fits on this host.",
         ),
     ] = None
     numactl: Annotated[
         str | None,
-        typer.Option(
-            metavar="OPTIONS",
-            help="Place memory and threads as numactl's options say, such as "
-            "'--membind=1 --cpunodebind=0' or '-w 0:9,1:1'.",
+        option(
+            "OPTIONS",
+            "Place memory and threads as numactl's options say, such as '--membind=1 "
+            "--cpunodebind=0' or '-w 0:9,1:1'.",
         ),
     ] = None
     set_: Settings = None
@@ -151,10 +144,10 @@ class Result:
 
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The folder for record and report; by default a folder in out/ named after "
-            "SCENARIO and these options, or nowhere with --json.",
+        option(
+            "DIR",
+            "The folder for record and report; by default a folder in out/ named after SCENARIO "
+            "and these options, or nowhere with --json.",
         ),
     ] = None
     assumptions: Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .figures import runs_table, written_figure
-from .options import Jobs, Json, flag, grouped
+from .options import Jobs, Json, flag, grouped, option
 from .output import Part, below, percent, present, progress_bar, signed, whole_table
 from .study import Exact, File, Out, check_point
 
@@ -31,10 +31,7 @@ class Method(StrEnum):
 
 
 Metric = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATH", help="The figure; by default the objective's, or the first throughput."
-    ),
+    str | None, option("PATH", "The figure; by default the objective's, or the first throughput.")
 ]
 
 
@@ -43,10 +40,7 @@ def study_frontier(
     metric: Metric = None,
     least: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="The expense to minimise: by default cost, or power_W without prices.",
-        ),
+        option("PATH", "The expense to minimise: by default cost, or power_W without prices."),
     ] = None,
     exact: Exact = False,
     out: Out = None,
@@ -117,18 +111,15 @@ def explain_step(
     file: File,
     first: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "N",
+            "The point to start from; by default the first one that has the figure.",
             "--from",
-            metavar="N",
             min=0,
-            help="The point to start from; by default the first one that has the figure.",
         ),
     ] = None,
     second: Annotated[
-        int | None,
-        typer.Option(
-            "--to", metavar="N", min=0, help="The point to explain; by default the best one."
-        ),
+        int | None, option("N", "The point to explain; by default the best one.", "--to", min=0)
     ] = None,
     metric: Metric = None,
     out: Out = None,
@@ -210,11 +201,11 @@ class Sampling:
     ] = Method.sobol
     points: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
+        option(
+            "N",
+            "sobol: base points, a power of two (128), N·(factors+2) runs; morris: trajectories "
+            "(16), N·(factors+1) runs.",
             min=2,
-            help="sobol: base points, a power of two (128), N·(factors+2) runs; morris: "
-            "trajectories (16), N·(factors+1) runs.",
         ),
     ] = None
     leave_out_failed: Annotated[

@@ -11,7 +11,7 @@ import typer
 
 from .files import check_file
 from .machine import MachineArgument
-from .options import Json, Simulated
+from .options import Json, Simulated, option
 from .output import Part, number, percent, present, progress_bar, table
 
 
@@ -27,10 +27,10 @@ def find_threshold(
     ] = True,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the machine file with the threshold in it (.yaml); MACHINE itself to "
-            "have it there, without its comments.",
+        option(
+            "FILE",
+            "Write the machine file with the threshold in it (.yaml); MACHINE itself to have it "
+            "there, without its comments.",
         ),
     ] = None,
     json: Json = False,

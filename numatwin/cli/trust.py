@@ -7,10 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from .files import check_file
-from .options import Json
+from .options import Json, option
 from .output import Part, present, table
 
 if TYPE_CHECKING:
@@ -18,10 +16,7 @@ if TYPE_CHECKING:
 
 
 def trust(
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.md", help="Also write a page with each figure."),
-    ] = None,
+    page: Annotated[Path | None, option("FILE.md", "Also write a page with each figure.")] = None,
     json: Json = False,
 ) -> None:
     """Show what predictions of each kind were off by so far.
