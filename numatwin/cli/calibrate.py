@@ -9,6 +9,7 @@ from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ..inputs import InputError, write_text_atomically
 from .files import check_file
 from .machine import MachineArgument
 from .options import Json, flag, grouped, option
@@ -56,8 +57,6 @@ class FitOptions:
 
     def check(self, source: list[Path]) -> None:
         """Refuses files that cannot be written; raises InputError."""
-        from ..inputs import InputError
-
         check_file(self.out, ".yaml", ".yml")
         check_file(self.report, ".html", ".htm", option="--report")
         if self.out is not None and realpath(self.out) in map(realpath, source):
@@ -67,7 +66,6 @@ class FitOptions:
 
     def keep(self, found: Calibration, text: str) -> None:
         """Writes the result and a report on the fit, where they are wanted."""
-        from ..inputs import write_text_atomically
         from ..reports.predicted_measured import write_validation
         from ..validate.calibrate.report import validation_of
 
@@ -132,7 +130,6 @@ def _parts(found: Calibration) -> Iterator[Part]:
 
 def _calibrate_own(machine: str, source: list[Path], fit: FitOptions) -> None:
     """Fits, writes what was asked for, and prints; what is to be written can be."""
-    from ..inputs import InputError
     from ..validate.calibrate.engine_fit import calibrate_engine, profile_yaml
 
     if len(source) > 1:
@@ -197,7 +194,6 @@ def _is_own(source: list[Path], fit: FitOptions) -> bool:
     """Whether ``source`` has throughputs of an engine; raises InputError for options of the other
     kind of fit.
     """
-    from ..inputs import InputError
     from ..validate.calibrate.engine_rows import SUFFIX
 
     if any(path.suffix.lower() == SUFFIX for path in source):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..inputs import InputError
 from .failures import after_interrupt, keeping
 from .options import Json, argument, flag, grouped, option
 from .output import (
@@ -71,8 +72,6 @@ class Checks:
 
     def check_only(self) -> None:
         """Refuses what does not go with ``--only``."""
-        from ..inputs import InputError
-
         others = {"--machine": self.machine is not None, "--list": self.list_}
         others["--traffic"] = self.traffic
         if found := [name for name, given in others.items() if given]:

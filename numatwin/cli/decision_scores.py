@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..inputs import InputError, write_text_atomically
 from .files import check_file
 from .options import Json, Plane, option
 from .output import Part, present, progress_bar, table, wrapped
@@ -24,8 +25,6 @@ def decisions(
     json: Json = False,
 ) -> None:
     """Compare predictions with decisions that were measured."""
-    from ..inputs import InputError
-    from ..inputs.atomic import write_text_atomically
     from ..validate.decision_cases import case_files
     from ..validate.decisions_scored import page_of, scored, summary
 

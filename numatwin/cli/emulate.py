@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import check_folder
 from .failures import Ended
 from .machine import MachineArgument
 from .options import argument, flag, fraction, grouped, option
-from .output import print_json
+from .output import console, print_json, show
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
@@ -63,7 +64,6 @@ def run_and_count(
 
 def print_counted(record: Record) -> None:
     """To standard error: standard output is the command's."""
-    from .output import console, show
     from .record_facts import record_parts
 
     sys.stdout.flush()
@@ -188,8 +188,6 @@ class CountOptions:
 
     def check(self, command: list[str] | None) -> None:
         """Refuses what does not go together."""
-        from ..inputs import check_folder
-
         if self.predict and self.detail is Detail.accesses:
             raise typer.BadParameter(
                 "--predict needs misses: expected --detail caches or coherence"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..inputs import InputError
 from .options import OtherMachine, ScenarioName, Settings, option
 from .output import progress_bar, show
 
@@ -19,7 +20,6 @@ def explore(
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
     """Explore a scenario in the browser, field by field."""
-    from ..inputs import InputError
     from ..sim.studies.base import Base
 
     try:

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ..inputs import InputError, write_text_atomically
 from .files import check_file
 from .options import Json, OtherMachine, Settings, argument, bundled_scenarios, flag, option
 from .output import Part, number, percent, present, progress_bar, table, written_to
@@ -37,7 +38,6 @@ def infer(
     json: Json = False,
 ) -> None:
     """Weigh what is unknown in a scenario by measured runs."""
-    from ..inputs import InputError
     from ..validate.inference import infer as inferred
     from ..validate.inferred import as_json
 
@@ -86,7 +86,6 @@ def _known(one: Remaining) -> tuple[str, str, str]:
 def _write(found: Inference, scenario: str, out: Path) -> None:
     import yaml
 
-    from ..inputs import write_text_atomically
     from ..inputs.fields import put_at
     from ..validate.inferred import narrowed
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+from ..inputs import InputError, write_text_atomically
 from .files import as_start, check_file
 from .options import Json, ScenarioName, argument, bundled_workloads, option
 from .output import present, whole_table
@@ -83,8 +84,6 @@ def draw_policy(
     out: Annotated[Path, option("FILE", "The picture to write, an .svg file.")],
 ) -> None:
     """Draw a policy: the Petri net of an allocator of cores, its places and guards."""
-    from ..inputs import InputError
-    from ..inputs.atomic import write_text_atomically
     from ..sim.systems.registry import systems
 
     check_file(out, ".svg")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..inputs import write_text_atomically
 from . import output
 from .files import as_start, check_file
 from .machine_build import Cores, Modules
@@ -130,7 +131,6 @@ def import_(
     Missing facts (bandwidths, latencies, links) come from a catalogue of processors, with
     ranges and marked as doubtful: replace them by measurements where you can.
     """
-    from ..inputs import write_text_atomically
     from ..topologies import build_machine
     from ..topologies.export import machine_yaml
     from ..topologies.facts import Completed, complete

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import InputError, write_text_atomically
+from ..inputs.file_names import without_endings
 from .files import check_file
 from .options import grouped, option
 
@@ -95,8 +97,6 @@ def build(
 
     The servers of a cluster are equal, and on one switch.
     """
-    from ..inputs import write_text_atomically
-    from ..inputs.file_names import without_endings
     from ..topologies.export import machine_yaml
     from ..topologies.importers.source import machine_name
 
@@ -151,7 +151,6 @@ def _described(name: str, parts: Parts, nodes: Nodes, network: Network) -> Machi
 
 
 def _size(text: str) -> Quantity:
-    from ..inputs import InputError
     from ..inputs.quantities import read_quantity
 
     try:

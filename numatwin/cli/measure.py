@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ..inputs import write_text_atomically
 from .failures import after_interrupt
 from .files import check_file
 from .options import Json, flag, option
@@ -35,7 +36,6 @@ def measure(
     json: Json = False,
 ) -> None:
     """Measure this host's latencies, bandwidths and costs."""
-    from ..inputs import write_text_atomically
     from ..topologies.export import machine_yaml
     from ..validate.measure import measure_host, measured_description
 

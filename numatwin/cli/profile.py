@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..inputs import write_text_atomically
 from .files import check_file
 from .options import Json, argument, bundled_machines, duration, flag, grouped, option
 from .output import print_json
@@ -122,7 +123,6 @@ def profile(
     in order, random accesses by size of structure. What the files do not tell has a range, and a
     note at the head of the workload file.
     """
-    from ..inputs.atomic import write_text_atomically
     from ..inputs.yaml_file import parse_yaml
     from ..workloads import workload_from_document
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..inputs import InputError
 from .files import check_file
 from .options import Json, Plane, option
 from .output import Part, number, present, table, wrapped
@@ -32,7 +33,6 @@ def published(
     json: Json = False,
 ) -> None:
     """Compare predictions with published results."""
-    from ..inputs import InputError
     from ..validate.published import given_others, left_out, published_rows
     from ..validate.published_page import write_page
 

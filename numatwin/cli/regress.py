@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import InputError, write_text_atomically
 from .failures import after_interrupt
 from .files import check_file
 from .options import Json, argument, flag, grouped, option
@@ -53,7 +54,6 @@ class Gate:
 
     def load(self, name: str) -> tuple[Suite, Path]:
         """The suite, and the file of its baseline; raises InputError for what cannot be done."""
-        from ..inputs import InputError
         from ..validate.suite import load_suite
 
         refused = {"--check": self.check, "--junit": self.junit, "--strict": self.strict}
@@ -70,7 +70,6 @@ class Gate:
 
     def tell(self, suite: Suite, results: list[Result], failure: str | None = None) -> None:
         """The results so far: as a table or as JSON, in the form of the CI system, as JUnit XML."""
-        from ..inputs.atomic import write_text_atomically
         from ..validate.annotations import annotation_lines, junit_xml
         from ..validate.regress import VERDICTS
 
@@ -94,7 +93,6 @@ def regress(
 
     Exit status 0: no check is worse; 1: one is; 2: bad input.
     """
-    from ..inputs import InputError
     from ..validate.baseline import baseline_of, what_fits
     from ..validate.regress import regress as checks
 
@@ -163,7 +161,6 @@ def _save(
     suite: Suite, results: list[Result], path: Path, misfits: Iterable[Exception], quiet: bool
 ) -> None:
     """Writes the baseline, and names the entries of the previous one that are dropped."""
-    from ..inputs import InputError
     from ..validate.baseline import load_baseline, save_baseline
 
     before: set[str] = set()

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..inputs import InputError, check_folder
+from ..inputs.file_names import without_endings
 from .failures import Ended, after_interrupt
 from .files import alone_in
 from .options import (
@@ -172,8 +174,6 @@ class Result:
 @grouped
 def run(context: typer.Context, scenario: ScenarioName, variant: Variant, result: Result) -> None:
     """Run a scenario: its throughput and the bottleneck."""
-    from ..inputs import check_folder
-
     if result.out is not None:
         check_folder(result.out)  # now, not after a long run
     settings = variant.settings()
@@ -198,7 +198,6 @@ def _run_and_keep(
     machine_scale: float | None,
 ) -> Record:
     """Runs ``loaded``, prints its result and keeps it; ``load`` takes other settings."""
-    from ..inputs import InputError
     from ..inputs.shared_work import shared
     from ..sim.run.real_planes import REAL
 
@@ -296,8 +295,6 @@ def _longer(record: Record, words: Sequence[str]) -> str:
 @contextmanager
 def _others_counted(scenario: str) -> Iterator[None]:
     """Of a scenario with several errors, the one line tells where to see all."""
-    from ..inputs import InputError
-
     try:
         yield
     except InputError as failure:
@@ -332,8 +329,6 @@ def _short(name: str) -> str:
     """``mine`` of ``files/mine.yaml`` or ``mine.tar.gz.yaml``, ``mine-Balancer`` of
     ``mine.py:Balancer``, ``balancing-ma-8`` of ``balancing=ma-8``; else the name.
     """
-    from ..inputs.file_names import without_endings
-
     family, of_family, policy = name.partition("=")
     if of_family and family.isidentifier():
         return f"{family}-{_short(policy)}"
@@ -358,7 +353,6 @@ def _keep(record: Record, out: Path, assumed: Scenario | None) -> None:
     """Writes record and report into ``out``, of the scenario ``assumed`` with the effects of what
     was assumed, as nobody waits for them; a report that cannot be written costs no record.
     """
-    from ..inputs import InputError
     from ..reports import write_report
 
     report, kept = out / REPORT_FILE, f"the record is kept in {out}"

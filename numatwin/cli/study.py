@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ..inputs import InputError, check_folder, check_writable
 from .failures import keeping
 from .figures import curve_of, runs_table, written_figure, written_value
 from .options import Jobs, Json, argument, flag, grouped, option
@@ -76,7 +77,6 @@ def run_study_file(
     json: Json = False,
 ) -> None:
     """Run what is left of a study; finished runs are kept."""
-    from ..inputs import check_folder
     from ..sim.studies.results import load_results
     from ..sim.studies.run_study import run_study
     from ..sim.studies.study import load_study
@@ -135,8 +135,6 @@ def show_study(
 
 def check_point(study: Study, point: int) -> None:
     """Raises InputError where a study has no such point."""
-    from ..inputs import InputError
-
     if point >= study.design.count:
         expected = f"0 to {study.design.count - 1}"
         raise InputError("no such point", study.file, token=str(point), expected=expected)
@@ -180,7 +178,6 @@ def _show_point(study: Study, point: int, json: bool) -> None:
 
 def study_status(file: File, out: Out = None, json: Json = False) -> None:
     """Show the progress of a study."""
-    from ..inputs import InputError
     from ..sim.studies.run_study import progressed
     from ..sim.studies.store import Store
     from ..sim.studies.study import load_study
@@ -202,7 +199,6 @@ def study_report(
     exact: Exact = False,
 ) -> None:
     """Write a page of a study that opens offline in any browser."""
-    from ..inputs.atomic import check_writable
     from ..reports.study_page import write_study_report
     from ..sim.studies.results import load_results
     from ..sim.studies.study import load_study
@@ -275,7 +271,6 @@ def _best_parts(results: Results, doubt: UnderDoubt) -> Iterator[Part]:
 
 
 def _doubt(results: Results, regret: bool = False, exact: bool = False) -> UnderDoubt:
-    from ..inputs import InputError
     from ..sim.studies.regret import CANDIDATES, UnderDoubt, under_doubt
 
     if regret:

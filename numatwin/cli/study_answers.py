@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import InputError
 from .figures import runs_table, written_figure
 from .options import Jobs, Json, flag, grouped, option
 from .output import Part, below, percent, present, progress_bar, signed, whole_table
@@ -70,7 +71,6 @@ def study_frontier(
 
 def _check_frontier(results: Results, main: str, saved: str, stated: bool) -> None:
     """Raises InputError where there is none; ``stated``: whether ``saved`` was."""
-    from ..inputs import InputError
     from ..inputs.fields import near
 
     file = results.study.file
@@ -144,8 +144,6 @@ def _explained_points(
     results: Results, name: str, first: int | None, second: int | None
 ) -> tuple[int, int]:
     """The points to explain, of those that were asked for; raises InputError."""
-    from ..inputs import InputError
-
     study, best = results.study, results.best()
     if second is None and not best:
         raise InputError("no best run: expected --to N, or an objective")
@@ -222,8 +220,6 @@ class Sampling:
     @property
     def count(self) -> int:
         """Base points or trajectories; raises InputError for what Sobol's method does not take."""
-        from ..inputs import InputError
-
         points = self.points or (128 if self.method is Method.sobol else 16)
         if self.method is Method.sobol and points & (points - 1):
             raise InputError("--points", token=str(points), expected="a power of two")
@@ -352,7 +348,6 @@ def _left_out(count: int, groups: str) -> Iterator[str]:
 
 
 def _loaded(file: Any, out: Any) -> tuple[Study, Results]:
-    from ..inputs import InputError
     from ..sim.studies.results import load_results
     from ..sim.studies.study import load_study
 
@@ -364,8 +359,6 @@ def _loaded(file: Any, out: Any) -> tuple[Study, Results]:
 
 
 def _main(results: Results) -> str:
-    from ..inputs import InputError
-
     if results.main is None:
         raise InputError("no run has a figure", expected="--metric PATH")
     return results.main

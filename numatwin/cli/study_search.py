@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import check_folder
 from .failures import keeping
 from .figures import runs_table, written_figure
 from .options import Jobs, Json, flag, option
@@ -44,7 +45,6 @@ def study_search(
     """Find the best point under the constraints in fewer runs than the grid."""
     from pathlib import Path
 
-    from ..inputs import check_folder
     from ..sim.studies import search as searching
     from ..sim.studies.study import load_study
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import InputError, check_folder, write_text_atomically
 from .failures import after_interrupt
 from .figures import LIKELY as INTERVAL
 from .figures import between, curve_of, factor_names, factor_values, heading, written_figure
@@ -92,8 +93,6 @@ class RowsOut:
 
     def check(self) -> None:
         """Refuses what does not go together."""
-        from ..inputs import check_folder
-
         if self.json and self.csv_:
             raise typer.BadParameter("expected --json or --csv, not both", param_hint="--csv")
         if self.out is not None:
@@ -139,8 +138,6 @@ def sweep(
 
 def _drawn(rows: Sequence[Mapping[str, Any]], under_load: bool) -> str | None:
     """The figure whose curve is drawn: of the first operation its throughput, or its p99."""
-    from ..inputs import InputError
-
     kind, end = ("latency_ns.", ".p99") if under_load else ("throughput.", "")
     names = (name for row in rows for name in row if name.startswith(kind) and name.endswith(end))
     found = next(names, None)
@@ -253,7 +250,6 @@ def _keep(
     quiet: bool,
 ) -> None:
     """Writes rows and their curve."""
-    from ..inputs import write_text_atomically
     from ..reports.curve_svg import curve_svg
     from ..sim.run.record import unit_of
     from ..sim.studies.results import response

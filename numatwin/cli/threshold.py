@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..inputs import write_text_atomically
 from .files import check_file
 from .machine import MachineArgument
 from .options import Json, Simulated, option
@@ -42,7 +43,6 @@ def find_threshold(
     nodes, with and without stealing. The threshold is the memory throughput of a task at which both
     are equally fast; the policy 'stealing: adaptive' applies it.
     """
-    from ..inputs.atomic import write_text_atomically
     from ..sim.systems.registry import threshold_search
     from ..topologies import load_machine
     from ..topologies.export import machine_yaml

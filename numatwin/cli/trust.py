@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ..inputs import write_text_atomically
 from .files import check_file
 from .options import Json, option
 from .output import Part, present, table
@@ -23,7 +24,6 @@ def trust(
 
     Factors either way: of figures that were published, measured or counted.
     """
-    from ..inputs.atomic import write_text_atomically
     from ..sim.run.model_error import known_evidence
     from ..validate.trust import AIM, LEVEL, coverage, page_of
     from ..validate.trust import trust as rows_of
