@@ -95,20 +95,19 @@ def predicted_against_measured(rows: Sequence[Row]) -> Figure | None:
     low, high = _ends(shown)
     figure = Figure()
     _add_band(figure, low, high)
-    for group, of_set, ones, marker in _series(shown):
-        figure.add_scatter(
+    for name, ones, marker in _series(shown):
+        _add_points(
+            figure,
+            name,
+            ones,
+            marker,
+            "<br>measured %{customdata[1]}<br>predicted %{customdata[2]}<br>%{customdata[3]}",
             x=[row.measured for row in ones],
             y=[row.predicted for row in ones],
             error_x=_bars([row.measured for row in ones], [row.measured_interval for row in ones]),
             error_y=_bars(
                 [row.predicted for row in ones], [row.predicted_interval for row in ones]
             ),
-            name=_series_name(group, of_set),
-            mode="markers",
-            marker=marker,
-            customdata=[_hover_texts(row) for row in ones],
-            hovertemplate="%{customdata[0]}<br>measured %{customdata[1]}<br>"
-            "predicted %{customdata[2]}<br>%{customdata[3]}<extra>%{fullData.name}</extra>",
         )
     ticks: dict[str, Any] = {
         "type": "log",
@@ -128,17 +127,9 @@ def residuals_over_size(rows: Sequence[Row]) -> Figure | None:
         return None
     figure = Figure()
     _add_one(figure, "h")
-    for group, of_set, ones, marker in _series(shown):
-        figure.add_scatter(
-            x=[row.size for row in ones],
-            y=[row.ratio for row in ones],
-            error_y=_ratio_bars(ones),
-            name=_series_name(group, of_set),
-            mode="markers",
-            marker=marker,
-            customdata=[_hover_texts(row) for row in ones],
-            hovertemplate="%{customdata[0]}: %{customdata[3]}<extra>%{fullData.name}</extra>",
-        )
+    for name, ones, marker in _series(shown):
+        places = {"x": [row.size for row in ones], "y": [row.ratio for row in ones]}
+        _add_points(figure, name, ones, marker, error_y=_ratio_bars(ones), **places)
     powers = _binary_powers([row.size for row in shown if row.size])
     figure.update_xaxes(
         type="log",
@@ -162,17 +153,12 @@ def residuals_by_group(rows: Sequence[Row]) -> Figure | None:
     _add_one(figure, "v")
     for k, of_set in enumerate(sets):
         ones = [row for row in shown if row.set == of_set]
-        figure.add_scatter(
-            x=[row.ratio for row in ones],
-            # Sets beside each other, so that none hides another.
-            y=[groups.index(row.group) + 0.24 * (k - (len(sets) - 1) / 2) for row in ones],
-            error_x=_ratio_bars(ones),
-            name=label(of_set, 40),
-            mode="markers",
-            marker=_marker(COLOURS[k % len(COLOURS)], SHAPES[0] + SETS[k % len(SETS)]),
-            customdata=[_hover_texts(row) for row in ones],
-            hovertemplate="%{customdata[0]}: %{customdata[3]}<extra>%{fullData.name}</extra>",
-        )
+        marker = _marker(COLOURS[k % len(COLOURS)], SHAPES[0] + SETS[k % len(SETS)])
+        # Sets beside each other, so that none hides another.
+        lines = [groups.index(row.group) + 0.24 * (k - (len(sets) - 1) / 2) for row in ones]
+        ratios = [row.ratio for row in ones]
+        error = _ratio_bars(ones)
+        _add_points(figure, label(of_set, 40), ones, marker, x=ratios, y=lines, error_x=error)
     figure.name_rows((label(group, 34) for group in groups), 0.4)
     figure.update_xaxes(**_ratio_axis(shown))
     return _finished(figure, 130 + ROW_PX * len(groups), {"t": 52})
@@ -183,18 +169,38 @@ def _finished(figure: Figure, height: int, margin: Mapping[str, int]) -> Figure:
     return polished(figure, height, **options)
 
 
-def _series(rows: Sequence[Row]) -> list[tuple[str, str, list[Row], Mapping[str, Any]]]:
-    """(group, set, rows, marker): colours and shapes tell the groups, filled and open the sets."""
+def _add_points(
+    figure: Figure,
+    name: str,
+    rows: Sequence[Row],
+    marker: Mapping[str, Any],
+    text: str = ": %{customdata[3]}",
+    **places: Any,
+) -> None:
+    """``text``: what a point says behind the row's label, of ``_hover_texts``."""
+    figure.add_scatter(
+        **places,
+        name=name,
+        mode="markers",
+        marker=marker,
+        customdata=[_hover_texts(row) for row in rows],
+        hovertemplate=f"%{{customdata[0]}}{text}<extra>%{{fullData.name}}</extra>",
+    )
+
+
+def _series(rows: Sequence[Row]) -> list[tuple[str, list[Row], Mapping[str, Any]]]:
+    """(name, rows, marker): colours and shapes tell the groups, filled and open the sets."""
     groups = list(dict.fromkeys(row.group for row in rows))
     sets = _sets(rows)
-    found: list[tuple[str, str, list[Row], Mapping[str, Any]]] = []
+    found: list[tuple[str, list[Row], Mapping[str, Any]]] = []
     for k, group in enumerate(groups):
         for s, of_set in enumerate(sets):
             ones = [row for row in rows if row.group == group and row.set == of_set]
             if ones:
                 shape = SHAPES[k // len(COLOURS) % len(SHAPES)]
                 symbol = shape + SETS[s % len(SETS)]
-                found.append((group, of_set, ones, _marker(COLOURS[k % len(COLOURS)], symbol)))
+                name = f"{label(group, 40)}, {label(of_set, 24)}"
+                found.append((name, ones, _marker(COLOURS[k % len(COLOURS)], symbol)))
     return found
 
 
@@ -206,10 +212,6 @@ def _sets(rows: Sequence[Row]) -> list[str]:
 
 def _marker(colour: str, symbol: str) -> dict[str, Any]:
     return {"color": colour, "symbol": symbol, "size": 8, "line": {"width": 1.6, "color": colour}}
-
-
-def _series_name(group: str, of_set: str) -> str:
-    return f"{label(group, 40)}, {label(of_set, 24)}"
 
 
 def _bars(values: Sequence[float], intervals: Sequence[Interval | None]) -> dict[str, Any]:

@@ -86,24 +86,17 @@ def traffic_tiles(record: Record) -> list[tuple[str, str, str]]:
         return []
     accesses, misses = _accesses(record), _misses(record)
     remote = traffic.get("remote_share", 0.0)
-    tiles = [("accesses", si(float(accesses.sum()), ""), "")]
-    if traffic.get("levels"):
+    tiles, of = [("accesses", si(float(accesses.sum()), ""), "")], "of accesses"
+    played, links = traffic.get("levels"), traffic.get("links", ())
+    if played:
         share = float(misses.sum() / accesses.sum()) if accesses.sum() else 0.0
-        tiles += [
-            (
-                "misses of the last level",
-                si(float(misses.sum()), ""),
-                f"{percent(share)} of accesses",
-            ),
-            ("to other nodes' memory", percent(remote, 1), _of_user(traffic, "of these misses")),
-            ("handed over by caches", si(_sum(record, "transfers"), "lines"), "modified"),
-        ]
-    else:
-        tiles.append(
-            ("to other nodes' memory", percent(remote, 1), _of_user(traffic, "of accesses"))
-        )
-    links = traffic.get("links", ())
-    if links and traffic.get("levels"):
+        missed = si(float(misses.sum()), "")
+        tiles.append(("misses of the last level", missed, f"{percent(share)} of accesses"))
+        of = "of these misses"
+    tiles.append(("to other nodes' memory", percent(remote, 1), _of_user(traffic, of)))
+    if played:
+        tiles.append(("handed over by caches", si(_sum(record, "transfers"), "lines"), "modified"))
+    if links and played:
         total = sum(link["data_bytes"] + link["message_bytes"] for link in links)
         tiles.append(("over all links", si(total, "B"), "once per link crossed"))
     return tiles

@@ -1,8 +1,18 @@
-"""What a program prints in whichever process: sets are in another order in each."""
+"""Programs in processes of their own: what they load; what they print in whichever process, as sets
+are in another order in each.
+"""
 
 import os
 import subprocess
 import sys
+
+
+def loads_none(program: str, *modules: str) -> None:
+    """The program ends well, and has loaded none of these."""
+    loaded = f"sorted({set(modules)} & set(sys.modules))"
+    code = f"import sys\n{program}\nsys.exit(', '.join({loaded}) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def printed_alike(program: str, *words: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from ..inputs.names import Name
 from ..inputs.quantities import Duration, Quantity, Size, format_quantity, parse_quantity
@@ -116,15 +116,13 @@ class Measurement(Strict):
     method: Line
     parameters: Parameters = Field(default_factory=Parameters)
 
-    @model_validator(mode="after")
-    def _within(self) -> Measurement:
+    def _fits(self) -> None:
         if self.quartiles is not None:
             low, high = self.quartiles
             if {low.kind, high.kind} != {self.value.kind}:
                 raise ValueError("quartiles: expected units of the same kind as the value's")
             if not low.value <= self.value.value <= high.value:
                 raise ValueError("quartiles: expected lower quartile ≤ value ≤ upper quartile")
-        return self
 
     @property
     def spread(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ..inputs.names import Name
 from ..inputs.quantities import (
@@ -52,13 +52,11 @@ class Cache(Strict):
     ways: Count | None = None
     latency: Duration | None = None
 
-    @model_validator(mode="after")
-    def _has_a_line_for_each_way(self) -> Cache:
+    def _fits(self) -> None:
         line_bytes = DEFAULT_LINE_BYTES if self.line is None else self.line.value
         lines = int(self.size.value // line_bytes)
         if self.ways is not None and self.ways > lines:
             raise DescriptionError(("ways",), f"{self.ways}: expected at most its {lines:,} lines")
-        return self
 
 
 class Tlb(Strict):
@@ -163,8 +161,7 @@ class NodeType(Strict):
     energy: NodeEnergy | None = None
     source: str | None = None
 
-    @model_validator(mode="after")
-    def _levels_differ(self) -> NodeType:
+    def _fits(self) -> None:
         levels = [cache.level for cache in self.caches]
         for index, level in enumerate(levels):
             if level in levels[:index]:
@@ -172,7 +169,6 @@ class NodeType(Strict):
                     ("caches", index),
                     f"level {level} is listed twice: expected one cache of each level",
                 )
-        return self
 
 
 class NodeGroup(Strict):
@@ -193,13 +189,11 @@ class NodeGroup(Strict):
     cpus: str | None = None
     memory_size: SizeOrZero | None = None
 
-    @model_validator(mode="after")
-    def _one_of(self) -> NodeGroup:
+    def _fits(self) -> None:
         if (self.id is None) == (self.ids is None):
             raise ValueError("expected either id or ids")
         if self.cpus is not None and self.id is None:
             raise ValueError("cpus: expected with id, not with ids")
-        return self
 
     def id_range(self) -> tuple[int, int]:
         """The first and the last id, both included."""
@@ -314,14 +308,12 @@ class Interruption(Strict):
     length: Duration
     every: Duration
 
-    @model_validator(mode="after")
-    def _bounded(self) -> Interruption:
+    def _fits(self) -> None:
         # Planes count whole picoseconds, and draw each one.
         if self.length.value > DISTURBANCE_MAX_S:
             raise ValueError(f"length: expected at most {DISTURBANCE_MAX_S:,.0f} s")
         if not DISTURBANCE_MIN_S <= self.every.value <= DISTURBANCE_MAX_S:
             raise ValueError(f"every: expected from 1 ns to {DISTURBANCE_MAX_S:,.0f} s")
-        return self
 
 
 class ReadWriteMix(Strict):
@@ -395,21 +387,15 @@ class Transport(Strict):
     receive_queues: Count | None = None
     source: str | None = None
 
-    @model_validator(mode="after")
-    def _interrupts_have_both(self) -> Transport:
+    def _fits(self) -> None:
         if (self.interrupt_share is None) != (self.receive_queues is None):
             missing = "interrupt_share" if self.interrupt_share is None else "receive_queues"
             raise DescriptionError((missing,), "expected both interrupt_share and receive_queues")
         if self.interrupt_share is not None and not 0 <= self.interrupt_share.value <= 1:
             raise DescriptionError(("interrupt_share",), "expected a share from 0 to 1")
-        return self
-
-    @model_validator(mode="after")
-    def _points_rise(self) -> Transport:
         for index, (point, next_) in enumerate(pairwise(self.points)):
             if next_.size.value <= point.size.value:
                 raise DescriptionError(("points", index + 1, "size"), "expected rising sizes")
-        return self
 
 
 class Nic(Strict):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from ..inputs import DescriptionError, InputError, Strict, load_yaml
 from ..inputs.names import Name
@@ -81,8 +81,7 @@ class Case(Strict):
     not_modelled: str = ""
     note: str = ""
 
-    @model_validator(mode="after")
-    def _complete(self) -> Case:
+    def _fits(self) -> None:
         if (self.scenario is None) != bool(self.not_modelled):
             raise ValueError("expected either a 'scenario', or why it is 'not_modelled'")
         for field, names in (("baseline", [self.first]), ("inputs", self.inputs)):
@@ -99,7 +98,6 @@ class Case(Strict):
             base = self.alternatives[self.first].measured
             if name != self.first and one.ratio is None and (one.measured is None or base is None):
                 raise DescriptionError(place, "expected 'ratio', or 'measured' here and there")
-        return self
 
     @property
     def first(self) -> str:

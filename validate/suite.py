@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictFloat, StrictInt, StrictStr, model_validator
+from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from ..inputs import Catalogue, DescriptionError, Document, InputError, Strict, load_yaml
 from ..inputs.fields import near
@@ -81,8 +81,7 @@ class Check(Alternative):
     at_most: Bound | None = None
     against: Alternative | None = None
 
-    @model_validator(mode="after")
-    def _has_one_reference(self) -> Check:
+    def _fits(self) -> None:
         given = [n for n in ("at_least", "at_most") if getattr(self, n) is not None]
         if len(given) > 1:
             raise DescriptionError(
@@ -104,7 +103,6 @@ class Check(Alternative):
             raise DescriptionError(
                 ("better",), f"{self.better} is better, but {given[0]}: expected {wants}, or none"
             )
-        return self
 
     def _check_emulated(self, given: list[str]) -> None:
         if self.emulate is None:

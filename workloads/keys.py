@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor
@@ -186,16 +187,9 @@ class MovingHotRange(HotRange):
         return [time for time in times if time < until_s]
 
     def later(self, elapsed_s: float) -> MovingHotRange:
-        return MovingHotRange(
-            self.keys,
-            self.first,
-            self.end,
-            self.share,
-            step=self.step,
-            every_s=self.every_s,
-            moves=self.moves,
-            first_move_s=self.first_move_s - elapsed_s,
-        )
+        later = copy(self)
+        later.first_move_s -= elapsed_s
+        return later
 
 
 class Recorded(PiecewiseKeys):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from ..inputs import DescriptionError, Quantity, Strict
 from ..inputs.facts import Fact
@@ -112,13 +112,11 @@ class _Following(_Making):
     input: Name
     pipelined: bool = False
 
-    @model_validator(mode="after")
-    def _follows_one(self) -> _Following:
+    def _fits(self) -> None:
         if self.pipelined and self.after:
             raise DescriptionError(
                 ("after",), "a pipelined operator waits only for its input: expected none"
             )
-        return self
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -141,13 +139,11 @@ class ScanSpec(_Making):
     result: Literal["smaller", "positions"] = "smaller"
     path: AccessPath | None = None
 
-    @model_validator(mode="after")
-    def _filters_columns(self) -> ScanSpec:
+    def _fits(self) -> None:
         if not self.columns and self.selectivity < 1:
             raise DescriptionError(
                 ("selectivity",), "a filter reads columns: expected some in 'columns', or 1"
             )
-        return self
 
     @property
     def columns_read(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -181,11 +177,10 @@ class AggregateSpec(_Following):
     def columns_read(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         return ("group_by", self.group_by), ("sums", self.sums)
 
-    @model_validator(mode="after")
-    def _groups_have_columns(self) -> AggregateSpec:
+    def _fits(self) -> None:
+        super()._fits()
         if self.groups is not None and not self.group_by:
             raise DescriptionError(("groups",), "without group_by there is one group")
-        return self
 
 
 class JoinSpec(_Making):
@@ -235,11 +230,9 @@ class LoopSpec(Strict):
     written: SizeOrZero = ZERO_B
     at_once: Fact | None = None
 
-    @model_validator(mode="after")
-    def _accesses_something(self) -> LoopSpec:
+    def _fits(self) -> None:
         if self.accesses and self.structure is None:
             raise ValueError("missing field 'structure': what the accesses go to")
-        return self
 
     @property
     def accessed(self) -> tuple[tuple[float, float], ...]:
@@ -294,8 +287,8 @@ class CustomSpec(LoopSpec, _Making):
         """Its loops; itself where it is the only one."""
         return self.loops or (self,)
 
-    @model_validator(mode="after")
-    def _fits(self) -> CustomSpec:
+    def _fits(self) -> None:
+        super()._fits()
         if self.loops is None and "instructions" not in self.model_fields_set:
             raise ValueError("missing field 'instructions' (or 'loops', which have them)")
         own = {
@@ -316,7 +309,6 @@ class CustomSpec(LoopSpec, _Making):
             raise DescriptionError(("pipelined",), "expected one operator in 'inputs', no 'after'")
         if self.memory == "part" and self.entries is not None:
             raise DescriptionError(("memory",), "without a table it has no part")
-        return self
 
 
 class RecordedSpec(OperatorSpec):

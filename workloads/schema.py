@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -40,8 +40,7 @@ class _OfKind(Strict):
 
     kind: str
 
-    @model_validator(mode="after")
-    def _has_its_fields(self) -> Self:
+    def _fits(self) -> None:
         own = self._own()
         for name in sorted(type(self).model_fields):
             missing = getattr(self, name) in (None, "")
@@ -50,7 +49,6 @@ class _OfKind(Strict):
                     raise ValueError(f"missing field '{name}' of kind '{self.kind}'")
             elif name in self.model_fields_set:
                 raise DescriptionError((name,), f"does not belong to kind '{self.kind}'")
-        return self
 
     @model_serializer(mode="wrap")
     def _with_its_fields(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -110,14 +108,14 @@ class DataObject(_OfKind):
     parts: Annotated[Whole, Field(ge=1, le=PARTS_MAX)] = 1
     group: Name | None = None
 
-    @model_validator(mode="after")
-    def _fits(self) -> DataObject:
+    def _fits(self) -> None:
+        super()._fits()
         if self.keys is not None and self.keys > 2**self.key_bits:
             raise DescriptionError(
                 ("keys",), f"{self.key_bits} key_bits distinguish at most {2**self.key_bits} apart"
             )
         if self.rows is None:
-            return self
+            return
         if self.parts > self.rows:
             raise DescriptionError(
                 ("parts",), f"{self.parts} parts of {self.rows} rows: expected at most {self.rows}"
@@ -128,7 +126,6 @@ class DataObject(_OfKind):
                     ("columns", name, "distinct"),
                     f"{column.distinct} values in {self.rows} rows: expected at most {self.rows}",
                 )
-        return self
 
     def _fields(self) -> tuple[str, ...]:
         by_column = self.rows is not None or self.columns is not None
@@ -186,14 +183,13 @@ class Operation(_OfKind):
     groups: Count | None = None
     result_size: Size = SIXTEEN_BYTES
 
-    @model_validator(mode="after")
-    def _updates_what_it_reads(self) -> Operation:
+    def _fits(self) -> None:
+        super()._fits()
         if self.reads is not None and self.updates > self.reads:
             raise DescriptionError(
                 ("updates",),
                 f"{self.updates} records: expected at most {self.reads}, those that it reads",
             )
-        return self
 
     @model_validator(mode="before")
     @classmethod

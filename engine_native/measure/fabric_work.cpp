@@ -83,10 +83,8 @@ Work FabricPair::ask(Verb verb, std::size_t bytes) {
         return 1.0;
     };
     return [ends, request](std::int64_t end_ns) mutable {
-        double done = 0.0;
-        do {
-            for (int turn = 0; turn < 4; ++turn) done += request();
-        } while (steady_ns() < end_ns);
+        const double done =
+            turns_until(end_ns, [&] { return request() + request() + request() + request(); });
         // release: what was asked before is done.
         ends->ended.fetch_add(1, std::memory_order_release);
         return done;
@@ -143,11 +141,10 @@ Work FabricPair::exchange(Verb verb, std::size_t bytes, std::size_t batch, bool 
     };
     if (leads)
         return [ends, turn, batch](std::int64_t end_ns) mutable {
-            double done = 0;
-            do {
+            const double done = turns_until(end_ns, [&] {
                 turn(ends->turns.fetch_add(1, std::memory_order_acq_rel) + 1);
-                done += static_cast<double>(batch);
-            } while (steady_ns() < end_ns);
+                return static_cast<double>(batch);
+            });
             ends->ended.fetch_add(1, std::memory_order_release);
             return done;
         };

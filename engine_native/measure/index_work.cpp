@@ -53,8 +53,8 @@ Work Index::in_batches(std::size_t batch, Step step) {
         throw std::invalid_argument("expected a batch of known keys");
     return [=, this, keys = std::vector<std::uint64_t>(batch), state = std::uint64_t{1},
             at = std::size_t{0}](std::int64_t end_ns) mutable {
-        double done = 0.0;
-        do {
+        return turns_until(end_ns, [&] {
+            double done = 0.0;
             for (std::size_t count = 0; count < kKeysBetweenLooks; count += batch) {
                 const std::uint64_t* first = keys.data();
                 if (dense_) {
@@ -71,8 +71,8 @@ Work Index::in_batches(std::size_t batch, Step step) {
                 }
                 done += step(std::span(first, batch));
             }
-        } while (steady_ns() < end_ns);
-        return done;
+            return done;
+        });
     };
 }
 
@@ -98,16 +98,14 @@ Work Index::scans(std::size_t pairs) {
     return [this, run = std::vector<KeyValue>(pairs),
             at = std::size_t{0}](std::int64_t end_ns) mutable {
         constexpr std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
-        double done = 0.0;
-        do {
+        return turns_until(end_ns, [&] {
             const std::size_t found = tree_.flatten(known_[at], last, run);
             at = (at + 1) % known_.size();
             std::uint64_t sum = 0;
             for (std::size_t k = 0; k < found; ++k) sum += run[k].value;
             asm volatile("" : "+r"(sum));
-            done += static_cast<double>(found);
-        } while (steady_ns() < end_ns);
-        return done;
+            return static_cast<double>(found);
+        });
     };
 }
 

@@ -56,18 +56,16 @@ template <class Step, class Wrap = decltype([] {})>
 Work through(Entries table, Step step, Wrap wrap = {}) {
     return [table = std::move(table), step = std::move(step), wrap = std::move(wrap),
             at = std::size_t{0}](std::int64_t end_ns) mutable {
-        double done = 0;
-        do {
+        return turns_until(end_ns, [&] {
             const std::size_t piece = std::min<std::size_t>(turn_tuples, table.size() - at);
             step(std::span(table).subspan(at, piece));
             at += piece;
-            done += static_cast<double>(piece);
             if (at == table.size()) {
                 wrap();
                 at = 0;
             }
-        } while (steady_ns() < end_ns);
-        return done;
+            return static_cast<double>(piece);
+        });
     };
 }
 
@@ -75,12 +73,10 @@ Work through(Entries table, Step step, Wrap wrap = {}) {
 template <class Turn>
 Work turns(double amount, Turn turn) {
     return [amount, turn = std::move(turn)](std::int64_t end_ns) mutable {
-        double done = 0;
-        do {
+        return turns_until(end_ns, [&] {
             turn();
-            done += amount;
-        } while (steady_ns() < end_ns);
-        return done;
+            return amount;
+        });
     };
 }
 
@@ -210,19 +206,17 @@ Work join_partitions(std::uint32_t inner, bool probe) {
     const auto state = std::make_shared<State>(State{
         std::move(table), std::move(outer), std::move(ends), {std::max(bits, 1u), false}, {}});
     return [state](std::int64_t end_ns) {
-        double done = 0;
-        do {
+        return turns_until(end_ns, [&] {
             const std::size_t from = state->ends[state->at];
             const std::size_t size = state->ends[state->at + 1] - from;
             const std::span<const Entry> inner = std::span(state->inner).subspan(from, size);
             std::span<const Entry> outer;
             if (!state->outer.empty()) outer = std::span(state->outer).subspan(from, size);
             state->join.join(std::span(&inner, 1), std::span(&outer, 1), state->found);
-            done += static_cast<double>(size);
             if (++state->at + 1 == state->ends.size()) state->at = 0;
             used(&state->found);
-        } while (steady_ns() < end_ns);
-        return done;
+            return static_cast<double>(size);
+        });
     };
 }
 

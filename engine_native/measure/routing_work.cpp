@@ -43,7 +43,7 @@ class Worker {
         for (Pair& pair : pairs_) pair = {random(), 1};
     }
 
-    std::size_t route_batch() {
+    double route_batch() {
         std::span<const Pair> left(pairs_.data() + at_, kBatch);
         at_ = (at_ + kBatch) % kPairs;
         while (!left.empty()) {
@@ -71,13 +71,11 @@ class Worker {
 Work routing(std::size_t targets, std::size_t buffer_bytes) {
     if (targets == 0) throw std::invalid_argument("expected at least one target");
     return [worker = std::make_shared<Worker>(targets, buffer_bytes)](std::int64_t end_ns) {
-        double done = 0.0;
-        do {
-            for (int batch = 0; batch < 4; ++batch) {
-                done += static_cast<double>(worker->route_batch());
-            }
-        } while (steady_ns() < end_ns);
-        return done;
+        return turns_until(end_ns, [&worker] {
+            double done = 0.0;
+            for (int batch = 0; batch < 4; ++batch) done += worker->route_batch();
+            return done;
+        });
     };
 }
 

@@ -213,19 +213,17 @@ Work stream(const Block& block, std::size_t offset, std::size_t bytes, Traffic t
     // The clock is looked at after some 50 µs, less on a slow machine or with a long delay.
     const std::size_t pieces_max = std::clamp<std::size_t>(65'536 / (256 + delay), 1, 64);
     return [=, data = block.data() + offset, at = std::size_t{0}](std::int64_t end_ns) mutable {
-        double done = 0.0;
-        do {
+        return turns_until(end_ns, [&] {
             for (std::size_t piece = 0; piece < pieces_max; ++piece) {
                 std::byte* here = data + at;
                 sweep(here, here + (arrays - 1) * stride, here + (arrays / 2) * stride,
                       kPieceBytes);
-                done += touched * static_cast<double>(kPieceBytes);
                 at = at + kPieceBytes < part ? at + kPieceBytes : 0;
                 if (delay > 0) add_in_a_row(delay);
             }
             if (past) drain();
-        } while (steady_ns() < end_ns);
-        return done;
+            return touched * static_cast<double>(pieces_max * kPieceBytes);
+        });
     };
 }
 

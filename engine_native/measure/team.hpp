@@ -15,6 +15,16 @@ namespace numatwin::native {
 /// then; what it does after `end_ns` counts, and so does the time that it takes.
 using Work = std::function<double(std::int64_t end_ns)>;
 
+/// Takes turns until `end_ns` has passed; returns the sum of what each says it has done.
+template <class Turn>
+double turns_until(std::int64_t end_ns, Turn&& turn) {
+    double done = 0.0;
+    do {
+        done += turn();
+    } while (steady_ns() < end_ns);
+    return done;
+}
+
 struct Member {
     int cpu;
     Work work;

@@ -29,11 +29,14 @@ constexpr int UNFIT = -1;
 
 }  // namespace
 
-PrefixTree::PrefixTree(Memory& memory, TreeShape shape) : memory_(&memory), shape_(shape) {
-    if (shape.key_bits < 1 || shape.key_bits > 64)
-        throw std::invalid_argument("key_bits: expected 1 to 64");
-    if (shape.prefix_bits < 1 || shape.prefix_bits > 16)
+void TreeShape::check() const {
+    if (key_bits < 1 || key_bits > 64) throw std::invalid_argument("key_bits: expected 1 to 64");
+    if (prefix_bits < 1 || prefix_bits > 16)
         throw std::invalid_argument("prefix_bits: expected 1 to 16");
+}
+
+PrefixTree::PrefixTree(Memory& memory, TreeShape shape) : memory_(&memory), shape_(shape) {
+    shape.check();
     // A shorter array would be mostly head; a longer one would be copied too long when it is made.
     leaf_bits_ = std::min(std::clamp(shape.prefix_bits, 6U, 10U), shape.key_bits);
     constexpr std::size_t BUCKET_BYTES_PER_KEY = 24;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -19,7 +20,20 @@ namespace numatwin::native {
 struct TreeShape {
     unsigned key_bits = 64;
     unsigned prefix_bits = 8;
+
+    /// Throws std::invalid_argument outside these bounds.
+    void check() const;
 };
+
+/// Takes a run of pairs of a walk; returns whether more of them are wanted.
+using Sink = bool (*)(void* context, std::span<const KeyValue> run);
+
+/// The one that calls visit(key, value), and wants all.
+template <class Visit>
+bool visit_each(void* visit, std::span<const KeyValue> run) {
+    for (const KeyValue& pair : run) (*static_cast<Visit*>(visit))(pair.key, pair.value);
+    return true;
+}
 
 /// One thread uses it at a time. All ranges are inclusive, so that the largest key can be named.
 /// Where an allocation fails, std::bad_alloc leaves a tree that is valid and answers right.
@@ -41,14 +55,8 @@ class PrefixTree {
     /// Calls visit(key, value) in the order of keys for all of [first, last].
     template <class Visit>
     void scan(std::uint64_t first, std::uint64_t last, Visit&& visit) const {
-        walk(
-            first, last,
-            [](void* context, std::span<const KeyValue> run) {
-                auto& call = *static_cast<std::remove_reference_t<Visit>*>(context);
-                for (const KeyValue& pair : run) call(pair.key, pair.value);
-                return true;
-            },
-            const_cast<void*>(static_cast<const void*>(&visit)));
+        walk(first, last, visit_each<std::remove_reference_t<Visit>>,
+             const_cast<void*>(static_cast<const void*>(&visit)));
     }
     /// Writes the first pairs of [first, last] in order, as many as `piece` takes; returns how
     /// many. The next piece starts after the last key written; fewer than asked for: it was all.
@@ -91,35 +99,14 @@ class PrefixTree {
         /// The last place that covers all keys of an array of values.
         Place block;
     };
-    /// A block that is not linked yet; it is released unless it is kept.
-    class Fresh {
-      public:
-        Fresh() = default;
-        Fresh(PrefixTree& tree, std::size_t bytes)
-            : tree_(&tree), block_(tree.allocate(bytes)), bytes_(bytes) {}
-        Fresh(Fresh&& other) noexcept
-            : tree_(other.tree_),
-              block_(std::exchange(other.block_, nullptr)),
-              bytes_(other.bytes_) {}
-        Fresh& operator=(Fresh&& other) noexcept {
-            std::swap(tree_, other.tree_);
-            std::swap(block_, other.block_);
-            std::swap(bytes_, other.bytes_);
-            return *this;
-        }
-        ~Fresh() {
-            if (block_ != nullptr) tree_->release(block_, bytes_);
-        }
-        /// The block, which from now on is the tree's.
-        void* keep() noexcept { return std::exchange(block_, nullptr); }
-
-      private:
-        PrefixTree* tree_ = nullptr;
-        void* block_ = nullptr;
-        std::size_t bytes_ = 0;
+    struct Releasing {
+        PrefixTree* tree = nullptr;
+        std::size_t bytes = 0;
+        void operator()(void* block) const noexcept { tree->release(block, bytes); }
     };
-
-    using Sink = bool (*)(void* context, std::span<const KeyValue> run);
+    /// A block that is not linked yet; what it releases to a caller is from then on the tree's.
+    using Fresh = std::unique_ptr<void, Releasing>;
+    Fresh fresh(std::size_t bytes) { return {allocate(bytes), {this, bytes}}; }
 
     // prefix_tree.cpp: descending, and what changes one bucket or array of values.
     Word read(Place place) const noexcept {

@@ -21,10 +21,10 @@ class PrefixTree::Cut {
         if (part_of(word, least, most) != Part::SOME) return;
         if (word.is_bucket()) {
             const unsigned kind = bucket::roomy_kind(inside(bucket::Pairs(word)).size());
-            twins_.emplace_back(tree_, bucket::bytes(kind));
+            twins_.push_back(tree_.fresh(bucket::bytes(kind)));
             return;
         }
-        twins_.emplace_back(tree_, tree_.block_bytes(word));
+        twins_.push_back(tree_.fresh(tree_.block_bytes(word)));
         if (word.is_leaf()) return;
         each_slot(word, [&](Place place, std::uint64_t from, std::uint64_t to) {
             plan(tree_.read(place), from, to);
@@ -43,7 +43,7 @@ class PrefixTree::Cut {
             case Part::SOME:
                 break;
         }
-        void* twin = twins_[next_++].keep();
+        void* twin = twins_[next_++].release();
         if (word.is_bucket()) return take_pairs(place, word, twin);
         const Word other = word.is_leaf() ? take_values(word, twin) : take_slots(word, twin);
         if (is_empty(word)) {
@@ -358,15 +358,15 @@ void PrefixTree::split_node(Place place) {
     const Node& old = *word.block<Node>();
     const unsigned bits = word.bits() - 1;
     const std::size_t half = std::size_t{1} << bits;
-    Fresh parent(*this, Node::bytes(1));
+    Fresh parent = fresh(Node::bytes(1));
     Fresh halves[2];
     // A half that is one word, or nothing, needs no node.
     const auto is_one = [&](unsigned side) {
         return old.slots[side * half].span() == bits || are_null({word, side * half}, bits);
     };
     for (const unsigned side : {0U, 1U})
-        if (!is_one(side)) halves[side] = Fresh(*this, Node::bytes(bits));
-    auto* block = static_cast<Node*>(parent.keep());
+        if (!is_one(side)) halves[side] = fresh(Node::bytes(bits));
+    auto* block = static_cast<Node*>(parent.release());
     block->prefix = old.prefix;
     for (const unsigned side : {0U, 1U}) {
         const Word* slots = old.slots + side * half;
@@ -374,7 +374,7 @@ void PrefixTree::split_node(Place place) {
             block->slots[side] = slots->with_span(0);
             continue;
         }
-        auto* part = static_cast<Node*>(halves[side].keep());
+        auto* part = static_cast<Node*>(halves[side].release());
         part->prefix = old.prefix | static_cast<std::uint64_t>(side) << (word.top() - 1);
         std::copy_n(slots, half, part->slots);
         block->slots[side] = Word::node(part, word.shift(), bits, 0);

@@ -174,11 +174,11 @@ void PrefixTree::halve(Place place, Word word) {
     const bool keeps = bucket::roomy_kind(pairs[fuller].size()) == word.kind();
     const unsigned kinds[2] = {bucket::roomy_kind(pairs[0].size()),
                                bucket::roomy_kind(pairs[1].size())};
-    Fresh smaller(*this, bucket::bytes(kinds[1 - fuller]));
+    Fresh smaller = fresh(bucket::bytes(kinds[1 - fuller]));
     void* block = keeps ? word.block<void>() : allocate(bucket::bytes(kinds[fuller]));
     void* blocks[2];
     blocks[fuller] = block;
-    blocks[1 - fuller] = smaller.keep();
+    blocks[1 - fuller] = smaller.release();
     for (const unsigned side : {0U, 1U})
         write(sides[side], bucket::fill(kinds[side], blocks[side], pairs[side], span));
     if (!keeps) release_block(word);
@@ -209,18 +209,18 @@ void PrefixTree::make_child(Place place, Word word, std::uint64_t key) {
     const unsigned bits = std::min(2U, most_bits(top));
     bucket::Pairs pairs[2];
     for (const KeyValue& pair : all) pairs[pair.key >> bit & 1].add(pair);
-    Fresh node(*this, Node::bytes(bits));
+    Fresh node = fresh(Node::bytes(bits));
     Fresh buckets[2];
     for (const unsigned side : {0U, 1U})
         if (pairs[side].size() > 0)
-            buckets[side] = Fresh(*this, bucket::bytes(bucket::roomy_kind(pairs[side].size())));
-    auto* block = static_cast<Node*>(node.keep());
+            buckets[side] = fresh(bucket::bytes(bucket::roomy_kind(pairs[side].size())));
+    auto* block = static_cast<Node*>(node.release());
     block->prefix = above(key, top);
     const std::size_t half = std::size_t{1} << (bits - 1);
     for (const unsigned side : {0U, 1U}) {
         Word filled;
         if (pairs[side].size() > 0)
-            filled = bucket::fill(bucket::roomy_kind(pairs[side].size()), buckets[side].keep(),
+            filled = bucket::fill(bucket::roomy_kind(pairs[side].size()), buckets[side].release(),
                                   pairs[side], bits - 1);
         std::fill_n(block->slots + side * half, half, filled);
     }

@@ -10,10 +10,7 @@ namespace numatwin::native {
 using namespace shared;
 
 SharedTree::SharedTree(Memory& memory, TreeShape shape) : memory_(memory), shape_(shape) {
-    if (shape.key_bits < 1 || shape.key_bits > 64)
-        throw std::invalid_argument("key_bits: expected 1 to 64");
-    if (shape.prefix_bits < 1 || shape.prefix_bits > 16)
-        throw std::invalid_argument("prefix_bits: expected 1 to 16");
+    shape.check();
 }
 
 SharedTree::~SharedTree() {

@@ -44,13 +44,8 @@ class SharedTree {
     /// what others change meanwhile is seen or not.
     template <class Visit>
     void scan(std::uint64_t first, std::uint64_t last, Visit&& visit) const {
-        walk(
-            first, last,
-            [](void* context, std::span<const KeyValue> run) {
-                auto& call = *static_cast<std::remove_reference_t<Visit>*>(context);
-                for (const KeyValue& pair : run) call(pair.key, pair.value);
-            },
-            const_cast<void*>(static_cast<const void*>(&visit)));
+        walk(first, last, visit_each<std::remove_reference_t<Visit>>,
+             const_cast<void*>(static_cast<const void*>(&visit)));
     }
 
     /// Exact when no other thread changes the tree.
@@ -63,7 +58,6 @@ class SharedTree {
 
   private:
     class Change;
-    using Sink = void (*)(void* context, std::span<const KeyValue> run);
     /// Where a descent ended: at a bucket, at nothing, at MOVED, or above a node whose skipped bits
     /// differ from the key's.
     struct Found {

@@ -51,12 +51,30 @@ inline std::uint64_t done(const Engine& engine, std::size_t operation) {
     return sum;
 }
 
-/// Waits until so many operations are done in all.
-inline void wait_done(const Engine& engine, std::size_t operation, std::uint64_t wanted) {
-    while (done(engine, operation) < wanted) {
+/// One that has loaded its objects and runs.
+struct Started : Engine {
+    explicit Started(const EngineSetup& setup) : Engine(setup) {
+        load();
+        start();
+    }
+};
+
+/// While `busy`, others may run; throws what the engine has failed by.
+inline void wait_while(const Engine& engine, const auto& busy) {
+    while (busy()) {
         engine.check();
         std::this_thread::yield();
     }
+}
+
+/// Waits until so many operations are done in all.
+inline void wait_done(const Engine& engine, std::size_t operation, std::uint64_t wanted) {
+    wait_while(engine, [&] { return done(engine, operation) < wanted; });
+}
+
+inline void balance(Engine& engine, std::size_t object, const std::vector<std::uint64_t>& wanted) {
+    engine.rebalance(object, wanted);
+    wait_while(engine, [&] { return engine.balancing(object); });
 }
 
 }  // namespace numatwin::native

@@ -23,10 +23,8 @@ class Workers : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Counts, Workers, testing::Values(1, 2, 3, 7));
 
 TEST_P(Workers, AnswerLookupsOfLoadedKeys) {
-    Engine engine(small_setup(GetParam(), 1000));
-    engine.load();
+    Started engine(small_setup(GetParam(), 1000));
     EXPECT_EQ(engine.loaded(), 1000U);
-    engine.start();
     std::vector<Ask> asks;
     for (std::uint64_t key = 0; key < 1100; ++key) asks.push_back({AskKind::lookup, 0, key, 0});
     const auto answers = engine.execute(asks);
@@ -41,9 +39,7 @@ TEST_P(Workers, AnswerLookupsOfLoadedKeys) {
 }
 
 TEST_P(Workers, ExecuteInOrder) {
-    Engine engine(small_setup(GetParam(), 100));
-    engine.load();
-    engine.start();
+    Started engine(small_setup(GetParam(), 100));
     std::vector<Ask> asks;
     for (std::uint64_t round = 1; round <= 20; ++round) {
         asks.push_back({AskKind::upsert, 0, 7, round});
@@ -61,9 +57,7 @@ TEST_P(Workers, ClientsLoseNothing) {
     add_operation(setup, OperationKind::lookup, 0.5);
     add_operation(setup, OperationKind::upsert, 0.3);
     add_operation(setup, OperationKind::route, 0.2);
-    Engine engine(setup);
-    engine.load();
-    engine.start();
+    Started engine(setup);
     for (std::size_t k = 0; k < 3; ++k) wait_done(engine, k, 5'000);
     engine.stop();  // throws where something was lost or done twice
     std::uint64_t found = 0;
@@ -82,9 +76,7 @@ TEST_P(Workers, RebalanceUnderTraffic) {
         EngineSetup setup = small_setup(workers, keys, 0, nodes);
         add_operation(setup, OperationKind::lookup);
         add_operation(setup, OperationKind::upsert);
-        Engine engine(setup);
-        engine.load();
-        engine.start();
+        Started engine(setup);
         std::uint64_t seed = 1;
         for (int cycle = 0; cycle < 10; ++cycle) {
             wait_done(engine, 0, done(engine, 0) + 500);
@@ -94,11 +86,7 @@ TEST_P(Workers, RebalanceUnderTraffic) {
             for (auto& bound : bounds) bound %= keys;
             bounds.push_back(keys);
             std::sort(bounds.begin(), bounds.end());
-            engine.rebalance(0, bounds);
-            while (engine.balancing(0)) {
-                engine.check();
-                std::this_thread::yield();
-            }
+            balance(engine, 0, bounds);
             EXPECT_EQ(engine.bounds(0), bounds);
             std::vector<std::uint64_t> held;
             for (std::size_t k = 0; k < workers; ++k)
@@ -133,22 +121,12 @@ std::vector<std::uint64_t> loaded_entries(const EngineSetup& setup, std::size_t 
     return entries;
 }
 
-void balance(Engine& engine, std::size_t object, const std::vector<std::uint64_t>& wanted) {
-    engine.rebalance(object, wanted);
-    while (engine.balancing(object)) {
-        engine.check();
-        std::this_thread::yield();
-    }
-}
-
 TEST_P(Workers, ScansSeeEachEntryOnceWhileColumnsMove) {
     const std::size_t workers = GetParam();
     for (const std::size_t nodes : {std::size_t{1}, workers}) {  // links, copies
         EngineSetup setup = small_setup(workers, 100, 100'000, nodes);
         add_operation(setup, OperationKind::scan, 1, 1);
-        Engine engine(setup);
-        engine.load();
-        engine.start();
+        Started engine(setup);
         std::vector<std::uint64_t> entries = loaded_entries(setup, 1);
         std::uint64_t seed = 7;
         for (int cycle = 0; cycle < 12; ++cycle) {
@@ -192,9 +170,7 @@ TEST_P(Workers, MixedClientsWithBalancingOfBoth) {
     setup.result_bytes = 16;
     setup.command_bytes = 32;
     setup.think_ns = 1000;
-    Engine engine(setup);
-    engine.load();
-    engine.start();
+    Started engine(setup);
     for (int cycle = 0; cycle < 5; ++cycle) {
         wait_done(engine, 0, done(engine, 0) + 1'000);
         std::vector<std::uint64_t> bounds(workers + 1, 0), sizes(workers, 0);
@@ -216,9 +192,7 @@ TEST_P(Workers, BaselinesAnswerAlike) {
         add_operation(setup, OperationKind::lookup);
         add_operation(setup, OperationKind::upsert);
         add_operation(setup, OperationKind::scan, 0.001, 1);
-        Engine engine(setup);
-        engine.load();
-        engine.start();
+        Started engine(setup);
         wait_done(engine, 0, 1'000);
         wait_done(engine, 2, 1);
         const std::vector<Ask> asks{{AskKind::upsert, 0, 20'000, 3},
@@ -239,9 +213,7 @@ TEST_P(Workers, BaselineScansTogether) {
     EngineSetup setup = small_setup(GetParam(), 10, 1'000'000);
     setup.placement = Layout::interleaved;
     add_operation(setup, OperationKind::scan, 1, 1);
-    Engine engine(setup);
-    engine.load();
-    engine.start();
+    Started engine(setup);
     wait_done(engine, 0, 20);
     engine.stop();
 }
@@ -250,9 +222,7 @@ TEST_P(Workers, OpenClientsArriveAtTheirRate) {
     EngineSetup setup = small_setup(GetParam(), 10'000);
     add_operation(setup, OperationKind::lookup);
     setup.arrival_ns = 20'000 * static_cast<double>(GetParam());  // 50,000 a second in all
-    Engine engine(setup);
-    engine.load();
-    engine.start();
+    Started engine(setup);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     // Threads of a loaded host run late, and then do at once what has arrived meanwhile.
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -271,9 +241,7 @@ TEST(Engines, OpenClientsThatPauseCatchUpWithNothing) {
     EngineSetup setup = small_setup(2, 10'000);
     add_operation(setup, OperationKind::lookup);
     setup.arrival_ns = 1e5;
-    Engine engine(setup);
-    engine.load();
-    engine.start();
+    Started engine(setup);
     wait_done(engine, 0, 10);
     engine.set_making(false);
     const auto all_done = [&] {
@@ -309,9 +277,7 @@ TEST(Engines, AreCrowdedWhereTheyShareCpus) {
 TEST(EngineFaults, StopTellsOfALostCommand) {
     EngineSetup setup = small_setup(2, 1'000);
     add_operation(setup, OperationKind::lookup);
-    Engine engine(setup);
-    engine.load();
-    engine.start();
+    Started engine(setup);
     wait_done(engine, 0, 100);
     engine.world().counts[0]->made.add(1);
     EXPECT_THROW(engine.stop(0.2), std::logic_error);
@@ -330,16 +296,12 @@ TEST(EngineFaults, CancelledInTheMiddle) {
         loading.begin_load();
     }
     {
-        Engine running(setup);
-        running.load();
-        running.start();
+        Started running(setup);
         wait_done(running, 0, 1'000);
         running.rebalance(0, {0, 0, 0, 20'000});
         running.rebalance(1, {0, 0, 100'000});
     }
-    Engine ended(setup);
-    ended.load();
-    ended.start();
+    Started ended(setup);
     ended.cancel();
     EXPECT_THROW(ended.execute(std::vector<Ask>{{AskKind::lookup, 0, 1, 0}}), std::exception);
 }

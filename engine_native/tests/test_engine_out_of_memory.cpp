@@ -48,9 +48,7 @@ namespace {
 
 // A bit of everything: two nodes, so that transfers are copies.
 void live(const EngineSetup& setup) {
-    Engine engine(setup);
-    engine.load();
-    engine.start();
+    Started engine(setup);
     wait_done(engine, 0, 200);
     engine.rebalance(0, {0, 10, 2'000});
     engine.rebalance(1, {10, 1'990});
@@ -59,10 +57,7 @@ void live(const EngineSetup& setup) {
                           {AskKind::scan, 1, 0, 9},
                           {AskKind::append, 1, 0, 9}};
     engine.execute(asks);
-    while (engine.balancing(0) || engine.balancing(1)) {
-        engine.check();
-        std::this_thread::yield();
-    }
+    wait_while(engine, [&] { return engine.balancing(0) || engine.balancing(1); });
     engine.stop();
 }
 
@@ -97,9 +92,7 @@ TEST(OutOfMemory, OfTheDataSaysWhatDoesNotFit) {
     for (std::size_t megabytes = 1; !fits && megabytes < 256; megabytes *= 2) {
         setup.limit_bytes = megabytes << 20;
         try {
-            Engine engine(setup);
-            engine.load();
-            engine.start();
+            Started engine(setup);
             wait_done(engine, 0, 1'000);
             for (std::uint64_t key = 1 << 20; key < 1 << 23; key += 1 << 12)
                 engine.execute(std::vector<Ask>{{AskKind::upsert, 0, key, 1}});

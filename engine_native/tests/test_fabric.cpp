@@ -70,11 +70,20 @@ class Fabrics : public testing::TestWithParam<const char*> {
         client_->flush(peer_, pending_);
         client_->wait(pending_);
     }
-    std::uint64_t word(std::uint64_t at) {
-        std::uint64_t found = ~std::uint64_t{0};
-        client_->get(peer_, at, reinterpret_cast<std::byte*>(&found), word_bytes, pending_);
+    std::vector<std::byte> got(std::uint64_t at, std::size_t bytes) {
+        std::vector<std::byte> found(bytes, std::byte{7});
+        client_->get(peer_, at, found.data(), bytes, pending_);
         client_->wait(pending_);
         return found;
+    }
+    std::uint64_t word(std::uint64_t at) {
+        return *reinterpret_cast<const std::uint64_t*>(got(at, word_bytes).data());
+    }
+    // What stood there.
+    std::uint64_t swapped(std::uint64_t at, std::uint64_t expected, std::uint64_t value) {
+        client_->compare_and_swap(peer_, at, expected, value, pending_);
+        client_->wait(pending_);
+        return value;
     }
 
     std::unique_ptr<Server> server_;
@@ -84,45 +93,32 @@ class Fabrics : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Fabrics, what_is_exposed_is_zero_at_first) {
-    std::vector<std::byte> found(1 << 16, std::byte{7});
-    client_->get(peer_, 0, found.data(), found.size(), pending_);
-    client_->wait(pending_);
-    EXPECT_EQ(found, std::vector<std::byte>(1 << 16));
+    EXPECT_EQ(got(0, 1 << 16), std::vector<std::byte>(1 << 16));
 }
 
 TEST_P(Fabrics, gets_what_was_put) {
     for (const std::size_t bytes : {8u, 64u, 1032u, 8192u, 40'000u}) {
-        std::vector<std::byte> sent(bytes), found(bytes);
+        std::vector<std::byte> sent(bytes);
         for (std::size_t k = 0; k < bytes; ++k) sent[k] = static_cast<std::byte>(k * 7 + bytes);
         client_->put(peer_, 128, sent.data(), bytes);
         land();
-        client_->get(peer_, 128, found.data(), bytes, pending_);
-        client_->wait(pending_);
-        EXPECT_EQ(found, sent) << bytes;
+        EXPECT_EQ(got(128, bytes), sent) << bytes;
     }
     EXPECT_EQ(word(120), 0u);
 }
 
 TEST_P(Fabrics, publishes_all_of_a_block) {
-    std::vector<std::byte> sent(1032, std::byte{9}), found(1032);
+    std::vector<std::byte> sent(1032, std::byte{9});
     client_->publish(peer_, 1032, sent.data(), sent.size());
     land();
-    client_->get(peer_, 1032, found.data(), found.size(), pending_);
-    client_->wait(pending_);
-    EXPECT_EQ(found, sent);
+    EXPECT_EQ(got(1032, sent.size()), sent);
     EXPECT_EQ(word(1024), 0u);
     EXPECT_EQ(word(2064), 0u);
 }
 
 TEST_P(Fabrics, swaps_only_what_is_expected) {
-    std::uint64_t expected = 0, value = 5;
-    client_->compare_and_swap(peer_, 16, expected, value, pending_);
-    client_->wait(pending_);
-    EXPECT_EQ(value, 0u);  // it found what it expected
-    value = 6;
-    client_->compare_and_swap(peer_, 16, expected, value, pending_);
-    client_->wait(pending_);
-    EXPECT_EQ(value, 5u);
+    EXPECT_EQ(swapped(16, 0, 5), 0u);  // it found what it expected
+    EXPECT_EQ(swapped(16, 0, 6), 5u);
     EXPECT_EQ(word(16), 5u);
 }
 
@@ -181,15 +177,13 @@ TEST_P(Fabrics, atomics_of_several_clients_are_atomic) {
             const auto fabric = make(GetParam());
             const auto peer = fabric->connect(server_->contact_);
             Pending pending;
+            const auto locked = [&](std::uint64_t from, std::uint64_t to) {
+                fabric->compare_and_swap(peer, 64, from, to, pending);
+                fabric->wait(pending);
+                return to == from;
+            };
             for (int k = 0; k < each; ++k) {
-                std::uint64_t expected = 0, found = 1;
-                while (true) {
-                    found = 1;
-                    fabric->compare_and_swap(peer, 64, expected, found, pending);
-                    fabric->wait(pending);
-                    if (found == 0) break;
-                    std::this_thread::yield();
-                }
+                while (!locked(0, 1)) std::this_thread::yield();
                 // Under the lock a plain get and put count right.
                 std::uint64_t count = 0;
                 fabric->get(peer, 72, reinterpret_cast<std::byte*>(&count), word_bytes, pending);
@@ -198,11 +192,7 @@ TEST_P(Fabrics, atomics_of_several_clients_are_atomic) {
                 fabric->put(peer, 72, reinterpret_cast<const std::byte*>(&count), word_bytes);
                 fabric->flush(peer, pending);
                 fabric->wait(pending);
-                expected = 1;
-                found = 0;
-                fabric->compare_and_swap(peer, 64, expected, found, pending);
-                fabric->wait(pending);
-                ASSERT_EQ(found, 1u);
+                ASSERT_TRUE(locked(1, 0));
             }
         });
     for (auto& thread : threads) thread.join();

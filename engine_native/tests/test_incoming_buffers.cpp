@@ -38,6 +38,12 @@ class Incoming : public ::testing::Test {
         gate.await_stopped();
         return done;
     }
+    // What it does once the gate is open.
+    template <typename Result>
+    static Result after(PauseGate& gate, std::future<Result>& stopped) {
+        gate.open();
+        return stopped.get();
+    }
 
     HeapMemory heap;
     IncomingBuffers buffers{heap, 64};
@@ -81,8 +87,7 @@ TEST_F(Incoming, SwapWaitsForAWriterThatCopies) {
     EXPECT_TRUE(write({3}));  // others go on meanwhile, into the other buffer
     swapping.open();
     EXPECT_EQ(owner.wait_for(std::chrono::milliseconds(30)), std::future_status::timeout);
-    writing.open();
-    EXPECT_TRUE(writer.get());
+    EXPECT_TRUE(after(writing, writer));
     EXPECT_EQ(owner.get(), (Words{1, 2}));
     EXPECT_EQ(swap(), Words{3});
 }
@@ -93,8 +98,7 @@ TEST_F(Incoming, SwapWaitsForAWriterThatHasCopiedAndIsStillThere) {
     auto owner = owner_at(swapping);
     swapping.open();
     EXPECT_EQ(owner.wait_for(std::chrono::milliseconds(30)), std::future_status::timeout);
-    writing.open();
-    EXPECT_TRUE(writer.get());
+    EXPECT_TRUE(after(writing, writer));
     EXPECT_EQ(owner.get(), (Words{1, 2}));
 }
 
@@ -102,8 +106,7 @@ TEST_F(Incoming, AnotherWritersReservationSendsAWriterBackToTheNextPlace) {
     PauseGate reading("write: descriptor read");
     auto writer = writer_at(reading, {1, 1});
     EXPECT_TRUE(write({2}));
-    reading.open();
-    EXPECT_TRUE(writer.get());
+    EXPECT_TRUE(after(reading, writer));
     EXPECT_EQ(swap(), (Words{2, 1, 1}));
 }
 
@@ -111,8 +114,7 @@ TEST_F(Incoming, LastRoomGoesToOneOfTwoWriters) {
     PauseGate reading("write: descriptor read");
     auto writer = writer_at(reading, {1, 1, 1, 1, 1});
     EXPECT_TRUE(write({2, 2, 2, 2}));
-    reading.open();
-    EXPECT_FALSE(writer.get());
+    EXPECT_FALSE(after(reading, writer));
     EXPECT_EQ(swap(), (Words{2, 2, 2, 2}));
 }
 
@@ -121,8 +123,7 @@ TEST_F(Incoming, ASwapSendsAWriterToTheOtherBuffer) {
     EXPECT_TRUE(write({1}));
     auto writer = writer_at(reading, {2});
     EXPECT_EQ(swap(), Words{1});
-    reading.open();
-    EXPECT_TRUE(writer.get());
+    EXPECT_TRUE(after(reading, writer));
     EXPECT_EQ(swap(), Words{2});
 }
 
@@ -134,8 +135,7 @@ TEST_F(Incoming, ADescriptorThatComesRoundAgainIsAsGoodAsNew) {
     EXPECT_TRUE(write({3}));
     EXPECT_EQ(swap(), Words{3});
     EXPECT_TRUE(write({4}));  // the first buffer again, and its word as it was
-    reading.open();
-    EXPECT_TRUE(writer.get());
+    EXPECT_TRUE(after(reading, writer));
     EXPECT_EQ(swap(), (Words{4, 2}));
 }
 
@@ -144,8 +144,7 @@ TEST_F(Incoming, WriterDoesNotWaitForASwapThatIsHalfDone) {
     PauseGate swapping("swap: published");
     auto owner = owner_at(swapping);
     EXPECT_FALSE(write({2}));
-    swapping.open();
-    EXPECT_EQ(owner.get(), Words{1});
+    EXPECT_EQ(after(swapping, owner), Words{1});
     EXPECT_TRUE(write({2}));
     EXPECT_EQ(swap(), Words{2});
 }
@@ -154,12 +153,10 @@ TEST_F(Incoming, AWriterThatComesLateIntoTheOldBufferIsTakenWithIt) {
     EXPECT_TRUE(write({1}));
     PauseGate reading("write: descriptor read"), swapping("swap: activated");
     auto writer = writer_at(reading, {2});
-    auto owner = owner_at(swapping);  // both are active
-    EXPECT_TRUE(write({3}));          // into the new one
-    reading.open();
-    EXPECT_TRUE(writer.get());  // into the old one
-    swapping.open();
-    EXPECT_EQ(owner.get(), (Words{1, 2}));
+    auto owner = owner_at(swapping);      // both are active
+    EXPECT_TRUE(write({3}));              // into the new one
+    EXPECT_TRUE(after(reading, writer));  // into the old one
+    EXPECT_EQ(after(swapping, owner), (Words{1, 2}));
     EXPECT_EQ(swap(), Words{3});
 }
 
@@ -171,10 +168,8 @@ TEST_F(Incoming, AWriterOfLongAgoMeetsTheBufferClosed) {
     EXPECT_TRUE(write({3}));
     PauseGate swapping("swap: published");
     auto owner = owner_at(swapping);  // back to the first buffer, which is not active yet
-    reading.open();
-    EXPECT_FALSE(writer.get());
-    swapping.open();
-    EXPECT_EQ(owner.get(), Words{3});
+    EXPECT_FALSE(after(reading, writer));
+    EXPECT_EQ(after(swapping, owner), Words{3});
     EXPECT_EQ(swap(), Words{});
 }
 

@@ -28,18 +28,25 @@ Outcomes outcomes(std::vector<Explorer::Body> threads) {
 }
 
 // x = 1; y = 1  |  y? x?    The second may see y and not x, unless y is released and acquired.
+Explorer::Body sends(std::memory_order store) {
+    return [=] {
+        Two two;
+        two.x.store(1, relaxed);
+        two.y.store(1, store);
+        return Value{0};
+    };
+}
+
+Explorer::Body receives(std::memory_order load) {
+    return [=] {
+        Two two;
+        const Value y = two.y.load(load);
+        return 10 * y + two.x.load(relaxed);
+    };
+}
+
 Outcomes message_passing(std::memory_order store, std::memory_order load) {
-    return outcomes({[=] {
-                         Two two;
-                         two.x.store(1, relaxed);
-                         two.y.store(1, store);
-                         return Value{0};
-                     },
-                     [=] {
-                         Two two;
-                         const Value y = two.y.load(load);
-                         return 10 * y + two.x.load(relaxed);
-                     }});
+    return outcomes({sends(store), receives(load)});
 }
 
 TEST(Interleavings, MessagePassing) {
@@ -52,17 +59,15 @@ TEST(Interleavings, MessagePassing) {
 }
 
 TEST(Interleavings, StoreBufferingIsAllowedWithReleaseAndAcquire) {
-    const auto one = [] {
-        Two two;
-        two.x.store(1, release);
-        return two.y.load(acquire);
+    const auto swaps = [](Atomic<Value> Two::* mine, Atomic<Value> Two::* other) {
+        return [=] {
+            Two two;
+            (two.*mine).store(1, release);
+            return (two.*other).load(acquire);
+        };
     };
-    const auto other = [] {
-        Two two;
-        two.y.store(1, release);
-        return two.x.load(acquire);
-    };
-    EXPECT_EQ(outcomes({one, other}), (Outcomes{{0, 0}, {0, 1}, {1, 0}, {1, 1}}));
+    EXPECT_EQ(outcomes({swaps(&Two::x, &Two::y), swaps(&Two::y, &Two::x)}),
+              (Outcomes{{0, 0}, {0, 1}, {1, 0}, {1, 1}}));
 }
 
 TEST(Interleavings, OneAtomicIsCoherent) {
@@ -83,17 +88,13 @@ TEST(Interleavings, OneAtomicIsCoherent) {
 
 // Two writers to two atomics in opposite order: both first stores may end up last (2+2W).
 TEST(Interleavings, StoresMayComeBeforeOthersThatWereMadeEarlier) {
-    const auto one = [] {
-        Two two;
-        two.x.store(1, relaxed);
-        two.y.store(2, relaxed);
-        return Value{0};
-    };
-    const auto other = [] {
-        Two two;
-        two.y.store(1, relaxed);
-        two.x.store(2, relaxed);
-        return Value{0};
+    const auto stores = [](Atomic<Value> Two::* first, Atomic<Value> Two::* second) {
+        return [=] {
+            Two two;
+            (two.*first).store(1, relaxed);
+            (two.*second).store(2, relaxed);
+            return Value{0};
+        };
     };
     const auto last = [] {
         Two two;
@@ -101,7 +102,7 @@ TEST(Interleavings, StoresMayComeBeforeOthersThatWereMadeEarlier) {
         join(1);
         return 10 * two.x.load(relaxed) + two.y.load(relaxed);
     };
-    const Outcomes found = outcomes({one, other, last});
+    const Outcomes found = outcomes({stores(&Two::x, &Two::y), stores(&Two::y, &Two::x), last});
     EXPECT_EQ(found, (Outcomes{{0, 0, 11}, {0, 0, 12}, {0, 0, 21}, {0, 0, 22}}));
 }
 
@@ -125,17 +126,7 @@ TEST(Interleavings, TwoReadersMayDisagreeOnTwoWriters) {
 }
 
 TEST(Interleavings, ReadModifyWritesPassOnWhatWasReleased) {
-    const auto sender = [] {
-        Two two;
-        two.x.store(1, relaxed);
-        two.y.store(1, release);
-        return Value{0};
-    };
-    const auto receiver = [] {
-        Two two;
-        const Value y = two.y.load(acquire);
-        return 10 * y + two.x.load(relaxed);
-    };
+    const auto sender = sends(release), receiver = receives(acquire);
     const auto adder = [] {
         Two two;
         return two.y.fetch_add(1, relaxed);

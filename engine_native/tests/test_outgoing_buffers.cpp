@@ -30,14 +30,27 @@ CommandHeader header_of(std::uint8_t operation, std::uint32_t callback = 0,
     return header;
 }
 
+// Incoming buffers of several targets.
+struct Targets {
+    std::vector<std::unique_ptr<IncomingBuffers>> buffers;
+    std::vector<IncomingBuffers*> pointers;
+
+    Targets() = default;
+    Targets(Memory& memory, std::size_t count, std::size_t bytes) {
+        for (std::size_t i = 0; i < count; ++i) add(memory, bytes);
+    }
+    void add(Memory& memory, std::size_t bytes) {
+        buffers.push_back(std::make_unique<IncomingBuffers>(memory, bytes));
+        pointers.push_back(buffers.back().get());
+    }
+    IncomingBuffers* operator[](std::size_t target) const { return pointers[target]; }
+};
+
 class Outgoing : public ::testing::Test {
   protected:
     void build(std::size_t targets, std::size_t incoming_bytes, OutgoingSizes sizes) {
-        for (std::size_t i = 0; i < targets; ++i) {
-            incoming.push_back(std::make_unique<IncomingBuffers>(memory, incoming_bytes));
-            pointers.push_back(incoming.back().get());
-        }
-        outgoing = std::make_unique<OutgoingBuffers>(memory, pointers, sizes);
+        incoming = Targets(memory, targets, incoming_bytes);
+        outgoing = std::make_unique<OutgoingBuffers>(memory, incoming.pointers, sizes);
     }
     std::vector<Arrived> take(std::size_t target) {
         std::vector<Arrived> arrived;
@@ -48,6 +61,13 @@ class Outgoing : public ::testing::Test {
         }
         return arrived;
     }
+    // Adds the keys that come to the first target until nothing is left.
+    void drain(Words& arrived) {
+        while (!outgoing->flush_all() || !incoming[0]->is_empty()) {
+            const Words keys = keys_of(take(0));
+            arrived.insert(arrived.end(), keys.begin(), keys.end());
+        }
+    }
     static Words keys_of(const std::vector<Arrived>& arrived) {
         Words keys;
         for (const Arrived& one : arrived) {
@@ -57,8 +77,7 @@ class Outgoing : public ::testing::Test {
     }
 
     testing::ScarceMemory memory;
-    std::vector<std::unique_ptr<IncomingBuffers>> incoming;
-    std::vector<IncomingBuffers*> pointers;
+    Targets incoming;
     std::unique_ptr<OutgoingBuffers> outgoing;
 };
 
@@ -153,11 +172,7 @@ TEST_F(Outgoing, AppendAlwaysKeepsWhatFindsNoRoomInOrder) {
     EXPECT_GT(outgoing->waiting_bytes(0), 1000u);
     EXPECT_FALSE(outgoing->append(0, header_of(1), Words{999, 999, 999, 999, 999, 999}));
     Words arrived;
-    while (!outgoing->flush_all() || !incoming[0]->is_empty()) {
-        for (const std::uint64_t key : keys_of(take(0))) {
-            arrived.push_back(key);
-        }
-    }
+    drain(arrived);
     EXPECT_EQ(arrived, expected);
     // The chunks serve again.
     const std::size_t bytes = memory.bytes_out();
@@ -203,11 +218,7 @@ TEST_F(Outgoing, FullMulticastBufferIsFlushedAndRefusesWhileATargetHoldsIt) {
     Words arrived = keys_of(take(0));
     EXPECT_TRUE(outgoing->append_multicast(all, header_of(7, 1000), Words{1000}));
     sent.push_back(1000);
-    while (!outgoing->flush_all() || !incoming[0]->is_empty()) {
-        for (const std::uint64_t key : keys_of(take(0))) {
-            arrived.push_back(key);
-        }
-    }
+    drain(arrived);
     EXPECT_TRUE(std::equal(arrived.begin(), arrived.end(), sent.begin(), sent.end()));
 }
 
@@ -234,9 +245,9 @@ TEST_F(Outgoing, CountOfEntriesDoesNotOverflow) {
 TEST_F(Outgoing, RefusesBadSizesAndPayloads) {
     build(1, 128, {64, 64});
     EXPECT_EQ(outgoing->most_words(), 6u);
-    EXPECT_THROW(OutgoingBuffers(memory, pointers, {72, 64}), std::invalid_argument);
-    EXPECT_THROW(OutgoingBuffers(memory, pointers, {16, 64}), std::invalid_argument);
-    EXPECT_THROW(OutgoingBuffers(memory, pointers, {65, 62}), std::invalid_argument);
+    EXPECT_THROW(OutgoingBuffers(memory, incoming.pointers, {72, 64}), std::invalid_argument);
+    EXPECT_THROW(OutgoingBuffers(memory, incoming.pointers, {16, 64}), std::invalid_argument);
+    EXPECT_THROW(OutgoingBuffers(memory, incoming.pointers, {65, 62}), std::invalid_argument);
     EXPECT_THROW(outgoing->append(0, header_of(1), Words(7)), std::length_error);
     EXPECT_THROW(outgoing->append(0, header_of(1), Words{}), std::length_error);
     EXPECT_THROW(outgoing->append(0, header_of(1, 0, 2), Words(3)), std::length_error);
@@ -249,7 +260,7 @@ TEST_F(Outgoing, RefusesBadSizesAndPayloads) {
 TEST_F(Outgoing, MemoryThatFailsLosesNothing) {
     build(1, 128, {64, 64});
     memory.fail_after(0);
-    EXPECT_THROW(OutgoingBuffers(memory, pointers, {64, 64}), std::bad_alloc);
+    EXPECT_THROW(OutgoingBuffers(memory, incoming.pointers, {64, 64}), std::bad_alloc);
     EXPECT_THROW(IncomingBuffers(memory, 64), std::bad_alloc);
     Words accepted;
     std::uint64_t key = 0;
@@ -263,14 +274,10 @@ TEST_F(Outgoing, MemoryThatFailsLosesNothing) {
     outgoing->append_always(0, header_of(1), Words{key});
     accepted.push_back(key);
     Words arrived;
-    while (!outgoing->flush_all() || !incoming[0]->is_empty()) {
-        for (const std::uint64_t one : keys_of(take(0))) {
-            arrived.push_back(one);
-        }
-    }
+    drain(arrived);
     EXPECT_EQ(arrived, accepted);
     outgoing.reset();
-    incoming.clear();
+    incoming = {};
     EXPECT_EQ(memory.bytes_out(), 0u);
 }
 
@@ -282,14 +289,11 @@ TEST(OutgoingBuffers, RandomCommandsArriveAsInPlainLists) {
         HeapMemory heap;
         const std::size_t targets = 1 + random() % 5;
         const OutgoingSizes sizes{40 + 8 * (random() % 40), 40 + 8 * (random() % 10)};
-        std::vector<std::unique_ptr<IncomingBuffers>> incoming;
-        std::vector<IncomingBuffers*> pointers;
+        Targets incoming;
         for (std::size_t i = 0; i < targets; ++i) {
-            incoming.push_back(std::make_unique<IncomingBuffers>(
-                heap, sizes.unicast_bytes + sizes.multicast_bytes + 8 * (random() % 100)));
-            pointers.push_back(incoming.back().get());
+            incoming.add(heap, sizes.unicast_bytes + sizes.multicast_bytes + 8 * (random() % 100));
         }
-        OutgoingBuffers outgoing(heap, pointers, sizes);
+        OutgoingBuffers outgoing(heap, incoming.pointers, sizes);
         // (operation, callback, words of an entry), unicast and multicast apart: each in order
         using Entry = std::tuple<unsigned, unsigned, Words>;
         constexpr std::uint8_t multicast = 100;
@@ -314,32 +318,24 @@ TEST(OutgoingBuffers, RandomCommandsArriveAsInPlainLists) {
             const std::size_t count = 1 + random() % 9;
             const bool always = random() % 4 == 0;
             switch (random() % 6) {
-                case 0: {
+                case 0:
+                case 1: {
+                    const bool pairs = random() % 2 == 0;
+                    std::vector<Pair> some(count);
                     Words keys(count);
                     std::vector<std::uint32_t> to(count);
                     for (std::size_t i = 0; i < count; ++i) {
                         keys[i] = random();
+                        some[i] = {keys[i], random()};
                         to[i] = static_cast<std::uint32_t>(random() % targets);
                     }
-                    const CommandHeader header = some_header(1);
-                    const std::size_t taken = outgoing.append_keys(header, keys, to.data());
+                    const CommandHeader header = some_header(pairs ? 2 : 1);
+                    const std::size_t taken = pairs ? outgoing.append_pairs(header, some, to.data())
+                                                    : outgoing.append_keys(header, keys, to.data());
                     for (std::size_t i = 0; i < taken; ++i) {
-                        sent[2 * to[i]].push_back({header.operation, header.callback, {keys[i]}});
-                    }
-                    break;
-                }
-                case 1: {
-                    std::vector<Pair> pairs(count);
-                    std::vector<std::uint32_t> to(count);
-                    for (std::size_t i = 0; i < count; ++i) {
-                        pairs[i] = {random(), random()};
-                        to[i] = static_cast<std::uint32_t>(random() % targets);
-                    }
-                    const CommandHeader header = some_header(2);
-                    const std::size_t taken = outgoing.append_pairs(header, pairs, to.data());
-                    for (std::size_t i = 0; i < taken; ++i) {
-                        sent[2 * to[i]].push_back(
-                            {header.operation, header.callback, {pairs[i].key, pairs[i].value}});
+                        const Words entry =
+                            pairs ? Words{some[i].key, some[i].value} : Words{keys[i]};
+                        sent[2 * to[i]].push_back({header.operation, header.callback, entry});
                     }
                     break;
                 }
@@ -405,13 +401,8 @@ TEST(OutgoingBuffers, RandomCommandsArriveAsInPlainLists) {
 
 TEST(Router, SendsEachKeyToItsOwner) {
     HeapMemory heap;
-    std::vector<std::unique_ptr<IncomingBuffers>> incoming;
-    std::vector<IncomingBuffers*> pointers;
-    for (int i = 0; i < 5; ++i) {
-        incoming.push_back(std::make_unique<IncomingBuffers>(heap, 1 << 20));
-        pointers.push_back(incoming.back().get());
-    }
-    OutgoingBuffers outgoing(heap, pointers);
+    const Targets incoming(heap, 5, 1 << 20);
+    OutgoingBuffers outgoing(heap, incoming.pointers);
     Router router(outgoing);
     const std::vector<Partition> partitions{{0, 3}, {100, 0}, {200, 4}, {200, 1}, {300, 2}};
     const PartitionTree table(heap, partitions, 0);
@@ -452,19 +443,14 @@ TEST(Router, EachCommandOfManyWritersComesOnceAndInOrder) {
     constexpr std::size_t senders = 3, receivers = 2;
     constexpr std::uint64_t keys_each = 200'000;
     HeapMemory heap;
-    std::vector<std::unique_ptr<IncomingBuffers>> incoming;
-    std::vector<IncomingBuffers*> pointers;
-    for (std::size_t i = 0; i < receivers; ++i) {
-        incoming.push_back(std::make_unique<IncomingBuffers>(heap, 8192));
-        pointers.push_back(incoming.back().get());
-    }
+    const Targets incoming(heap, receivers, 8192);
     const std::uint64_t half = std::uint64_t{1} << 63;
     const std::vector<Partition> partitions{{0, 0}, {half, 1}};
     PartitionTable table(heap, senders, partitions);
     std::vector<std::thread> threads;
     for (std::size_t sender = 0; sender < senders; ++sender) {
         threads.emplace_back([&, sender] {
-            OutgoingBuffers outgoing(heap, pointers, {528, 512});
+            OutgoingBuffers outgoing(heap, incoming.pointers, {528, 512});
             Router router(outgoing);
             CommandHeader header = header_of(1);
             header.origin = static_cast<std::uint16_t>(sender);

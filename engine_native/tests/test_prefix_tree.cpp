@@ -21,15 +21,6 @@ namespace {
 
 using namespace testing;
 
-Map content(const PrefixTree& tree, std::uint64_t first = 0, std::uint64_t last = MOST) {
-    Map map;
-    tree.scan(first, last, [&](std::uint64_t key, std::uint64_t value) {
-        EXPECT_TRUE(map.empty() || map.rbegin()->first < key);
-        map.emplace_hint(map.end(), key, value);
-    });
-    return map;
-}
-
 std::vector<KeyValue> run_of(const Map& map) {
     std::vector<KeyValue> run;
     for (const auto& [key, value] : map) run.push_back({key, value});
@@ -45,8 +36,7 @@ struct Twin {
     Twin(ScarceMemory& from, TreeShape shape) : memory(from), tree(from, shape) {}
 
     void upsert(const Keys& keys, KeyDraw& draw) {
-        Keys values(keys.size());
-        for (std::uint64_t& value : values) value = draw();
+        const Keys values = drawn(keys.size(), draw);
         const std::size_t before = map.size();
         for (std::size_t i = 0; i < keys.size(); ++i) map[keys[i]] = values[i];
         ASSERT_EQ(tree.upsert(keys, values), map.size() - before);
@@ -59,40 +49,29 @@ struct Twin {
         ASSERT_EQ(tree.extract(first, last).keys(), there);
         map.erase(from, to);
     }
-    void check_lookup(const Keys& keys) const {
-        Keys values(keys.size());
-        std::vector<std::uint8_t> found(keys.size());
-        std::size_t hits = 0;
-        const std::size_t told = tree.lookup(keys, values.data(), found.data());
-        for (std::size_t i = 0; i < keys.size(); ++i) {
-            const auto at = map.find(keys[i]);
-            hits += at != map.end();
-            ASSERT_EQ(found[i], at != map.end() ? 1 : 0) << "key " << keys[i];
-            ASSERT_EQ(values[i], at != map.end() ? at->second : 0) << "key " << keys[i];
-        }
-        ASSERT_EQ(told, hits);
-    }
     void check_all() const {
         ASSERT_EQ(tree.keys(), map.size());
         ASSERT_EQ(content(tree), map);
         Keys keys;
         for (const auto& [key, value] : map) keys.push_back(key);
-        check_lookup(keys);
-    }
-    void check_range(std::uint64_t first, std::uint64_t last) const {
-        Map expected;
-        if (first <= last) expected = Map(map.lower_bound(first), map.upper_bound(last));
-        ASSERT_EQ(content(tree, first, last), expected);
+        check_lookup(tree, map, keys);
     }
 };
 
-/// Every prefix_bits with key_bits that are least, greatest and neither.
-std::vector<TreeShape> shapes() {
-    std::vector<TreeShape> all;
-    for (unsigned prefix_bits = 1; prefix_bits <= 16; ++prefix_bits)
-        for (const unsigned key_bits : {9U, 33U, 64U}) all.push_back({key_bits, prefix_bits});
-    for (unsigned key_bits = 1; key_bits <= 64; ++key_bits) all.push_back({key_bits, 8});
-    return all;
+/// Calls `check` with an empty tree of each shape, and draws of keys of its width.
+template <class Check>
+void with_each(const std::vector<TreeShape>& shapes, Check check) {
+    for (const TreeShape shape : shapes) {
+        SCOPED_TRACE(describe(shape, base_seed()));
+        ScarceMemory memory;
+        {
+            Twin twin(memory, shape);
+            KeyDraw draw(base_seed(), shape.key_bits);
+            check(twin, draw);
+        }
+        ASSERT_EQ(memory.bytes_out(), 0U);
+        if (::testing::Test::HasFatalFailure()) return;
+    }
 }
 
 // Arrays that have every key of their place, and those from which one is gone.
@@ -132,53 +111,41 @@ TEST(PrefixTree, full_arrays_hold_no_other_keys) {
 }
 
 TEST(PrefixTree, EqualsAMapUnderRandomOperations) {
-    for (const TreeShape shape : shapes()) {
-        const std::uint64_t seed = base_seed();
-        SCOPED_TRACE(describe(shape, seed));
-        ScarceMemory memory;
-        {
-            Twin twin(memory, shape);
-            KeyDraw draw(seed, shape.key_bits);
-            for (int round = 0; round < 40; ++round) {
-                const Keys keys = draw.batch(300);
-                if (draw() % 3 != 0)
-                    twin.upsert(keys, draw);
-                else
-                    twin.drop(draw.key(), draw.key());
-                twin.check_lookup(draw.batch(50));
-                twin.check_range(draw.key(), draw.key());
-                ASSERT_EQ(twin.tree.keys(), twin.map.size());
-                ASSERT_EQ(twin.tree.bytes(), memory.bytes_out());
-                if (HasFatalFailure()) return;
-            }
-            twin.check_all();
-            // Emptied, it holds no memory.
-            twin.drop(0, MOST);
-            ASSERT_EQ(twin.tree.bytes(), 0U);
+    with_each(shapes(), [](Twin& twin, KeyDraw& draw) {
+        for (int round = 0; round < 40; ++round) {
+            const Keys keys = draw.batch(300);
+            if (draw() % 3 != 0)
+                twin.upsert(keys, draw);
+            else
+                twin.drop(draw.key(), draw.key());
+            check_lookup(twin.tree, twin.map, draw.batch(50));
+            const std::uint64_t first = draw.key();
+            check_range(twin.tree, twin.map, first, draw.key());
+            ASSERT_EQ(twin.tree.keys(), twin.map.size());
+            ASSERT_EQ(twin.tree.bytes(), twin.memory.bytes_out());
+            if (HasFatalFailure()) return;
         }
-        ASSERT_EQ(memory.bytes_out(), 0U);
-    }
+        twin.check_all();
+        // Emptied, it holds no memory.
+        twin.drop(0, MOST);
+        ASSERT_EQ(twin.tree.bytes(), 0U);
+    });
 }
 
 TEST(PrefixTree, ExtractsAndAbsorbsRanges) {
-    for (const TreeShape shape : shapes()) {
-        const std::uint64_t seed = base_seed();
-        SCOPED_TRACE(describe(shape, seed));
-        ScarceMemory memory;
-        Twin twin(memory, shape);
-        KeyDraw draw(seed, shape.key_bits);
+    with_each(shapes(), [](Twin& twin, KeyDraw& draw) {
         for (int round = 0; round < 12; ++round) {
             twin.upsert(draw.batch(300), draw);
             std::uint64_t first = draw.key(), last = draw.key();
             if (first > last) std::swap(first, last);
-            Twin taken(memory, shape);
+            Twin taken(twin.memory, twin.tree.shape());
             taken.tree = twin.tree.extract(first, last);
             const auto from = twin.map.lower_bound(first), to = twin.map.upper_bound(last);
             taken.map.insert(from, to);
             twin.map.erase(from, to);
             twin.check_all();
             taken.check_all();
-            ASSERT_EQ(twin.tree.bytes() + taken.tree.bytes(), memory.bytes_out());
+            ASSERT_EQ(twin.tree.bytes() + taken.tree.bytes(), twin.memory.bytes_out());
             if (round % 2 == 0) {
                 // Both sides of the cut change while they are apart.
                 twin.drop(draw.key(), draw.key());
@@ -200,10 +167,10 @@ TEST(PrefixTree, ExtractsAndAbsorbsRanges) {
             ASSERT_EQ(taken.tree.bytes(), 0U);
             twin.map.merge(taken.map);
             twin.check_all();
-            ASSERT_EQ(twin.tree.bytes(), memory.bytes_out());
+            ASSERT_EQ(twin.tree.bytes(), twin.memory.bytes_out());
             if (HasFatalFailure()) return;
         }
-    }
+    });
 }
 
 TEST(PrefixTree, RefusesToAbsorbAcrossItsOwnKeys) {
@@ -220,14 +187,9 @@ TEST(PrefixTree, RefusesToAbsorbAcrossItsOwnKeys) {
 }
 
 TEST(PrefixTree, FlattensInPiecesAndIsBuiltFromThem) {
-    for (const TreeShape shape : shapes()) {
-        const std::uint64_t seed = base_seed();
-        SCOPED_TRACE(describe(shape, seed));
-        ScarceMemory memory;
-        Twin twin(memory, shape);
-        KeyDraw draw(seed, shape.key_bits);
+    with_each(shapes(), [](Twin& twin, KeyDraw& draw) {
         for (int round = 0; round < 20; ++round) twin.upsert(draw.batch(500), draw);
-        PrefixTree rebuilt(memory, shape);
+        PrefixTree rebuilt(twin.memory, twin.tree.shape());
         std::vector<KeyValue> piece(1 + draw() % 700);
         Map streamed;
         for (std::uint64_t first = 0;;) {
@@ -240,16 +202,15 @@ TEST(PrefixTree, FlattensInPiecesAndIsBuiltFromThem) {
         ASSERT_EQ(streamed, twin.map);
         ASSERT_EQ(content(rebuilt), twin.map);
         ASSERT_EQ(rebuilt.keys(), twin.map.size());
-        PrefixTree at_once(memory, shape);
+        PrefixTree at_once(twin.memory, twin.tree.shape());
         at_once.append(run_of(twin.map));
         ASSERT_EQ(content(at_once), twin.map);
         twin.tree = std::move(rebuilt);
         twin.upsert(draw.batch(500), draw);
         twin.drop(draw.key(), draw.key());
         twin.check_all();
-        ASSERT_EQ(twin.tree.bytes() + at_once.bytes(), memory.bytes_out());
-        if (HasFatalFailure()) return;
-    }
+        ASSERT_EQ(twin.tree.bytes() + at_once.bytes(), twin.memory.bytes_out());
+    });
 }
 
 TEST(PrefixTree, RefusesRunsOutOfOrder) {
@@ -278,35 +239,12 @@ TEST(PrefixTree, RefusesShapesAndKeysOutOfBounds) {
     EXPECT_EQ(found[1], 0);
 }
 
-/// Runs `change` with its first allocation failing, then its second, … until it succeeds.
-template <class Change, class Check>
-void fail_each_allocation(ScarceMemory& memory, Change change, Check check) {
-    for (std::uint64_t allowed = 0;; ++allowed) {
-        memory.fail_after(allowed);
-        bool failed = false;
-        try {
-            change();
-        } catch (const std::bad_alloc&) {
-            failed = true;
-        }
-        memory.never_fail();
-        check(failed);
-        if (!failed || ::testing::Test::HasFatalFailure()) return;
-    }
-}
-
 TEST(PrefixTree, SurvivesEveryFailedAllocationOfAnUpsert) {
-    for (const TreeShape shape : {TreeShape{64, 8}, {64, 1}, {64, 3}, {20, 16}, {9, 4}}) {
-        SCOPED_TRACE(describe(shape, base_seed()));
-        ScarceMemory memory;
-        Twin twin(memory, shape);
-        KeyDraw draw(base_seed(), shape.key_bits);
+    with_each({{64, 8}, {64, 1}, {64, 3}, {20, 16}, {9, 4}}, [](Twin& twin, KeyDraw& draw) {
         for (int round = 0; round < 400; ++round) {
-            const Keys keys = draw.batch(6);
-            Keys values(keys.size());
-            for (std::uint64_t& value : values) value = draw();
+            const Keys keys = draw.batch(6), values = drawn(keys.size(), draw);
             fail_each_allocation(
-                memory, [&] { twin.tree.upsert(keys, values); },
+                twin.memory, [&] { twin.tree.upsert(keys, values); },
                 [&](bool failed) {
                     if (!failed) {
                         for (std::size_t i = 0; i < keys.size(); ++i) twin.map[keys[i]] = values[i];
@@ -320,32 +258,28 @@ TEST(PrefixTree, SurvivesEveryFailedAllocationOfAnUpsert) {
                     ASSERT_EQ(content(twin.tree), after);
                     ASSERT_LT(done, keys.size());
                     ASSERT_EQ(twin.tree.keys(), after.size());
-                    ASSERT_EQ(twin.tree.bytes(), memory.bytes_out());
+                    ASSERT_EQ(twin.tree.bytes(), twin.memory.bytes_out());
                 });
             if (HasFatalFailure()) return;
         }
         twin.check_all();
-    }
+    });
 }
 
 TEST(PrefixTree, SurvivesEveryFailedAllocationOfATransfer) {
-    for (const TreeShape shape : {TreeShape{64, 8}, {64, 2}, {20, 16}}) {
-        SCOPED_TRACE(describe(shape, base_seed()));
-        ScarceMemory memory;
-        Twin twin(memory, shape);
-        KeyDraw draw(base_seed(), shape.key_bits);
+    with_each({{64, 8}, {64, 2}, {20, 16}}, [](Twin& twin, KeyDraw& draw) {
         for (int round = 0; round < 40; ++round) {
             twin.upsert(draw.batch(200), draw);
             std::uint64_t first = draw.key(), last = draw.key();
             if (first > last) std::swap(first, last);
-            PrefixTree taken(memory, shape);
+            PrefixTree taken(twin.memory, twin.tree.shape());
             fail_each_allocation(
-                memory, [&] { taken = twin.tree.extract(first, last); },
+                twin.memory, [&] { taken = twin.tree.extract(first, last); },
                 [&](bool failed) {
                     if (failed) twin.check_all();
                 });
             fail_each_allocation(
-                memory, [&] { twin.tree.absorb(std::move(taken)); },
+                twin.memory, [&] { twin.tree.absorb(std::move(taken)); },
                 [&](bool) {
                     Map both = content(twin.tree);
                     const Map theirs = content(taken);
@@ -354,13 +288,13 @@ TEST(PrefixTree, SurvivesEveryFailedAllocationOfATransfer) {
                     both.insert(theirs.begin(), theirs.end());
                     ASSERT_EQ(both, twin.map);
                     ASSERT_EQ(twin.tree.keys() + taken.keys(), twin.map.size());
-                    ASSERT_EQ(twin.tree.bytes() + taken.bytes(), memory.bytes_out());
+                    ASSERT_EQ(twin.tree.bytes() + taken.bytes(), twin.memory.bytes_out());
                 });
             ASSERT_EQ(taken.keys(), 0U);
             twin.check_all();
             if (HasFatalFailure()) return;
         }
-    }
+    });
 }
 
 TEST(PrefixTree, SurvivesEveryFailedAllocationOfABuild) {

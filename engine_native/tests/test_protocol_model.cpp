@@ -240,60 +240,62 @@ TEST(ProtocolModel, FindsAnOwnerThatDoesNotWaitForWriters) {
     EXPECT_EQ(verdict<IncomingProtocol<WithoutWaiting>>(), "data race");
 }
 
-// The steps of a swap in another order.
-struct ActivatesFirst : Shipped {
+// The first steps of a swap in another way: they return the word of the buffer that was active.
+struct OtherSwap : Shipped {
     using Shipped::Shipped;
-    Taken swap() {
+    template <class Steps>
+    Taken swap_by(Steps steps) {
         if (is_empty()) {
             return {owned_, 0};
         }
         const std::uint32_t old = owned_;
-        activate(1 - old);
-        publish(1 - old);
-        const Word word = deactivate(old);
+        const Word word = steps(old);
         await_writers(old);
         owned_ = 1 - old;
         return {old, descriptor::offset(word)};
+    }
+};
+
+struct ActivatesFirst : OtherSwap {
+    using OtherSwap::OtherSwap;
+    Taken swap() {
+        return swap_by([this](std::uint32_t old) {
+            activate(1 - old);
+            publish(1 - old);
+            return deactivate(old);
+        });
     }
 };
 TEST(ProtocolModel, FindsABufferThatIsActiveBeforeItIsPublished) {
     EXPECT_EQ(verdict<ActivatesFirst>(), "commands came out of order");
 }
 
-struct TakesTheOffsetFirst : Shipped {
-    using Shipped::Shipped;
+struct TakesTheOffsetFirst : OtherSwap {
+    using OtherSwap::OtherSwap;
     Taken swap() {
-        if (is_empty()) {
-            return {owned_, 0};
-        }
-        const std::uint32_t old = owned_;
-        publish(1 - old);
-        activate(1 - old);
-        const Word word = descriptor_[old].word.load(std::memory_order_relaxed);
-        deactivate(old);
-        await_writers(old);
-        owned_ = 1 - old;
-        return {old, descriptor::offset(word)};
+        return swap_by([this](std::uint32_t old) {
+            publish(1 - old);
+            activate(1 - old);
+            const Word word = descriptor_[old].word.load(std::memory_order_relaxed);
+            deactivate(old);
+            return word;
+        });
     }
 };
 TEST(ProtocolModel, FindsAnOffsetThatWasNotFinal) {
     EXPECT_EQ(verdict<TakesTheOffsetFirst>(), "a command was lost, came twice or from nowhere");
 }
 
-struct DeactivatesByAStore : Shipped {
-    using Shipped::Shipped;
+struct DeactivatesByAStore : OtherSwap {
+    using OtherSwap::OtherSwap;
     Taken swap() {
-        if (is_empty()) {
-            return {owned_, 0};
-        }
-        const std::uint32_t old = owned_;
-        publish(1 - old);
-        activate(1 - old);
-        const Word word = descriptor_[old].word.load(std::memory_order_relaxed);
-        descriptor_[old].word.store(word - descriptor::active_bit, std::memory_order_relaxed);
-        await_writers(old);
-        owned_ = 1 - old;
-        return {old, descriptor::offset(word)};
+        return swap_by([this](std::uint32_t old) {
+            publish(1 - old);
+            activate(1 - old);
+            const Word word = descriptor_[old].word.load(std::memory_order_relaxed);
+            descriptor_[old].word.store(word - descriptor::active_bit, std::memory_order_relaxed);
+            return word;
+        });
     }
 };
 TEST(ProtocolModel, FindsADeactivationThatIsNotOneStep) {

@@ -36,7 +36,7 @@ RunSetup small(std::uint32_t clients) {
 }
 
 struct Seen {
-    std::uint64_t commits = 0, updates = 0, torn = 0;
+    std::uint64_t commits = 0, torn = 0;
     std::vector<Row> trace;
     std::string failure;
     std::uint64_t of(RowKind kind) const {
@@ -46,6 +46,13 @@ struct Seen {
     }
 };
 
+std::uint64_t sum_of(const RunSetup& setup, Board& board, auto Counters::* counter) {
+    std::uint64_t sum = 0;
+    for (std::uint32_t client = 0; client < setup.clients; ++client)
+        sum += (board.counters(client).*counter).get();
+    return sum;
+}
+
 // Until so many have committed (or, where none may, for the time).
 Seen run(const RunSetup& setup, std::uint64_t commits,
          milliseconds longest = milliseconds(30'000)) {
@@ -53,11 +60,7 @@ Seen run(const RunSetup& setup, std::uint64_t commits,
     cluster.start();
     auto& board = cluster.board();
     Seen seen;
-    const auto committed = [&] {
-        std::uint64_t sum = 0;
-        for (std::uint32_t c = 0; c < setup.clients; ++c) sum += board.counters(c).commits.get();
-        return sum;
-    };
+    const auto committed = [&] { return sum_of(setup, board, &Counters::commits); };
     // Half of it: who looks may itself be late.
     const auto room = [&] {
         for (std::uint32_t role = 0; role < setup.roles(); ++role)
@@ -77,11 +80,8 @@ Seen run(const RunSetup& setup, std::uint64_t commits,
     while (committed() < commits && room() && std::chrono::steady_clock::now() < late)
         std::this_thread::sleep_for(milliseconds(2));
     cluster.stop();
-    for (std::uint32_t client = 0; client < setup.clients; ++client) {
-        seen.commits += board.counters(client).commits.get();
-        seen.updates += board.counters(client).updates.get();
-        seen.torn += board.counters(client).torn.get();
-    }
+    seen.commits = committed();
+    seen.torn = sum_of(setup, board, &Counters::torn);
     seen.trace = board.trace();
     seen.failure = board.failure();
     return seen;
@@ -130,12 +130,7 @@ TEST(Rsi, what_clients_took_from_the_stock_is_gone_from_it) {
     ThreadCluster cluster(setup);
     cluster.start();
     auto& board = cluster.board();
-    const auto updated = [&] {
-        std::uint64_t sum = 0;
-        for (std::uint32_t client = 0; client < setup.clients; ++client)
-            sum += board.counters(client).updates.get();
-        return sum;
-    };
+    const auto updated = [&] { return sum_of(setup, board, &Counters::updates); };
     // On a busy host, until there is something to see.
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     do std::this_thread::sleep_for(milliseconds(150));

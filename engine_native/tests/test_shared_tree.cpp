@@ -17,38 +17,8 @@ namespace {
 
 using namespace testing;
 
-Map content(const SharedTree& tree, std::uint64_t first = 0, std::uint64_t last = MOST) {
-    Map map;
-    tree.scan(first, last, [&](std::uint64_t key, std::uint64_t value) {
-        EXPECT_TRUE(map.empty() || map.rbegin()->first < key);
-        map.emplace_hint(map.end(), key, value);
-    });
-    return map;
-}
-
-Keys drawn(std::size_t count, KeyDraw& draw) {
-    Keys values(count);
-    for (std::uint64_t& value : values) value = draw();
-    return values;
-}
-
-void check_lookup(const SharedTree& tree, const Map& map, const Keys& keys) {
-    Keys values(keys.size());
-    std::vector<std::uint8_t> found(keys.size());
-    tree.lookup(keys, values.data(), found.data());
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-        const auto at = map.find(keys[i]);
-        ASSERT_EQ(found[i], at != map.end() ? 1 : 0) << "key " << keys[i];
-        ASSERT_EQ(values[i], at != map.end() ? at->second : 0) << "key " << keys[i];
-    }
-}
-
 TEST(SharedTree, EqualsAMapUnderRandomOperations) {
-    std::vector<TreeShape> shapes;
-    for (unsigned prefix_bits = 1; prefix_bits <= 16; ++prefix_bits)
-        for (const unsigned key_bits : {9U, 33U, 64U}) shapes.push_back({key_bits, prefix_bits});
-    for (unsigned key_bits = 1; key_bits <= 64; ++key_bits) shapes.push_back({key_bits, 8});
-    for (const TreeShape shape : shapes) {
+    for (const TreeShape shape : shapes()) {
         const std::uint64_t seed = base_seed();
         SCOPED_TRACE(describe(shape, seed));
         ScarceMemory memory;
@@ -66,10 +36,8 @@ TEST(SharedTree, EqualsAMapUnderRandomOperations) {
                 }
                 ASSERT_EQ(tree.upsert(keys, values, memory), changed);
                 check_lookup(tree, map, draw.batch(50));
-                const std::uint64_t first = draw.key(), last = draw.key();
-                Map range;
-                if (first <= last) range = Map(map.lower_bound(first), map.upper_bound(last));
-                ASSERT_EQ(content(tree, first, last), range);
+                const std::uint64_t first = draw.key();
+                check_range(tree, map, first, draw.key());
                 ASSERT_EQ(tree.keys(), map.size());
                 ASSERT_EQ(tree.bytes(), memory.bytes_out());
                 if (HasFatalFailure()) return;
@@ -99,21 +67,14 @@ TEST(SharedTree, SurvivesEveryFailedAllocation) {
         KeyDraw draw(base_seed(), shape.key_bits);
         for (int round = 0; round < 600; ++round) {
             const Keys key{draw.key()}, value{draw()};
-            for (std::uint64_t allowed = 0;; ++allowed) {
-                memory.fail_after(allowed);
-                bool failed = false;
-                try {
-                    tree.upsert(key, value, memory);
-                } catch (const std::bad_alloc&) {
-                    failed = true;
-                }
-                memory.never_fail();
-                if (!failed) map[key[0]] = value[0];
-                ASSERT_EQ(tree.keys(), map.size());
-                ASSERT_EQ(tree.bytes(), memory.bytes_out());
-                check_lookup(tree, map, key);
-                if (!failed) break;
-            }
+            fail_each_allocation(
+                memory, [&] { tree.upsert(key, value, memory); },
+                [&](bool failed) {
+                    if (!failed) map[key[0]] = value[0];
+                    ASSERT_EQ(tree.keys(), map.size());
+                    ASSERT_EQ(tree.bytes(), memory.bytes_out());
+                    check_lookup(tree, map, key);
+                });
             if (HasFatalFailure()) return;
         }
         ASSERT_EQ(content(tree), map);

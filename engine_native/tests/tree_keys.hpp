@@ -1,5 +1,7 @@
-// Keys that trees find easy and hard, for the tests of both trees.
+// Keys that trees find easy and hard, and checks against a map: for the tests of both trees.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -8,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "scarce_memory.hpp"
 #include "storage/prefix_tree.hpp"
 
 namespace numatwin::native::testing {
@@ -61,5 +64,66 @@ class KeyDraw {
     std::mt19937_64 random_;
     std::uint64_t mask_;
 };
+
+inline Keys drawn(std::size_t count, KeyDraw& draw) {
+    Keys values(count);
+    for (std::uint64_t& value : values) value = draw();
+    return values;
+}
+
+/// Every prefix_bits with key_bits that are least, greatest and neither.
+inline std::vector<TreeShape> shapes() {
+    std::vector<TreeShape> all;
+    for (unsigned prefix_bits = 1; prefix_bits <= 16; ++prefix_bits)
+        for (const unsigned key_bits : {9U, 33U, 64U}) all.push_back({key_bits, prefix_bits});
+    for (unsigned key_bits = 1; key_bits <= 64; ++key_bits) all.push_back({key_bits, 8});
+    return all;
+}
+
+Map content(const auto& tree, std::uint64_t first = 0, std::uint64_t last = MOST) {
+    Map map;
+    tree.scan(first, last, [&](std::uint64_t key, std::uint64_t value) {
+        EXPECT_TRUE(map.empty() || map.rbegin()->first < key);
+        map.emplace_hint(map.end(), key, value);
+    });
+    return map;
+}
+
+void check_range(const auto& tree, const Map& map, std::uint64_t first, std::uint64_t last) {
+    Map expected;
+    if (first <= last) expected = Map(map.lower_bound(first), map.upper_bound(last));
+    ASSERT_EQ(content(tree, first, last), expected);
+}
+
+void check_lookup(const auto& tree, const Map& map, const Keys& keys) {
+    Keys values(keys.size());
+    std::vector<std::uint8_t> found(keys.size());
+    std::size_t hits = 0;
+    const std::size_t told = tree.lookup(keys, values.data(), found.data());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const auto at = map.find(keys[i]);
+        hits += at != map.end();
+        ASSERT_EQ(found[i], at != map.end() ? 1 : 0) << "key " << keys[i];
+        ASSERT_EQ(values[i], at != map.end() ? at->second : 0) << "key " << keys[i];
+    }
+    ASSERT_EQ(told, hits);
+}
+
+/// Runs `change` with its first allocation failing, then its second, … until it succeeds.
+template <class Change, class Check>
+void fail_each_allocation(ScarceMemory& memory, Change change, Check check) {
+    for (std::uint64_t allowed = 0;; ++allowed) {
+        memory.fail_after(allowed);
+        bool failed = false;
+        try {
+            change();
+        } catch (const std::bad_alloc&) {
+            failed = true;
+        }
+        memory.never_fail();
+        check(failed);
+        if (!failed || ::testing::Test::HasFatalFailure()) return;
+    }
+}
 
 }  // namespace numatwin::native::testing

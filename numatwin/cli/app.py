@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from .failures import LOGGER, begin, end, exit_status, with_log_options_first
+from .options import option
 
 ABOUT = """Predict the performance of in-memory databases on NUMA machines.
 
@@ -147,7 +148,7 @@ def _root(
         typer.Option("--verbose", help="Log what is read and run to standard error."),
     ] = False,
     log_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Add the same, with times, to this file.")
+        str | None, option("FILE", "Add the same, with times, to this file.")
     ] = None,
 ) -> None:
     begin(verbose, log_file)

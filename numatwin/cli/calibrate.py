@@ -9,11 +9,10 @@ from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from ..inputs import InputError, write_text_atomically
 from .files import check_file
 from .machine import MachineArgument
-from .options import Json, flag, grouped
+from .options import Json, flag, grouped, option
 from .output import Part, present, progress_bar, report_parts, whole_table, written_to
 
 if TYPE_CHECKING:
@@ -27,49 +26,37 @@ class FitOptions:
 
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the calibrated machine, or the engine's profile (.yaml), here.",
-        ),
+        option("FILE", "Write the calibrated machine, or the engine's profile (.yaml), here."),
     ] = None
     held_out: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Share of each kind of measurement that is held out; by default 0.2. From MLC's "
+        option(
+            "SHARE",
+            "Share of each kind of measurement that is held out; by default 0.2. From MLC's "
             "output: every other point of the loaded-latency curve, and all mixes. From an "
             "engine's throughputs: every third configuration.",
         ),
     ] = None
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Seed that selects the held-out measurements.")
-    ] = 0
+    seed: Annotated[int, option("N", "Seed that selects the held-out measurements.", min=0)] = 0
     force: Annotated[bool, flag("--force", "Accept measurements of another machine.")] = False
     scenario: Annotated[
         str | None,
-        typer.Option(
-            metavar="SCENARIO",
-            help="What your engine ran, with a .csv file; by default lookups and upserts of an "
-            "index.",
+        option(
+            "SCENARIO",
+            "What your engine ran, with a .csv file; by default lookups and upserts of an index.",
         ),
     ] = None
     set_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="PATH=VALUE",
-            help="Another value for any field of that scenario; may be repeated.",
+        option(
+            "PATH=VALUE", "Another value for any field of that scenario; may be repeated.", "--set"
         ),
     ] = None
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a report (.html) on the fit.")
-    ] = None
+    report: Annotated[Path | None, option("FILE", "Write a report (.html) on the fit.")] = None
     json: Json = False
 
     def check(self, source: list[Path]) -> None:
         """Refuses files that cannot be written; raises InputError."""
-        from ..inputs import InputError
-
         check_file(self.out, ".yaml", ".yml")
         check_file(self.report, ".html", ".htm", option="--report")
         if self.out is not None and realpath(self.out) in map(realpath, source):
@@ -79,7 +66,6 @@ class FitOptions:
 
     def keep(self, found: Calibration, text: str) -> None:
         """Writes the result and a report on the fit, where they are wanted."""
-        from ..inputs import write_text_atomically
         from ..reports.predicted_measured import write_validation
         from ..validate.calibrate.report import validation_of
 
@@ -98,12 +84,12 @@ def calibrate(
     machine: MachineArgument,
     source: Annotated[
         list[Path],
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            help="A file of 'numatwin machine measure', the output of Intel MLC, or the folder of "
-            "a Record of 'numatwin run --on native'; may be repeated. Or one .csv file with the "
+        option(
+            "FILE",
+            "A file of 'numatwin machine measure', the output of Intel MLC, or the folder of a "
+            "Record of 'numatwin run --on native'; may be repeated. Or one .csv file with the "
             "throughputs of your own engine.",
+            "--from",
         ),
     ],
     fit: FitOptions = FitOptions(),
@@ -144,7 +130,6 @@ def _parts(found: Calibration) -> Iterator[Part]:
 
 def _calibrate_own(machine: str, source: list[Path], fit: FitOptions) -> None:
     """Fits, writes what was asked for, and prints; what is to be written can be."""
-    from ..inputs import InputError
     from ..validate.calibrate.engine_fit import calibrate_engine, profile_yaml
 
     if len(source) > 1:
@@ -209,16 +194,15 @@ def _is_own(source: list[Path], fit: FitOptions) -> bool:
     """Whether ``source`` has throughputs of an engine; raises InputError for options of the other
     kind of fit.
     """
-    from ..inputs import InputError
     from ..validate.calibrate.engine_rows import SUFFIX
 
     if any(path.suffix.lower() == SUFFIX for path in source):
         return True
     first = fit.set_[0] if fit.set_ else None
-    for option, value in (("--scenario", fit.scenario), ("--set", first)):
+    for name, value in (("--scenario", fit.scenario), ("--set", first)):
         if value is not None:
             raise InputError(
-                f"{option}: only for the throughputs of an engine",
+                f"{name}: only for the throughputs of an engine",
                 token=value,
                 expected=f"a {SUFFIX} file after --from",
             )

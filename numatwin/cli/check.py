@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json
+from ..inputs import InputError
+from .options import Json, argument
 from .output import present
 from .status import BAD_INPUT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..inputs import Document, InputError
+    from ..inputs import Document
 
 PARTS = ("machine", "workload")
-File = Annotated[str, typer.Argument(metavar="FILE", help="The file (.yaml), or a bundled name.")]
+File = Annotated[str, argument("FILE", "The file (.yaml), or a bundled name.")]
 
 
 def check_machine(file: File, json: Json = False) -> None:
@@ -71,7 +72,6 @@ def scenario_errors(file: str) -> list[InputError]:
 
     What they must have in common is checked once each of them is right.
     """
-    from ..inputs import InputError
     from ..inputs.every_error import every_error, in_order
     from ..sim.run.scenario import CATALOGUE, extended, scenario_of_document
     from ..sim.run.scenario_description import described_system, description_of
@@ -101,7 +101,7 @@ def _part_errors(document: Document, part: str) -> list[InputError]:
     """Those of the machine or workload that a scenario names or holds."""
     from pathlib import Path
 
-    from ..inputs import Document, InputError
+    from ..inputs import Document
     from ..inputs.every_error import every_error
     from ..sim.run.scenario_parts import named_or_inline
 
@@ -124,7 +124,6 @@ def _loaded(path: Path) -> tuple[Document, list[InputError]]:
 
 
 def _errors(path: Path, read: Callable[[Document], object]) -> list[InputError]:
-    from ..inputs import InputError
     from ..inputs.every_error import every_error, in_order
 
     try:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..inputs import InputError
 from .failures import after_interrupt, keeping
-from .options import Json, flag, grouped
+from .options import Json, argument, flag, grouped, option
 from .output import (
     Part,
     binary_size,
@@ -42,24 +43,20 @@ class Checks:
     """What is checked, and where rows go."""
 
     machine: Annotated[
-        str | None,
-        typer.Option(metavar="M", help="A machine file of this host, instead of measuring it now."),
+        str | None, option("M", "A machine file of this host, instead of measuring it now.")
     ] = None
     quick: Annotated[
         bool, flag("--quick", "Two rounds, and only the first and last value of each axis.")
     ] = False
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Keep machine file, records, rows.json and report.html here."
-        ),
+        Path | None, option("DIR", "Keep machine file, records, rows.json and report.html here.")
     ] = None
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PART",
-            help="Compare only this part of 'machine measure', such as buffering, with the model; "
-            "no runs. May be repeated.",
+        option(
+            "PART",
+            "Compare only this part of 'machine measure', such as buffering, with the model; no "
+            "runs. May be repeated.",
         ),
     ] = None
     list_: Annotated[bool, flag("--list", "Only list what would run on this host.")] = False
@@ -75,8 +72,6 @@ class Checks:
 
     def check_only(self) -> None:
         """Refuses what does not go with ``--only``."""
-        from ..inputs import InputError
-
         others = {"--machine": self.machine is not None, "--list": self.list_}
         others["--traffic"] = self.traffic
         if found := [name for name, given in others.items() if given]:
@@ -90,10 +85,10 @@ class Checks:
 def crossvalidate(
     suite: Annotated[
         str,
-        typer.Argument(
-            metavar="SUITE",
-            help="A bundled suite, or a suite file (.yaml); with --traffic: the cases whose names "
-            "begin so, by default all.",
+        argument(
+            "SUITE",
+            "A bundled suite, or a suite file (.yaml); with --traffic: the cases whose names begin "
+            "so, by default all.",
         ),
     ] = HOST,
     of: Checks = Checks(),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..inputs import InputError, check_folder, write_json
 from .failures import keeping
 from .output import Part, number, percent, present, progress_bar, table
 
@@ -24,7 +25,6 @@ def crossvalidate_traffic(
     begin: str, *, quick: bool, list_: bool, out: Path | None, json: bool
 ) -> None:
     """Runs the cases whose names ``begin`` so, prints rows and summary, keeps them in ``out``."""
-    from ..inputs import check_folder, write_json
     from ..validate.crossvalidate.calibration_set import slug
     from ..validate.crossvalidate.traffic import traffic_crossvalidated
 
@@ -54,7 +54,6 @@ def crossvalidate_traffic(
 
 
 def _cases(begin: str, quick: bool) -> list[TrafficCase]:
-    from ..inputs import InputError
     from ..validate.systems.registry import validations
 
     found = [one.traffic_cases.load() for one in validations() if one.traffic_cases is not None]

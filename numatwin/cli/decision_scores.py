@@ -8,29 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
+from ..inputs import InputError, write_text_atomically
 from .files import check_file
-from .options import Json, Plane
+from .options import Json, Plane, option
 from .output import Part, present, progress_bar, table, wrapped
 
 
 def decisions(
     on: Annotated[Plane | None, typer.Option(help="The data plane that predicts.")] = None,
-    id_: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Only this case, such as cxl-triad.")
-    ] = None,
+    id_: Annotated[str | None, option("ID", "Only this case, such as cxl-triad.", "--id")] = None,
     cases: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Score the cases of this folder, such as your own decisions of the past.",
-        ),
+        option("DIR", "Score the cases of this folder, such as your own decisions of the past."),
     ] = None,
-    page: Annotated[Path | None, typer.Option(metavar="FILE.md", help="Also write a page.")] = None,
+    page: Annotated[Path | None, option("FILE.md", "Also write a page.")] = None,
     json: Json = False,
 ) -> None:
     """Compare predictions with decisions that were measured."""
-    from ..inputs import InputError
-    from ..inputs.atomic import write_text_atomically
     from ..validate.decision_cases import case_files
     from ..validate.decisions_scored import page_of, scored, summary
 

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 
 import typer
 
+from ..inputs import InputError
 from .options import Json
 from .output import present, whole_table
 
@@ -91,7 +92,6 @@ def _module(name: str) -> str:
 
 
 def _guest_kernel() -> Finding:
-    from ..inputs import InputError
     from ..topologies.emulator.image import find_kernel
 
     problem = ""

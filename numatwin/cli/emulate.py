@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import check_folder
 from .failures import Ended
 from .machine import MachineArgument
-from .options import flag, fraction, grouped
-from .output import print_json
+from .options import argument, flag, fraction, grouped, option
+from .output import console, print_json, show
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
@@ -63,7 +64,6 @@ def run_and_count(
 
 def print_counted(record: Record) -> None:
     """To standard error: standard output is the command's."""
-    from .output import console, show
     from .record_facts import record_parts
 
     sys.stdout.flush()
@@ -87,36 +87,33 @@ def _memory(text: str | float) -> float:
 class GuestOptions:
     """What the guest has."""
 
-    nodes: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The first N nodes only.")
-    ] = None
+    nodes: Annotated[int | None, option("N", "The first N nodes only.", min=1)] = None
     memory: Annotated[
-        float | None,
-        typer.Option(parser=_memory, metavar="SIZE", help="Memory in all, such as 2GiB."),
+        float | None, option("SIZE", "Memory in all, such as 2GiB.", parser=_memory)
     ] = None
     scale: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "PART",
+            "The part of memory, processors and caches to have, such as 1/16; by default as much "
+            "as fits on this host, and 64 processors at most.",
             parser=fraction,
-            metavar="PART",
-            help="The part of memory, processors and caches to have, such as 1/16; by default as "
-            "much as fits on this host, and 64 processors at most.",
         ),
     ] = None
     share: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DIR[:rw]",
-            help="A folder that the guest sees as it is, and with :rw may write to; may be "
-            "repeated. All other files it sees too; what it writes there is lost with it.",
+        option(
+            "DIR[:rw]",
+            "A folder that the guest sees as it is, and with :rw may write to; may be repeated. "
+            "All other files it sees too; what it writes there is lost with it.",
         ),
     ] = None
     architecture: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The processors' architecture: x86_64 or aarch64; by default this host's. With "
-            "another one, programs need to bring their own libraries.",
+        option(
+            "NAME",
+            "The processors' architecture: x86_64 or aarch64; by default this host's. With another "
+            "one, programs need to bring their own libraries.",
         ),
     ] = None
 
@@ -138,20 +135,16 @@ class GuestOptions:
 class CountOptions:
     """What is counted."""
 
-    time_limit: Annotated[
-        float | None, typer.Option(metavar="S", min=0.001, help="End COMMAND after S seconds.")
-    ] = None
+    time_limit: Annotated[float | None, option("S", "End COMMAND after S seconds.", min=0.001)] = (
+        None
+    )
     count: Annotated[bool, flag("--count", "Count COMMAND's memory traffic, node by node.")] = False
     count_from: Annotated[
-        float | None, typer.Option(metavar="S", min=0, help="Count from S seconds of COMMAND on.")
+        float | None, option("S", "Count from S seconds of COMMAND on.", min=0)
     ] = None
     count_for: Annotated[
         float | None,
-        typer.Option(
-            metavar="S",
-            min=0.001,
-            help="Count S seconds, then end COMMAND: for servers, which do not end.",
-        ),
+        option("S", "Count S seconds, then end COMMAND: for servers, which do not end.", min=0.001),
     ] = None
     detail: Annotated[
         Detail | None,
@@ -170,16 +163,14 @@ class CountOptions:
     ] = False
     interval: Annotated[
         int,
-        typer.Option(
-            metavar="N",
+        option(
+            "N",
+            "With --predict: instructions of a processor between two reports of its counts; what "
+            "processors do within one interval is taken to be concurrent.",
             min=100_000,
-            help="With --predict: instructions of a processor between two reports of its counts; "
-            "what processors do within one interval is taken to be concurrent.",
         ),
     ] = 50_000_000
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Count, and keep the record in this folder.")
-    ] = None
+    out: Annotated[Path | None, option("DIR", "Count, and keep the record in this folder.")] = None
     json: Annotated[
         bool, flag("--json", "Print one JSON object, which includes COMMAND's output.")
     ] = False
@@ -197,8 +188,6 @@ class CountOptions:
 
     def check(self, command: list[str] | None) -> None:
         """Refuses what does not go together."""
-        from ..inputs import check_folder
-
         if self.predict and self.detail is Detail.accesses:
             raise typer.BadParameter(
                 "--predict needs misses: expected --detail caches or coherence"
@@ -219,9 +208,7 @@ class CountOptions:
 
 Command = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[-- COMMAND]", help="What to run, with its arguments; without one, a shell."
-    ),
+    argument("[-- COMMAND]", "What to run, with its arguments; without one, a shell."),
 ]
 
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .options import OtherMachine, ScenarioName, Settings
+from ..inputs import InputError
+from .options import OtherMachine, ScenarioName, Settings, option
 from .output import progress_bar, show
 
 
@@ -15,13 +16,10 @@ def explore(
     scenario: ScenarioName,
     machine: OtherMachine = None,
     set_: Settings = None,
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="A port; 0 is any free one.")
-    ] = 0,
+    port: Annotated[int, option("N", "A port; 0 is any free one.", min=0, max=65535)] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
     """Explore a scenario in the browser, field by field."""
-    from ..inputs import InputError
     from ..sim.studies.base import Base
 
     try:

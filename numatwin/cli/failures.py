@@ -21,6 +21,9 @@ from typing import Any
 
 import typer
 
+from ..inputs import InputError
+from ..inputs.atomic import FULL
+from ..inputs.errors import DiskFull, is_interrupt
 from .status import BAD_INPUT, INTERRUPTED
 
 BUG, NO_ROOM, READER_GONE = 70, 75, 141
@@ -115,9 +118,6 @@ def _stopped_by_sigterm() -> Iterator[None]:
 
 
 def _other(failure: Exception) -> int:
-    from ..inputs import InputError
-    from ..inputs.atomic import FULL
-    from ..inputs.errors import DiskFull, is_interrupt
 
     if is_interrupt(failure):
         _print_line("interrupted")
@@ -220,8 +220,6 @@ def begin(verbose: bool, log_file: str | None) -> None:
     if verbose:
         _add(logging.StreamHandler(sys.stderr), "numatwin: %(message)s", logging.INFO)
     if log_file is not None:
-        from ..inputs import InputError
-
         try:
             handler = logging.FileHandler(log_file, encoding="utf-8")
         except OSError as failure:

@@ -11,13 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from ..inputs import InputError, check_writable
+from .options import argument
 
 Records = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="RECORD", help="Folders that 'numatwin run' wrote, or folders of such folders."
-    ),
+    list[Path], argument("RECORD", "Folders that 'numatwin run' wrote, or folders of such folders.")
 ]
 
 
@@ -42,8 +40,6 @@ def check_file(out: Path | None, *endings: str, option: str = "--out") -> None:
     """Raises InputError unless ``out`` has one of the ``endings``, as what is written is of that
     kind, and can be written: now, not after a long run. None is no file.
     """
-    from ..inputs import InputError, check_writable
-
     if out is None:
         return
     if endings and out.suffix.lower() not in endings:
@@ -62,8 +58,6 @@ def alone_in(folder: Path | None) -> Iterator[None]:
     The address of a socket says so: it is gone with its process, however that ends, and leaves no
     file behind.
     """
-    from ..inputs import InputError
-
     if folder is None:
         yield
         return

@@ -7,10 +7,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from ..inputs import InputError, write_text_atomically
 from .files import check_file
-from .options import Json, OtherMachine, Settings, bundled_scenarios, flag
+from .options import Json, OtherMachine, Settings, argument, bundled_scenarios, flag, option
 from .output import Part, number, percent, present, progress_bar, table, written_to
 
 if TYPE_CHECKING:
@@ -23,27 +22,22 @@ NEXT_SHOWN = 3
 def infer(
     scenarios: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SCENARIO…",
-            help="Scenarios that ran: names or files, whose 'unknown' says what nobody knows.",
+        argument(
+            "SCENARIO…",
+            "Scenarios that ran: names or files, whose 'unknown' says what nobody knows.",
             autocompletion=bundled_scenarios,
         ),
     ],
-    source: Annotated[
-        Path,
-        typer.Option("--from", metavar="RUNS.csv", help="What was measured, a run a row."),
-    ],
+    source: Annotated[Path, option("RUNS.csv", "What was measured, a run a row.", "--from")],
     machine: OtherMachine = None,
     set_: Settings = None,
     exact: Annotated[bool, flag("--exact", "Take the model to be right to a percent.")] = False,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.yaml", help="Write the scenario with what remains unknown."),
+        Path | None, option("FILE.yaml", "Write the scenario with what remains unknown.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Weigh what is unknown in a scenario by measured runs."""
-    from ..inputs import InputError
     from ..validate.inference import infer as inferred
     from ..validate.inferred import as_json
 
@@ -92,7 +86,6 @@ def _known(one: Remaining) -> tuple[str, str, str]:
 def _write(found: Inference, scenario: str, out: Path) -> None:
     import yaml
 
-    from ..inputs import write_text_atomically
     from ..inputs.fields import put_at
     from ..validate.inferred import narrowed
 

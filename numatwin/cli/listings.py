@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from ..inputs import InputError, write_text_atomically
 from .files import as_start, check_file
-from .options import Json, ScenarioName, bundled_workloads
+from .options import Json, ScenarioName, argument, bundled_workloads, option
 from .output import present, whole_table
 
 
@@ -41,10 +40,7 @@ def list_workloads(json: Json = False) -> None:
 
 def show_workload(
     workload: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKLOAD", help="A bundled workload.", autocompletion=bundled_workloads
-        ),
+        str, argument("WORKLOAD", "A bundled workload.", autocompletion=bundled_workloads)
     ],
 ) -> None:
     """Print a workload's file, as a start for your own."""
@@ -83,16 +79,11 @@ def _list(
 
 def draw_policy(
     policy: Annotated[
-        str,
-        typer.Argument(
-            metavar="FAMILY=POLICY", help="A policy that has a picture, such as cores=adaptive."
-        ),
+        str, argument("FAMILY=POLICY", "A policy that has a picture, such as cores=adaptive.")
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The picture to write, an .svg file.")],
+    out: Annotated[Path, option("FILE", "The picture to write, an .svg file.")],
 ) -> None:
     """Draw a policy: the Petri net of an allocator of cores, its places and guards."""
-    from ..inputs import InputError
-    from ..inputs.atomic import write_text_atomically
     from ..sim.systems.registry import systems
 
     check_file(out, ".svg")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .files import check_file
-from .options import Json, duration, flag, grouped
+from .options import Json, duration, flag, grouped, option
 from .output import Part, binary_size, facts, percent, present, progress_bar, written_to
 
 if TYPE_CHECKING:
@@ -35,17 +35,14 @@ def _duration(text: str | float) -> float:
     return duration(str(text), 0.01)
 
 
-Pid = Annotated[int | None, typer.Option("--pid", metavar="P", min=1, help="The process.")]
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Write the record here.")]
+Pid = Annotated[int | None, option("P", "The process.", "--pid", min=1)]
+Out = Annotated[Path | None, option("DIR", "Write the record here.")]
 
 
 def observe(
     pid: Pid = None,
     for_: Annotated[
-        float,
-        typer.Option(
-            "--for", parser=_duration, metavar="TIME", help="For how long.", show_default="10s"
-        ),
+        float, option("TIME", "For how long.", "--for", parser=_duration, show_default="10s")
     ] = 10.0,
     out: Out = None,
     json: Json = False,
@@ -66,26 +63,16 @@ class Steering:
     """Whose cores are steered, by what, and for how long."""
 
     pid: Pid = None
-    cgroup: Annotated[
-        str | None, typer.Option(metavar="G", help="A control group with a cpuset.")
-    ] = None
-    policy: Annotated[
-        str, typer.Option(metavar="NAME", help="Of the family cores, or FILE.py:CLASS.")
-    ] = "adaptive"
+    cgroup: Annotated[str | None, option("G", "A control group with a cpuset.")] = None
+    policy: Annotated[str, option("NAME", "Of the family cores, or FILE.py:CLASS.")] = "adaptive"
     metric: Annotated[Metric, typer.Option(help="What it looks at.")] = Metric.load
     period: Annotated[
-        float,
-        typer.Option(
-            parser=_duration, metavar="TIME", help="How often it is asked.", show_default="1s"
-        ),
+        float, option("TIME", "How often it is asked.", parser=_duration, show_default="1s")
     ] = 1.0
     for_: Annotated[
         float | None,
-        typer.Option(
-            "--for",
-            parser=_duration,
-            metavar="TIME",
-            help="For how long; by default until the process ends.",
+        option(
+            "TIME", "For how long; by default until the process ends.", "--for", parser=_duration
         ),
     ] = None
     dry_run: Annotated[bool, flag("--dry-run", "Print decisions, and change nothing.")] = False

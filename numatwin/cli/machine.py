@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..inputs import write_text_atomically
 from . import output
 from .files import as_start, check_file
 from .machine_build import Cores, Modules
-from .options import Json, bundled_machines, flag, grouped
+from .options import Json, argument, bundled_machines, flag, grouped, option
 from .output import binary_size, present, print_json, table
 
 if TYPE_CHECKING:
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
 
 MachineArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="MACHINE",
-        help="A bundled machine, or a machine file (.yaml).",
-        autocompletion=bundled_machines,
+    argument(
+        "MACHINE", "A bundled machine, or a machine file (.yaml).", autocompletion=bundled_machines
     ),
 ]
 
@@ -84,20 +83,14 @@ class Completion:
     """What a machine file gets besides what was imported, and where it goes."""
 
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a machine file (.yaml) here; by default it is printed."
-        ),
+        Path | None, option("FILE", "Write a machine file (.yaml) here; by default it is printed.")
     ] = None
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Its name; by default that of FILE.")
-    ] = None
+    name: Annotated[str | None, option("NAME", "Its name; by default that of FILE.")] = None
     processor: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="The model of its processors, such as 'Xeon Gold 6148', where FILE does not "
-            "tell it.",
+        option(
+            "MODEL",
+            "The model of its processors, such as 'Xeon Gold 6148', where FILE does not tell it.",
         ),
     ] = None
     cores: Cores = None
@@ -116,19 +109,19 @@ class Completion:
         check_file(self.out, ".yaml", ".yml")
         if self.cores is not None and self.processor is None:
             raise typer.BadParameter("--cores needs --processor")
-        for option, said in (("--processor", self.processor), ("--modules", self.modules)):
+        for name, said in (("--processor", self.processor), ("--modules", self.modules)):
             if said is not None and not self.catalogue:
-                raise typer.BadParameter(f"expected at most one of {option} and --no-catalogue")
+                raise typer.BadParameter(f"expected at most one of {name} and --no-catalogue")
 
 
 @grouped
 def import_(
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="FILE",
-            help="hwloc XML, a libvirt domain, a saved sysfs tree (folder or tar archive), the "
-            "output of 'numactl -H', 'lscpu', 'likwid-topology' or MLC; without it, this host.",
+        argument(
+            "FILE",
+            "hwloc XML, a libvirt domain, a saved sysfs tree (folder or tar archive), the output "
+            "of 'numactl -H', 'lscpu', 'likwid-topology' or MLC; without it, this host.",
         ),
     ] = None,
     of: Completion = Completion(),
@@ -138,7 +131,6 @@ def import_(
     Missing facts (bandwidths, latencies, links) come from a catalogue of processors, with
     ranges and marked as doubtful: replace them by measurements where you can.
     """
-    from ..inputs import write_text_atomically
     from ..topologies import build_machine
     from ..topologies.export import machine_yaml
     from ..topologies.facts import Completed, complete
@@ -192,10 +184,7 @@ def _how_to_learn(unknown: tuple[str, ...]) -> list[str]:
 
 def draw(
     machine: MachineArgument,
-    out: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="The picture to write: .html or .svg, by its extension."),
-    ],
+    out: Annotated[Path, option("FILE", "The picture to write: .html or .svg, by its extension.")],
 ) -> None:
     """Draw a machine: sockets, hubs, links by bandwidth."""
     from ..topologies import load_machine

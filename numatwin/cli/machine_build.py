@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import InputError, write_text_atomically
+from ..inputs.file_names import without_endings
 from .files import check_file
-from .options import grouped
+from .options import grouped, option
 
 if TYPE_CHECKING:
     from ..inputs import Quantity
@@ -20,40 +22,36 @@ SERVERS_MAX = 1_024  # NODES_MAX of the machine files' schema, which help does n
 
 Cores = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
+    option(
+        "N",
+        "Cores of one processor, where the catalogue does not know its model.",
         min=1,
         max=4_096,
-        help="Cores of one processor, where the catalogue does not know its model.",
     ),
 ]
 
 Modules = Annotated[
     str | None,
-    typer.Option(
-        metavar="TYPE",
-        help="Memory modules of a socket, such as DDR4-2666, or 2xDDR5-4400 where two channels "
-        "have some.",
+    option(
+        "TYPE",
+        "Memory modules of a socket, such as DDR4-2666, or 2xDDR5-4400 where two channels have "
+        "some.",
     ),
 ]
 
 
 def _number(what: str) -> Any:
-    return typer.Option(metavar="N", min=1, max=64, help=what)
+    return option("N", what, min=1, max=64)
 
 
 @dataclass(frozen=True)
 class Parts:
     """What a server is made of."""
 
-    processor: Annotated[
-        str,
-        typer.Option(metavar="MODEL", help="Its processor, such as 'EPYC 7763'."),
-    ]
+    processor: Annotated[str, option("MODEL", "Its processor, such as 'EPYC 7763'.")]
     sockets: Annotated[int, _number("Processors of a server.")] = 1
     memory: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Memory of a server; 256 GiB where it is not given."),
+        str | None, option("SIZE", "Memory of a server; 256 GiB where it is not given.")
     ] = None
     cores: Cores = None
 
@@ -65,11 +63,7 @@ class Nodes:
     nodes_per_socket: Annotated[int, _number("NUMA nodes of a socket: 4 for NPS4, SNC4.")] = 1
     modules: Modules = None
     expander: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Memory of a CXL expander: a node without cores.",
-        ),
+        str | None, option("SIZE", "Memory of a CXL expander: a node without cores.")
     ] = None
 
 
@@ -79,30 +73,22 @@ class Network:
 
     adapter: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="For a cluster: the servers' network adapter, such as ethernet-100, roce-100, "
+        option(
+            "NAME",
+            "For a cluster: the servers' network adapter, such as ethernet-100, roce-100, "
             "infiniband-hdr, efa-100.",
         ),
     ] = None
     servers: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=2,
-            max=SERVERS_MAX,
-            help="How many servers a cluster has; 2 by default.",
-        ),
+        option("N", "How many servers a cluster has; 2 by default.", min=2, max=SERVERS_MAX),
     ] = None
     ports: Annotated[int, _number("Ports of a server in use.")] = 1
 
 
 @grouped
 def build(
-    out: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="The machine file (.yaml) to write."),
-    ],
+    out: Annotated[Path, option("FILE", "The machine file (.yaml) to write.")],
     parts: Parts,
     nodes: Nodes,
     network: Network,
@@ -111,8 +97,6 @@ def build(
 
     The servers of a cluster are equal, and on one switch.
     """
-    from ..inputs import write_text_atomically
-    from ..inputs.file_names import without_endings
     from ..topologies.export import machine_yaml
     from ..topologies.importers.source import machine_name
 
@@ -167,7 +151,6 @@ def _described(name: str, parts: Parts, nodes: Nodes, network: Network) -> Machi
 
 
 def _size(text: str) -> Quantity:
-    from ..inputs import InputError
     from ..inputs.quantities import read_quantity
 
     try:

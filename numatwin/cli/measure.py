@@ -7,11 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from ..inputs import write_text_atomically
 from .failures import after_interrupt
 from .files import check_file
-from .options import Json, flag
+from .options import Json, flag, option
 from .output import Part, binary_size, facts, latency, number, present, progress_bar, table
 
 if TYPE_CHECKING:
@@ -21,25 +20,22 @@ if TYPE_CHECKING:
 
 
 def measure(
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a machine file (.yaml) here.")
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "Write a machine file (.yaml) here.")] = None,
     quick: Annotated[
         bool, flag("--quick", "Fewer repetitions and sizes: seconds, not minutes.")
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PART",
-            help="Measure only this: latency, bandwidth, loaded, atomics, messages, copies, "
-            "buffering, routing, index, loop, walk, interruptions, mapping, paces, distance, "
-            "fabric, processes, operators or queries; may be repeated.",
+        option(
+            "PART",
+            "Measure only this: latency, bandwidth, loaded, atomics, messages, copies, buffering, "
+            "routing, index, loop, walk, interruptions, mapping, paces, distance, fabric, "
+            "processes, operators or queries; may be repeated.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Measure this host's latencies, bandwidths and costs."""
-    from ..inputs import write_text_atomically
     from ..topologies.export import machine_yaml
     from ..validate.measure import measure_host, measured_description
 

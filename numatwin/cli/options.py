@@ -77,6 +77,16 @@ def bundled_policies(incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
+def option(metavar: str, help_: str, *names: str, **others: Any) -> Any:
+    """An option that takes a value; ``names``: where they are not its parameter's."""
+    return typer.Option(*names, metavar=metavar, help=help_, **others)
+
+
+def argument(metavar: str, help_: str, **others: Any) -> Any:
+    """What stands without the name of an option."""
+    return typer.Argument(metavar=metavar, help=help_, **others)
+
+
 def flag(name: str, help_: str) -> Any:
     """An option that is given or not, without another one that takes it back."""
     return typer.Option(name, help=help_)
@@ -84,35 +94,25 @@ def flag(name: str, help_: str) -> Any:
 
 ScenarioName = Annotated[
     str,
-    typer.Argument(
-        metavar="SCENARIO",
-        help="A bundled scenario, or a scenario file (.yaml).",
+    argument(
+        "SCENARIO",
+        "A bundled scenario, or a scenario file (.yaml).",
         autocompletion=bundled_scenarios,
     ),
 ]
 OtherPlane = Annotated[Plane | None, typer.Option("--on", help="Another data plane to run on.")]
 OtherMachine = Annotated[
-    str | None,
-    typer.Option(
-        metavar="M", help="Another machine: a name or a file.", autocompletion=bundled_machines
-    ),
+    str | None, option("M", "Another machine: a name or a file.", autocompletion=bundled_machines)
 ]
-Seed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Another seed.")]
+Seed = Annotated[int | None, option("N", "Another seed.", min=0)]
 Replications = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Another number of runs with independent random draws."),
+    int | None, option("N", "Another number of runs with independent random draws.", min=1)
 ]
 Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="PATH=VALUE", help="Another value for any field; may be repeated."
-    ),
+    list[str] | None, option("PATH=VALUE", "Another value for any field; may be repeated.", "--set")
 ]
 Jobs = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="Processes; by default one a processor, where that is quicker."
-    ),
+    int | None, option("N", "Processes; by default one a processor, where that is quicker.", min=1)
 ]
 Json = Annotated[bool, flag("--json", "Print one JSON object and nothing else.")]
 

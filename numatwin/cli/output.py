@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
+from ..inputs.json_text import json_text
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -68,8 +70,6 @@ def show(parts: Iterable[Part], to: Console | None = None) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON object on standard output; in ASCII, so that no locale can spoil it."""
-    from ..inputs.json_text import json_text
-
     print(json_text(value))
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..inputs import write_text_atomically
 from .files import check_file
-from .options import Json, bundled_machines, duration, flag, grouped
+from .options import Json, argument, bundled_machines, duration, flag, grouped, option
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
 Words = Annotated[
     list[str],
-    typer.Argument(
-        metavar="FILES | -- COMMAND",
-        help="Of one query: callgrind's output, a plan of DuckDB or PostgreSQL as JSON, the "
-        "output of 'perf stat -x,', 'perf script' and 'perf mem report'. Or a command, which runs "
-        "under callgrind, six times at once.",
+    argument(
+        "FILES | -- COMMAND",
+        "Of one query: callgrind's output, a plan of DuckDB or PostgreSQL as JSON, the output of "
+        "'perf stat -x,', 'perf script' and 'perf mem report'. Or a command, which runs under "
+        "callgrind, six times at once.",
     ),
 ]
 
@@ -31,10 +32,7 @@ Words = Annotated[
 class Counting:
     """What else tells of the query, and how often it ran."""
 
-    plan: Annotated[
-        Path | None,
-        typer.Option("--plan", metavar="FILE", help="The plan of a command's query."),
-    ] = None
+    plan: Annotated[Path | None, option("FILE", "The plan of a command's query.", "--plan")] = None
     region: Annotated[
         bool,
         flag(
@@ -43,41 +41,40 @@ class Counting:
     ] = False
     prefetched: Annotated[
         list[Path] | None,
-        typer.Option(
+        option(
+            "FILE",
+            "Callgrind's output of a run with --simulate-hwpref=yes, which tells misses in order "
+            "from those at random (with --LL=2097152,16,256 also of strides).",
             "--prefetched",
-            metavar="FILE",
-            help="Callgrind's output of a run with --simulate-hwpref=yes, which tells misses in "
-            "order from those at random (with --LL=2097152,16,256 also of strides).",
         ),
     ] = None
     queries: Annotated[
-        int,
-        typer.Option("--queries", metavar="N", min=1, help="Runs of the query while it counted."),
+        int, option("N", "Runs of the query while it counted.", "--queries", min=1)
     ] = 1
     time: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "TIME",
+            "Processor time of the query on one thread, such as 31ms, of several runs or one: "
+            "tells how many instructions per cycle it executes.",
             "--time",
-            metavar="TIME",
-            help="Processor time of the query on one thread, such as 31ms, of several runs or "
-            "one: tells how many instructions per cycle it executes.",
         ),
     ] = None
     timed: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FILE",
+            "The workload that took this time, where it is not this one: of the same engine, such "
+            "as the same query on smaller tables.",
             "--timed",
-            metavar="FILE",
-            help="The workload that took this time, where it is not this one: of the same engine, "
-            "such as the same query on smaller tables.",
         ),
     ] = None
     timed_on: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "M",
+            "The machine on which it took this time; by default this host.",
             "--timed-on",
-            metavar="M",
-            help="The machine on which it took this time; by default this host.",
             autocompletion=bundled_machines,
         ),
     ] = None
@@ -114,13 +111,9 @@ class Counting:
 def profile(
     words: Words,
     of: Counting = Counting(),
-    name: Annotated[str, typer.Option(metavar="NAME", help="Of the workload and its query.")] = "q",
+    name: Annotated[str, option("NAME", "Of the workload and its query.")] = "q",
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the workload (.yaml) here; by default it is printed.",
-        ),
+        Path | None, option("FILE", "Write the workload (.yaml) here; by default it is printed.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -130,7 +123,6 @@ def profile(
     in order, random accesses by size of structure. What the files do not tell has a range, and a
     note at the head of the workload file.
     """
-    from ..inputs.atomic import write_text_atomically
     from ..inputs.yaml_file import parse_yaml
     from ..workloads import workload_from_document
 

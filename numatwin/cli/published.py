@@ -10,16 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
+from ..inputs import InputError
 from .files import check_file
-from .options import Json, Plane
+from .options import Json, Plane, option
 from .output import Part, number, present, table, wrapped
 
 Page = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE.md",
-        help="Also write a page, with its pictures in pictures/ in the same folder.",
-    ),
+    option("FILE.md", "Also write a page, with its pictures in pictures/ in the same folder."),
 ]
 
 
@@ -30,14 +28,11 @@ def published(
             help="The data plane that predicts; by default, for each result, the first that can."
         ),
     ] = None,
-    id_: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Only this result, such as eris-fig9.")
-    ] = None,
+    id_: Annotated[str | None, option("ID", "Only this result, such as eris-fig9.", "--id")] = None,
     page: Page = None,
     json: Json = False,
 ) -> None:
     """Compare predictions with published results."""
-    from ..inputs import InputError
     from ..validate.published import given_others, left_out, published_rows
     from ..validate.published_page import write_page
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import InputError, write_text_atomically
 from .failures import after_interrupt
 from .files import check_file
-from .options import Json, flag, grouped
+from .options import Json, argument, flag, grouped, option
 from .output import Part, figure, percent, present, progress_bar, show, table
 
 if TYPE_CHECKING:
@@ -30,20 +31,13 @@ class Gate:
 
     baseline: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The baseline; by default SUITE.baseline.json in the suite's folder.",
-        ),
+        option("FILE", "The baseline; by default SUITE.baseline.json in the suite's folder."),
     ] = None
     update: Annotated[bool, flag("--update", "Rewrite the baseline, and show what changed.")] = (
         False
     )
-    check: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this check; may be repeated.")
-    ] = None
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Another seed for all scenarios.")
-    ] = None
+    check: Annotated[list[str] | None, option("NAME", "Only this check; may be repeated.")] = None
+    seed: Annotated[int | None, option("N", "Another seed for all scenarios.", min=0)] = None
     strict: Annotated[
         bool, flag("--strict", "Exit with status 1 also if a check is undecided.")
     ] = False
@@ -55,17 +49,16 @@ class Gate:
             "facts and what the model was wrong by so far.",
         ),
     ] = False
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")] = None
+    junit: Annotated[Path | None, option("FILE", "Also write JUnit XML.")] = None
     json: Json = False
 
     def load(self, name: str) -> tuple[Suite, Path]:
         """The suite, and the file of its baseline; raises InputError for what cannot be done."""
-        from ..inputs import InputError
         from ..validate.suite import load_suite
 
         refused = {"--check": self.check, "--junit": self.junit, "--strict": self.strict}
-        for option in (name for name, given in refused.items() if given and self.update):
-            raise InputError(f"--update makes a new baseline: expected no {option}")
+        for name in (name for name, given in refused.items() if given and self.update):
+            raise InputError(f"--update makes a new baseline: expected no {name}")
         suite = load_suite(name, seed=self.seed, only=self.check or ())
         of_baseline = suite.of_baseline()
         if not of_baseline.checks and (self.update or self.baseline is not None):
@@ -77,7 +70,6 @@ class Gate:
 
     def tell(self, suite: Suite, results: list[Result], failure: str | None = None) -> None:
         """The results so far: as a table or as JSON, in the form of the CI system, as JUnit XML."""
-        from ..inputs.atomic import write_text_atomically
         from ..validate.annotations import annotation_lines, junit_xml
         from ..validate.regress import VERDICTS
 
@@ -94,16 +86,13 @@ class Gate:
 
 @grouped
 def regress(
-    suite: Annotated[
-        str, typer.Argument(metavar="SUITE", help="A bundled suite, or a suite file (.yaml).")
-    ],
+    suite: Annotated[str, argument("SUITE", "A bundled suite, or a suite file (.yaml).")],
     gate: Gate = Gate(),
 ) -> None:
     """Check that no figure became worse, as a gate for CI.
 
     Exit status 0: no check is worse; 1: one is; 2: bad input.
     """
-    from ..inputs import InputError
     from ..validate.baseline import baseline_of, what_fits
     from ..validate.regress import regress as checks
 
@@ -172,7 +161,6 @@ def _save(
     suite: Suite, results: list[Result], path: Path, misfits: Iterable[Exception], quiet: bool
 ) -> None:
     """Writes the baseline, and names the entries of the previous one that are dropped."""
-    from ..inputs import InputError
     from ..validate.baseline import load_baseline, save_baseline
 
     before: set[str] = set()

@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from .files import Records, check_file, record_folders
+from .options import option
 from .output import show
 
 
 def report(
     records: Records,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")] = Path(
-        "report.html"
-    ),
+    out: Annotated[Path, option("FILE", "The HTML file to write.")] = Path("report.html"),
 ) -> None:
     """Write a report that opens offline in any browser."""
     from ..reports import write_report

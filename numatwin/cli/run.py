@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..inputs import InputError, check_folder
+from ..inputs.file_names import without_endings
 from .failures import Ended, after_interrupt
 from .files import alone_in
 from .options import (
@@ -29,6 +31,7 @@ from .options import (
     flag,
     fraction,
     grouped,
+    option,
 )
 from .output import present, progress_bar, progress_bars, show
 from .status import INTERRUPTED
@@ -50,18 +53,14 @@ class Variant:
     machine: OtherMachine = None
     workload: Annotated[
         str | None,
-        typer.Option(
-            metavar="W",
-            help="Another workload: a name or a file.",
-            autocompletion=bundled_workloads,
-        ),
+        option("W", "Another workload: a name or a file.", autocompletion=bundled_workloads),
     ] = None
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="P",
-            help="Another policy: a name, or FILE.py:CLASS; after FAMILY= where the system has "
-            "several families; may be repeated.",
+        option(
+            "P",
+            "Another policy: a name, or FILE.py:CLASS; after FAMILY= where the system has several "
+            "families; may be repeated.",
             autocompletion=bundled_policies,
         ),
     ] = None
@@ -70,27 +69,23 @@ class Variant:
     replications: Replications = None
     scale: Annotated[
         float | None,
-        typer.Option(
-            parser=fraction,
-            metavar="PART",
-            help="Scale of the workload's objects, such as 1/50 or 0.02.",
-        ),
+        option("PART", "Scale of the workload's objects, such as 1/50 or 0.02.", parser=fraction),
     ] = None
     machine_scale: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "PART",
+            "With --on emulator: the part of the machine's processors, memory and caches that its "
+            "guest has, such as 1/8; by default as much as fits on this host.",
             parser=fraction,
-            metavar="PART",
-            help="With --on emulator: the part of the machine's processors, memory and caches that "
-            "its guest has, such as 1/8; by default as much as fits on this host.",
         ),
     ] = None
     numactl: Annotated[
         str | None,
-        typer.Option(
-            metavar="OPTIONS",
-            help="Place memory and threads as numactl's options say, such as "
-            "'--membind=1 --cpunodebind=0' or '-w 0:9,1:1'.",
+        option(
+            "OPTIONS",
+            "Place memory and threads as numactl's options say, such as '--membind=1 "
+            "--cpunodebind=0' or '-w 0:9,1:1'.",
         ),
     ] = None
     set_: Settings = None
@@ -151,10 +146,10 @@ class Result:
 
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The folder for record and report; by default a folder in out/ named after "
-            "SCENARIO and these options, or nowhere with --json.",
+        option(
+            "DIR",
+            "The folder for record and report; by default a folder in out/ named after SCENARIO "
+            "and these options, or nowhere with --json.",
         ),
     ] = None
     assumptions: Annotated[
@@ -179,8 +174,6 @@ class Result:
 @grouped
 def run(context: typer.Context, scenario: ScenarioName, variant: Variant, result: Result) -> None:
     """Run a scenario: its throughput and the bottleneck."""
-    from ..inputs import check_folder
-
     if result.out is not None:
         check_folder(result.out)  # now, not after a long run
     settings = variant.settings()
@@ -205,7 +198,6 @@ def _run_and_keep(
     machine_scale: float | None,
 ) -> Record:
     """Runs ``loaded``, prints its result and keeps it; ``load`` takes other settings."""
-    from ..inputs import InputError
     from ..inputs.shared_work import shared
     from ..sim.run.real_planes import REAL
 
@@ -303,8 +295,6 @@ def _longer(record: Record, words: Sequence[str]) -> str:
 @contextmanager
 def _others_counted(scenario: str) -> Iterator[None]:
     """Of a scenario with several errors, the one line tells where to see all."""
-    from ..inputs import InputError
-
     try:
         yield
     except InputError as failure:
@@ -339,8 +329,6 @@ def _short(name: str) -> str:
     """``mine`` of ``files/mine.yaml`` or ``mine.tar.gz.yaml``, ``mine-Balancer`` of
     ``mine.py:Balancer``, ``balancing-ma-8`` of ``balancing=ma-8``; else the name.
     """
-    from ..inputs.file_names import without_endings
-
     family, of_family, policy = name.partition("=")
     if of_family and family.isidentifier():
         return f"{family}-{_short(policy)}"
@@ -365,7 +353,6 @@ def _keep(record: Record, out: Path, assumed: Scenario | None) -> None:
     """Writes record and report into ``out``, of the scenario ``assumed`` with the effects of what
     was assumed, as nobody waits for them; a report that cannot be written costs no record.
     """
-    from ..inputs import InputError
     from ..reports import write_report
 
     report, kept = out / REPORT_FILE, f"the record is kept in {out}"

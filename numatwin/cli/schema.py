@@ -6,7 +6,7 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from .options import argument
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -35,7 +35,7 @@ DESCRIPTIONS = {
 
 
 def schema(
-    kind: Annotated[Kind, typer.Argument(metavar="KIND", help="What the file describes.")],
+    kind: Annotated[Kind, argument("KIND", "What the file describes.")],
 ) -> None:
     """Print the JSON Schema of a kind of file.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import InputError
 from .options import Jobs, Json, ScenarioName, Seed
 from .output import present, progress_bar
 
@@ -63,7 +64,6 @@ def _results(scenario: str, first: int, runs: int, jobs: int) -> Iterator[dict[s
 
 def shaker_of(scenario: str) -> Shaker:
     """What shakes a scenario's system. Raises InputError where nothing does."""
-    from ..inputs import InputError
     from ..sim.run.scenario import load_scenario
     from ..sim.systems.registry import SYSTEMS, system_named
 

@@ -9,11 +9,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from ..inputs import InputError, check_folder, check_writable
 from .failures import keeping
 from .figures import curve_of, runs_table, written_figure, written_value
-from .options import Jobs, Json, flag, grouped
+from .options import Jobs, Json, argument, flag, grouped, option
 from .output import (
     Part,
     below,
@@ -36,11 +35,8 @@ if TYPE_CHECKING:
 REPORT_FILE = "report.html"
 BEST_SHOWN, POINTS_SHOWN = 5, 20
 SAMPLES = ("latin_hypercube", "sobol", "table")  # no curves: each point has values of its own
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A study file (.yaml).")]
-Out = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="The folder of its rows; by default out/study-NAME."),
-]
+File = Annotated[Path, argument("FILE", "A study file (.yaml).")]
+Out = Annotated[Path | None, option("DIR", "The folder of its rows; by default out/study-NAME.")]
 
 Regret = Annotated[
     bool,
@@ -62,14 +58,9 @@ class Running:
     jobs: Jobs = None
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="A dask scheduler whose workers run it, such as tcp://10.0.0.1:8786.",
-        ),
+        option("ADDRESS", "A dask scheduler whose workers run it, such as tcp://10.0.0.1:8786."),
     ] = None
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Run at most N more points.")
-    ] = None
+    limit: Annotated[int | None, option("N", "Run at most N more points.", min=1)] = None
     restart: Annotated[
         bool, flag("--restart", "Remove all rows in the folder, and run all again.")
     ] = False
@@ -86,7 +77,6 @@ def run_study_file(
     json: Json = False,
 ) -> None:
     """Run what is left of a study; finished runs are kept."""
-    from ..inputs import check_folder
     from ..sim.studies.results import load_results
     from ..sim.studies.run_study import run_study
     from ..sim.studies.study import load_study
@@ -117,10 +107,7 @@ def run_study_file(
 def show_study(
     file: File,
     point: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, help="Print the scenario of this point, as a file for 'run'."
-        ),
+        int | None, option("N", "Print the scenario of this point, as a file for 'run'.", min=0)
     ] = None,
     json: Json = False,
 ) -> None:
@@ -148,8 +135,6 @@ def show_study(
 
 def check_point(study: Study, point: int) -> None:
     """Raises InputError where a study has no such point."""
-    from ..inputs import InputError
-
     if point >= study.design.count:
         expected = f"0 to {study.design.count - 1}"
         raise InputError("no such point", study.file, token=str(point), expected=expected)
@@ -193,7 +178,6 @@ def _show_point(study: Study, point: int, json: bool) -> None:
 
 def study_status(file: File, out: Out = None, json: Json = False) -> None:
     """Show the progress of a study."""
-    from ..inputs import InputError
     from ..sim.studies.run_study import progressed
     from ..sim.studies.store import Store
     from ..sim.studies.study import load_study
@@ -211,13 +195,10 @@ def study_status(file: File, out: Out = None, json: Json = False) -> None:
 def study_report(
     file: File,
     out: Out = None,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page; by default report.html there.")
-    ] = None,
+    page: Annotated[Path | None, option("FILE", "The page; by default report.html there.")] = None,
     exact: Exact = False,
 ) -> None:
     """Write a page of a study that opens offline in any browser."""
-    from ..inputs.atomic import check_writable
     from ..reports.study_page import write_study_report
     from ..sim.studies.results import load_results
     from ..sim.studies.study import load_study
@@ -290,7 +271,6 @@ def _best_parts(results: Results, doubt: UnderDoubt) -> Iterator[Part]:
 
 
 def _doubt(results: Results, regret: bool = False, exact: bool = False) -> UnderDoubt:
-    from ..inputs import InputError
     from ..sim.studies.regret import CANDIDATES, UnderDoubt, under_doubt
 
     if regret:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import InputError
 from .figures import runs_table, written_figure
-from .options import Jobs, Json, flag, grouped
+from .options import Jobs, Json, flag, grouped, option
 from .output import Part, below, percent, present, progress_bar, signed, whole_table
 from .study import Exact, File, Out, check_point
 
@@ -31,10 +32,7 @@ class Method(StrEnum):
 
 
 Metric = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATH", help="The figure; by default the objective's, or the first throughput."
-    ),
+    str | None, option("PATH", "The figure; by default the objective's, or the first throughput.")
 ]
 
 
@@ -43,10 +41,7 @@ def study_frontier(
     metric: Metric = None,
     least: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="The expense to minimise: by default cost, or power_W without prices.",
-        ),
+        option("PATH", "The expense to minimise: by default cost, or power_W without prices."),
     ] = None,
     exact: Exact = False,
     out: Out = None,
@@ -76,7 +71,6 @@ def study_frontier(
 
 def _check_frontier(results: Results, main: str, saved: str, stated: bool) -> None:
     """Raises InputError where there is none; ``stated``: whether ``saved`` was."""
-    from ..inputs import InputError
     from ..inputs.fields import near
 
     file = results.study.file
@@ -117,18 +111,15 @@ def explain_step(
     file: File,
     first: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "N",
+            "The point to start from; by default the first one that has the figure.",
             "--from",
-            metavar="N",
             min=0,
-            help="The point to start from; by default the first one that has the figure.",
         ),
     ] = None,
     second: Annotated[
-        int | None,
-        typer.Option(
-            "--to", metavar="N", min=0, help="The point to explain; by default the best one."
-        ),
+        int | None, option("N", "The point to explain; by default the best one.", "--to", min=0)
     ] = None,
     metric: Metric = None,
     out: Out = None,
@@ -153,8 +144,6 @@ def _explained_points(
     results: Results, name: str, first: int | None, second: int | None
 ) -> tuple[int, int]:
     """The points to explain, of those that were asked for; raises InputError."""
-    from ..inputs import InputError
-
     study, best = results.study, results.best()
     if second is None and not best:
         raise InputError("no best run: expected --to N, or an objective")
@@ -210,11 +199,11 @@ class Sampling:
     ] = Method.sobol
     points: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
+        option(
+            "N",
+            "sobol: base points, a power of two (128), N·(factors+2) runs; morris: trajectories "
+            "(16), N·(factors+1) runs.",
             min=2,
-            help="sobol: base points, a power of two (128), N·(factors+2) runs; morris: "
-            "trajectories (16), N·(factors+1) runs.",
         ),
     ] = None
     leave_out_failed: Annotated[
@@ -231,8 +220,6 @@ class Sampling:
     @property
     def count(self) -> int:
         """Base points or trajectories; raises InputError for what Sobol's method does not take."""
-        from ..inputs import InputError
-
         points = self.points or (128 if self.method is Method.sobol else 16)
         if self.method is Method.sobol and points & (points - 1):
             raise InputError("--points", token=str(points), expected="a power of two")
@@ -361,7 +348,6 @@ def _left_out(count: int, groups: str) -> Iterator[str]:
 
 
 def _loaded(file: Any, out: Any) -> tuple[Study, Results]:
-    from ..inputs import InputError
     from ..sim.studies.results import load_results
     from ..sim.studies.study import load_study
 
@@ -373,8 +359,6 @@ def _loaded(file: Any, out: Any) -> tuple[Study, Results]:
 
 
 def _main(results: Results) -> str:
-    from ..inputs import InputError
-
     if results.main is None:
         raise InputError("no run has a figure", expected="--metric PATH")
     return results.main

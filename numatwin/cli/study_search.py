@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import check_folder
 from .failures import keeping
 from .figures import runs_table, written_figure
-from .options import Jobs, Json, flag
+from .options import Jobs, Json, flag, option
 from .output import Part, below, present, progress_bar
 from .study import File, Out
 
@@ -22,17 +23,14 @@ SHOWN = 3
 
 
 RunsMax = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="Make at most N runs; by default 200, or half of the grid."
-    ),
+    int | None, option("N", "Make at most N runs; by default 200, or half of the grid.", min=1)
 ]
 
 
 def study_search(
     file: File,
     runs: RunsMax = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the proposals.")] = 0,
+    seed: Annotated[int, option("N", "Seed of the proposals.", min=0)] = 0,
     verify: Annotated[
         bool,
         typer.Option(help="Run the point that was found on the event plane too."),
@@ -47,7 +45,6 @@ def study_search(
     """Find the best point under the constraints in fewer runs than the grid."""
     from pathlib import Path
 
-    from ..inputs import check_folder
     from ..sim.studies import search as searching
     from ..sim.studies.study import load_study
 

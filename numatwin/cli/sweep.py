@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..inputs import InputError, check_folder, write_text_atomically
 from .failures import after_interrupt
 from .figures import LIKELY as INTERVAL
 from .figures import between, curve_of, factor_names, factor_values, heading, written_figure
-from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed, flag, grouped
+from .options import Jobs, Json, OtherPlane, Replications, ScenarioName, Seed, flag, grouped, option
 from .output import Part, below, present, progress_bar, show, whole_table
 
 if TYPE_CHECKING:
@@ -25,10 +26,10 @@ ROWS_SHOWN = 60
 CSV_FILE, PICTURE = "sweep.csv", "sweep"
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "PATH",
+        "Another figure to keep, such as utilisation.memory.busiest; may be repeated.",
         "--metric",
-        metavar="PATH",
-        help="Another figure to keep, such as utilisation.memory.busiest; may be repeated.",
     ),
 ]
 
@@ -39,27 +40,21 @@ class Grid:
 
     set_: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "PATH=VALUES",
+            "Values of a field: v1,v2,v3 or from:to:n or from:to:nlog; several make a grid.",
             "--set",
-            metavar="PATH=VALUES",
-            help="Values of a field: v1,v2,v3 or from:to:n or from:to:nlog; several make a grid.",
         ),
     ] = None
-    machine: Annotated[
-        str | None, typer.Option(metavar="M,M", help="Machines: names or files.")
-    ] = None
-    workload: Annotated[
-        str | None, typer.Option(metavar="W,W", help="Workloads: names or files.")
-    ] = None
-    policy: Annotated[
-        list[str] | None, typer.Option(metavar="P,P", help="Policies, as 'run' takes them.")
-    ] = None
+    machine: Annotated[str | None, option("M,M", "Machines: names or files.")] = None
+    workload: Annotated[str | None, option("W,W", "Workloads: names or files.")] = None
+    policy: Annotated[list[str] | None, option("P,P", "Policies, as 'run' takes them.")] = None
     load: Annotated[
         str | None,
-        typer.Option(
-            metavar="RATES",
-            help="Arrival rates of open clients, such as 10M/s:100M/s:10: shows p99 against them, "
-            "and its knee.",
+        option(
+            "RATES",
+            "Arrival rates of open clients, such as 10M/s:100M/s:10: shows p99 against them, and "
+            "its knee.",
         ),
     ] = None
     on: OtherPlane = None
@@ -90,8 +85,7 @@ class RowsOut:
     """What becomes of the rows."""
 
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A folder for the rows as CSV and the curve as SVG."),
+        Path | None, option("DIR", "A folder for the rows as CSV and the curve as SVG.")
     ] = None
     csv_: Annotated[bool, flag("--csv", "Print the rows as CSV.")] = False
     exact: Annotated[bool, flag("--exact", "Leave out the 90% intervals of some rows.")] = False
@@ -99,8 +93,6 @@ class RowsOut:
 
     def check(self) -> None:
         """Refuses what does not go together."""
-        from ..inputs import check_folder
-
         if self.json and self.csv_:
             raise typer.BadParameter("expected --json or --csv, not both", param_hint="--csv")
         if self.out is not None:
@@ -146,8 +138,6 @@ def sweep(
 
 def _drawn(rows: Sequence[Mapping[str, Any]], under_load: bool) -> str | None:
     """The figure whose curve is drawn: of the first operation its throughput, or its p99."""
-    from ..inputs import InputError
-
     kind, end = ("latency_ns.", ".p99") if under_load else ("throughput.", "")
     names = (name for row in rows for name in row if name.startswith(kind) and name.endswith(end))
     found = next(names, None)
@@ -260,7 +250,6 @@ def _keep(
     quiet: bool,
 ) -> None:
     """Writes rows and their curve."""
-    from ..inputs import write_text_atomically
     from ..reports.curve_svg import curve_svg
     from ..sim.run.record import unit_of
     from ..sim.studies.results import response

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ..inputs import write_text_atomically
 from .files import check_file
 from .machine import MachineArgument
-from .options import Json, Simulated
+from .options import Json, Simulated, option
 from .output import Part, number, percent, present, progress_bar, table
 
 
@@ -27,10 +28,10 @@ def find_threshold(
     ] = True,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the machine file with the threshold in it (.yaml); MACHINE itself to "
-            "have it there, without its comments.",
+        option(
+            "FILE",
+            "Write the machine file with the threshold in it (.yaml); MACHINE itself to have it "
+            "there, without its comments.",
         ),
     ] = None,
     json: Json = False,
@@ -42,7 +43,6 @@ def find_threshold(
     nodes, with and without stealing. The threshold is the memory throughput of a task at which both
     are equally fast; the policy 'stealing: adaptive' applies it.
     """
-    from ..inputs.atomic import write_text_atomically
     from ..sim.systems.registry import threshold_search
     from ..topologies import load_machine
     from ..topologies.export import machine_yaml

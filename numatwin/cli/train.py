@@ -10,7 +10,7 @@ import typer
 
 from .curves import Curve, curve_lines
 from .files import check_file
-from .options import Json, Simulated
+from .options import Json, Simulated, option
 from .output import Part, percent, present, progress_bar, table
 
 if TYPE_CHECKING:
@@ -35,28 +35,21 @@ SCORES = {
 
 Online = Annotated[
     int | None,
-    typer.Option(
-        metavar="K",
-        min=1,
-        help="Learn online: K scans by both paths, then each by the path chosen, one by one.",
+    option(
+        "K", "Learn online: K scans by both paths, then each by the path chosen, one by one.", min=1
     ),
 ]
 
 
 def train_access_path(
-    machine: Annotated[str, typer.Option(metavar="M", help="A machine with copy engines.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The model file (.json) to write.")],
+    machine: Annotated[str, option("M", "A machine with copy engines.")],
+    out: Annotated[Path, option("FILE", "The model file (.json) to write.")],
     observations: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=1_000, max=10_000_000, help="Number of scans, each by both paths."
-        ),
+        int, option("N", "Number of scans, each by both paths.", min=1_000, max=10_000_000)
     ] = 200_000,
     on: Annotated[Simulated, typer.Option(help="The data plane to run on.")] = Simulated.flow,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the draws.")] = 1,
-    also: Annotated[
-        str | None, typer.Option(metavar="M", help="Score the model on another machine, too.")
-    ] = None,
+    seed: Annotated[int, option("S", "Seed of the draws.", min=0)] = 1,
+    also: Annotated[str | None, option("M", "Score the model on another machine, too.")] = None,
     online: Online = None,
     json: Json = False,
 ) -> None:

@@ -7,10 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from ..inputs import write_text_atomically
 from .files import check_file
-from .options import Json
+from .options import Json, option
 from .output import Part, present, table
 
 if TYPE_CHECKING:
@@ -18,17 +17,13 @@ if TYPE_CHECKING:
 
 
 def trust(
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.md", help="Also write a page with each figure."),
-    ] = None,
+    page: Annotated[Path | None, option("FILE.md", "Also write a page with each figure.")] = None,
     json: Json = False,
 ) -> None:
     """Show what predictions of each kind were off by so far.
 
     Factors either way: of figures that were published, measured or counted.
     """
-    from ..inputs.atomic import write_text_atomically
     from ..sim.run.model_error import known_evidence
     from ..validate.trust import AIM, LEVEL, coverage, page_of
     from ..validate.trust import trust as rows_of

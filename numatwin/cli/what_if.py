@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from .options import Json, bundled_machines, grouped
+from .options import Json, bundled_machines, grouped, option
 from .output import Part, latency, number, present, whole_table
 from .profile import Counting, Words
 
@@ -21,15 +19,14 @@ def what_if(
     words: Words,
     machine: Annotated[
         str | None,
-        typer.Option(
-            metavar="M",
-            help="A bundled machine, or a machine file (.yaml); by default this host.",
+        option(
+            "M",
+            "A bundled machine, or a machine file (.yaml); by default this host.",
             autocompletion=bundled_machines,
         ),
     ] = None,
     threads: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Threads on each node; by default one a core."),
+        int | None, option("N", "Threads on each node; by default one a core.", min=1)
     ] = None,
     *,
     of: Counting,

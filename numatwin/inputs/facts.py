@@ -31,8 +31,6 @@ class Fact(Strict):
     ) -> dict[str, Any]:
         return {"anyOf": [{"type": "number"}, handler(core_schema)]}
 
-    @model_validator(mode="after")
-    def _in_range(self) -> Fact:
+    def _fits(self) -> None:
         if self.range is not None and not self.range[0] <= self.value <= self.range[1]:
             raise ValueError("range: expected lower bound ≤ value ≤ upper bound")
-        return self

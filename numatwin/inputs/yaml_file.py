@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from .errors import DescriptionError as DescriptionError
 from .errors import InputError
@@ -50,6 +50,14 @@ class Strict(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, arbitrary_types_allowed=True, defer_build=True
     )
+
+    @model_validator(mode="after")
+    def _checked(self) -> Self:
+        self._fits()
+        return self
+
+    def _fits(self) -> None:
+        """Raises ValueError, or DescriptionError of a field, where its fields do not fit."""
 
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine
+from fresh_processes import loads_none
 
 from numatwin import __version__
 from numatwin.cli import main
@@ -116,23 +117,14 @@ def test_version(numatwin: CommandLine) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from numatwin.cli import main; main(['--help']);"
-        "heavy = {'numpy', 'scipy', 'pydantic', 'plotly', 'pyarrow', 'networkx', 'pint'};"
-        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    heavy = "numpy", "scipy", "pydantic", "plotly", "pyarrow", "networkx", "pint"
+    loads_none("from numatwin.cli import main; main(['--help'])", *heavy)
 
 
 def test_a_run_without_chance_loads_no_statistics() -> None:
     """They take as long to load as all else that a run and its report need."""
-    code = (
-        "import sys, numatwin.sim.run.runner, numatwin.reports;"
-        "sys.exit(', '.join(sorted({'scipy.stats', 'scipy.optimize'} & set(sys.modules))) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    run = "import numatwin.sim.run.runner, numatwin.reports"
+    loads_none(run, "scipy.stats", "scipy.optimize")
 
 
 def test_only_the_command_that_is_asked_for_is_made() -> None:

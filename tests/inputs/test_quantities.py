@@ -1,12 +1,11 @@
 """Quantities: exact both ways, every unit of the field, everything else refused."""
 
 import math
-import subprocess
-import sys
 import time
 from itertools import product
 
 import pytest
+from fresh_processes import loads_none
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,12 +70,8 @@ def test_plain_units_are_what_pint_makes_of_them() -> None:
 
 
 def test_bundled_files_are_read_without_pint() -> None:
-    script = (
-        "import sys; from numatwin.topologies import load_machine, machine_names;"
-        "[load_machine(name) for name in machine_names()];"
-        "sys.exit('pint' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+    script = "from numatwin.topologies import load_machine, machine_names;"
+    loads_none(f"{script} [load_machine(name) for name in machine_names()]", "pint")
 
 
 def test_rates_are_read_as_they_are_printed() -> None:
@@ -193,11 +188,8 @@ def test_times_as_people_read_them(value_s: float, text: str) -> None:
 
 def test_units_load_no_dask() -> None:
     """It is there for clusters, and takes longer to load than all else that units need."""
-    code = (
-        "import sys; from numatwin.inputs import parse_quantity;"
-        "assert parse_quantity('2 GB/s', 'bandwidth') == 2e9; assert 'dask' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    read = "assert parse_quantity('2 GB/s', 'bandwidth') == 2e9"
+    loads_none(f"from numatwin.inputs import parse_quantity; {read}", "dask")
 
 
 @pytest.mark.parametrize(

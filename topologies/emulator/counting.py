@@ -91,14 +91,7 @@ def run_counted(
     counting = counting or Counting()
     caches = played_caches(guest) if counting.caches else PlayedCaches.none(guest)
     with _unnamed_file() as settings, _unnamed_file() as counts:
-        text = plugin_settings(
-            guest,
-            caches,
-            _path(counts),
-            coherent=counting.coherence,
-            interval=counting.interval,
-            user_only=counting.user_only,
-        )
+        text = plugin_settings(guest, caches, _path(counts), counting)
         _path(settings).write_text(text, encoding="utf-8")
         arguments = {"settings": str(_path(settings))}
         plugin = Plugin(traffic_plugin(), arguments, (settings.fileno(), counts.fileno()))
@@ -151,13 +144,7 @@ def _left_out(counting: Counting) -> list[str]:
 
 
 def plugin_settings(
-    guest: GuestMachine,
-    caches: PlayedCaches,
-    out: Path,
-    *,
-    coherent: bool = True,
-    interval: int = 0,
-    user_only: bool = False,
+    guest: GuestMachine, caches: PlayedCaches, out: Path, counting: Counting
 ) -> str:
     """What the plugin reads (``plugin/settings.hpp``); nodes are positions in the machine."""
     lines = [f"nodes {len(guest.machine.nodes)}"]
@@ -172,13 +159,12 @@ def plugin_settings(
     lines.append("snoop_domain " + " ".join(map(str, snoop_domains(guest.machine))))
     rules = guest.machine.description.coherence
     owned = int(rules is not None and bool(rules.owned))
-    lines += [f"coherent {int(coherent)}", f"owned {owned}"]
-    lines += [f"exclusive {int(caches.exclusive)}", f"interval {interval}"]
+    lines += [f"coherent {int(counting.coherence)}", f"owned {owned}"]
+    lines += [f"exclusive {int(caches.exclusive)}", f"interval {counting.interval}"]
     windows = [guest.machine.nodes[node].reorder_window for node in set(caches.cpu_node)]
     if windows and None not in windows:
         lines.append(f"window {round(min(filter(None, windows)))}")
-    lines += [f"user_only {int(user_only)}"]
-    lines += [f"out {out}", ""]
+    lines += [f"user_only {int(counting.user_only)}", f"out {out}", ""]
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from ...inputs import Quantity
 from ...inputs.names import Name
@@ -211,13 +211,11 @@ class Processor(Strict):
     coherence: Coherence
     models: dict[str, Model] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Processor:
+    def _fits(self) -> None:
         if (self.within == "dies") != (self.die_link is not None):
             raise ValueError("expected die_link where nodes are dies, and only there")
         if self.links is not None and self.links.sockets is None:
             raise ValueError("expected sockets in links: how many they join at most")
-        return self
 
     @property
     def sockets_max(self) -> int:

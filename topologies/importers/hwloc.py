@@ -20,7 +20,7 @@ from .inventory import (
     Inventory,
     NodeFacts,
     clock_of_model,
-    hwloc_identity,
+    identity_of,
     machine_title,
 )
 from .number_sets import NUMBER_MAX, parse_mask
@@ -246,7 +246,7 @@ class _Reader:
             numa.id,
             cpus,
             numa.memory_bytes,
-            memory_kind=numa.subtype[:32] or ("DRAM" if cpus else "unknown"),
+            memory_kind=numa.subtype[:32],
             side_caches=numa.side_caches,
             package=None if cpus else numa.package,
         )
@@ -260,8 +260,8 @@ class _Reader:
             assert core is not None
             members.setdefault(core, set()).add(cpu)
         board = _infos(machine_object).get("DMISysVendor")
-        machine = hwloc_identity(_infos(machine_object), board)
-        identities = [hwloc_identity(_infos(package), board) for package in self.packages]
+        machine = identity_of(_infos(machine_object), board)
+        identities = [identity_of(_infos(package), board) for package in self.packages]
         nominal = [clock_of_model(_info(package, "CPUModel") or "") for package in self.packages]
         cores = []
         for threads in members.values():

@@ -60,13 +60,13 @@ class NodeFacts:
     """A NUMA node. ``cpus`` None: which CPUs it has is unknown; ``memory_bytes`` None likewise.
 
     ``side_caches``: (bytes, bytes of a line) of each cache in front of its memory. ``package``: its
-    own, where that is not the one of its cores.
+    own, where that is not the one of its cores. ``memory_kind`` empty: DRAM if it may have CPUs.
     """
 
     id: int
     cpus: frozenset[int] | None
     memory_bytes: int | None
-    memory_kind: str = "DRAM"
+    memory_kind: str = ""
     side_caches: tuple[tuple[int, int | None], ...] = ()
     package: str | None = None
 
@@ -156,7 +156,7 @@ class Inventory:
         cores_of_cache: Sequence[set[Core]],
     ) -> NodeType:
         memory = Memory(
-            kind=node.memory_kind,
+            kind=node.memory_kind or ("DRAM" if node.cpus is None or node.cpus else "unknown"),
             side_caches=tuple(
                 MemorySideCache(size=Quantity.exact(size), line=_bytes(line or None))
                 for size, line in node.side_caches
@@ -277,8 +277,8 @@ def _matrix(
     return tuple(tuple(values.get((a.id, b.id)) for b in nodes) for a in nodes)
 
 
-# Linux' /proc/cpuinfo has a name for each of these on each architecture.
-_CPUINFO = {
+# /proc/cpuinfo, on each architecture, then hwloc's infos, then lscpu.
+_FACTS = {
     "model name": "model_name",
     "vendor_id": "vendor",
     "vendor": "vendor",
@@ -288,8 +288,6 @@ _CPUINFO = {
     "stepping": "stepping",
     "CPU implementer": "implementer",
     "CPU part": "part",
-}
-_HWLOC = {
     "CPUModel": "model_name",
     "CPUVendor": "vendor",
     "CPUFamilyNumber": "family",
@@ -297,8 +295,6 @@ _HWLOC = {
     "CPUStepping": "stepping",
     "CPUImplementer": "implementer",
     "CPUPart": "part",
-}
-_LSCPU = {
     "Model name": "model_name",
     "Vendor ID": "vendor",
     "CPU family": "family",
@@ -323,8 +319,8 @@ def cpuinfo_identities(text: str, board: str | None) -> dict[int, ProcessorIdent
                 found[cpu] = _processor(facts, board)
             cpu = int(value) if re.fullmatch(r"\d{1,5}", value, re.ASCII) else None
             facts = {}
-        elif key in _CPUINFO:
-            _put(facts, _CPUINFO[key], value)
+        elif key in _FACTS:
+            _put(facts, _FACTS[key], value)
         elif key == "cpu" and "POWER" in value.upper():
             facts |= {"model_name": value[:200], "vendor": "IBM-POWER"}
         elif key == "revision" and (match := _PVR.search(value)):
@@ -334,32 +330,21 @@ def cpuinfo_identities(text: str, board: str | None) -> dict[int, ProcessorIdent
     return found
 
 
-def hwloc_identity(infos: Mapping[str, str], board: str | None) -> ProcessorIdentity | None:
-    """The processor in the infos of a package; None where they say nothing of it."""
+def identity_of(known: Mapping[str, str], board: str | None = None) -> ProcessorIdentity | None:
+    """The processor in hwloc's infos of a package, or in the fields of lscpu; None where they say
+    nothing of it.
+    """
     facts: dict[str, object] = {}
-    for name, fact in _HWLOC.items():
-        if name in infos:
-            _put(facts, fact, infos[name])
-    if match := _PVR.search(infos.get("CPURevision", "")):
+    for name, fact in _FACTS.items():
+        if known.get(name, "-") != "-":
+            _put(facts, fact, known[name])
+    if match := _PVR.search(known.get("CPURevision", known.get("Model", ""))):
         facts["pvr"] = int(match[1], 16)
     if "pvr" in facts or "POWER" in str(facts.get("model_name", "")).upper():
         facts["vendor"] = "IBM-POWER"
-    return _processor(facts, board) if facts else None
-
-
-def lscpu_identity(fields: Mapping[str, str]) -> ProcessorIdentity | None:
-    """The processor in the fields of lscpu; None where they say nothing of it."""
-    facts: dict[str, object] = {}
-    for name, fact in _LSCPU.items():
-        if name in fields and fields[name] != "-":
-            _put(facts, fact, fields[name])
-    if match := _PVR.search(fields.get("Model", "")):
-        facts |= {"pvr": int(match[1], 16), "vendor": "IBM-POWER"}
-    if "POWER" in str(facts.get("model_name", "")).upper():
-        facts["vendor"] = "IBM-POWER"
-    if facts and "Hypervisor vendor" in fields:
+    if facts and "Hypervisor vendor" in known:
         facts["virtual"] = True
-    return _processor(facts, None) if facts else None
+    return _processor(facts, board) if facts else None
 
 
 def _put(facts: dict[str, object], field: str, value: str) -> None:

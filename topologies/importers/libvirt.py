@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ...inputs import Quantity
 from ..schema import MachineDescription
 from .inventory import Core, Inventory, NodeFacts, Pair, quantity
-from .number_sets import NUMBER_MAX, parse_list
+from .number_sets import NUMBER_MAX
 from .source import Source
 from .xml_elements import Element, Wanted, read_elements
 
@@ -64,10 +64,7 @@ def read(source: Source) -> MachineDescription:
     slit: dict[Pair, int] = {}
     for k, cell in enumerate(cells):
         node = _number(source, cell, "id", str(k))
-        try:
-            own = parse_list(cell.attributes.get("cpus", ""))
-        except ValueError as failure:
-            raise source.error(str(failure), cell.line, token=cell.attributes["cpus"]) from None
+        own = source.numbers(cell.attributes.get("cpus", ""), cell.line)
         memory = _bytes(source, cell, "memory")
         caches = sorted(cell.each("cache"), key=lambda cache: cache.attributes.get("level", ""))
         side_caches = tuple(
@@ -78,9 +75,7 @@ def read(source: Source) -> MachineDescription:
             for cache in caches
             for size in cache.each("size")
         )
-        found.nodes.append(
-            NodeFacts(node, own, memory, "DRAM" if own else "unknown", side_caches=side_caches)
-        )
+        found.nodes.append(NodeFacts(node, own, memory, side_caches=side_caches))
         siblings = (s for d in cell.each("distances") for s in d.each("sibling"))
         slit |= {(node, _number(source, s, "id")): _number(source, s, "value") for s in siblings}
     members: dict[int, set[int]] = {}

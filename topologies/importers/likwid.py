@@ -75,10 +75,7 @@ def read(source: Source) -> MachineDescription:
         Core(frozenset(own), f"package{socket}", clock_of_model(model), identity)
         for (socket, _), own in threads.items()
     ]
-    found.nodes = [
-        NodeFacts(node, own, sizes.get(node), memory_kind="DRAM" if own else "unknown")
-        for node, own in sorted(cpus.items())
-    ]
+    found.nodes = [NodeFacts(node, own, sizes.get(node)) for node, own in sorted(cpus.items())]
     if all(len(distances.get(node, ())) == len(cpus) for node in cpus):  # in the domains' order
         found.slit = {
             (a, b): d for a in cpus for b, d in zip(sorted(cpus), distances[a], strict=True)

@@ -8,7 +8,6 @@ from ..schema import MachineDescription
 from . import numactl
 from .inventory import Inventory, NodeFacts
 from .lscpu_fields import FIELD, add_cores
-from .number_sets import parse_list
 from .source import Source
 
 _BEGINNING = re.compile(r"^.*\bNUMA node\d{1,4} CPU\(s\):|^.*\bCore\(s\) per socket: ", re.M | re.A)
@@ -41,20 +40,14 @@ def inventory(source: Source) -> Inventory:
             continue
         if int(node[1]) in cpus:
             raise source.error("a second machine in the same text", number, expected="one")
-        try:
-            cpus[int(node[1])] = parse_list(match[2])
-        except ValueError as failure:
-            raise source.error(str(failure), number, token=match[2]) from None
+        cpus[int(node[1])] = source.numbers(match[2], number)
     if not cpus:
         raise source.error(
             "no nodes",
             expected="the lines 'NUMA node0 CPU(s):' of lscpu, or the output of numactl -H",
         )
     found = Inventory(source.machine, source=f"lscpu, {source.label()}")
-    found.nodes = [
-        NodeFacts(node, own, None, memory_kind="DRAM" if own else "unknown")
-        for node, own in sorted(cpus.items())
-    ]
+    found.nodes = [NodeFacts(node, own, None) for node, own in sorted(cpus.items())]
     distances = numactl.distances(source)
     if all((a, b) in distances for a in cpus for b in cpus):
         found.slit = distances

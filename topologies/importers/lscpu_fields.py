@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from .inventory import CacheFacts, Core, Inventory, clock_of_model, lscpu_identity, machine_title
+from .inventory import CacheFacts, Core, Inventory, clock_of_model, identity_of, machine_title
 from .source import Source
 
 FIELD = re.compile(r"\s*([A-Z][\w() -]{1,40}?):\s*(.*)", re.ASCII)
@@ -42,7 +42,7 @@ def add_cores(found: Inventory, source: Source) -> bool:
         sockets = 1
     elif expected and expected != len(cores):
         found.notes.append(f"lscpu counts {expected} cores, its nodes have {len(cores)}: kept.")
-    identity = lscpu_identity(fields)
+    identity = identity_of(fields)
     model = fields.get("Model name", "")
     clock = clock_of_model(model)
     found.cores = [

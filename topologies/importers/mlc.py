@@ -190,12 +190,7 @@ class _Reader:
         if not ids:
             self.notes.append("The text has no nodes: assumed to be one.")
             return [NodeFacts(0, None, None)]
-        return [
-            NodeFacts(node, None, None)
-            if node in starts
-            else NodeFacts(node, frozenset(), None, memory_kind="unknown")
-            for node in ids
-        ]
+        return [NodeFacts(node, None if node in starts else frozenset(), None) for node in ids]
 
     def _check_nodes(self, found: Inventory) -> None:
         ids = {node.id for node in found.nodes}

@@ -10,7 +10,6 @@ from ..schema import MachineDescription
 from ..schema_types import NODES_MAX
 from .inventory import Core, Inventory, NodeFacts, Pair, machine_title
 from .lscpu_fields import add_cores
-from .number_sets import parse_list
 from .source import Source
 
 _BEGINNING = re.compile(
@@ -98,18 +97,13 @@ class _Reader:
         if not ids:
             raise self.source.error("no nodes", expected="the output of numactl -H")
         found = Inventory(self.source.machine, source=f"numactl -H, {self.source.label()}")
-        found.nodes = [self._node(node) for node in ids]
+        found.nodes = [NodeFacts(n, self.cpus.get(n), self.memory.get(n)) for n in ids]
         found.title = machine_title((), 0, len(ids))
         if any(self.cpus.values()) and not add_cores(found, self.source):
             take_cpus_as_cores(found, "numactl")
         if all((a, b) in self.distances for a in ids for b in ids):
             found.slit = self.distances
         return found
-
-    def _node(self, node: int) -> NodeFacts:
-        cpus = self.cpus.get(node)
-        kind = "DRAM" if cpus is None or cpus else "unknown"
-        return NodeFacts(node, cpus, self.memory.get(node), memory_kind=kind)
 
     def _line(self, line: str, number: int) -> None:
         if self.cpus_begun is not None and _MORE_CPUS.fullmatch(line):
@@ -121,7 +115,7 @@ class _Reader:
             if self.announced is not None:
                 raise self.source.error("a second machine in the same text", number, expected="one")
             self.announced = int(match[1])
-            self.present = self._set(match[2], number) if match[2] else None
+            self.present = self.source.numbers(match[2], number) if match[2] else None
         elif match := _FACT.match(line):
             self._fact(int(match[1]), match[2], match[3], number)
         elif match := _HEAD.fullmatch(line):
@@ -153,7 +147,7 @@ class _Reader:
             return
         (node, number, text), self.cpus_begun = self.cpus_begun, None
         count = _COUNT.search(text)
-        found = self._set(",".join(_COUNT.sub("", text).split()), number)
+        found = self.source.numbers(",".join(_COUNT.sub("", text).split()), number)
         if count is not None and len(found) != int(count[1]):
             raise self.source.error(
                 f"{len(found)} CPUs of node {node}",
@@ -186,9 +180,3 @@ class _Reader:
 
     def _too_many(self, number: int | None = None) -> InputError:
         return self.source.error(f"more than {NODES_MAX:,} nodes", number)
-
-    def _set(self, text: str, number: int) -> frozenset[int]:
-        try:
-            return parse_list(text)
-        except ValueError as failure:
-            raise self.source.error(str(failure), number, token=text) from None

@@ -15,6 +15,7 @@ from typing import BinaryIO
 from ...inputs import InputError
 from ...inputs.file_names import without_endings
 from .archive import BUFFER_BYTES, damage_reported, is_tar, plain_stream, read_exactly
+from .number_sets import parse_list
 from .tree import Tree, archive_tree, folder_tree, this_host
 
 _HEAD_BYTES = 1 << 20
@@ -97,6 +98,13 @@ class Source:
                 token=f"byte 0x{self.data[failure.start]:02x}",
                 expected="UTF-8",
             ) from None
+
+    def numbers(self, text: str, line: int) -> frozenset[int]:
+        """The numbers in ``0-3,8``, as ``line`` lists them; raises InputError."""
+        try:
+            return parse_list(text)
+        except ValueError as failure:
+            raise self.error(str(failure), line, token=text) from None
 
     def _too_large(self, bytes_max: int) -> InputError:
         return self.error("too large", expected=f"at most {bytes_max >> 20} MiB")

@@ -52,7 +52,7 @@ class _Reader:
         if len(ids) > NODES_MAX:
             raise self.source.error(f"more than {NODES_MAX:,} nodes")
         if not ids:
-            inventory.nodes = [NodeFacts(0, cpus.online, self._whole_memory())]
+            inventory.nodes = [NodeFacts(0, cpus.online, self._whole_memory(), "DRAM")]
             inventory.notes.append("The kernel reports no NUMA nodes: assumed to be one.")
         else:
             cpus_of = self._cpus_of(ids, cpus, inventory.notes)
@@ -112,7 +112,6 @@ class _Reader:
             node,
             cpus,
             max((size for size in sizes if size is not None), default=None),
-            memory_kind="DRAM" if cpus else "unknown",
             side_caches=self._side_caches(node),
         )
 

@@ -279,14 +279,11 @@ class HostCounters:
     def open(cls) -> HostCounters:
         """Those that may be read here."""
         found = cls()
-        try:
-            found.memory = MemoryTraffic()
-        except NoCounters as why:
-            found.missing.append(f"traffic of memory: {why}")
-        try:
-            found.links = LinkTraffic()
-        except NoCounters as why:
-            found.missing.append(f"traffic of links: {why}")
+        for what, counters in (("memory", MemoryTraffic), ("links", LinkTraffic)):
+            try:
+                setattr(found, what, counters())
+            except NoCounters as why:
+                found.missing.append(f"traffic of {what}: {why}")
         return found
 
     def bytes(self) -> tuple[float | None, float | None]:

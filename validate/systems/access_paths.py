@@ -317,24 +317,21 @@ def _busy_unit(runs: Runs) -> Prediction:
     return Prediction(words, bool(holds))
 
 
-VALIDATION = Validation(
-    published=SOURCE.predicted_by(
-        {
-            "gru-fig4-cpu-node": _own,
-            "gru-fig4-cpu-blade": _blade,
-            "gru-fig4-cpu-off-blade": _off_blade,
-            "gru-fig5-cpu": _grows,
-            "gru-fig3-unit": _begins_by_unit,
-            "gru-fig3-cpu": _begins_by_cpu,
-            "gru-fig4-unit-node": _by_unit(OWN),
-            "gru-fig4-unit-blade": _by_unit(BLADE),
-            "gru-fig4-unit-off-blade": _by_unit(OFF_BLADE),
-            "gru-fig5-unit": _advantage,
-            "gru-fig6-idle": _idle_unit,
-            "gru-fig6-busy": _busy_unit,
-            **CHOICE,
-        }
-    ),
-    blindness=SOURCE.blindness,
-    conditions=SOURCE.conditions,
+VALIDATION = Validation.of(
+    SOURCE,
+    {
+        "gru-fig4-cpu-node": _own,
+        "gru-fig4-cpu-blade": _blade,
+        "gru-fig4-cpu-off-blade": _off_blade,
+        "gru-fig5-cpu": _grows,
+        "gru-fig3-unit": _begins_by_unit,
+        "gru-fig3-cpu": _begins_by_cpu,
+        "gru-fig4-unit-node": _by_unit(OWN),
+        "gru-fig4-unit-blade": _by_unit(BLADE),
+        "gru-fig4-unit-off-blade": _by_unit(OFF_BLADE),
+        "gru-fig5-unit": _advantage,
+        "gru-fig6-idle": _idle_unit,
+        "gru-fig6-busy": _busy_unit,
+        **CHOICE,
+    },
 )

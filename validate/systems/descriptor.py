@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from ...sim.systems.descriptor import LazyImport
-from ..results import Condition, Published
+from ..results import Condition, Prediction, Published, Runs, Source
 
 
 @dataclass(frozen=True)
@@ -50,3 +50,19 @@ class Validation:
     predicted: Mapping[str, LazyImport] = field(default_factory=dict)
     entry_bytes: Mapping[str, LazyImport] = field(default_factory=dict)
     traffic_cases: LazyImport | None = None
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        predictions: Mapping[str, Callable[[Runs], Prediction]],
+        advance: Mapping[str, Published] | None = None,
+        **parts: Any,
+    ) -> Self:
+        """With a publication's results by what predicts them, after them those ``advance``."""
+        return cls(
+            published={**source.predicted_by(predictions), **(advance or {})},
+            blindness=source.blindness,
+            conditions=source.conditions,
+            **parts,
+        )

@@ -107,16 +107,13 @@ def _nearly_always(runs: Runs) -> Prediction:
 
 
 PASSES = f"{__package__}.join_passes"
-VALIDATION = Validation(
-    published=SOURCE.predicted_by(
-        {
-            "nam-fig7-semijoin": _at("IPoIB", passing=True),
-            "nam-fig7-semijoin-error": _at("IPoIB", passing=False),
-            "nam-fig7-semijoin-ipoeth": _nearly_always,
-        }
-    ),
-    blindness=SOURCE.blindness,
-    conditions=SOURCE.conditions,
+VALIDATION = Validation.of(
+    SOURCE,
+    {
+        "nam-fig7-semijoin": _at("IPoIB", passing=True),
+        "nam-fig7-semijoin-error": _at("IPoIB", passing=False),
+        "nam-fig7-semijoin-ipoeth": _nearly_always,
+    },
     measured={"operators": Microbenchmark(LazyImport(PASSES, "measure"), 5.0)},
     described=LazyImport(PASSES, "described"),
 )

@@ -67,30 +67,33 @@ def _fig10_actions(runs: Runs) -> Prediction:
     return Prediction(words, merged and near)
 
 
+def _per_s(record: Record) -> float:
+    """Queries of all kinds together."""
+    return sum(record.throughput.values())
+
+
+def _stolen(runs: Runs, scenario: str) -> tuple[float, float]:
+    """Queries per second where nothing is stolen, and where all may be."""
+    never, always = (runs(scenario, policy=f"stealing={which}") for which in ("never", "always"))
+    return _per_s(never), _per_s(always)
+
+
 def _lost_by_stealing(runs: Runs) -> Prediction:
-    never = runs("hana-fig11-low", policy="stealing=never")
-    always = runs("hana-fig11-low", policy="stealing=always")
-    lost = 1.0 - sum(always.throughput.values()) / sum(never.throughput.values())
-    return Prediction(lost)
+    never, always = _stolen(runs, "hana-fig11-low")
+    return Prediction(1.0 - always / never)
 
 
 def _steal_worst(runs: Runs) -> Prediction:
-    never = runs("hana-steal-worst", policy="stealing=never")
-    always = runs("hana-steal-worst", policy="stealing=always")
-    slower = sum(never.throughput.values()) / sum(always.throughput.values())
-    return Prediction(slower)
+    never, always = _stolen(runs, "hana-steal-worst")
+    return Prediction(never / always)
 
 
 PARTS = (2, 4, 16, 64)
 
 
 def _part_worst(runs: Runs) -> Prediction:
-    whole = runs("hana-part-worst")
-    partitioned = {n: runs("hana-part-worst", f"system.parts={n}") for n in PARTS}
-    slower = {
-        n: sum(whole.throughput.values()) / sum(record.throughput.values())
-        for n, record in partitioned.items()
-    }
+    whole = _per_s(runs("hana-part-worst"))
+    slower = {n: whole / _per_s(runs("hana-part-worst", f"system.parts={n}")) for n in PARTS}
     listed = ", ".join(f"{factor:.2f} with {n}" for n, factor in slower.items())
     parts = int(runs.chosen("parts of the tables", "4"))
     return Prediction(slower[parts], facts={"listed": listed})
@@ -183,7 +186,7 @@ def _elastic_energy(runs: Runs) -> Prediction:
         record = _with_mode(runs, mode)
         assert record.energy_J is not None
         counted_s = record.horizon_s - record.warm_up_s
-        each[mode] = record.energy_J / (sum(record.throughput.values()) * counted_s)
+        each[mode] = record.energy_J / (_per_s(record) * counted_s)
     words = f"J a query: {each['adaptive']:.2f} adaptive, {each['none']:.2f} none"
     return Prediction(words, each["adaptive"] < (1.0 - CLEARLY) * each["none"])
 
@@ -193,24 +196,21 @@ CLEARLY, MARKEDLY = 0.01, 0.25
 
 SOURCE = read_source("tasks")
 LOOPS = f"{__package__}.task_loops"
-VALIDATION = Validation(
-    published=SOURCE.predicted_by(
-        {
-            "hana-fig10": _fig10,
-            "hana-fig10-actions": _fig10_actions,
-            "hana-fig11-low": _lost_by_stealing,
-            "hana-steal-worst": _steal_worst,
-            "hana-thresholds": _threshold("xeon-4s-ivb", 1.2e9),
-            "hana-thresholds-8s": _threshold("xeon-8s-ivb", 550e6),
-            "hana-thresholds-32s": _threshold("xeon-32s-hsw", 230e6),
-            "elastic-modes": _elastic_modes,
-            "elastic-ratio": _elastic_ratio,
-            "elastic-energy": _elastic_energy,
-            "hana-part-worst": _part_worst,
-        }
-    ),
-    blindness=SOURCE.blindness,
-    conditions=SOURCE.conditions,
+VALIDATION = Validation.of(
+    SOURCE,
+    {
+        "hana-fig10": _fig10,
+        "hana-fig10-actions": _fig10_actions,
+        "hana-fig11-low": _lost_by_stealing,
+        "hana-steal-worst": _steal_worst,
+        "hana-thresholds": _threshold("xeon-4s-ivb", 1.2e9),
+        "hana-thresholds-8s": _threshold("xeon-8s-ivb", 550e6),
+        "hana-thresholds-32s": _threshold("xeon-32s-hsw", 230e6),
+        "elastic-modes": _elastic_modes,
+        "elastic-ratio": _elastic_ratio,
+        "elastic-energy": _elastic_energy,
+        "hana-part-worst": _part_worst,
+    },
     measured={"queries": Microbenchmark(LazyImport(LOOPS, "measure"), 1.0)},
     described=LazyImport(LOOPS, "described"),
     traffic_cases=LazyImport(f"{__package__}.task_traffic", "traffic_cases"),

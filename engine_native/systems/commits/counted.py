@@ -52,19 +52,11 @@ class Counted:
         cls, found: Mapping[str, Any], *, time_s: float, ran_ns: Ints, waited_ns: Ints
     ) -> Counted:
         """What a run's board has counted."""
-        return cls(
-            time_s=time_s,
-            commits=int(found["commits"]),
-            given_up=int(found["given_up"]),
-            torn=int(found["torn"]),
-            aborts=np.array(found["aborts"], dtype=np.int64),
-            messages=np.array(found["messages"], dtype=np.int64),
-            bytes=int(found["bytes"]),
-            latencies=np.asarray(found["latencies"], dtype=np.int64),
-            latency_total_ps=int(found["latency_total_ps"]),
-            ran_ns=ran_ns,
-            waited_ns=waited_ns,
-        )
+        numbers = ("commits", "given_up", "torn", "bytes", "latency_total_ps")
+        counts: dict[str, Any] = {name: int(found[name]) for name in numbers}
+        for name in ("aborts", "messages", "latencies"):
+            counts[name] = np.array(found[name], dtype=np.int64)
+        return cls(time_s=time_s, **counts, ran_ns=ran_ns, waited_ns=waited_ns)
 
 
 def engine_facts(scenario: Experiment, plan: CommitPlan, counted: Counted) -> dict[str, Any]:

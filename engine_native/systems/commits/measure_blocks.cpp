@@ -264,13 +264,10 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
             Blocks blocks(memory.data(), region, bytes);
             // Each time a client comes to a step, it has been through what is its own.
             const auto many = [&pages](auto step) {
-                return [&pages, step] {
-                    for (int k = 0; k < 32; ++k) {
-                        pages.touch();
-                        step();
-                    }
-                    return 32.0;
-                };
+                return repeated(32, [&pages, step] {
+                    pages.touch();
+                    step();
+                });
             };
             blocks.warm_up();
             // What is created goes to one place after another: while a client does other things,
@@ -306,40 +303,25 @@ std::vector<StepCost> measure_blocks(const std::vector<std::uint64_t>& sizes,
     }
     for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{8192}}) {
         const auto words = [&](bool gets) {
-            return [&, gets] {
-                for (int k = 0; k < 64; ++k) {
-                    pages.touch();
-                    if (gets) beginning.get_words(bytes);
-                }
-                return 64.0;
-            };
+            return repeated(64, [&, gets] {
+                pages.touch();
+                if (gets) beginning.get_words(bytes);
+            });
         };
         auto samples = means_in_turn_ns(plan, {words(true), words(false)});
         less(samples[0], samples[1], 1.0);
         found.push_back({"words-get", bytes, 0, 1, samples[0]});
     }
     std::uint64_t sum = 0;
-    add("word-add", word_bytes, 0, [&] {
-        for (int k = 0; k < 64; ++k) sum += fetch_add(memory.data(), 1);
-        return 64.0;
-    });
+    add("word-add", word_bytes, 0, repeated(64, [&] { sum += fetch_add(memory.data(), 1); }));
     add("key-draw", 0, 0, [&] {
         double drawn = 0;
         for (int k = 0; k < 8; ++k) drawn += beginning.draw_keys();
         return drawn;
     });
-    add("timestamp", 0, 0, [&] {
-        for (int k = 0; k < 64; ++k) beginning.find_timestamp();
-        return 64.0;
-    });
-    add("note", 0, 0, [&] {
-        for (int k = 0; k < 64; ++k) beginning.note();
-        return 64.0;
-    });
-    add("clock", 0, 0, [&] {
-        for (int k = 0; k < 64; ++k) sum += static_cast<std::uint64_t>(steady_ns());
-        return 64.0;
-    });
+    add("timestamp", 0, 0, repeated(64, [&] { beginning.find_timestamp(); }));
+    add("note", 0, 0, repeated(64, [&] { beginning.note(); }));
+    add("clock", 0, 0, repeated(64, [&] { sum += static_cast<std::uint64_t>(steady_ns()); }));
     store_release(memory.data(), sum + beginning.sum());  // what was summed is used
     return found;
 }

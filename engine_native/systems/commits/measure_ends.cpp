@@ -112,9 +112,9 @@ std::vector<StepCost> measure_ends(const RunSetup& run, const std::vector<std::u
     const Fabric::Peer peer = ends.peer();
     const auto measure = [&](const std::string& name, std::uint64_t bytes, std::uint64_t count,
                              const std::function<Ends::Times()>& round) {
-        StepCost post{"post-" + name, bytes, 0, count, {}},
-            serve{"serve-" + name, bytes, 0, count, {}},
-            complete{"complete-" + name, bytes, 0, count, {}};
+        std::vector<StepCost> parts;
+        for (const char* part : {"post-", "serve-", "complete-"})
+            parts.push_back({part + name, bytes, 0, count});
         for (std::uint32_t window = 0; window <= plan.windows; ++window) {
             Ends::Times sum;
             double rounds = 0;
@@ -128,13 +128,11 @@ std::vector<StepCost> measure_ends(const RunSetup& run, const std::vector<std::u
             } while (steady_ns() - began < plan.window_ns);
             if (window == 0) continue;
             const double steps = rounds * static_cast<double>(count);
-            post.samples_ns.push_back(sum.post / steps);
-            serve.samples_ns.push_back(sum.serve / steps);
-            complete.samples_ns.push_back(sum.complete / steps);
+            parts[0].samples_ns.push_back(sum.post / steps);
+            parts[1].samples_ns.push_back(sum.serve / steps);
+            parts[2].samples_ns.push_back(sum.complete / steps);
         }
-        found.push_back(post);
-        found.push_back(serve);
-        found.push_back(complete);
+        found.insert(found.end(), parts.begin(), parts.end());
     };
     for (const std::uint64_t count : counts) {
         std::vector<std::uint64_t> words(count), expected(count);
@@ -168,14 +166,9 @@ std::vector<StepCost> measure_ends(const RunSetup& run, const std::vector<std::u
             measure("message", bytes, count, [&] { return ends.messages(count, bytes); });
         }
     }
-    found.push_back({"idle-look", 0, 0, 1, means_ns(plan, [&] {
-                         for (int k = 0; k < 16; ++k) ends.idle_look();
-                         return 16.0;
-                     })});
-    found.push_back({"arm", 0, 0, 1, means_ns(plan, [&] {
-                         for (int k = 0; k < 16; ++k) ends.arm();
-                         return 16.0;
-                     })});
+    const auto looks = means_ns(plan, repeated(16, [&] { ends.idle_look(); }));
+    found.push_back({"idle-look", 0, 0, 1, looks});
+    found.push_back({"arm", 0, 0, 1, means_ns(plan, repeated(16, [&] { ends.arm(); }))});
     return found;
 }
 

@@ -170,20 +170,12 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
     if (cpus.empty()) throw std::invalid_argument("expected a processor");
     std::vector<StepCost> found;
     pin_thread(cpus[0]);
-    const auto yields = [] {
-        for (int k = 0; k < 64; ++k) ::sched_yield();
-        return 64.0;
-    };
-    found.push_back({"yield", 0, 0, 1, means_ns(plan, yields)});
+    found.push_back({"yield", 0, 0, 1, means_ns(plan, repeated(64, [] { ::sched_yield(); }))});
     {
         const PopulatedMemory memory(4096);
         auto* turns = new (memory.data()) Turns{};
         OwnPages pages;
-        const auto touches = [&pages] {
-            for (int k = 0; k < 64; ++k) pages.touch();
-            return 64.0;
-        };
-        auto alone = means_ns(plan, touches);
+        auto alone = means_ns(plan, repeated(64, [&pages] { pages.touch(); }));
         std::ranges::sort(alone);
         const Forked other([turns, cpu = cpus[0]] {
             pin_thread(cpu);
@@ -206,13 +198,10 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
         }
         // Of two that yield all the time, each step is two turns; what they take to find what is
         // theirs in caches again is part of it.
-        auto both = means_ns(plan, [&pages] {
-            for (int k = 0; k < 64; ++k) {
-                ::sched_yield();
-                pages.touch();
-            }
-            return 64.0;
-        });
+        auto both = means_ns(plan, repeated(64, [&pages] {
+                                 ::sched_yield();
+                                 pages.touch();
+                             }));
         for (double& each : both) each = each / 2 - alone[alone.size() / 2];
         found.push_back({"turn", 0, 0, 1, both});
         turns->mode.store(1);
@@ -229,14 +218,13 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
     }
     const std::vector<std::byte> message(bytes);
     struct Taken {
-        StepCost there, post, serve;
+        std::vector<double> there, post, serve;
     };
-    const StepCost empty{"", bytes, 0, 1, {}};
     const auto messages = [&](int other, bool sleep) {
         Sleepers sleepers(run, cpus[0], other, sleep);
         double post_ns = 0, serve_ns = 0;
         for (int k = 0; k < 20; ++k) sleepers.there(message, post_ns, serve_ns);
-        Taken taken{empty, empty, empty};
+        Taken taken;
         for (std::uint32_t window = 0; window < plan.windows; ++window) {
             double sum = 0, rounds = 0;
             post_ns = serve_ns = 0;
@@ -245,15 +233,14 @@ std::vector<StepCost> measure_turns(const RunSetup& run, std::uint64_t bytes,
                 sum += sleepers.there(message, post_ns, serve_ns);
                 ++rounds;
             } while (steady_ns() - began < plan.window_ns);
-            taken.there.samples_ns.push_back(sum / rounds);
-            taken.post.samples_ns.push_back(post_ns / rounds);
-            taken.serve.samples_ns.push_back(serve_ns / rounds);
+            taken.there.push_back(sum / rounds);
+            taken.post.push_back(post_ns / rounds);
+            taken.serve.push_back(serve_ns / rounds);
         }
         return taken;
     };
-    const auto add = [&found](const char* name, StepCost step) {
-        step.name = name;
-        found.push_back(std::move(step));
+    const auto add = [&](const char* name, const std::vector<double>& samples_ns) {
+        found.push_back({name, bytes, 0, 1, samples_ns});
     };
     add("sleep-same", messages(cpus[0], true).there);
     if (cpus.size() > 1) {

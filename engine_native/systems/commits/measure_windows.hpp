@@ -6,6 +6,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fabric/shared_board.hpp"
@@ -30,6 +31,15 @@ class Patience {
     const char* whom_;
     std::int64_t until_ns_;
 };
+
+// Work of `times` such steps.
+template <class Step>
+auto repeated(int times, Step step) {
+    return [times, step = std::move(step)] {
+        for (int k = 0; k < times; ++k) step();
+        return static_cast<double>(times);
+    };
+}
 
 // Means per step of windows in which `work` does so many steps and says how many.
 inline std::vector<double> means_ns(const StepPlan& plan, const std::function<double()>& work) {

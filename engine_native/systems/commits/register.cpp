@@ -87,7 +87,7 @@ void register_rsi(py::module_& module) {
         .value("stopping", Phase::stopping)
         .value("finished", Phase::finished);
     py::class_<Board>(module, "CommitBoard", "What the roles of a run share: clients, then nodes.")
-        .def(py::init<const RunSetup&, int>(), py::arg("run"), py::arg("descriptor"))
+        .def(py::init<const RunSetup&, int>(), "run"_a, "descriptor"_a)
         .def_property("phase", &Board::phase, &Board::set_phase)
         .def("begin", &Board::begin, "Clients begin; time counts from now.")
         .def_property_readonly("now_ns", &Board::now_ns)
@@ -112,15 +112,15 @@ void register_rsi(py::module_& module) {
             "By role: the signal that ended it, or 0.")
         .def(
             "pid", [](Board& board, std::uint32_t role) { return board.role(role).pid.load(); },
-            py::arg("role"))
+            "role"_a)
         .def(
             "installing",
             [](Board& board, std::uint32_t role) {
                 return board.role(role).installing.load() != 0;
             },
-            py::arg("role"), "Whether it is, or died, in the middle of an install.");
+            "role"_a, "Whether it is, or died, in the middle of an install.");
     py::class_<ThreadCluster>(module, "ThreadCommits", "A run by threads of this process.")
-        .def(py::init<const RunSetup&>(), py::arg("run"))
+        .def(py::init<const RunSetup&>(), "run"_a)
         .def_property_readonly("board", &ThreadCluster::board,
                                py::return_value_policy::reference_internal)
         .def("start", &ThreadCluster::start, py::call_guard<py::gil_scoped_release>())
@@ -132,8 +132,7 @@ void register_rsi(py::module_& module) {
            const std::vector<int>& cpus, std::uint32_t windows, std::int64_t window_ns) {
             return steps(measure_blocks(sizes, regions, cpus, {windows, window_ns}));
         },
-        py::arg("run"), py::arg("sizes"), py::arg("regions"), py::arg("cpus"), py::arg("windows"),
-        py::arg("window_ns"),
+        "run"_a, "sizes"_a, "regions"_a, "cpus"_a, "windows"_a, "window_ns"_a,
         R"(Forks: see systems/commits/measure_steps.hpp; here and below, samples_ns of each name and
 size.)");
     module.def(
@@ -142,17 +141,17 @@ size.)");
            std::int64_t window_ns) {
             return steps(measure_ends(run, sizes, counts, {windows, window_ns}));
         },
-        py::arg("run"), py::arg("sizes"), py::arg("counts"), py::arg("windows"),
-        py::arg("window_ns"), "See systems/commits/measure_steps.hpp.");
+        "run"_a, "sizes"_a, "counts"_a, "windows"_a, "window_ns"_a,
+        "See systems/commits/measure_steps.hpp.");
     module.def(
         "measure_turns",
         [](const RunSetup& run, std::uint64_t bytes, const std::vector<int>& cpus,
            std::uint32_t windows, std::int64_t window_ns) {
             return steps(measure_turns(run, bytes, cpus, {windows, window_ns}));
         },
-        py::arg("run"), py::arg("bytes"), py::arg("cpus"), py::arg("windows"), py::arg("window_ns"),
+        "run"_a, "bytes"_a, "cpus"_a, "windows"_a, "window_ns"_a,
         "Forks: see systems/commits/measure_steps.hpp.");
-    module.def("launch_commits", &launch, py::arg("run"), py::arg("board"), py::arg("control"),
+    module.def("launch_commits", &launch, "run"_a, "board"_a, "control"_a,
                "Runs all roles as children of this process: systems/commits/roles.hpp.");
 }
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ....inputs import InputError
+from ....inputs import InputError, Quantity
 from ....inputs.progress import Progress
 from ....sim.planes.plane import Experiment
 from ....sim.systems.eris.index import block_bytes
@@ -121,12 +121,8 @@ def _draws(keys: KeyDistribution, elapsed_s: float, module: Any) -> KeyDraws:
 def _add_object(setup: EngineSetup, name: str, stored: DataObject) -> None:
     if stored.kind == "index":
         assert stored.keys is not None
-        if stored.key_size.value != WORD_BYTES:
-            raise InputError(
-                f"object '{name}': the native engine stores 64-bit keys",
-                token=f"key_size {stored.key_size.value:g} B",
-                expected="8 B",
-            )
+        message = f"object '{name}': the native engine stores 64-bit keys"
+        _expect_word(stored.key_size, message, "key_size ")
         value = stored.value_size.value
         if not WORD_BYTES <= value <= VALUE_BYTES_MAX or value % 1:
             raise InputError(
@@ -137,23 +133,20 @@ def _add_object(setup: EngineSetup, name: str, stored: DataObject) -> None:
         setup.add_index(name, stored.keys, stored.key_bits, stored.prefix_bits, int(value))
     else:
         assert stored.entries is not None
-        if stored.entry_size.value != 8:
-            raise InputError(
-                f"object '{name}': the native engine stores 64-bit entries",
-                token=f"entry_size {stored.entry_size.value:g} B",
-                expected="8 B",
-            )
+        message = f"object '{name}': the native engine stores 64-bit entries"
+        _expect_word(stored.entry_size, message, "entry_size ")
         setup.add_column(name, stored.entries)
+
+
+def _expect_word(size: Quantity, message: str, field: str = "") -> None:
+    if size.value != WORD_BYTES:
+        raise InputError(message, token=f"{field}{size.value:g} B", expected="8 B")
 
 
 def _check_values(scenario: Experiment, system: ErisSystem) -> None:
     """Larger ones lie out of line, and stay where they are."""
-    if system.inline_values.value != WORD_BYTES:
-        raise InputError(
-            "system.inline_values: the native engine's trees hold words of 8 B",
-            token=f"{system.inline_values.value:g} B",
-            expected="8 B",
-        )
+    message = "system.inline_values: the native engine's trees hold words of 8 B"
+    _expect_word(system.inline_values, message)
     large = [
         name
         for name, stored in scenario.workload.objects.items()

@@ -54,7 +54,7 @@ void register_joins(py::module_& module) {
         .def_property_readonly("board_bytes",
                                [](const S& setup) { return JoinBoard::bytes(setup); });
     py::class_<JoinBoard>(module, "JoinBoard", "What the nodes of a run share.")
-        .def(py::init<const S&, int>(), py::arg("run"), py::arg("descriptor"))
+        .def(py::init<const S&, int>(), "run"_a, "descriptor"_a)
         .def("rows", &rows,
              R"((rows, 3): key and both payloads of a join; key, tuples and sum of a group. In no
 order.)");
@@ -65,8 +65,7 @@ order.)");
             return run.tuple_bytes == 8 ? tables<std::uint32_t>(run, node)
                                         : tables<std::uint64_t>(run, node);
         },
-        py::arg("run"), py::arg("node"),
-        "A node's inner and outer table, (tuples, 2) each: keys and payloads.");
+        "run"_a, "node"_a, "A node's inner and outer table, (tuples, 2) each: keys and payloads.");
     module.def(
         "join_by_threads",
         [](const S& run) {
@@ -78,7 +77,7 @@ order.)");
             }
             return py::make_tuple(rounds(run, board), rows(board));
         },
-        py::arg("run"),
+        "run"_a,
         R"(All nodes as threads of this process. By round and node its figures; the rows that were
 kept. Raises RuntimeError, also where a tuple was lost or taken twice.)");
     module.def(
@@ -89,7 +88,7 @@ kept. Raises RuntimeError, also where a tuple was lost or taken twice.)");
             run_as_processes(run, board);
             return rounds(run, board);
         },
-        py::arg("run"), py::arg("descriptor"),
+        "run"_a, "descriptor"_a,
         "Forks: see systems/joins/cluster.py. By round and node its figures.");
 }
 

@@ -146,20 +146,22 @@ def test_counting_leaves_no_file_whatever_ends_it(
     assert done.traffic.whole.accesses.sum() > 0
 
 
+def executed(programs: Path, *words: str) -> tuple[dict[str, int], Traffic]:
+    """What a program's region executed on two nodes, and all of the traffic."""
+    guest, counting = small("opteron-4n", nodes=2), Counting(interval=10_000_000)
+    traffic = run_counted(guest, [str(programs), *words], counting, time_limit_s=300.0).traffic
+    assert traffic.regions is not None
+    return {name: int(of.sum()) for name, of in traffic.regions.executed.items()}, traffic
+
+
 def test_branches_are_mispredicted_where_chance_decides(programs: Path) -> None:
     """128 Ki branches: half of them where a generator decides, none where each is taken."""
 
     def mispredicted(what: str, expected: float) -> int:
-        command = [str(programs), what, "0", "0", "1", "1"]
-        found = run_counted(
-            small("opteron-4n", nodes=2), command, Counting(interval=10_000_000), time_limit_s=300.0
-        )
-        assert found.traffic.regions is not None
-        counts = found.traffic.regions
-        executed = {name: int(of.sum()) for name, of in counts.executed.items()}
-        ticks = INTERRUPT_INSTRUCTIONS * executed["interruptions"]
-        assert 0.9 * expected < executed["instructions"] < 1.1 * expected + ticks
-        return executed["mispredictions"]
+        found, _ = executed(programs, what, "0", "0", "1", "1")
+        ticks = INTERRUPT_INSTRUCTIONS * found["interruptions"]
+        assert 0.9 * expected < found["instructions"] < 1.1 * expected + ticks
+        return found["mispredictions"]
 
     words = MIB // 8
     assert mispredicted("guess", 7.5 * words) == pytest.approx(words / 2, rel=0.05)
@@ -171,13 +173,9 @@ def test_system_calls_and_fused_instructions_of_known_programs(programs: Path) -
     tried, but for interrupts; 128 Ki words in a loop of four instructions, the last two one."""
     found = {}
     for what in ("call", "read"):
-        command = [str(programs), what, "0", "0", "1", "2" if what == "call" else "1"]
-        run = run_counted(
-            small("opteron-4n", nodes=2), command, Counting(interval=10_000_000), time_limit_s=300.0
-        )
-        assert run.traffic.regions is not None
-        found[what] = {name: int(of.sum()) for name, of in run.traffic.regions.executed.items()}
-        tried = run.traffic.whole.tried_call
+        rounds = "2" if what == "call" else "1"
+        found[what], traffic = executed(programs, what, "0", "0", "1", rounds)
+        tried = traffic.whole.tried_call
     assert found["call"]["calls"] == 2048
     assert 50 < tried < 2000
     assert 1.0 <= found["call"]["call_instructions"] / (2048 * tried) < 1.2

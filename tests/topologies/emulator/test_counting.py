@@ -13,6 +13,7 @@ from numatwin.topologies import build_machine, load_machine, machine_names
 from numatwin.topologies.emulator.counting import (
     LAST_WAYS,
     SOURCES,
+    Counting,
     played_caches,
     plugin_interface,
     plugin_settings,
@@ -146,7 +147,7 @@ def test_every_machine_s_caches_and_processors(name: str) -> None:
             assert len(users) == 1  # no cache is shared between nodes
     sharers = [len(nodes) / level.instances for level in caches.levels]
     assert sharers == sorted(sharers)
-    text = plugin_settings(guest, caches, Path("counts"))
+    text = plugin_settings(guest, caches, Path("counts"), Counting())
     assert text.count("\ncpu ") == len(nodes)
     assert text.count("\nlevel ") == len(caches.levels)
 

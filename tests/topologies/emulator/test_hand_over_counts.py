@@ -15,12 +15,26 @@ LINES, ROUNDS = 32, 40
 LARGE = ((1, 64, 8), (1, 64, 16))
 
 
-def counted(machine: Machine, source: list[float], target: list[float]) -> Traffic:
-    """Lines of readers' homes, each written by a node and then read at home, many times over."""
-    n, random = len(machine.nodes), np.random.default_rng(1)
+def played_on(machine: Machine) -> Played:
+    """Its caches, large ones."""
     rules = machine.description.coherence
     owned = rules is not None and bool(rules.owned)
-    played = Played(Shape(n, 1, LARGE, snoop_domains(machine), owned=owned))
+    return Played(Shape(len(machine.nodes), 1, LARGE, snoop_domains(machine), owned=owned))
+
+
+def pairs_of(played: Played, n: int) -> dict[str, Any]:
+    """What was counted so far, as matrices."""
+    pairs = {name: np.zeros((n, n), dtype=np.int64) for name in MATRICES}
+    for name, found in played.counts().items():
+        if name in pairs:
+            for at, count in found.items():
+                pairs[name][at] = count
+    return pairs
+
+
+def counted(machine: Machine, source: list[float], target: list[float]) -> Traffic:
+    """Lines of readers' homes, each written by a node and then read at home, many times over."""
+    n, random, played = len(machine.nodes), np.random.default_rng(1), played_on(machine)
     readers = np.flatnonzero(target)
     before: dict[str, Any] = {}
     for rounds in (1, ROUNDS):
@@ -30,12 +44,7 @@ def counted(machine: Machine, source: list[float], target: list[float]) -> Traff
                     address = int(reader) * MIB + line * LINE
                     played.write(int(writer), address)
                     played.read(int(reader), address)
-        pairs = {name: np.zeros((n, n), dtype=np.int64) for name in MATRICES}
-        for name, found in played.counts().items():
-            if name in pairs:
-                for at, count in found.items():
-                    pairs[name][at] = count
-        before, last = pairs, before
+        before, last = pairs_of(played, n), before
     counts = Counts(
         {name: found - last[name] for name, found in before.items()}, np.zeros((n, 3), np.int64)
     )
@@ -66,20 +75,12 @@ def test_hand_overs_move_what_the_caches_count(name: str, spread: str) -> None:
 
 def link_bytes(machine: Machine, steps: list[list[tuple[int, int, bool]]]) -> Any:
     """(2, 2L) wire bytes of the last part of ``steps``, of (processor, address, write)."""
-    n = len(machine.nodes)
-    rules = machine.description.coherence
-    owned = rules is not None and bool(rules.owned)
-    played = Played(Shape(n, 1, LARGE, snoop_domains(machine), owned=owned))
-    found = []
+    n, played, found = len(machine.nodes), played_on(machine), []
     for part in steps:
         for step in part:
             played.access(*step)
-        pairs = {name: np.zeros((n, n), dtype=np.int64) for name in MATRICES}
-        for name, counts in played.counts().items():
-            if name in pairs:
-                for at, count in counts.items():
-                    pairs[name][at] = count
-        traffic = Traffic(machine, LINE, (1, 3), Counts(pairs, np.zeros((n, 3), np.int64)))
+        counts = Counts(pairs_of(played, n), np.zeros((n, 3), np.int64))
+        traffic = Traffic(machine, LINE, (1, 3), counts)
         found.append(np.array(traffic.link_bytes()))
     return found[-1] - found[-2]
 

@@ -364,22 +364,26 @@ def shapes(draw: st.DrawFn) -> Shape:
     return Shape(nodes, cpus, tuple(levels), domains, owned=owned, exclusive=exclusive)
 
 
-@given(st.data())
-def test_random_accesses_count_as_the_reference_does(data: st.DataObject) -> None:
-    shape = data.draw(shapes())
+@st.composite
+def accesses(draw: st.DrawFn) -> tuple[Shape, list[tuple[int, int, bool]]]:
+    """A machine, and who accesses what there, reading or writing."""
+    shape = draw(shapes())
     cpu = st.integers(0, shape.cpus - 1)
     address = st.builds(at, st.integers(0, shape.nodes - 1), st.integers(0, 24))
-    steps = data.draw(st.lists(st.tuples(cpu, address, st.booleans()), max_size=150))
-    played, reference = both(shape, steps)
+    return shape, draw(st.lists(st.tuples(cpu, address, st.booleans()), max_size=150))
+
+
+@given(accesses())
+def test_random_accesses_count_as_the_reference_does(
+    drawn: tuple[Shape, list[tuple[int, int, bool]]],
+) -> None:
+    played, reference = both(*drawn)
     assert played == reference
 
 
-@given(st.data())
-def test_what_is_counted_is_conserved(data: st.DataObject) -> None:
-    shape = data.draw(shapes())
-    cpu = st.integers(0, shape.cpus - 1)
-    address = st.builds(at, st.integers(0, shape.nodes - 1), st.integers(0, 24))
-    steps = data.draw(st.lists(st.tuples(cpu, address, st.booleans()), max_size=150))
+@given(accesses())
+def test_what_is_counted_is_conserved(drawn: tuple[Shape, list[tuple[int, int, bool]]]) -> None:
+    shape, steps = drawn
     played = Played(shape)
     for step in steps:
         played.access(*step)

@@ -6,7 +6,7 @@ alone go into these predictions: the machine's adapters, cycles of a message, by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from ....sim.run.record import Record
 from ....sim.systems.commits.servers import IN, OUT
@@ -148,29 +148,22 @@ def _curves() -> dict[str, Published]:
     }
 
 
-PUBLISHED: Mapping[str, Published] = {
-    **SOURCE.predicted_by(
-        {
-            "nam-bound-cpu": _bound_cpu(4),
-            "nam-bound-cpu-4": _bound_cpu(5),
-            "nam-bound-10gbe": _bound_10gbe,
-            "nam-fig6-rsi": _rsi,
-            "nam-fig6-rsi-linear": _rsi_linear,
-            "nam-fig6-rsi-limit": _rsi_limit,
-            "nam-fig6-ipoeth": _ipoeth,
-            "nam-fig6-two-sided": _two_sided,
-            "nam-fig6-two-sided-fall": _two_sided_fall,
-            "nam-fig6-ipoib": _ipoib,
-        }
-    ),
-    **_curves(),
-}
-
 PROCESSES = f"{__package__}.measured_processes"
-VALIDATION = Validation(
-    published=PUBLISHED,
-    blindness=SOURCE.blindness,
-    conditions=SOURCE.conditions,
+VALIDATION = Validation.of(
+    SOURCE,
+    {
+        "nam-bound-cpu": _bound_cpu(4),
+        "nam-bound-cpu-4": _bound_cpu(5),
+        "nam-bound-10gbe": _bound_10gbe,
+        "nam-fig6-rsi": _rsi,
+        "nam-fig6-rsi-linear": _rsi_linear,
+        "nam-fig6-rsi-limit": _rsi_limit,
+        "nam-fig6-ipoeth": _ipoeth,
+        "nam-fig6-two-sided": _two_sided,
+        "nam-fig6-two-sided-fall": _two_sided_fall,
+        "nam-fig6-ipoib": _ipoib,
+    },
+    _curves(),
     measured={"processes": Microbenchmark(LazyImport(PROCESSES, "measure"), 3.0)},
     described=LazyImport(PROCESSES, "described"),
     calibration=LazyImport(f"{__package__}.process_costs", "CALIBRATION"),

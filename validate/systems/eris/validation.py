@@ -5,13 +5,13 @@ Kissinger et al., ERIS: A NUMA-Aware In-Memory Storage Engine for Analytical Wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import pairwise
 
 from ....sim.run.record import Record
 from ....sim.run.recovery import recoveries
 from ....sim.systems.descriptor import LazyImport
-from ...results import Prediction, Published, Runs, read_source
+from ...results import Prediction, Runs, read_source
 from ..descriptor import Microbenchmark, Validation
 
 
@@ -201,7 +201,11 @@ def _fig13(runs: Runs) -> Prediction:
 
 
 SOURCE = read_source("eris")
-PUBLISHED: Mapping[str, Published] = SOURCE.predicted_by(
+STEPS, LOOP, FITTED = (
+    f"{__package__}.{part}" for part in ("engine_steps", "engine_loop", "calibration")
+)
+VALIDATION = Validation.of(
+    SOURCE,
     {
         "eris-fig1": _fig1,
         "eris-fig5": _fig5,
@@ -221,16 +225,7 @@ PUBLISHED: Mapping[str, Published] = SOURCE.predicted_by(
         "eris-fig12-lookup-shared": _shared_traffic("memory", *SHARED_LOOKUPS),
         "eris-fig12-lookup-shared-links": _shared_traffic("links", *SHARED_LOOKUPS),
         "eris-fig13": _fig13,
-    }
-)
-
-STEPS, LOOP, FITTED = (
-    f"{__package__}.{part}" for part in ("engine_steps", "engine_loop", "calibration")
-)
-VALIDATION = Validation(
-    published=PUBLISHED,
-    blindness=SOURCE.blindness,
-    conditions=SOURCE.conditions,
+    },
     measured={
         "routing": Microbenchmark(LazyImport(STEPS, "measure_routing"), 1.0),
         "index": Microbenchmark(LazyImport(STEPS, "measure_index"), 4.0, once=True),
