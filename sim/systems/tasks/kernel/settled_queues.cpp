@@ -73,7 +73,7 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
     mix_ = std::ranges::any_of(of_.mixed, [](auto of_mix) { return of_mix != 0; });
     for (Values* of_queries : {&rates, &response_s}) of_queries->assign(queries_, 0.0);
     fit.assign(queries_, 1.0);
-    for (Values* of_batches : {&present, &asked_, &seen_, &mean_s_, &able_, &residence_s_, &whole_})
+    for (Values* of_batches : {&present, &asked_, &seen_, &mean_s_, &able_, &residence_s_, &whole_, &away_})
         of_batches->assign(batches_, 0.0);
     for (Values* of_nodes :
          {&together_, &arriving_, &work_s_, &idle_, &excess_, &stolen_, &busy_, &on_})
@@ -385,15 +385,16 @@ void SettledQueues::run(const Values& tasks, const Values& task_s) {
         for (std::size_t f = 0; f < kinds_; ++f) running[f] *= of_.kind_share[f];
     } else {
         std::ranges::fill(whole_, 0.0);
+        for (std::size_t b = 0; b < batches_; ++b) away_[b] = away(b, tasks[b]);
         for (std::size_t f = batches_; f < kinds_; ++f) {
             const std::size_t b = at(of_.kind_batch[f]);
             worth_[f] = thieves_[at(of_.kind_node[f]) * nodes_ + at(of_.home[b])] / task_s[f];
             whole_[b] += worth_[f];
         }
-        for (std::size_t f = 0; f < batches_; ++f) running[f] *= 1.0 - away(f, tasks[f]);
+        for (std::size_t b = 0; b < batches_; ++b) running[b] *= 1.0 - away_[b];
         for (std::size_t f = batches_; f < kinds_; ++f) {
             const std::size_t b = at(of_.kind_batch[f]);
-            running[f] *= away(b, tasks[b]) * (whole_[b] > 0 ? worth_[f] / whole_[b] : 0.0);
+            running[f] *= away_[b] * (whole_[b] > 0 ? worth_[f] / whole_[b] : 0.0);
         }
     }
     std::ranges::fill(on_, 0.0);

@@ -81,7 +81,7 @@ class SettledQueues {
     std::vector<double> by_query_, own_, together_, arriving_, work_s_, idle_, excess_, taken_;
     std::vector<double> stolen_, busy_;
     std::vector<double> others_s_;  // (n + 1) what queries wait for others; last: workers of all
-    std::vector<double> thieves_, worth_, whole_, on_, before_;
+    std::vector<double> thieves_, worth_, whole_, away_, on_, before_;
 };
 
 }  // namespace numatwin
