@@ -134,6 +134,44 @@ inline void link_rows(const LinkUses& uses, std::size_t nodes, std::size_t links
     }
 }
 
+// The route to each vertex by the last link on it and the vertex before that, -1 at its begin and
+// where there is none: [nodes][vertices] by the node where routes begin; the nodes come first.
+struct RouteTrees {
+    std::span<const std::int64_t> entering;
+    std::span<const std::int64_t> predecessor;
+    std::size_t nodes, vertices;
+};
+
+// Of what a value of each link adds up to on the routes, means over all ends of routes from each
+// node, [nodes], and over all begins of those to it, the next [nodes], by the nodes' weights. Takes
+// O(nodes * vertices). Links and vertices must be in range.
+inline void route_means(const RouteTrees& trees, std::span<const double> value,
+                        std::span<const double> weight, std::span<double> mean) {
+    const std::size_t nodes = trees.nodes, vertices = trees.vertices;
+    std::ranges::fill(mean, 0.0);
+    std::vector<double> sum(vertices);
+    std::vector<std::size_t> known_from(vertices, nodes), way;
+    for (std::size_t root = 0; root < nodes; ++root) {
+        const auto* entering = trees.entering.data() + root * vertices;
+        const auto* predecessor = trees.predecessor.data() + root * vertices;
+        for (std::size_t to = 0; to < nodes; ++to) {
+            for (std::size_t at = to; known_from[at] != root;) {
+                way.push_back(at);
+                known_from[at] = root;
+                if (predecessor[at] >= 0) at = static_cast<std::size_t>(predecessor[at]);
+            }
+            for (; !way.empty(); way.pop_back()) {
+                const std::size_t at = way.back();
+                sum[at] = predecessor[at] < 0 ? 0.0
+                                              : sum[static_cast<std::size_t>(predecessor[at])] +
+                                                    value[static_cast<std::size_t>(entering[at])];
+            }
+            mean[root] += weight[to] * sum[to];
+            mean[nodes + to] += weight[root] * sum[to];
+        }
+    }
+}
+
 // Water-filling: a shared amount poured over columns that stand at different heights.
 
 // What each column gets of an amount of 1 that raises it by its cost a unit, from its height, until
@@ -211,6 +249,25 @@ Doubles link_rows_of(const Indices& link, const Indices& from, const Indices& to
     return total;
 }
 
+Doubles route_means_of(const Indices& entering, const Indices& predecessor, const Doubles& value,
+                       const Doubles& weight) {
+    const auto nodes = static_cast<std::size_t>(weight.size());
+    const auto vertices =
+        static_cast<std::size_t>(entering.size()) / std::max(nodes, std::size_t{1});
+    const RouteTrees trees{view(entering, "entering"), view(predecessor, "predecessor"), nodes,
+                           vertices};
+    const auto below = [](std::span<const std::int64_t> indices, auto end) {
+        return std::ranges::all_of(indices, [&](auto index) { return index < std::ssize(end); });
+    };
+    if (entering.size() != predecessor.size() || vertices < nodes ||
+        trees.entering.size() != nodes * vertices || !below(trees.entering, view(value, "value")) ||
+        !below(trees.predecessor, trees.entering.first(vertices)))
+        throw std::invalid_argument("routes: columns do not fit together");
+    Doubles mean(static_cast<py::ssize_t>(2 * nodes));
+    route_means(trees, view(value, "value"), view(weight, "weight"), written(mean));
+    return mean;
+}
+
 py::tuple parts_of(std::int64_t trials, std::int64_t size, const Doubles& chances) {
     const BinomialParts means(trials, size);
     const auto given = view(chances, "chances");
@@ -257,6 +314,14 @@ and for a height that is no number.)");
 
 In row r, factor[i * n + r] * value[j * n + r] goes from node i to node j. Use k says that the
 route from start[k] to end[k] takes link[k]; products are added up in the order of the uses.
+
+Raises ValueError for arrays that do not fit together, and for indices out of range.)");
+    module.def("route_means", &route_means_of, py::arg("entering"), py::arg("predecessor"),
+               py::arg("value"), py::arg("weight"),
+               R"(What a value of each link adds up to on routes, on average: mean[2 * n].
+
+By weight[n], over all routes that begin at each node, and over all that end there. entering and
+predecessor, [n * v]: the last link on the way from a node to a vertex, and the vertex before it.
 
 Raises ValueError for arrays that do not fit together, and for indices out of range.)");
     module.def(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from .._kernel import water_filling
+from .._kernel import route_means, water_filling
 from ..kernel.sums import group_sums
 from ..machine.costs import LINK_LOAD_MAX, CostModel
 from ..machine.demands import Exchange
@@ -220,18 +220,19 @@ class Bursts:
         wait_s = load * (together * self.left_s) / (part * (1.0 - load))
         # On each way, links that a burst finds at work, their waits, and how long it takes those
         # where it waits.
-        sums, target = self.routes.route_sums, self.target
-        likely, waits_s, sent_s = sums(load), sums(wait_s), sums(wait_s * self.sent_s / part)
-        ways = (
-            (likely @ target, waits_s @ target, sent_s @ target, 1.0),
-            (
-                target @ likely,
-                target @ waits_s,
-                target @ sent_s,
-                fetched,
-            ),
-        )
-        return self._late_s(ways)
+        each = [self._means(of) for of in (load, wait_s, wait_s * self.sent_s / part)]
+        (likely, waits_s, sent_s), back = zip(*each, strict=True)
+        return self._late_s(((likely, waits_s, sent_s, 1.0), (*back, fetched)))
+
+    def _means(self, per_link: Floats) -> tuple[Floats, Floats]:
+        """(n,) each: its sum over the ways from each node to the targets, and from them back."""
+        routes, target = self.routes, self.target
+        if routes.nodes > routes.listed_nodes_max:
+            trees = routes.entering, routes.predecessor
+            there, back = route_means(*trees, per_link, target).reshape(2, -1)
+            return there, back
+        sums = routes.route_sums(per_link)
+        return sums @ target, target @ sums
 
     def _late_s(self, ways: Sequence[tuple[Floats, Floats, Floats, float]]) -> Floats:
         sent_s = [part * s / np.maximum(w, NOBODY) for _, w, s, part in ways]

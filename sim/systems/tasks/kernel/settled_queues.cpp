@@ -1,6 +1,7 @@
 #include "systems/tasks/kernel/settled_queues.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -73,7 +74,8 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
     mix_ = std::ranges::any_of(of_.mixed, [](auto of_mix) { return of_mix != 0; });
     for (Values* of_queries : {&rates, &response_s}) of_queries->assign(queries_, 0.0);
     fit.assign(queries_, 1.0);
-    for (Values* of_batches : {&present, &asked_, &seen_, &mean_s_, &able_, &residence_s_, &whole_, &away_})
+    for (Values* of_batches :
+         {&present, &asked_, &seen_, &mean_s_, &able_, &residence_s_, &whole_, &away_})
         of_batches->assign(batches_, 0.0);
     for (Values* of_nodes :
          {&together_, &arriving_, &work_s_, &idle_, &excess_, &stolen_, &busy_, &on_})
@@ -91,6 +93,15 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
         if (alone && (plays_.empty() || plays_.back()[0] != query)) plays_.push_back({query});
     for (std::size_t b = 0; b < batches_; ++b) able_[b] = of_.workers[at(of_.home[b])];
     for (const double room : of_.room) all_room_ += room;
+}
+
+void SettledQueues::go_on(const std::vector<Values>& state) {
+    const std::array<Values*, 4> all{&rates, &present, &able_, &thieves_};
+    if (!std::ranges::equal(
+            all, state, {}, [](auto* each) { return each->size(); },
+            [](const Values& each) { return each.size(); }))
+        throw std::invalid_argument("queues: the state of others");
+    for (std::size_t k = 0; k < all.size(); ++k) *all[k] = state[k];
 }
 
 void SettledQueues::settle(const Values& tasks, const Values& local_s, const Values& task_s) {

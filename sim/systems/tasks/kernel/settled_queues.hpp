@@ -50,6 +50,10 @@ class SettledQueues {
     void settle(const std::vector<double>& tasks, const std::vector<double>& local_s,
                 const std::vector<double>& task_s);
 
+    // Where the search is; another one of as many batches, nodes and queries may go on from there.
+    std::vector<std::vector<double>> state() const { return {rates, present, able_, thieves_}; }
+    void go_on(const std::vector<std::vector<double>>& state);
+
     std::vector<double> rates;       // (K) queries per second
     std::vector<double> present;     // (B) tasks that wait or run
     std::vector<double> running;     // (F)
