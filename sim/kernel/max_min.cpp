@@ -123,7 +123,9 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
         for (auto k = static_cast<std::size_t>(problem.row_ptr[f]); k < to; ++k) {
             if (problem.coefficient[k] > 0) {
                 Resource& resource = resource_[static_cast<std::size_t>(problem.resource[k])];
-                users_[resource.users_to++] = {flow, problem.coefficient[k] * problem.weight[f]};
+                const double slope = problem.coefficient[k] * problem.weight[f];
+                users_[resource.users_to++] = {flow, slope};
+                resource.slope += slope;
             }
         }
         if (problem.cap[f] < infinity) caps_.push_back({problem.cap[f] / problem.weight[f], flow});
@@ -132,7 +134,7 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
     filling_.clear();
     for (std::size_t r = 0; r < resource_.size(); ++r) {
         if (resource_[r].rising == 0) continue;
-        sum_slope(resource_[r]);
+        resource_[r].slope_summed = resource_[r].slope;
         filling_.push_back({level_of(resource_[r], 0), static_cast<std::int64_t>(r)});
     }
     std::make_heap(filling_.begin(), filling_.end(), std::greater{});

@@ -105,6 +105,13 @@ class Kinds:
     loops: tuple[tuple[KindLoop, ...], ...] = ()
     held_s: Floats | None = None
 
+    def moves_as(self, other: Kinds) -> bool:
+        """Whether threads read and write the same lines, of the same homes."""
+        return all(
+            np.array_equal(getattr(self, of), getattr(other, of))
+            for of in ("node", "read", "written")
+        )
+
     @property
     def lines(self) -> tuple[Floats, Floats]:
         """(F, n) read and written, by threads and engines."""
@@ -207,6 +214,7 @@ class ServiceTimes:
         self.links, limits = len(costs.link_Bps), costs.limits.count(die_s)
         self._columns = costs.limits.columns(die_s)
         self._ways: dict[tuple[int, int], tuple[Floats, Floats]] = {}
+        self._last: tuple[Kinds, Floats] | None = None
         entries = costs.home_agent_entries
         idle = np.diag(costs.idle_s)
         idle_s = np.where(np.isfinite(idle), idle, np.nanmin(costs.idle_s))
@@ -252,7 +260,7 @@ class ServiceTimes:
     def on(self, costs: CostModel) -> ServiceTimes:
         """The same on a machine whose parts are faster, or larger."""
         found = ServiceTimes(costs, self._in_use, self._locks)
-        found._ways = self._ways
+        found._ways, found._last = self._ways, self._last
         return found
 
     def of(self, kinds: Kinds) -> Sharing:
@@ -298,6 +306,16 @@ class ServiceTimes:
         """(F, R) of an entry: times of controllers, in lines that they read in it; bytes on links;
         times of limits of transfers.
         """
+        if self._last is None or not self._last[0].moves_as(kinds):
+            self._last = kinds, self._link_bytes(kinds)
+        links = self._last[1]
+        memory = self.costs.line_times(*kinds.lines)
+        if kinds.copied is not None and self.engines is not None:
+            links = links + kinds.copied.link_bytes(self.engines, self.costs)
+        return np.concatenate([memory, links, self._limits(kinds)], axis=1)
+
+    def _link_bytes(self, kinds: Kinds) -> Floats:
+        """(F, 2L) of an entry, of lines that threads read and write."""
         links = np.zeros((len(kinds.node), self.links))
         for node in np.unique(kinds.node).tolist() if self.links else ():
             here = np.flatnonzero(kinds.node == node)
@@ -308,10 +326,7 @@ class ServiceTimes:
                     read, written = self._way(node, home)
                     found += of_read[:, home, None] * read + of_written[:, home, None] * written
             links[here] = found
-        memory = self.costs.line_times(*kinds.lines)
-        if kinds.copied is not None and self.engines is not None:
-            links += kinds.copied.link_bytes(self.engines, self.costs)
-        return np.concatenate([memory, links, self._limits(kinds)], axis=1)
+        return links
 
     def _limits(self, kinds: Kinds) -> Floats:
         """(F, limits) times of limits of transfers of an entry, and of locks behind them."""

@@ -116,6 +116,7 @@ class Rates:
     served: Served
     waits: list[list[float]]
     queueing: list[list[float]]
+    part: float
     moved: bool = False
     mean_free: bool = False
 
@@ -395,7 +396,8 @@ class Search:
         count = np.concatenate([np.zeros(kinds), np.ones(copies), self.endless])
         running, last, part = np.zeros(kinds), np.zeros(kinds), 1.0
         if near is not None:
-            running = count[:kinds] = near.running
+            running, part = near.running, near.part
+            count[:kinds] = running
             self.free = self._free(running)
         sharing, self.queues = self.of.times.of(self.kinds), self._settled_queues()
         if near is not None:
@@ -406,7 +408,7 @@ class Search:
         for turn in range(OUTER_MAX):
             found = self._queues(times)
             step = found - running
-            if turn == 1:
+            if turn == 1 and near is None:
                 part = DAMPING
             elif turn:
                 turned = step - last
@@ -448,6 +450,7 @@ class Search:
             mean_free=self._mean_free(),
             waits=sharing.waits,
             queueing=self.queues.state,
+            part=part,
         )
 
     def _mean_free(self) -> bool:

@@ -22,7 +22,7 @@ from numatwin.sim.systems.tasks.event_plane import EventModel
 from numatwin.sim.systems.tasks.layout import Layout
 from numatwin.sim.systems.tasks.parameters import near_nodes, task_setup
 from numatwin.sim.systems.tasks.program import LoopCost, MemoryUse, Program, Stage
-from numatwin.sim.systems.tasks.steady_state import Rates, State, SteadyState, _Search
+from numatwin.sim.systems.tasks.steady_state import Rates, State, SteadyState, Search
 from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.schema import Coherence
 
@@ -340,13 +340,13 @@ def test_searches_end_where_nodes_have_very_different_numbers_of_workers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As adaptive cores leave them: 24 on one node, one to three on another."""
-    turns, queues = Counter[_Search](), _Search._queues
+    turns, queues = Counter[Search](), Search._queues
 
-    def count(self: _Search, times: Any) -> Any:
+    def count(self: Search, times: Any) -> Any:
         turns[self] += 1
         return queues(self, times)
 
-    monkeypatch.setattr(_Search, "_queues", count)
+    monkeypatch.setattr(Search, "_queues", count)
     run_scenario(load_scenario("short-and-long", plane="flow"))
     assert 1 < max(turns.values()) < 100
 

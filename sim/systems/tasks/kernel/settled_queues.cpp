@@ -81,6 +81,11 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
          {&together_, &arriving_, &work_s_, &idle_, &excess_, &stolen_, &busy_, &on_})
         of_nodes->assign(nodes_, 0.0);
     for (Values* of_kinds : {&running, &worth_}) of_kinds->assign(kinds_, 0.0);
+    for (std::size_t f = 0; f < kinds_; ++f) {
+        const std::size_t b = at(of_.kind_batch[f]);
+        pair_.push_back(at(of_.kind_node[f]) * nodes_ + at(of_.home[b]));
+        query_.push_back(at(of_.query[b]));
+    }
     others_s_.assign(nodes_ + 1, -1.0);
     for (Values* pairs : {&taken_, &thieves_}) pairs->assign(nodes_ * nodes_, 0.0);
     for (Values* pairs : {&by_query_, &own_}) pairs->assign(queries_ * nodes_, 0.0);
@@ -210,9 +215,9 @@ void SettledQueues::steal(const Values& tasks, const Values& local_s, const Valu
     for (std::size_t pair = 0; pair < taken_.size(); ++pair)
         thieves_[pair] += step_ * (taken_[pair] - thieves_[pair]);
     for (std::size_t f = 0; f < kinds_; ++f) {
-        const std::size_t b = at(of_.kind_batch[f]), node = at(of_.kind_node[f]);
-        if (const std::size_t home = at(of_.home[b]); node != home)
-            able_[b] += thieves_[node * nodes_ + home] * local_s[b] / task_s[f];
+        const std::size_t b = at(of_.kind_batch[f]);
+        if (of_.kind_node[f] != of_.home[b])
+            able_[b] += thieves_[pair_[f]] * local_s[b] / task_s[f];
     }
 }
 
@@ -399,7 +404,7 @@ void SettledQueues::run(const Values& tasks, const Values& task_s) {
         for (std::size_t b = 0; b < batches_; ++b) away_[b] = away(b, tasks[b]);
         for (std::size_t f = batches_; f < kinds_; ++f) {
             const std::size_t b = at(of_.kind_batch[f]);
-            worth_[f] = thieves_[at(of_.kind_node[f]) * nodes_ + at(of_.home[b])] / task_s[f];
+            worth_[f] = thieves_[pair_[f]] / task_s[f];
             whole_[b] += worth_[f];
         }
         for (std::size_t b = 0; b < batches_; ++b) running[b] *= 1.0 - away_[b];
@@ -417,7 +422,7 @@ void SettledQueues::run(const Values& tasks, const Values& task_s) {
     // beyond that waits forever longer.
     std::ranges::fill(fit, 1.0);
     for (std::size_t f = 0; f < kinds_; ++f) {
-        double& of_query = fit[at(of_.query[at(of_.kind_batch[f])])];
+        double& of_query = fit[query_[f]];
         if (running[f] > 0) of_query = std::min(of_query, on_[at(of_.kind_node[f])]);
     }
     double least = std::numeric_limits<double>::infinity();

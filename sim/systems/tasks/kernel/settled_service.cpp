@@ -75,6 +75,7 @@ SettledService::SettledService(const ServiceSetup& setup)
         of_.stream_stall.size() == nodes_ &&
         (!copies_ || (each(of_.engine, of_.engine_s, of_.copied_slots) &&
                       by_node(of_.copied, of_.copied_latency_s) && !of_.contexts.empty())) &&
+        std::ranges::all_of(of_.use, [](double use) { return use >= 0 && std::isfinite(use); }) &&
         below(of_.node, nodes_) && below(of_.engine, of_.contexts.size()) &&
         std::ranges::all_of(of_.node, [](std::int64_t node) { return node >= 0; });
     if (!fits) throw std::invalid_argument("service: columns do not fit together");
@@ -274,10 +275,10 @@ void SettledService::share(std::span<const double> count) {
         for (std::size_t r = 0; r < running_.size(); ++r) {
             const std::size_t f = running_[r];
             cap_[r] = count[f] * of_.per_line[f] / alone_s_[f];
+            if (!(cap_[r] >= 0)) throw std::invalid_argument("service: a time is no number");
             weight_[r] = count[f];
         }
         const MaxMinProblem problem{capacity_, row_ptr_, resource_, coefficient_, cap_, weight_};
-        problem.validate();
         solver_.solve(problem, {rate_, binding_, used});
     }
     for (std::size_t node = 0; node < nodes_; ++node) {
@@ -322,13 +323,17 @@ double SettledService::wait_before_links() {
 }
 
 void SettledService::sum_over_links() {
+    std::vector<double> of_way(nodes_ * nodes_, -1.0);  // not known yet
     for (std::size_t f = 0; f < kinds_; ++f)
         for (std::size_t home = 0; home < nodes_; ++home) {
-            double& sum = before_links_s_[f * nodes_ + home];
-            sum = 0.0;
-            if (of_.read[f * nodes_ + home] > 0)
+            if (!(of_.read[f * nodes_ + home] > 0)) continue;
+            double& sum = of_way[at(of_.node[f]) * nodes_ + home];
+            if (sum < 0) {
+                sum = 0.0;
                 routes_.each_link(home, at(of_.node[f]),
                                   [&](std::size_t link) { sum += before_link_s_[link]; });
+            }
+            before_links_s_[f * nodes_ + home] = sum;
         }
 }
 

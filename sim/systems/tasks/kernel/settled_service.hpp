@@ -91,8 +91,8 @@ class SettledService {
     void share(std::span<const double> count);
     double wait(std::int64_t round);  // the largest change
     double wait_before_links();       // likewise
-    void sum_over_links();
-    double update_directories();  // the largest change of room
+    void sum_over_links();            // waits on each way
+    double update_directories();      // the largest change of room
     double wait_for_entries(std::span<const double> count, bool newton);
     std::span<const double> row(const std::vector<double>& matrix, std::size_t kind) const;
 
