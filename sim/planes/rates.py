@@ -220,19 +220,19 @@ class Bursts:
         wait_s = load * (together * self.left_s) / (part * (1.0 - load))
         # On each way, links that a burst finds at work, their waits, and how long it takes those
         # where it waits.
-        each = [self._means(of) for of in (load, wait_s, wait_s * self.sent_s / part)]
-        (likely, waits_s, sent_s), back = zip(*each, strict=True)
-        return self._late_s(((likely, waits_s, sent_s, 1.0), (*back, fetched)))
+        there, back = self._means((load, wait_s, wait_s * self.sent_s / part))
+        return self._late_s(((*there, 1.0), (*back, fetched)))
 
-    def _means(self, per_link: Floats) -> tuple[Floats, Floats]:
-        """(n,) each: its sum over the ways from each node to the targets, and from them back."""
+    def _means(self, per_link: Sequence[Floats]) -> tuple[tuple[Floats, ...], ...]:
+        """Of each, (n,) its sum over the ways from each node to the targets; and from them back."""
         routes, target = self.routes, self.target
         if routes.nodes > routes.listed_nodes_max:
-            trees = routes.entering, routes.predecessor
-            there, back = route_means(*trees, per_link, target).reshape(2, -1)
-            return there, back
-        sums = routes.route_sums(per_link)
-        return sums @ target, target @ sums
+            trees = routes.entering.ravel(), routes.predecessor.ravel()
+            found = route_means(*trees, np.stack(per_link, axis=1).ravel(), target)
+            there, back = found.reshape(2, -1, 3).transpose(0, 2, 1)
+            return tuple(there), tuple(back)
+        sums = [routes.route_sums(of) for of in per_link]
+        return tuple(of @ target for of in sums), tuple(target @ of for of in sums)
 
     def _late_s(self, ways: Sequence[tuple[Floats, Floats, Floats, float]]) -> Floats:
         sent_s = [part * s / np.maximum(w, NOBODY) for _, w, s, part in ways]

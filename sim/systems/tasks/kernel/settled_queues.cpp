@@ -396,25 +396,28 @@ double SettledQueues::ask() {
 // Tasks that run: by Little's law, and no more on a node than it has workers. `asked_` is of the
 // rates before this round, as are those who are seen.
 void SettledQueues::run(const Values& tasks, const Values& task_s) {
-    for (std::size_t f = 0; f < kinds_; ++f) running[f] = asked_[at(of_.kind_batch[f])] * task_s[f];
+    std::ranges::fill(on_, 0.0);
+    const auto runs = [&](std::size_t f, double part) {
+        running[f] = asked_[at(of_.kind_batch[f])] * task_s[f] * part;
+        on_[at(of_.kind_node[f])] += running[f];
+    };
     if (moved_) {
-        for (std::size_t f = 0; f < kinds_; ++f) running[f] *= of_.kind_share[f];
+        for (std::size_t f = 0; f < kinds_; ++f) runs(f, of_.kind_share[f]);
     } else {
         std::ranges::fill(whole_, 0.0);
-        for (std::size_t b = 0; b < batches_; ++b) away_[b] = away(b, tasks[b]);
         for (std::size_t f = batches_; f < kinds_; ++f) {
-            const std::size_t b = at(of_.kind_batch[f]);
             worth_[f] = thieves_[pair_[f]] / task_s[f];
-            whole_[b] += worth_[f];
+            whole_[at(of_.kind_batch[f])] += worth_[f];
         }
-        for (std::size_t b = 0; b < batches_; ++b) running[b] *= 1.0 - away_[b];
+        for (std::size_t b = 0; b < batches_; ++b) {
+            away_[b] = away(b, tasks[b]);
+            runs(b, 1.0 - away_[b]);
+        }
         for (std::size_t f = batches_; f < kinds_; ++f) {
             const std::size_t b = at(of_.kind_batch[f]);
-            running[f] *= away_[b] * (whole_[b] > 0 ? worth_[f] / whole_[b] : 0.0);
+            runs(f, away_[b] * (whole_[b] > 0 ? worth_[f] / whole_[b] : 0.0));
         }
     }
-    std::ranges::fill(on_, 0.0);
-    for (std::size_t f = 0; f < kinds_; ++f) on_[at(of_.kind_node[f])] += running[f];
     for (std::size_t node = 0; node < nodes_; ++node)
         on_[node] =
             on_[node] > 0 ? of_.room[node] / on_[node] : std::numeric_limits<double>::infinity();
@@ -423,14 +426,15 @@ void SettledQueues::run(const Values& tasks, const Values& task_s) {
     std::ranges::fill(fit, 1.0);
     for (std::size_t f = 0; f < kinds_; ++f) {
         double& of_query = fit[query_[f]];
-        if (running[f] > 0) of_query = std::min(of_query, on_[at(of_.kind_node[f])]);
+        const double part = on_[at(of_.kind_node[f])];
+        if (running[f] > 0) of_query = std::min(of_query, part);
+        running[f] *= std::min(part, 1.0);
     }
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t k = 0; k < queries_; ++k)
         if (of_.mixed[k]) least = std::min(least, fit[k]);
     for (std::size_t k = 0; k < queries_; ++k)
         if (of_.mixed[k]) fit[k] = least;
-    for (std::size_t f = 0; f < kinds_; ++f) running[f] *= std::min(on_[at(of_.kind_node[f])], 1.0);
 }
 
 }  // namespace numatwin
