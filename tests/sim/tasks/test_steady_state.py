@@ -356,13 +356,13 @@ def test_rates_are_found_once_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
     more of each resource brings, once a resource.
     """
     found: list[State] = []
-    solve_once = SteadyState.solve
+    run_once = Search.run
 
-    def solve_and_count(self: SteadyState, state: State, near: Rates | None = None) -> Rates:
-        found.append(state)
-        return solve_once(self, state, near)
+    def run_and_count(self: Search, near: Rates | None) -> Rates:
+        found.append(self.state)
+        return run_once(self, near)
 
-    monkeypatch.setattr(SteadyState, "solve", solve_and_count)
+    monkeypatch.setattr(Search, "run", run_and_count)
     scenario = load_scenario("hana-fig10", settings=["horizon=0.5 s"])
     record = run_scenario(scenario)
     gains = len(next(iter(record.why.values())).gains)
