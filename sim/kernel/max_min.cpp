@@ -17,6 +17,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 // error stays within a few roundings per user, however widely the weights are spread.
 constexpr double slope_part_kept = 0.25;
 
+// Of a resource's capacity: nearer to it, rounding might make it full.
+constexpr double part_that_fits = 1.0 - 1e-9;
+
 [[noreturn]] void refuse(const char* name, std::size_t index, const char* expected) {
     throw std::invalid_argument(std::string(name) + "[" + std::to_string(index) + "]: expected " +
                                 expected);
@@ -27,6 +30,29 @@ void require_size(const char* name, std::size_t size, std::size_t expected) {
         throw std::invalid_argument(std::string(name) + ": expected " + std::to_string(expected) +
                                     " entries, got " + std::to_string(size));
     }
+}
+
+// What each resource carries at these rates.
+void sum_use(const MaxMinProblem& problem, const MaxMinShares& shares) {
+    std::fill(shares.use.begin(), shares.use.end(), 0.0);
+    for (std::size_t f = 0; f < problem.flows(); ++f) {
+        const auto to = static_cast<std::size_t>(problem.row_ptr[f + 1]);
+        for (auto k = static_cast<std::size_t>(problem.row_ptr[f]); k < to; ++k) {
+            shares.use[static_cast<std::size_t>(problem.resource[k])] +=
+                problem.coefficient[k] * shares.rate[f];
+        }
+    }
+}
+
+// Whether nothing gets full where all flows have their caps; then these are their shares.
+bool caps_fit(const MaxMinProblem& problem, const MaxMinShares& shares) {
+    if (std::ranges::find(problem.cap, infinity) != problem.cap.end()) return false;
+    std::ranges::copy(problem.cap, shares.rate.begin());
+    std::ranges::fill(shares.binding, bound_by_cap);
+    sum_use(problem, shares);
+    for (std::size_t r = 0; r < problem.resources(); ++r)
+        if (shares.use[r] > part_that_fits * problem.capacity[r]) return false;
+    return true;
 }
 
 }  // namespace
@@ -49,17 +75,15 @@ void MaxMinProblem::validate() const {
         }
     }
     if (row_ptr.back() != entries) refuse("row_ptr", flows(), "the number of entries of resource");
-    for (std::size_t k = 0; k < resource.size(); ++k) {
-        if (resource[k] < 0 || resource[k] >= resource_count) {
-            refuse("resource", k, "an index into capacity");
-        }
-        if (!(coefficient[k] >= 0 && coefficient[k] < infinity)) {
-            refuse("coefficient", k, "a finite value of at least 0");
-        }
-    }
     for (std::size_t f = 0; f < flows(); ++f) {
         const auto to = static_cast<std::size_t>(row_ptr[f + 1]);
         for (auto k = static_cast<std::size_t>(row_ptr[f]); k < to; ++k) {
+            if (resource[k] < 0 || resource[k] >= resource_count) {
+                refuse("resource", k, "an index into capacity");
+            }
+            if (!(coefficient[k] >= 0 && coefficient[k] < infinity)) {
+                refuse("coefficient", k, "a finite value of at least 0");
+            }
             const double slope = coefficient[k] * weight[f];
             if (!(slope < infinity && (slope > 0 || coefficient[k] == 0))) {
                 refuse("coefficient", k,
@@ -99,7 +123,9 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
         for (auto k = static_cast<std::size_t>(problem.row_ptr[f]); k < to; ++k) {
             if (problem.coefficient[k] > 0) {
                 Resource& resource = resource_[static_cast<std::size_t>(problem.resource[k])];
-                users_[resource.users_to++] = {flow, problem.coefficient[k] * problem.weight[f]};
+                const double slope = problem.coefficient[k] * problem.weight[f];
+                users_[resource.users_to++] = {flow, slope};
+                resource.slope += slope;
             }
         }
         if (problem.cap[f] < infinity) caps_.push_back({problem.cap[f] / problem.weight[f], flow});
@@ -108,7 +134,7 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
     filling_.clear();
     for (std::size_t r = 0; r < resource_.size(); ++r) {
         if (resource_[r].rising == 0) continue;
-        sum_slope(resource_[r]);
+        resource_[r].slope_summed = resource_[r].slope;
         filling_.push_back({level_of(resource_[r], 0), static_cast<std::int64_t>(r)});
     }
     std::make_heap(filling_.begin(), filling_.end(), std::greater{});
@@ -151,6 +177,7 @@ void MaxMinSolver::freeze(const MaxMinProblem& problem, std::size_t flow, double
 }
 
 void MaxMinSolver::solve(const MaxMinProblem& problem, const MaxMinShares& shares) {
+    if (caps_fit(problem, shares)) return;
     load(problem);
     double level = 0;
     std::size_t rising = problem.flows();
@@ -199,15 +226,8 @@ void MaxMinSolver::solve(const MaxMinProblem& problem, const MaxMinShares& share
                                     " is unbounded: expected a finite cap or a resource with a "
                                     "finite capacity and a coefficient above 0");
     }
-    std::fill(shares.use.begin(), shares.use.end(), 0.0);
-    for (std::size_t f = 0; f < problem.flows(); ++f) {
-        shares.rate[f] = rate_[f];
-        const auto to = static_cast<std::size_t>(problem.row_ptr[f + 1]);
-        for (auto k = static_cast<std::size_t>(problem.row_ptr[f]); k < to; ++k) {
-            shares.use[static_cast<std::size_t>(problem.resource[k])] +=
-                problem.coefficient[k] * rate_[f];
-        }
-    }
+    std::copy(rate_.begin(), rate_.end(), shares.rate.begin());
+    sum_use(problem, shares);
 }
 
 }  // namespace numatwin

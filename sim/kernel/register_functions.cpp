@@ -134,6 +134,51 @@ inline void link_rows(const LinkUses& uses, std::size_t nodes, std::size_t links
     }
 }
 
+// The route to each vertex by the last link on it and the vertex before that, -1 at its begin and
+// where there is none: [nodes][vertices] by the node where routes begin; the nodes come first.
+struct RouteTrees {
+    std::span<const std::int64_t> entering;
+    std::span<const std::int64_t> predecessor;
+    std::size_t nodes, vertices;
+};
+
+// Of what values of each link, [links][3], add up to on the routes, means by the nodes' weights:
+// [nodes][3] over all routes that begin at each node, then the same over all that end there. Takes
+// O(nodes * vertices). Links and vertices must be in range.
+inline void route_means(const RouteTrees& trees, std::span<const double> value,
+                        std::span<const double> weight, std::span<double> mean) {
+    constexpr std::size_t values = 3;
+    const std::size_t nodes = trees.nodes, vertices = trees.vertices;
+    std::ranges::fill(mean, 0.0);
+    std::vector<double> sum(vertices * values);
+    std::vector<std::size_t> known_from(vertices, nodes), way;
+    for (std::size_t root = 0; root < nodes; ++root) {
+        const auto* entering = trees.entering.data() + root * vertices;
+        const auto* predecessor = trees.predecessor.data() + root * vertices;
+        std::fill_n(sum.begin() + static_cast<std::ptrdiff_t>(root * values), values, 0.0);
+        known_from[root] = root;
+        for (std::size_t to = 0; to < nodes; ++to) {
+            std::size_t at = to;
+            for (; known_from[at] != root && predecessor[at] >= 0;
+                 at = static_cast<std::size_t>(predecessor[at])) {
+                way.push_back(at);
+                known_from[at] = root;
+            }
+            for (; !way.empty(); at = way.back(), way.pop_back()) {
+                const std::size_t next = way.back();
+                const auto link = static_cast<std::size_t>(entering[next]);
+                for (std::size_t k = 0; k < values; ++k)
+                    sum[next * values + k] = sum[at * values + k] + value[link * values + k];
+            }
+            if (known_from[to] != root) continue;  // no route
+            for (std::size_t k = 0; k < values; ++k) {
+                mean[root * values + k] += weight[to] * sum[to * values + k];
+                mean[(nodes + to) * values + k] += weight[root] * sum[to * values + k];
+            }
+        }
+    }
+}
+
 // Water-filling: a shared amount poured over columns that stand at different heights.
 
 // What each column gets of an amount of 1 that raises it by its cost a unit, from its height, until
@@ -211,6 +256,25 @@ Doubles link_rows_of(const Indices& link, const Indices& from, const Indices& to
     return total;
 }
 
+Doubles route_means_of(const Indices& entering, const Indices& predecessor, const Doubles& value,
+                       const Doubles& weight) {
+    const auto nodes = static_cast<std::size_t>(weight.size());
+    const auto vertices =
+        static_cast<std::size_t>(entering.size()) / std::max(nodes, std::size_t{1});
+    const RouteTrees trees{view(entering, "entering"), view(predecessor, "predecessor"), nodes,
+                           vertices};
+    const auto below = [](std::span<const std::int64_t> indices, auto end) {
+        return std::ranges::all_of(indices, [&](auto index) { return index < end; });
+    };
+    if (entering.size() != predecessor.size() || vertices < nodes ||
+        trees.entering.size() != nodes * vertices || !below(trees.entering, value.size() / 3) ||
+        !below(trees.predecessor, static_cast<py::ssize_t>(vertices)))
+        throw std::invalid_argument("routes: columns do not fit together");
+    Doubles mean(static_cast<py::ssize_t>(6 * nodes));
+    route_means(trees, view(value, "value"), view(weight, "weight"), written(mean));
+    return mean;
+}
+
 py::tuple parts_of(std::int64_t trials, std::int64_t size, const Doubles& chances) {
     const BinomialParts means(trials, size);
     const auto given = view(chances, "chances");
@@ -257,6 +321,15 @@ and for a height that is no number.)");
 
 In row r, factor[i * n + r] * value[j * n + r] goes from node i to node j. Use k says that the
 route from start[k] to end[k] takes link[k]; products are added up in the order of the uses.
+
+Raises ValueError for arrays that do not fit together, and for indices out of range.)");
+    module.def("route_means", &route_means_of, py::arg("entering"), py::arg("predecessor"),
+               py::arg("value"), py::arg("weight"),
+               R"(What three values of each link add up to on routes, on average: mean[2 * n * 3].
+
+By weight[n], over all routes that begin at each node, then over all that end there. value: [links *
+3]; entering and predecessor, [n * v]: the last link on the way from a node to a vertex, and the
+vertex before it, -1 where there is none.
 
 Raises ValueError for arrays that do not fit together, and for indices out of range.)");
     module.def(

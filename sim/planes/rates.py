@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .._kernel import water_filling
+from .._kernel import route_means, water_filling
 from ..kernel.arrays import Floats, Ints
 from ..kernel.sums import group_sums
 from ..machine.costs import LINK_LOAD_MAX, CostModel
@@ -217,18 +217,19 @@ class Bursts:
         wait_s = load * (together * self.left_s) / (part * (1.0 - load))
         # On each way, links that a burst finds at work, their waits, and how long it takes those
         # where it waits.
-        sums, target = self.routes.route_sums, self.target
-        likely, waits_s, sent_s = sums(load), sums(wait_s), sums(wait_s * self.sent_s / part)
-        ways = (
-            (likely @ target, waits_s @ target, sent_s @ target, 1.0),
-            (
-                target @ likely,
-                target @ waits_s,
-                target @ sent_s,
-                fetched,
-            ),
-        )
-        return self._late_s(ways)
+        there, back = self._means((load, wait_s, wait_s * self.sent_s / part))
+        return self._late_s(((*there, 1.0), (*back, fetched)))
+
+    def _means(self, per_link: Sequence[Floats]) -> tuple[tuple[Floats, ...], ...]:
+        """Of each, (n,) its sum over the ways from each node to the targets; and from them back."""
+        routes, target = self.routes, self.target
+        if routes.nodes > routes.listed_nodes_max:
+            trees = routes.entering.ravel(), routes.predecessor.ravel()
+            found = route_means(*trees, np.stack(per_link, axis=1).ravel(), target)
+            there, back = found.reshape(2, -1, 3).transpose(0, 2, 1)
+            return tuple(there), tuple(back)
+        sums = [routes.route_sums(of) for of in per_link]
+        return tuple(of @ target for of in sums), tuple(target @ of for of in sums)
 
     def _late_s(self, ways: Sequence[tuple[Floats, Floats, Floats, float]]) -> Floats:
         sent_s = [part * s / np.maximum(w, NOBODY) for _, w, s, part in ways]

@@ -7,6 +7,7 @@ from fresh_processes import printed_alike
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numatwin.sim._kernel import route_means
 from numatwin.topologies import load_machine
 from numatwin.topologies import routes as routes_module
 from numatwin.topologies.routes import LinkEdge, Routes
@@ -189,6 +190,11 @@ def test_sums_agree_with_a_walk_over_every_route(
         assert routes.link_rows(traffic) == pytest.approx(of_row)
         assert routes.link_columns(traffic) == pytest.approx(of_column)
         assert routes.route_sums(per_link) == pytest.approx(of_route)
+    weight, three = rng.random(nodes), per_link[:, None] * [1.0, 2.0, 3.0]
+    means = route_means(routes.entering.ravel(), routes.predecessor.ravel(), three.ravel(), weight)
+    there, back = means.reshape(2, nodes, 3)
+    assert there == pytest.approx(np.outer(of_route @ weight, [1.0, 2.0, 3.0]))
+    assert back == pytest.approx(np.outer(weight @ of_route, [1.0, 2.0, 3.0]))
 
 
 @given(graphs())

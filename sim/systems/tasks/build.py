@@ -20,74 +20,86 @@ from .program import MemoryUse, Program, Query, Scheduling
 from .spec import TasksSystem
 
 
-def program_of(scenario: Experiment) -> Program:
-    """What the scenario asks for, worked out with its machine's costs."""
-    return program_with(scenario, CostModel(scenario.machine))
+def program_of(scenario: Experiment, scales: Scales | None = None) -> Program:
+    """What the scenario asks for, worked out with its machine's costs, ``scales`` applied."""
+    costs = CostModel(scenario.machine, scales)
+    return Draft(scenario, costs).on(costs)
 
 
-def program_with(scenario: Experiment, costs: CostModel) -> Program:
-    """The same with costs at hand, such as a plane has made already."""
-    system, machine, workload = scenario.system, scenario.machine, scenario.workload
-    assert isinstance(system, TasksSystem)
-    workers, stored = system.workers(machine), system.stored(workload)
-    tables, clients = system.placed(machine, workload), workload.description.clients
-    shares = mix_shares(workload.at(0.0), workload.operations)
+class Draft:
+    """What a scenario asks for, but for what its entries cost, which ``on`` works out: that alone
+    depends on how fast and large the parts of the machine are.
+    """
 
-    table_at = {table.name: index for index, table in enumerate(tables)}
-    at_start = workload.at(0.0).operations
+    def __init__(self, scenario: Experiment, costs: CostModel) -> None:
+        system, machine, workload = scenario.system, scenario.machine, scenario.workload
+        assert isinstance(system, TasksSystem)
+        workers, stored = system.workers(machine), system.stored(workload)
+        tables, clients = system.placed(machine, workload), workload.description.clients
+        shares = mix_shares(workload.at(0.0), workload.operations)
 
-    entry_costs, made = EntryCosts(costs, workers), []
-    facts = machine.description.facts_of(ENGINE, TasksFacts)
-    per_s = 1.0 / costs.core_s(1.0)[int(np.argmax(workers))]
-    counts = instructions_of(system.instructions, facts, float(per_s))
-    for name, operation in workload.operations.items():
-        asking = operation.clients or shares.get(name, 0.0) * (clients.count or 1)
-        traces = at_start[name].traces
-        of_query = QueryStages(
-            name, asking, stored, tables, table_at, entry_costs, system, counts, traces
+        table_at = {table.name: index for index, table in enumerate(tables)}
+        at_start = workload.at(0.0).operations
+
+        self._entry_costs, self._stages, queries = EntryCosts(costs, workers), [], []
+        facts = machine.description.facts_of(ENGINE, TasksFacts)
+        per_s = 1.0 / costs.core_s(1.0)[int(np.argmax(workers))]
+        counts = instructions_of(system.instructions, facts, float(per_s))
+        for name, operation in workload.operations.items():
+            asking = operation.clients or shares.get(name, 0.0) * (clients.count or 1)
+            traces = at_start[name].traces
+            of_query = QueryStages(
+                name, asking, stored, tables, table_at, self._entry_costs, system, counts, traces
+            )
+            for node in workload.graphs[name]:
+                of_query.add(node)
+            self._stages.append(of_query)
+            stages = tuple(of_query.stages)
+            queries.append(Query(name, stages, operation.clients or 0, shares.get(name, 0.0)))
+        all_stages = [stage for query in queries for stage in query.stages]
+        background = background_of(machine, system.background)
+        by_process = system.memory is not None and system.memory.policy not in (None, "local")
+        # A thread on a node without memory has nothing local.
+        self._by_process = by_process or any(
+            machine.nodes[k].memory_bytes <= 0 for k in system.worker_positions(machine)
         )
-        for node in workload.graphs[name]:
-            of_query.add(node)
-        made.append((name, operation, of_query))
-    # Costs follow once all stages are there, which share the caches.
-    queries = [
-        Query(name, of_query.costed(), operation.clients or 0, shares.get(name, 0.0))
-        for name, operation, of_query in made
-    ]
-    stages = [stage for query in queries for stage in query.stages]
-    background = background_of(machine, system.background)
-    by_process = system.memory is not None and system.memory.policy not in (None, "local")
-    # A thread on a node without memory has nothing local.
-    if by_process or any(
-        machine.nodes[k].memory_bytes <= 0 for k in system.worker_positions(machine)
-    ):
-        queries = [_of_process(query) for query in queries]
-    copied = any(stage.path not in (None, "cpu") for stage in stages)
-    copied |= any(piece.kind == "copy-engine" for piece in background)
-    if system.affinity != "core" and copied:
-        raise InputError(
-            f"system.affinity: {system.affinity}, and work of a copy engine",
-            expected="core: engines serve threads that stay on their nodes",
+        copied = any(stage.path not in (None, "cpu") for stage in all_stages)
+        copied |= any(piece.kind == "copy-engine" for piece in background)
+        if system.affinity != "core" and copied:
+            raise InputError(
+                f"system.affinity: {system.affinity}, and work of a copy engine",
+                expected="core: engines serve threads that stay on their nodes",
+            )
+        self._program = Program(
+            tables=tables,
+            queries=tuple(queries),
+            scheduling=Scheduling(
+                workers=workers,
+                concurrency=system.concurrency,
+                task_s=system.task.value,
+                look_s=np.inf if system.look is None else system.look.value,
+                wake_s=system.wake.value,
+                queue=system.queue,
+                affinity=system.affinity,
+                switch_s=system.switch.value,
+            ),
+            mix_clients=clients.count or 0,
+            think_s=clients.think_time.value if clients.kind == "closed" else 0.0,
+            arrivals_per_s=clients.arrival_rate.value if clients.arrival_rate is not None else 0.0,
+            background=background,
+            spreads=() if system.memory is None else system.laid_out(machine, workload).spreads,
         )
-    return Program(
-        tables=tables,
-        queries=tuple(queries),
-        scheduling=Scheduling(
-            workers=workers,
-            concurrency=system.concurrency,
-            task_s=system.task.value,
-            look_s=np.inf if system.look is None else system.look.value,
-            wake_s=system.wake.value,
-            queue=system.queue,
-            affinity=system.affinity,
-            switch_s=system.switch.value,
-        ),
-        mix_clients=clients.count or 0,
-        think_s=clients.think_time.value if clients.kind == "closed" else 0.0,
-        arrivals_per_s=clients.arrival_rate.value if clients.arrival_rate is not None else 0.0,
-        background=background,
-        spreads=() if system.memory is None else system.laid_out(machine, workload).spreads,
-    )
+
+    def on(self, costs: CostModel) -> Program:
+        """Worked out with these costs. All stages are there by now, which share the caches."""
+        entry_costs = self._entry_costs.on(costs)
+        queries = [
+            replace(query, stages=of_query.costed(entry_costs))
+            for query, of_query in zip(self._program.queries, self._stages, strict=True)
+        ]
+        if self._by_process:
+            queries = [_of_process(query) for query in queries]
+        return replace(self._program, queries=tuple(queries))
 
 
 def _of_process(query: Query) -> Query:

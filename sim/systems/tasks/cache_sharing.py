@@ -85,8 +85,8 @@ class CacheSurvey:
     ``threads`` (n,): those that share a cache.
     """
 
-    def __init__(self, cache: CacheFacts, threads: Floats) -> None:
-        self.cache, self.threads = cache, threads
+    def __init__(self, threads: Floats) -> None:
+        self.threads = threads
         self._structures: dict[str, _Structure] = {}
         self._of: dict[str, list[str]] = {}
         self._work = 0.0
@@ -109,9 +109,9 @@ class CacheSurvey:
             else:
                 self._structures[name] = _Structure(lines, rate, work, access.own)
 
-    def hits(self) -> dict[str, Floats]:
-        """(n, R) part of a stage's accesses to each of its R structures that find their line, by
-        the stage's key.
+    def hits(self, cache: CacheFacts) -> dict[str, Floats]:
+        """(n, R) part of a stage's accesses to each of its R structures that find their line in
+        such caches, by the stage's key.
         """
         if not self._structures:
             return {key: np.zeros((len(self.threads), 0)) for key in self._of}
@@ -124,6 +124,6 @@ class CacheSurvey:
             axis=1,
         )
         rate = np.stack([structure.rate for structure in self._structures.values()], axis=1)
-        found = hit_rates(lines, rate, self.cache.lines)
+        found = hit_rates(lines, rate, cache.lines)
         column = {name: index for index, name in enumerate(self._structures)}
         return {key: found[:, [column[name] for name in names]] for key, names in self._of.items()}

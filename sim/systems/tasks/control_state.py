@@ -13,7 +13,7 @@ from ...kernel.arrays import Floats, Ints
 from ...machine.costs import CostModel
 from ...planes.availability import Look, availability
 from ...planes.plane import Command, Experiment
-from .build import mix_shares, program_with
+from .build import Draft, mix_shares
 from .commands import (
     AccessPathObservation,
     AllocateCore,
@@ -38,7 +38,8 @@ class ControlState:
     def __init__(self, experiment: Experiment, costs: CostModel) -> None:
         machine, self.workload, self.costs = experiment.machine, experiment.workload, costs
         self.nodes = machine.nodes
-        self.program = program_with(experiment, costs)
+        self.draft = Draft(experiment, costs)
+        self.program = self.draft.on(costs)
         self.facts = machine.description.facts_of(ENGINE, TasksFacts) or TasksFacts()
         memory = np.array([node.memory_bytes for node in self.nodes], dtype=np.float64)
         self.layout = Layout(

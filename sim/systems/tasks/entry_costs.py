@@ -81,14 +81,20 @@ class EntryCosts:
         self._threads = np.divide(workers, cores, out=np.ones_like(cores), where=cores > 0)
         self._private = self._sharing(costs.private_cache)
         self._last = self._sharing(costs.last_cache)
-        self.survey = CacheSurvey(costs.last_cache, self._last)
+        self.survey = CacheSurvey(self._last)
         self._places: dict[tuple[Part, ...] | None, tuple[Floats, Floats]] = {}
         self._in_order: dict[tuple[float, float | None, tuple[InOrder, ...]], EntryCost] = {}
 
     @cached_property
     def _last_hits(self) -> Mapping[str, Floats]:
         """(n, R) part of a stage's accesses that hit in last-level caches, by the stage's key."""
-        return self.survey.hits()
+        return self.survey.hits(self.costs.last_cache)
+
+    def on(self, costs: CostModel) -> EntryCosts:
+        """The same stages where parts of the machine are faster, or larger."""
+        found = EntryCosts(costs, self.workers)
+        found.survey, found._places = self.survey, self._places
+        return found
 
     def used_where(self, table: Table | None) -> tuple[Floats, Floats]:
         """As the function of that name says, with these workers; not to be changed."""

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ....inputs.shared_work import shared
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, CostModel, Scales
 from ...planes.outcome import Gain, Outcome, Why
 from ...planes.plane import Command, Experiment, StartPhase
 from ...planes.why import GAIN_MIN, MORE, what_ifs
-from .build import program_with
 from .commands import (
     SAMPLE_S,
     AccessPathObservation,
@@ -26,7 +26,7 @@ from .control_state import ControlState
 from .looking import looking_threads
 from .piece_log import PieceLog
 from .program import Program
-from .steady_state import Rates, State, SteadyState
+from .steady_state import Rates, Search, State, SteadyState
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -337,15 +337,17 @@ class TasksFlow:
         if float(self.rates().queries.sum()) <= 0:
             return {}
         scaled = what_ifs(self.machine, self.costs).items()
-        gains = [Gain(name, self._gain(scales)) for name, scales in scaled]
+        search = Search(self.steady, self._state())
+        with shared():  # all but few parts of the machine stay as they are
+            gains = [Gain(name, self._gain(search, scales)) for name, scales in scaled]
         for name in self.program.locks:  # sections under it are that much shorter
             shorter = self.program.with_lock_times(name, 1.0 / MORE)
-            gains.append(Gain(f"lock {name}", self._gain_with(shorter, self.costs)))
+            gains.append(Gain(f"lock {name}", self._gain_with(search, shorter, self.costs)))
         gains.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
         binding = gains[0].resource if gains[0].gain_per_10pct >= 0.01 else "what clients ask for"
         return dict.fromkeys(self.queries, Why(binding, tuple(gains)))
 
-    def _gain(self, scales: Scales) -> float:
+    def _gain(self, search: Search, scales: Scales) -> float:
         """Of all queries on a machine whose parts are that much better, as things are now."""
         rates = self.rates()
         if scales.links != 1.0:
@@ -356,12 +358,12 @@ class TasksFlow:
         costs, program = CostModel(self.machine, scales), self.program
         # What an entry demands is the same with other memory and links.
         if (scales.cores, scales.misses, scales.cache) != (1.0, 1.0, 1.0):
-            program = program_with(self.experiment, costs)
-        return self._gain_with(program, costs)
+            program = self.control.draft.on(costs)
+        return self._gain_with(search, program, costs)
 
-    def _gain_with(self, program: Program, costs: CostModel) -> float:
+    def _gain_with(self, search: Search, program: Program, costs: CostModel) -> float:
         rates = self.rates()
-        found = SteadyState(program, costs).solve(self._state(), rates)
+        found = search.on(self.steady.on(program, costs)).run(rates)
         gain = float(found.queries.sum() / rates.queries.sum()) - 1.0
         return gain if abs(gain) >= GAIN_MIN else 0.0
 

@@ -101,14 +101,14 @@ class QueryStages:
             results = self._recorded(node, spec)
         self.results[node.name] = results
 
-    def costed(self) -> tuple[Stage, ...]:
+    def costed(self, costs: EntryCosts) -> tuple[Stage, ...]:
         """All stages with what their entries cost, once those of all queries have been added."""
         found = []
         for stage, (loops, use, entries) in zip(self.stages, self._demands, strict=True):
             tasks = stage.concurrency or self.concurrency or self.workers
             of_task = max(entries / min(float(tasks), max(entries, 1.0)), 1.0)
-            cost = self.costs.of_loops(loops, use)
-            found.append(_with_locks(stage, cost, self._mapped(loops, of_task, tasks), of_task))
+            cost, mapped = costs.of_loops(loops, use), self._mapped(costs, loops, of_task, tasks)
+            found.append(_with_locks(stage, cost, mapped, of_task))
         return tuple(found)
 
     def _scan(self, node: OperatorNode, spec: ScanSpec) -> Results:
@@ -331,7 +331,9 @@ class QueryStages:
             "local", written_bytes=0.0 if self._intermediates == "pipelined" else each_bytes
         )
 
-    def _mapped(self, loops: Sequence[Demands], entries: float, tasks: int) -> KernelTime:
+    def _mapped(
+        self, costs: EntryCosts, loops: Sequence[Demands], entries: float, tasks: int
+    ) -> KernelTime:
         """What the operating system takes for all that a task of so many entries writes; a table
         that ``tasks`` write together is mapped in as many pieces.
         """
@@ -344,7 +346,7 @@ class QueryStages:
             if access.written
         ]
         sizes = [size for size in sizes if size >= max(self._mapped_from, 1.0)]
-        return OsMemory(self.costs.costs, self._pages).used_once(sizes) if sizes else KernelTime()
+        return OsMemory(costs.costs, self._pages).used_once(sizes) if sizes else KernelTime()
 
     def _column(self, column: ColumnOf) -> Column:
         stored = self.objects[column.table].columns

@@ -22,6 +22,7 @@ at another.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,7 +36,7 @@ from .batches import Batch, batches_of
 from .layout import PAGE_BYTES, Copy, PartState
 from .parameters import CopiedKinds, background_lines, cores_of, near_nodes, spreads_of
 from .paths import PATHS
-from .program import Program
+from .program import Program, Stage
 from .service_times import (
     Kinds,
     Served,
@@ -98,7 +99,7 @@ class Rates:
     how long one takes, ``lines_per_s`` (F,) that all of them read and write. ``waiting`` (n,):
     tasks in queues. ``pages_per_s`` of each copy. ``blocked``: queries that wait for a moved part.
     ``mean_free``: whether tasks are as many as workers are free on average, where few clients find
-    nearly all of them free, or few.
+    nearly all of them free, or few. ``waits``, ``queueing``: where the search ended, for others.
     """
 
     queries: Floats
@@ -113,6 +114,9 @@ class Rates:
     pages_per_s: Floats
     blocked: frozenset[int]
     served: Served
+    waits: list[list[float]]
+    queueing: list[list[float]]
+    part: float
     moved: bool = False
     mean_free: bool = False
 
@@ -156,8 +160,17 @@ class SteadyState:
         self.nearest = near_nodes(costs)
         by = spreads_of(program, costs.machine)
         self.spreads = np.divide(1.0, by, out=np.zeros_like(by), where=by > 0)
-        stages = [stage for query in program.queries for stage in query.stages]
-        self.place_of = {id(stage): place for place, stage in enumerate(stages)}
+        self.stages = _stages(program)
+        self.place_of = {id(stage): place for place, stage in enumerate(self.stages)}
+
+    def on(self, program: Program, costs: CostModel) -> SteadyState:
+        """Of a program with as many stages, alike but for their costs, on the machine with faster
+        parts.
+        """
+        found = copy(self)
+        found.program, found.costs, found.stages = program, costs, _stages(program)
+        found.times = self.times.on(costs)
+        return found
 
     def where(self, node: int | None, spread: int) -> Floats:
         """(n,) shares of what lies on a node, or on those of a spread in turn."""
@@ -171,12 +184,16 @@ class SteadyState:
         """The Rates of ``state``; looked for from those of a program and machine nearly alike,
         where the same kinds of tasks run.
         """
-        search = _Search(self, state)
+        search = Search(self, state)
         alike = near is not None and np.array_equal(near.node, search.kind_node)
         return search.run(near if alike else None)
 
 
-class _Search:
+def _stages(program: Program) -> list[Stage]:
+    return [stage for query in program.queries for stage in query.stages]
+
+
+class Search:
     """One search for the fixed point, over B batches and F kinds of running tasks."""
 
     def __init__(self, steady_state: SteadyState, state: State) -> None:
@@ -201,9 +218,18 @@ class _Search:
         self.most = np.maximum(self.entries, self.least)
         self.hint = np.array([np.nan if b.hint is None else b.hint for b in self.batches])
         self.stealable = np.array([b.stage.task_class in state.stealable for b in self.batches])
+        self.places = [steady_state.place_of[id(batch.stage)] for batch in self.batches]
         self._steps()
         self._clients()
+        self._pairs()
         self._kinds()
+
+    def on(self, steady_state: SteadyState) -> Search:
+        """The same search where this holds, see ``SteadyState.on``."""
+        found = copy(self)
+        found.of, found.program = steady_state, steady_state.program
+        found._kinds()
+        return found
 
     def _queue(self, node: int) -> int:
         """Where tasks of that node wait: there, or at the nearest node with workers."""
@@ -227,7 +253,7 @@ class _Search:
         self.population = np.where(self.mixed, self.state.mix_clients, own)
         self.shares = np.where(self.mixed, shares, 1.0)
 
-    def _kinds(self) -> None:
+    def _pairs(self) -> None:
         """Each batch on its own node; where it may be stolen, on all others with workers too."""
         pairs = [(b, batch.node) for b, batch in enumerate(self.batches)]
         if self.spread is not None:
@@ -244,6 +270,12 @@ class _Search:
             ]
         self.kind_batch = np.array([b for b, _ in pairs], dtype=np.int64)
         self.kind_node = np.array([node for _, node in pairs], dtype=np.int64)
+        self.pairs = pairs
+
+    def _kinds(self) -> None:
+        """What an entry of each demands, of copies, and of background work."""
+        self.stages = [self.of.stages[place] for place in self.places]
+        pairs = self.pairs
         count, copies, n = len(pairs), self.state.copies, self.of.n
         background = self.program.background
         whole = count + len(copies) + len(background)
@@ -251,7 +283,7 @@ class _Search:
         instructions, separate = np.zeros(whole), np.zeros(whole)
         slots = np.ones(whole)
         copied, engines = CopiedKinds.none(whole, n), self.of.times.engines
-        paths = [0 if engines is None else self._path(batch) for batch in self.batches]
+        paths = [0 if engines is None else self._path(b) for b in range(len(self.batches))]
         for values, demands in zip(
             (read, written, instructions, separate, slots), self._entry_demands(paths), strict=True
         ):
@@ -260,7 +292,7 @@ class _Search:
             if engines is None or paths[b] == 0:
                 continue
             batch = self.batches[b]
-            lines = sum(use.read for use in batch.stage.cost.memory if use.place == "part")
+            lines = sum(use.read for use in self.stages[b].cost.memory if use.place == "part")
             here = np.zeros(n)
             here[node] = lines
             lines_at = lines * self.of.where(batch.home, batch.spread)
@@ -270,13 +302,13 @@ class _Search:
             copied.chunk[f] = batch.stage.chunk_entries
         page_lines = PAGE_BYTES / LINE_BYTES
         nodes = list(self.kind_node)
-        for c, copy in enumerate(copies):
-            copy_node = copy.target if copy.source is None else copy.source
-            nodes.append(copy_node)
-            read[count + c] += page_lines * self.of.where(copy.source, copy.spread)
-            written[count + c, copy.target] += page_lines
-            instructions[count + c] = copy.page_s
-            slots[count + c] = max(float(self.of.costs.streaming_misses[copy_node]), 1e-9)
+        for c, move in enumerate(copies):
+            from_node = move.target if move.source is None else move.source
+            nodes.append(from_node)
+            read[count + c] += page_lines * self.of.where(move.source, move.spread)
+            written[count + c, move.target] += page_lines
+            instructions[count + c] = move.page_s
+            slots[count + c] = max(float(self.of.costs.streaming_misses[from_node]), 1e-9)
         for f, piece in enumerate(background, count + len(copies)):
             nodes.append(piece.node)
             of_read, of_written = background_lines(piece, n)
@@ -295,7 +327,13 @@ class _Search:
             slots,
             np.arange(whole) < count,
             copied if (copied.engine >= 0).any() else None,
-            loops_of_kinds(self.batches, pairs, self.of.where, whole - count),
+            loops_of_kinds(
+                self.batches,
+                [stage.cost for stage in self.stages],
+                pairs,
+                self.of.where,
+                whole - count,
+            ),
             self._held(whole),
         )
         self.copied = copied
@@ -308,7 +346,7 @@ class _Search:
             return None
         found = np.zeros((kinds, len(locks)))
         for f, b in enumerate(self.kind_batch.tolist()):
-            for lock in self.batches[b].stage.locks:
+            for lock in self.stages[b].locks:
                 more_s = self.others * lock.interrupt_s
                 found[f, locks.index(lock.name)] = lock.held_s + more_s
         return found
@@ -318,9 +356,9 @@ class _Search:
         separate (F,), slots (F,); ``paths``: of batches, what is copied ahead lies with the thread.
         """
         of, batches, of_all = self.of, self.batches, (self.kind_batch, self.kind_node)
-        costs = [batch.stage.cost for batch in batches]
+        costs = [stage.cost for stage in self.stages]
         # What interrupts take from the others comes back from theirs.
-        interrupted_s = [2 * self.others * b.stage.interrupt_s for b in batches]
+        interrupted_s = [2 * self.others * stage.interrupt_s for stage in self.stages]
         known: dict[int, Floats] = {}  # batches of a stage have one cost
         for cost in costs:
             if id(cost) not in known:
@@ -339,12 +377,13 @@ class _Search:
             np.maximum(np.array([cost.misses_at_once for cost in costs])[of_all], 1e-9),
         )
 
-    def _path(self, batch: Batch) -> int:
+    def _path(self, b: int) -> int:
         """A position in ``PATHS`` of a scan's tasks."""
+        batch = self.batches[b]
         if not self.state.paths or batch.stage.chunk_entries <= 0:
             return PATHS.index("cpu")
         home = 0 if batch.home is None else batch.home + 1
-        return self.state.paths[self.of.place_of[id(batch.stage)] * (self.of.n + 1) + home]
+        return self.state.paths[self.places[b] * (self.of.n + 1) + home]
 
     def run(self, near: Rates | None) -> Rates:
         """Service times from what runs, and what runs from service times, until both agree.
@@ -357,16 +396,19 @@ class _Search:
         count = np.concatenate([np.zeros(kinds), np.ones(copies), self.endless])
         running, last, part = np.zeros(kinds), np.zeros(kinds), 1.0
         if near is not None:
-            running = count[:kinds] = near.running
+            running, part = near.running, near.part
+            count[:kinds] = running
             self.free = self._free(running)
-        sharing = self.of.times.of(self.kinds)
+        sharing, self.queues = self.of.times.of(self.kinds), self._settled_queues()
+        if near is not None:
+            sharing.go_on(near.waits)
+            self.queues.go_on(near.queueing)
         times = sharing.solve(count)
-        self.queues = self._settled_queues()
         self.copying = np.ones(kinds)  # of a task's time, that in which entries pass
         for turn in range(OUTER_MAX):
             found = self._queues(times)
             step = found - running
-            if turn == 1:
+            if turn == 1 and near is None:
                 part = DAMPING
             elif turn:
                 turned = step - last
@@ -406,6 +448,9 @@ class _Search:
             served=served,
             moved=self.spread is not None,
             mean_free=self._mean_free(),
+            waits=sharing.waits,
+            queueing=self.queues.state,
+            part=part,
         )
 
     def _mean_free(self) -> bool:

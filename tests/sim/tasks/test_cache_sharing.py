@@ -9,13 +9,13 @@ from numatwin.sim.systems.tasks.program import Part, Table
 
 MIB = 2**20
 BOTH = np.full(2, 0.5), np.ones(2)
+LINES, TWO = np.full(2, 10 * MIB / 64), np.full(2, 2.0)
+CACHE = CacheFacts(TWO, LINES, np.zeros(2), np.full(2, fill_value=False))
 FIRST = np.array([1.0, 0.0]), np.array([1.0, 0.0])
 
 
 def survey() -> CacheSurvey:
-    lines = np.full(2, 10 * MIB / 64)
-    facts = CacheFacts(np.full(2, 2.0), lines, np.zeros(2), np.full(2, fill_value=False))
-    return CacheSurvey(facts, np.full(2, 2.0))
+    return CacheSurvey(TWO)
 
 
 def dictionary(size: float, name: str = "") -> AtRandom:
@@ -25,14 +25,14 @@ def dictionary(size: float, name: str = "") -> AtRandom:
 def test_alone_a_structure_has_the_whole_cache() -> None:
     one = survey()
     one.add(StageUse("a", 1.0, *FIRST), 1.0, [dictionary(10 * MIB)])
-    assert one.hits()["a"][0] == [1.0]
+    assert one.hits(CACHE)["a"][0] == [1.0]
 
 
 def test_structures_of_two_stages_used_alike_share_the_cache_of_a_node() -> None:
     two = survey()
     two.add(StageUse("a", 1.0, *FIRST), 1.0, [dictionary(10 * MIB)])
     two.add(StageUse("b", 1.0, *BOTH), 1.0, [dictionary(10 * MIB)])
-    found = two.hits()
+    found = two.hits(CACHE)
     # On the first node a is used twice as often as b, on the second b is alone. By Che: a line of b
     # is there with x = 1 - exp(-t), one of a with 1 - exp(-2t) = 1 - (1 - x)^2; both sum to 1.
     x = (3 - np.sqrt(5)) / 2
@@ -44,7 +44,7 @@ def test_what_two_stages_access_is_there_once() -> None:
     two = survey()
     for key in ("a", "b"):
         two.add(StageUse(key, 1.0, *FIRST), 1.0, [dictionary(10 * MIB, "values of t.c")])
-    assert [hits[0].tolist() for hits in two.hits().values()] == [[1.0], [1.0]]
+    assert [hits[0].tolist() for hits in two.hits(CACHE).values()] == [[1.0], [1.0]]
 
 
 def test_a_table_in_more_parts_finds_as_much_as_in_one() -> None:
@@ -52,8 +52,8 @@ def test_a_table_in_more_parts_finds_as_much_as_in_one() -> None:
     whole.add(StageUse("a", 1.0, *FIRST), 1.0, [dictionary(40 * MIB)])
     four = np.array([1.0, 0.0]), np.array([4.0, 0.0])
     parted.add(StageUse("a", 1.0, *four), 1.0, [dictionary(10 * MIB)])
-    assert whole.hits()["a"][0] == pytest.approx([0.25])
-    assert parted.hits()["a"][0] == pytest.approx([0.25])
+    assert whole.hits(CACHE)["a"][0] == pytest.approx([0.25])
+    assert parted.hits(CACHE)["a"][0] == pytest.approx([0.25])
 
 
 def test_own_tables_are_there_for_threads_that_run_such_tasks() -> None:
@@ -61,10 +61,10 @@ def test_own_tables_are_there_for_threads_that_run_such_tasks() -> None:
     own = AtRandom("local", 1.0, 10 * MIB, own=True)
     busy, shared = survey(), survey()
     busy.add(StageUse("a", 1.0, *FIRST), 5.0, [own])
-    assert busy.hits()["a"][0] == pytest.approx([0.5])
+    assert busy.hits(CACHE)["a"][0] == pytest.approx([0.5])
     shared.add(StageUse("a", 1.0, *FIRST), 5.0, [own])
     shared.add(StageUse("b", 1.0, *FIRST), 5.0, [])
-    assert shared.hits()["a"][0] == pytest.approx([1.0])
+    assert shared.hits(CACHE)["a"][0] == pytest.approx([1.0])
 
 
 def test_stages_are_used_where_parts_lie() -> None:

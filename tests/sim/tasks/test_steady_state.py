@@ -22,7 +22,7 @@ from numatwin.sim.systems.tasks.event_plane import EventModel
 from numatwin.sim.systems.tasks.layout import Layout
 from numatwin.sim.systems.tasks.parameters import near_nodes, task_setup
 from numatwin.sim.systems.tasks.program import LoopCost, MemoryUse, Program, Stage
-from numatwin.sim.systems.tasks.steady_state import Rates, State, SteadyState, _Search
+from numatwin.sim.systems.tasks.steady_state import Rates, State, SteadyState, Search
 from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.schema import Coherence
 
@@ -340,13 +340,13 @@ def test_searches_end_where_nodes_have_very_different_numbers_of_workers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As adaptive cores leave them: 24 on one node, one to three on another."""
-    turns, queues = Counter[_Search](), _Search._queues
+    turns, queues = Counter[Search](), Search._queues
 
-    def count(self: _Search, times: Any) -> Any:
+    def count(self: Search, times: Any) -> Any:
         turns[self] += 1
         return queues(self, times)
 
-    monkeypatch.setattr(_Search, "_queues", count)
+    monkeypatch.setattr(Search, "_queues", count)
     run_scenario(load_scenario("short-and-long", plane="flow"))
     assert 1 < max(turns.values()) < 100
 
@@ -356,13 +356,13 @@ def test_rates_are_found_once_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
     more of each resource brings, once a resource.
     """
     found: list[State] = []
-    solve_once = SteadyState.solve
+    run_once = Search.run
 
-    def solve_and_count(self: SteadyState, state: State, near: Rates | None = None) -> Rates:
-        found.append(state)
-        return solve_once(self, state, near)
+    def run_and_count(self: Search, near: Rates | None) -> Rates:
+        found.append(self.state)
+        return run_once(self, near)
 
-    monkeypatch.setattr(SteadyState, "solve", solve_and_count)
+    monkeypatch.setattr(Search, "run", run_and_count)
     scenario = load_scenario("hana-fig10", settings=["horizon=0.5 s"])
     record = run_scenario(scenario)
     gains = len(next(iter(record.why.values())).gains)

@@ -1,6 +1,7 @@
 #include "systems/tasks/kernel/settled_queues.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -73,12 +74,18 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
     mix_ = std::ranges::any_of(of_.mixed, [](auto of_mix) { return of_mix != 0; });
     for (Values* of_queries : {&rates, &response_s}) of_queries->assign(queries_, 0.0);
     fit.assign(queries_, 1.0);
-    for (Values* of_batches : {&present, &asked_, &seen_, &mean_s_, &able_, &residence_s_, &whole_})
+    for (Values* of_batches :
+         {&present, &asked_, &seen_, &mean_s_, &able_, &residence_s_, &whole_, &away_})
         of_batches->assign(batches_, 0.0);
     for (Values* of_nodes :
          {&together_, &arriving_, &work_s_, &idle_, &excess_, &stolen_, &busy_, &on_})
         of_nodes->assign(nodes_, 0.0);
     for (Values* of_kinds : {&running, &worth_}) of_kinds->assign(kinds_, 0.0);
+    for (std::size_t f = 0; f < kinds_; ++f) {
+        const std::size_t b = at(of_.kind_batch[f]);
+        pair_.push_back(at(of_.kind_node[f]) * nodes_ + at(of_.home[b]));
+        query_.push_back(at(of_.query[b]));
+    }
     others_s_.assign(nodes_ + 1, -1.0);
     for (Values* pairs : {&taken_, &thieves_}) pairs->assign(nodes_ * nodes_, 0.0);
     for (Values* pairs : {&by_query_, &own_}) pairs->assign(queries_ * nodes_, 0.0);
@@ -91,6 +98,15 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
         if (alone && (plays_.empty() || plays_.back()[0] != query)) plays_.push_back({query});
     for (std::size_t b = 0; b < batches_; ++b) able_[b] = of_.workers[at(of_.home[b])];
     for (const double room : of_.room) all_room_ += room;
+}
+
+void SettledQueues::go_on(const std::vector<Values>& state) {
+    const std::array<Values*, 4> all{&rates, &present, &able_, &thieves_};
+    if (!std::ranges::equal(
+            all, state, {}, [](auto* each) { return each->size(); },
+            [](const Values& each) { return each.size(); }))
+        throw std::invalid_argument("queues: the state of others");
+    for (std::size_t k = 0; k < all.size(); ++k) *all[k] = state[k];
 }
 
 void SettledQueues::settle(const Values& tasks, const Values& local_s, const Values& task_s) {
@@ -199,9 +215,9 @@ void SettledQueues::steal(const Values& tasks, const Values& local_s, const Valu
     for (std::size_t pair = 0; pair < taken_.size(); ++pair)
         thieves_[pair] += step_ * (taken_[pair] - thieves_[pair]);
     for (std::size_t f = 0; f < kinds_; ++f) {
-        const std::size_t b = at(of_.kind_batch[f]), node = at(of_.kind_node[f]);
-        if (const std::size_t home = at(of_.home[b]); node != home)
-            able_[b] += thieves_[node * nodes_ + home] * local_s[b] / task_s[f];
+        const std::size_t b = at(of_.kind_batch[f]);
+        if (of_.kind_node[f] != of_.home[b])
+            able_[b] += thieves_[pair_[f]] * local_s[b] / task_s[f];
     }
 }
 
@@ -380,24 +396,28 @@ double SettledQueues::ask() {
 // Tasks that run: by Little's law, and no more on a node than it has workers. `asked_` is of the
 // rates before this round, as are those who are seen.
 void SettledQueues::run(const Values& tasks, const Values& task_s) {
-    for (std::size_t f = 0; f < kinds_; ++f) running[f] = asked_[at(of_.kind_batch[f])] * task_s[f];
+    std::ranges::fill(on_, 0.0);
+    const auto runs = [&](std::size_t f, double part) {
+        running[f] = asked_[at(of_.kind_batch[f])] * task_s[f] * part;
+        on_[at(of_.kind_node[f])] += running[f];
+    };
     if (moved_) {
-        for (std::size_t f = 0; f < kinds_; ++f) running[f] *= of_.kind_share[f];
+        for (std::size_t f = 0; f < kinds_; ++f) runs(f, of_.kind_share[f]);
     } else {
         std::ranges::fill(whole_, 0.0);
         for (std::size_t f = batches_; f < kinds_; ++f) {
-            const std::size_t b = at(of_.kind_batch[f]);
-            worth_[f] = thieves_[at(of_.kind_node[f]) * nodes_ + at(of_.home[b])] / task_s[f];
-            whole_[b] += worth_[f];
+            worth_[f] = thieves_[pair_[f]] / task_s[f];
+            whole_[at(of_.kind_batch[f])] += worth_[f];
         }
-        for (std::size_t f = 0; f < batches_; ++f) running[f] *= 1.0 - away(f, tasks[f]);
+        for (std::size_t b = 0; b < batches_; ++b) {
+            away_[b] = away(b, tasks[b]);
+            runs(b, 1.0 - away_[b]);
+        }
         for (std::size_t f = batches_; f < kinds_; ++f) {
             const std::size_t b = at(of_.kind_batch[f]);
-            running[f] *= away(b, tasks[b]) * (whole_[b] > 0 ? worth_[f] / whole_[b] : 0.0);
+            runs(f, away_[b] * (whole_[b] > 0 ? worth_[f] / whole_[b] : 0.0));
         }
     }
-    std::ranges::fill(on_, 0.0);
-    for (std::size_t f = 0; f < kinds_; ++f) on_[at(of_.kind_node[f])] += running[f];
     for (std::size_t node = 0; node < nodes_; ++node)
         on_[node] =
             on_[node] > 0 ? of_.room[node] / on_[node] : std::numeric_limits<double>::infinity();
@@ -405,15 +425,16 @@ void SettledQueues::run(const Values& tasks, const Values& task_s) {
     // beyond that waits forever longer.
     std::ranges::fill(fit, 1.0);
     for (std::size_t f = 0; f < kinds_; ++f) {
-        double& of_query = fit[at(of_.query[at(of_.kind_batch[f])])];
-        if (running[f] > 0) of_query = std::min(of_query, on_[at(of_.kind_node[f])]);
+        double& of_query = fit[query_[f]];
+        const double part = on_[at(of_.kind_node[f])];
+        if (running[f] > 0) of_query = std::min(of_query, part);
+        running[f] *= std::min(part, 1.0);
     }
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t k = 0; k < queries_; ++k)
         if (of_.mixed[k]) least = std::min(least, fit[k]);
     for (std::size_t k = 0; k < queries_; ++k)
         if (of_.mixed[k]) fit[k] = least;
-    for (std::size_t f = 0; f < kinds_; ++f) running[f] *= std::min(on_[at(of_.kind_node[f])], 1.0);
 }
 
 }  // namespace numatwin

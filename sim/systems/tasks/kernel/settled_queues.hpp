@@ -50,6 +50,10 @@ class SettledQueues {
     void settle(const std::vector<double>& tasks, const std::vector<double>& local_s,
                 const std::vector<double>& task_s);
 
+    // Where the search is; another one of as many batches, nodes and queries may go on from there.
+    std::vector<std::vector<double>> state() const { return {rates, present, able_, thieves_}; }
+    void go_on(const std::vector<std::vector<double>>& state);
+
     std::vector<double> rates;       // (K) queries per second
     std::vector<double> present;     // (B) tasks that wait or run
     std::vector<double> running;     // (F)
@@ -72,6 +76,7 @@ class SettledQueues {
     const QueueSetup of_;
     const std::size_t batches_, kinds_, queries_, nodes_;
     const bool moved_;
+    std::vector<std::size_t> pair_, query_;  // (F) of worker and queue; that asks for it
     bool stealing_ = false, mix_ = false;
     double all_room_ = 0.0;
     double step_ = 0.0;  // the part of a step that is gone
@@ -81,7 +86,7 @@ class SettledQueues {
     std::vector<double> by_query_, own_, together_, arriving_, work_s_, idle_, excess_, taken_;
     std::vector<double> stolen_, busy_;
     std::vector<double> others_s_;  // (n + 1) what queries wait for others; last: workers of all
-    std::vector<double> thieves_, worth_, whole_, on_, before_;
+    std::vector<double> thieves_, worth_, whole_, away_, on_, before_;
 };
 
 }  // namespace numatwin

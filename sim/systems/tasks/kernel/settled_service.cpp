@@ -1,9 +1,11 @@
 #include "systems/tasks/kernel/settled_service.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "machine/kernel/overlap.hpp"
 #include "machine/kernel/service_machine.hpp"
@@ -73,6 +75,7 @@ SettledService::SettledService(const ServiceSetup& setup)
         of_.stream_stall.size() == nodes_ &&
         (!copies_ || (each(of_.engine, of_.engine_s, of_.copied_slots) &&
                       by_node(of_.copied, of_.copied_latency_s) && !of_.contexts.empty())) &&
+        std::ranges::all_of(of_.use, [](double use) { return use >= 0 && std::isfinite(use); }) &&
         below(of_.node, nodes_) && below(of_.engine, of_.contexts.size()) &&
         std::ranges::all_of(of_.node, [](std::int64_t node) { return node >= 0; });
     if (!fits) throw std::invalid_argument("service: columns do not fit together");
@@ -93,6 +96,22 @@ SettledService::SettledService(const ServiceSetup& setup)
 std::span<const double> SettledService::row(const std::vector<double>& matrix,
                                             std::size_t kind) const {
     return {matrix.data() + kind * nodes_, nodes_};
+}
+
+std::vector<std::vector<double>> SettledService::state() const {
+    return {wait_s, entry_wait_s, before_link_s_, room};
+}
+
+void SettledService::go_on(const std::vector<std::vector<double>>& state) {
+    const std::array<std::vector<double>*, 4> all{&wait_s, &entry_wait_s, &before_link_s_, &room};
+    if (!std::ranges::equal(
+            all, state, {}, [](auto* each) { return each->size(); },
+            [](const auto& each) { return each.size(); }))
+        throw std::invalid_argument("service: the state of others");
+    for (std::size_t k = 0; k < all.size(); ++k) *all[k] = state[k];
+    for (std::size_t node = 0; node < nodes_; ++node)
+        capacity_[node] = of_.capacity[node] * room[node];
+    sum_over_links();
 }
 
 void SettledService::solve(std::span<const double> count) {
@@ -133,24 +152,13 @@ void SettledService::solve(std::span<const double> count) {
 // The kinds that run, with what they use; how much longer instructions take where threads share
 // cores.
 void SettledService::choose(std::span<const double> count) {
-    const std::size_t columns = nodes_ + links_;
-    running_.clear();
-    row_ptr_.assign(1, 0);
-    resource_.clear();
-    coefficient_.clear();
+    const std::vector<std::size_t> before = std::exchange(running_, {});
     std::vector<double> on(nodes_, 0.0);
     for (std::size_t f = 0; f < kinds_; ++f) {
         if (of_.on_core[f]) on[at(of_.node[f])] += count[f];
-        if (!(count[f] > 0)) continue;
-        running_.push_back(f);
-        for (std::size_t r = 0; r < columns; ++r) {
-            const double use = of_.use[f * columns + r];
-            if (use == 0) continue;
-            resource_.push_back(static_cast<std::int64_t>(r));
-            coefficient_.push_back(use);
-        }
-        row_ptr_.push_back(static_cast<std::int64_t>(resource_.size()));
+        if (count[f] > 0) running_.push_back(f);
     }
+    if (running_ != before || row_ptr_.empty()) list_uses();
     for (std::size_t f = 0; f < kinds_; ++f) {
         const std::size_t node = at(of_.node[f]);
         const double longer = on[node] / std::max(of_.cores[node], 1.0);
@@ -159,6 +167,23 @@ void SettledService::choose(std::span<const double> count) {
     for (std::vector<double>* of_running : {&cap_, &weight_, &rate_})
         of_running->resize(running_.size());
     binding_.resize(running_.size());
+}
+
+// What each of those uses.
+void SettledService::list_uses() {
+    const std::size_t columns = nodes_ + links_;
+    row_ptr_.assign(1, 0);
+    resource_.clear();
+    coefficient_.clear();
+    for (const std::size_t f : running_) {
+        for (std::size_t r = 0; r < columns; ++r) {
+            const double use = of_.use[f * columns + r];
+            if (use == 0) continue;
+            resource_.push_back(static_cast<std::int64_t>(r));
+            coefficient_.push_back(use);
+        }
+        row_ptr_.push_back(static_cast<std::int64_t>(resource_.size()));
+    }
 }
 
 // Of lines of a kind, so many of them at a time, with the present waits.
@@ -250,10 +275,10 @@ void SettledService::share(std::span<const double> count) {
         for (std::size_t r = 0; r < running_.size(); ++r) {
             const std::size_t f = running_[r];
             cap_[r] = count[f] * of_.per_line[f] / alone_s_[f];
+            if (!(cap_[r] >= 0)) throw std::invalid_argument("service: a time is no number");
             weight_[r] = count[f];
         }
         const MaxMinProblem problem{capacity_, row_ptr_, resource_, coefficient_, cap_, weight_};
-        problem.validate();
         solver_.solve(problem, {rate_, binding_, used});
     }
     for (std::size_t node = 0; node < nodes_; ++node) {
@@ -293,15 +318,23 @@ double SettledService::wait_before_links() {
         change = std::max(change, std::abs(found_s - before_link_s_[link]));
         before_link_s_[link] = found_s;
     }
-    for (std::size_t f = 0; f < kinds_ && change > 0; ++f)
+    if (change > 0) sum_over_links();
+    return change;
+}
+
+void SettledService::sum_over_links() {
+    std::vector<double> of_way(nodes_ * nodes_, -1.0);  // not known yet
+    for (std::size_t f = 0; f < kinds_; ++f)
         for (std::size_t home = 0; home < nodes_; ++home) {
-            double& sum = before_links_s_[f * nodes_ + home];
-            sum = 0.0;
-            if (of_.read[f * nodes_ + home] > 0)
+            if (!(of_.read[f * nodes_ + home] > 0)) continue;
+            double& sum = of_way[at(of_.node[f]) * nodes_ + home];
+            if (sum < 0) {
+                sum = 0.0;
                 routes_.each_link(home, at(of_.node[f]),
                                   [&](std::size_t link) { sum += before_link_s_[link]; });
+            }
+            before_links_s_[f * nodes_ + home] = sum;
         }
-    return change;
 }
 
 // Directories that are kept with the lines in memory: what their updates leave of controllers'
