@@ -5,10 +5,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "memory/host.hpp"
 
@@ -18,6 +22,9 @@
 
 namespace numatwin::native {
 namespace {
+
+constexpr std::size_t stretch_bytes = std::size_t{8} << 20;
+constexpr unsigned attempts_max = 100;
 
 std::size_t page_bytes() {
     static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -66,6 +73,32 @@ int bind_pages(void* address, std::size_t bytes, Placement placement) {
 
 std::string refusal_of(int error) {
     return error == 0 ? "" : std::string("memory is not bound to nodes: mbind: ") + strerror(error);
+}
+
+[[noreturn]] void refuse_move(int node, int error) {
+    const std::string to = " on node " + std::to_string(node);
+    if (error == ENOMEM) throw OutOfMemory("no memory left" + to + " for pages that move there");
+    throw std::invalid_argument("pages move to no memory" + to + ": " + strerror(error));
+}
+
+void move_stretch(std::byte* begin, std::byte* end, int node) {
+    std::vector<void*> left;
+    for (std::byte* at = begin; at < end; at += page_bytes()) left.push_back(at);
+    for (unsigned attempt = 0; !left.empty(); ++attempt) {
+        // Some are busy for a moment; of a huge page, all but the first are as it moves.
+        if (attempt > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const std::vector<int> nodes(left.size(), node);
+        std::vector<int> status(left.size(), -EBUSY);
+        if (move_pages(0, left.size(), left.data(), nodes.data(), status.data(), MPOL_MF_MOVE) < 0)
+            refuse_move(node, errno);
+        std::vector<void*> again;
+        for (std::size_t k = 0; k < left.size(); ++k) {
+            if (status[k] == node || status[k] == -ENOENT) continue;  // the latter: swapped
+            if (status[k] == -ENOMEM || attempt == attempts_max) refuse_move(node, -status[k]);
+            again.push_back(left[k]);
+        }
+        left.swap(again);
+    }
 }
 
 void check_node(Placement placement) {
@@ -177,6 +210,17 @@ bool Mapping::populate(bool may_touch) {
         static_cast<volatile std::byte*>(begin_)[at] = std::byte{0};
     }
     return true;
+}
+
+void Mapping::move(int node, const std::stop_token& stop) {
+    check_node(Placement::on_node(node));
+    const std::uint64_t left = node_available_bytes(node);
+    if (pages_ != Pages::huge && left < bytes_)
+        throw OutOfMemory("no memory left on node " + std::to_string(node) + " for the " +
+                          size_text(bytes_) + " that move there: " + size_text(left));
+    place(Placement::on_node(node));  // what comes from swap goes there, too
+    for (std::byte* at = begin_; at < end() && !stop.stop_requested(); at += stretch_bytes)
+        move_stretch(at, std::min(at + stretch_bytes, end()), node);
 }
 
 void Mapping::unmap() noexcept {

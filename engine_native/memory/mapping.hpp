@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <new>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 
 namespace numatwin::native {
@@ -58,6 +59,11 @@ class Mapping {
     ~Mapping();
     Mapping(Mapping&& other) noexcept;
     Mapping& operator=(Mapping&&) = delete;
+
+    /// Its pages go to a node, a stretch at a time, until `stop`; whoever reads or writes them
+    /// meanwhile goes on. What the host refuses stays where it is: throws OutOfMemory,
+    /// std::invalid_argument.
+    void move(int node, const std::stop_token& stop);
 
     std::byte* begin() const { return begin_; }
     std::byte* end() const { return begin_ + bytes_; }

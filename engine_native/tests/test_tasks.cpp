@@ -1,6 +1,7 @@
 // Tasks over parts of tables: ids packed into bits, and workers that steal, sleep and are woken
 // while each row is read once.
 #include <gtest/gtest.h>
+#include <numaif.h>
 
 #include <algorithm>
 #include <chrono>
@@ -126,6 +127,13 @@ EngineSpec setup(std::uint32_t parts, std::uint32_t workers, std::int64_t look_n
     return spec;
 }
 
+std::map<std::uint64_t, std::uint64_t> sums_of(const Answer& answer) {
+    std::map<std::uint64_t, std::uint64_t> found;
+    for (std::size_t k = 0; k < answer.columns[1].size(); ++k)
+        found[answer.columns[1][k]] = answer.columns[2][k];
+    return found;
+}
+
 void play(std::int64_t look_ns) {
     constexpr std::uint32_t parts = 5;
     TaskEngine engine(setup(parts, 4, look_ns));
@@ -142,12 +150,7 @@ void play(std::int64_t look_ns) {
     }
     const Answer after = engine.answer(0);
     EXPECT_EQ(before.entries, after.entries);
-    std::map<std::uint64_t, std::uint64_t> groups, again;
-    for (std::size_t k = 0; k < before.columns[1].size(); ++k) {
-        groups[before.columns[1][k]] = before.columns[2][k];
-        again[after.columns[1][k]] = after.columns[2][k];
-    }
-    EXPECT_EQ(groups, again);
+    EXPECT_EQ(sums_of(before), sums_of(after));
     const std::uint64_t answered = engine.answered()[0].first;
     EXPECT_GT(answered, 3U);
     for (std::uint32_t part = 0; part < parts; ++part)
@@ -170,6 +173,95 @@ TEST(TaskEngine, EachRowIsReadOnceWhileWorkersPollAndSteal) {
 
 TEST(TaskEngine, EachRowIsReadOnceWhileWorkersSleepAndAreWoken) {
     play(0);
+}
+
+void wait_for(TaskEngine& engine, std::int64_t number) {
+    for (bool ended = false; !ended; std::this_thread::yield()) {
+        engine.check();
+        ended = std::ranges::count(engine.arrived(), number) > 0;
+    }
+}
+
+// Partitioned and merged while clients ask, which hold tables as they were; parts wait and move.
+TEST(TaskEngine, EachRowIsReadOnceWhilePartsArePlaced) {
+    TaskEngine engine(setup(1, 4, 1'000));
+    const Answer before = engine.answer(0);
+    engine.begin({});
+    std::int64_t number = 0;
+    for (int round = 0; round < 4; ++round) {
+        for (const std::vector<std::uint64_t>& rows :
+             {std::vector<std::uint64_t>{350, 350}, {175, 175, 175, 175}, {700}}) {
+            std::vector<PartSpec> parts(rows.size());
+            for (std::size_t p = 0; p < rows.size(); ++p) {
+                parts[p].rows = rows[p];
+                parts[p].node = static_cast<int>(p % 2);
+            }
+            engine.remake(++number, 0, parts);
+            wait_for(engine, number);
+            engine.swap(0);
+            EXPECT_EQ(engine.table(0)->parts(), rows.size());
+            for (std::size_t p = 0; p < rows.size(); ++p) {
+                engine.hold(0, p);
+                engine.move(++number, 0, p, 0);
+                wait_for(engine, number);
+                engine.place(0, p, round % 2);
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+    }
+    engine.hold(0, 0);  // stays so at the end
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    engine.stop();
+    engine.check();
+    EXPECT_EQ(sums_of(engine.answer(0)), sums_of(before));
+}
+
+TEST(TaskEngine, TasksOfAPartThatIsHeldWaitAndAreQueuedWhereItIsPlaced) {
+    TaskEngine engine(setup(1, 4, 0));
+    engine.allow({false, false});
+    engine.hold(0, 0);
+    engine.begin({});
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(engine.answered()[0].first, 0U);
+    EXPECT_EQ(engine.local_use()[1][0], (std::pair<double, double>{0, 0}));
+    engine.place(0, 0, 1);
+    while (engine.answered()[0].first == 0) std::this_thread::yield();
+    engine.stop();
+    const auto use = engine.local_use();
+    EXPECT_EQ(use[0][0].first, 0);
+    EXPECT_GT(use[1][0].first, 0);
+    EXPECT_LT(use[1][0].first, use[0][1].first);  // merges are of no part
+}
+
+TEST(TaskEngine, WhereNoPagesCanMoveToIsSaidAndDataStay) {
+    TaskEngine engine(setup(1, 2, 0));
+    const Answer before = engine.answer(0);
+    EXPECT_THROW(
+        {
+            engine.move(1, 0, 0, 999);
+            wait_for(engine, 1);
+        },
+        std::invalid_argument);
+    EXPECT_EQ(engine.table(0)->part(0).column(0).dictionary.values(), 20U);
+    EXPECT_TRUE(engine.arrived().empty());
+}
+
+TEST(Mapping, MovesToTheNodesOfThisHost) {
+    Mapping memory(std::size_t{5} << 20, Placement::on_node(0), false);
+    for (std::size_t k = 0; k < memory.bytes(); k += 8) memory.begin()[k] = std::byte(k / 8 % 251);
+    for (const HostNode& node : host_facts().nodes) {
+        if (!node.may_allocate || node.memory_bytes == 0) continue;
+        memory.move(node.id, {});
+        for (std::size_t k = 0; k < memory.bytes(); k += std::size_t{1} << 20) {
+            int found = -1;
+            ASSERT_EQ(
+                get_mempolicy(&found, nullptr, 0, memory.begin() + k, MPOL_F_NODE | MPOL_F_ADDR),
+                0);
+            EXPECT_EQ(found, node.id);
+        }
+    }
+    for (std::size_t k = 0; k < memory.bytes(); k += 8)
+        ASSERT_EQ(memory.begin()[k], std::byte(k / 8 % 251));
 }
 
 TEST(TaskEngine, NothingIsStolenThatMayNotBe) {

@@ -208,11 +208,17 @@ def test_idle_workers_of_a_guest_take_tasks_of_others() -> None:
     assert 0.3 * 6e6 < read < 1.1 * 6e6
 
 
-def test_threads_that_move_are_refused_in_a_guest() -> None:
-    settings = [*TASKS, "system.nodes=1", "system.affinity=none"]
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("system.affinity=none", r"not in a guest: system\.affinity none"),
+        ("policies.placer=adaptive", "not in a guest: a placer"),
+    ],
+)
+def test_what_is_refused_in_a_guest(setting: str, told: str) -> None:
+    settings = [*TASKS, "system.nodes=1", setting]
     scenario = load_scenario("host-queries", plane=EMULATOR, settings=settings)
     process = HostProcess()
-    told = r"not in a guest: system\.affinity none"
     with emulated_tasks(process, 1.0) as make, pytest.raises(InputError, match=told):
         make(scenario)
     assert process.end() == 0

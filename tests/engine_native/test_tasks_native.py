@@ -1,5 +1,6 @@
 """The native plane of tasks: answers against NumPy's, scenarios run for real, what it refuses."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -17,7 +18,12 @@ from refusals import told_by
 from numatwin import InputError, load_record, load_scenario, run_scenario
 
 _engine = pytest.importorskip("numatwin.engine_native._engine", reason="built without libnuma")
-from numatwin.engine_native.systems.tasks.plane import NativeTasks, native_tasks  # noqa: E402
+from numatwin.engine_native.systems.tasks.placing import EngineParts  # noqa: E402
+from numatwin.engine_native.systems.tasks.plane import (  # noqa: E402
+    NativeTasks,
+    TasksHost,
+    native_tasks,
+)
 from numatwin.engine_native.systems.tasks.setup import tasks_plan  # noqa: E402
 from numatwin.sim.machine.assumptions import Variant  # noqa: E402
 from numatwin.sim.run.assumptions import varied  # noqa: E402
@@ -26,7 +32,13 @@ from numatwin.sim.systems.tasks.build import program_of  # noqa: E402
 from numatwin.sim.systems.tasks.commands import (  # noqa: E402
     AllocateCore,
     CoresObservation,
+    MergeTable,
+    MovePart,
+    PartitionTable,
+    PlacerCommand,
+    PlacerObservation,
     ReleaseCore,
+    check_placement,
 )
 from numatwin.sim.systems.tasks.facts import (  # noqa: E402
     ENGINE,
@@ -39,6 +51,13 @@ from numatwin.validate.measure.layout import host_layout  # noqa: E402
 from numatwin.validate.systems import task_loops  # noqa: E402
 
 CPUS = len(os.sched_getaffinity(0))
+HOST_NODES = sum(node["may_allocate"] for node in _engine.host_facts()["nodes"])
+TWO_NODES = (
+    "machine=xeon-4s-ivb",
+    "system.nodes=2",
+    "system.threads=1",
+    "policies.placer=adaptive",  # lets commands be given
+)
 SMALL = ("system.threads=1", "workload.objects.sales.rows=70_000", "native_horizon=60 ms")
 
 
@@ -57,6 +76,9 @@ def scenario(*more: str) -> Scenario:
     filtered=st.sampled_from([["a"], ["a", "b"]]),
     grouped=st.sampled_from([[], ["b"], ["b", "c"]]),
     seed=st.integers(0, 1_000),
+    orders=st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 9)), max_size=8
+    ),
 )
 def test_answers_are_those_of_numpy(
     rows: int,
@@ -69,7 +91,9 @@ def test_answers_are_those_of_numpy(
     filtered: list[str],
     grouped: list[str],
     seed: int,
+    orders: list[tuple[int, int, int]],
 ) -> None:
+    """Also after parts were moved, partitioned and merged, a few ms apart, while clients ask."""
     columns = {
         name: {"distinct": count, "value_size": size}
         for name, count, size in zip("abc", distinct, encoded_bytes, strict=True)
@@ -99,15 +123,15 @@ def test_answers_are_those_of_numpy(
         "host-queries",
         plane="native",
         settings=(
-            "system.threads=1",
+            *TWO_NODES,
             f"workload.objects={json.dumps(objects)}",
             f"workload.operations={json.dumps(operations)}",
             f"system.concurrency={hint}",
             f"seed={seed}",
         ),
     )
-    plan = tasks_plan(wanted, _engine.host_facts())
-    engine = _engine.TaskEngine(plan.spec)
+    host = TasksHost(wanted)
+    engine = host.engine
     values = {name: engine.values(0, k).astype(np.int64) for k, name in enumerate("abc")}
     for name, count in zip("abc", distinct, strict=True):
         assert values[name].min() >= 1
@@ -116,30 +140,89 @@ def test_answers_are_those_of_numpy(
     for name, count in zip("abc", distinct, strict=True):
         if name in filtered:
             mask &= values[name] <= round(selectivity ** (1 / len(filtered)) * count)
-    found, _ = engine.answer(0)
-    assert found == mask.sum()
-    found, made = engine.answer(1)
-    assert found == mask.sum()
-    assert [one.tolist() for one in made] == [
-        values["c"][mask].tolist(),
-        values["a"][mask].tolist(),
-    ]
-    for query, chosen in (2, mask), (3, np.ones(rows, dtype=bool)):
-        key = np.zeros(rows, dtype=np.int64)
-        for name in grouped:
-            # Ids: positions of values among all of the column's.
-            key = key * distinct["abc".index(name)] + values[name] - 1
-        expected = {
-            group: [count]
-            + ([int(values[name][chosen & (key == group)].sum()) for name in "ac"] * (query == 2))
-            for group, count in Counter(key[chosen].tolist()).items()
-        }
-        found, (count, groups, *sums) = engine.answer(query)
-        assert found == len(expected)
-        got = zip(groups.tolist(), count.tolist(), *(one.tolist() for one in sums), strict=True)
-        assert {group: list(rest) for group, *rest in got} == expected
-    for part, of_table in enumerate(plan.spec.tables[0].parts):
+
+    def check() -> None:
+        found, _ = engine.answer(0)
+        assert found == mask.sum()
+        found, made = engine.answer(1)
+        assert found == mask.sum()
+        assert [one.tolist() for one in made] == [
+            values["c"][mask].tolist(),
+            values["a"][mask].tolist(),
+        ]
+        for query, chosen in (2, mask), (3, np.ones(rows, dtype=bool)):
+            key = np.zeros(rows, dtype=np.int64)
+            for name in grouped:
+                # Ids: positions of values among all of the column's.
+                key = key * distinct["abc".index(name)] + values[name] - 1
+            sums_of = "ac" * (query == 2)
+            expected = {
+                group: [count]
+                + [int(values[name][chosen & (key == group)].sum()) for name in sums_of]
+                for group, count in Counter(key[chosen].tolist()).items()
+            }
+            found, (count, groups, *sums) = engine.answer(query)
+            assert found == len(expected)
+            got = zip(groups.tolist(), count.tolist(), *(one.tolist() for one in sums), strict=True)
+            assert {group: list(rest) for group, *rest in got} == expected
+
+    check()
+    for part, of_table in enumerate(host.plan.spec.tables[0].parts):
         assert engine.rows_scanned(0, part) == 3 * of_table.rows
+    place(host, wanted, orders)
+    assert [engine.values(0, k).tolist() for k in range(3)] == [
+        values[name].tolist() for name in "abc"
+    ]
+    check()
+
+
+def place(host: TasksHost, wanted: Scenario, orders: list[tuple[int, int, int]]) -> None:
+    """Those of the commands that a placer may give, and whose time comes before they are done."""
+    plane, at_s = NativeTasks(host, wanted, 1), 0.0
+    for kind, number, later_ms in orders:
+        at_s += later_ms * 1e-3
+        plane.advance(at_s)
+        seen = plane.observe("placer")
+        assert isinstance(seen, PlacerObservation)
+        parts, node = len(seen.parts), number % 2
+        command: PlacerCommand = MovePart("t", number % parts, node, number % 3 > 0)
+        if kind == 2 and parts < 9:
+            command = PartitionTable("t", tuple((number >> k) % 2 for k in range(2 * parts)))
+        elif kind == 3 and parts > 1:
+            command = MergeTable("t", node)
+        with contextlib.suppress(InputError):  # of a part that is busy
+            plane.apply(check_placement([command], seen, "drawn"))
+    plane.advance(at_s + 0.005)
+    host.stop()
+    model = plane.outcome().model
+    assert sum(rows for rows, _ in model["parts"]["t"]) == sum(
+        part.rows for part in host.plan.spec.tables[0].parts
+    )
+
+
+def test_a_placer_moves_and_partitions_what_is_hot() -> None:
+    placer = "policies.placer={policy: adaptive, eligibility: 1.0, period: 200 ms}"
+    more = ("statistics.replications=2", "native_horizon=1 s", "system.placement=0", placer)
+    record = run_scenario(scenario(*TWO_NODES[:-1], *more))
+    done = [event for event in record.control_events if event.kind == "done"]
+    assert {event.text for event in done} & {"move sales to node 1", "partition sales into 2 parts"}
+    assert record.model["pages_moved"] > 0
+    assert any("no bytes move" in warning for warning in record.warnings) == (HOST_NODES < 2)
+
+
+def test_parts_that_cannot_move_end_the_run_in_one_line() -> None:
+    def move() -> None:
+        with native_tasks() as make:
+            plane = make(scenario(*TWO_NODES), 1)
+            assert isinstance(plane, NativeTasks)
+            assert plane._placing is not None
+            plane.advance(0.01)
+            assert isinstance(plane._placing.model, EngineParts)
+            plane._placing.model._host_node = (0, 999)
+            plane.apply([MovePart("sales", 0, 1)])
+            plane.advance(5.0)
+
+    assert told_by(move) == "the native engine refuses: no node 999 on this host"
 
 
 @pytest.mark.skipif(CPUS < 2, reason="needs two processors")

@@ -16,6 +16,7 @@ from ....sim.planes.outcome import Outcome
 from ....sim.planes.plane import Command, Experiment
 from ...emulated.remote import EmulatedPlane, GuestProcess, RemoteEngine, counted
 from .plane import NativeTasks, TasksHost
+from .setup import has_placer
 
 SLICE_S = 2.0  # how often a waiting plane looks whether a worker failed
 
@@ -31,6 +32,8 @@ class EmulatedTasks(NativeTasks):
             raise InputError(
                 f"not in a guest: system.affinity {scenario.system.affinity}", expected="core"
             )
+        if has_placer(scenario):
+            raise InputError("not in a guest: a placer", expected="--policy placer=none")
         self._process, self._warm_up_s, self._counting = process, warm_up_s, False
         self._allowed: Sequence[Command] = ()
         super().__init__(host, scenario, replication=1)

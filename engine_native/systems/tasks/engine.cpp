@@ -19,7 +19,7 @@ constexpr double average_weight = 1.0 / 8;
 
 TaskEngine::TaskEngine(EngineSpec spec)
     : spec_(std::move(spec)),
-      tables_(spec_.tables.begin(), spec_.tables.end()),
+      remade_(spec_.tables.size()),
       scheduler_(spec_.distance, spec_.classes, spec_.look_ns),
       made_(std::make_unique<std::atomic<std::uint64_t>[]>(spec_.classes)),
       class_Bps_(std::make_unique<std::atomic<double>[]>(spec_.classes)),
@@ -31,7 +31,8 @@ TaskEngine::TaskEngine(EngineSpec spec)
     for (std::size_t n = 0; n < nodes(); ++n) buffers_.push_back(std::make_unique<Buffers>());
     for (std::size_t w = 0; w < spec_.cpu.size(); ++w)
         tallies_.emplace_back(std::make_unique<Tally>())->words.resize(tally_words());
-    for (const TableSpec& table : spec_.tables) scanned_.emplace_back(table.parts.size());
+    for (const TableSpec& table : spec_.tables)
+        tables_.push_back(std::make_shared<TaskTable>(table));
     for (std::uint32_t q = 0; q < spec_.queries.size(); ++q) {
         client_query_.insert(client_query_.end(), spec_.queries[q].clients, q);
         shares_.push_back(spec_.queries[q].share);
@@ -44,8 +45,9 @@ TaskEngine::TaskEngine(EngineSpec spec)
         for (const StageSpec& stage : query.stages)
             if (stage.kind == Kind::dictionaries)
                 for (const std::uint32_t column : stage.columns)
-                    tables_[static_cast<std::size_t>(stage.table)].make_all_values(column);
+                    tables_[static_cast<std::size_t>(stage.table)]->make_all_values(column);
     try {
+        placing_ = std::make_unique<Placing>([this](std::exception_ptr why) { failed(why); });
         for (std::size_t w = 0; w < spec_.cpu.size(); ++w)
             workers_.emplace_back([this, w] { work(w); });
     } catch (...) {
@@ -65,7 +67,7 @@ TaskEngine::~TaskEngine() {
 void TaskEngine::draw_tables() {
     std::vector<std::pair<std::size_t, std::size_t>> parts;
     for (std::size_t t = 0; t < tables_.size(); ++t)
-        for (std::size_t p = 0; p < tables_[t].parts(); ++p) parts.emplace_back(t, p);
+        for (std::size_t p = 0; p < tables_[t]->parts(); ++p) parts.emplace_back(t, p);
     std::atomic<std::size_t> next{0};
     {
         std::vector<std::jthread> threads;
@@ -73,7 +75,7 @@ void TaskEngine::draw_tables() {
             threads.emplace_back([&] {
                 try {
                     for (std::size_t k; (k = next.fetch_add(1)) < parts.size();)
-                        tables_[parts[k].first].make(parts[k].second, spec_.seed + parts[k].first);
+                        tables_[parts[k].first]->make(parts[k].second, spec_.seed + parts[k].first);
                 } catch (...) {
                     next.store(parts.size());
                     failed(std::current_exception());
@@ -100,6 +102,7 @@ void TaskEngine::begin(const StreamKeys& keys) {
 void TaskEngine::stop() {
     std::unique_lock lock(control_);
     asking_ = false;
+    scheduler_.release_all();
     answered_.wait(lock, [this] { return runs_.empty() || failure_; });
     scheduler_.pause(true);
 }
@@ -135,7 +138,7 @@ void TaskEngine::submit(int client, std::uint32_t query, std::vector<Task*>& rea
         stage.spec = &specs[k];
         stage.stages = &run.stages;
         stage.query = &run;
-        if (specs[k].table >= 0) stage.table = &tables_[static_cast<std::size_t>(specs[k].table)];
+        if (specs[k].table >= 0) stage.table = tables_[static_cast<std::size_t>(specs[k].table)];
     }
     run.began_ns = steady_ns();
     start_stages(run, ready);
@@ -246,6 +249,7 @@ void TaskEngine::run(std::size_t worker, Task& task) {
         const std::scoped_lock lock(tally.mutex);
         tally.running = &task;
         tally.since_ns = steady_ns();
+        tally.Bps = std::max(class_Bps_[task.stage->spec->task_class].load(), 0.0);
     }
     run_task(task, *buffers_[node], node);
     count(worker, task);
@@ -271,6 +275,16 @@ void TaskEngine::count(std::size_t worker, const Task& task) {
     const std::scoped_lock lock(tally.mutex);
     const std::int64_t ns = steady_ns() - tally.since_ns;
     tally.running = nullptr;
+    if (task.queue == node) {
+        const auto more = static_cast<double>(ns), bytes = more * 1e-9 * tally.Bps;
+        tally.local_ns += more;
+        tally.bytes += bytes;
+        if (task.stage->table != nullptr) {
+            PartUse& use = task.stage->table->part(task.part).use();
+            use.ns.fetch_add(more);
+            use.bytes.fetch_add(bytes);
+        }
+    }
     const auto add = [&tally](std::size_t at, std::uint64_t more) { tally.words[at] += more; };
     add(task_class, 1);
     add(classes + task_class, task.queue != node);
@@ -322,13 +336,13 @@ void TaskEngine::verify(const QueryRun& run) {
             if (task.runs != 1) throw std::runtime_error("a task was lost or ran twice");
             rows += task.last - task.first;
             if (stage.spec->kind == Kind::scan)
-                scanned_[static_cast<std::size_t>(stage.spec->table)][task.part] +=
-                    task.last - task.first;
+                stage.table->part(task.part).use().scanned += task.last - task.first;
             entries += task.groups ? task.rows : task.entries;
         }
         if (stage.spec->kind == Kind::scan && rows != stage.table->rows())
             throw std::runtime_error("rows were scanned twice or not at all");
-        found.push_back(entries);
+        // Dictionaries of other parts have other values.
+        if (stage.spec->kind != Kind::dictionaries) found.push_back(entries);
     }
     std::vector<std::uint64_t>& expected = expected_[run.query];
     if (expected.empty()) expected = found;
@@ -410,7 +424,7 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> TaskEngine::answered() cons
 
 std::uint64_t TaskEngine::rows_scanned(std::size_t table, std::size_t part) const {
     const std::scoped_lock lock(control_);
-    return scanned_[table][part];
+    return tables_[table]->part(part).use().scanned;
 }
 
 std::vector<std::uint64_t> TaskEngine::tally(std::size_t worker) const {

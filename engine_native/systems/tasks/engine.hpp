@@ -18,6 +18,7 @@
 
 #include "kernel/philox.hpp"
 #include "systems/tasks/operators.hpp"
+#include "systems/tasks/placing.hpp"
 #include "systems/tasks/scheduler.hpp"
 
 namespace numatwin::native::tasks {
@@ -77,11 +78,30 @@ class TaskEngine {
     void allow(std::vector<bool> classes) { scheduler_.allow(std::move(classes)); }
     /// One query from outside, while no client asks; raises what has gone wrong.
     Answer answer(std::uint32_t query);
+    // Commands of a placer (placing.cpp). Queries that began before see tables as they were.
+    /// In the background: the part's pages go to a node of this host.
+    void move(std::int64_t number, std::size_t table, std::size_t part, int host_node);
+    /// In the background: the table's rows in other parts, as many twice over, or in one.
+    void remake(std::int64_t number, std::size_t table, std::vector<PartSpec> parts);
+    /// Numbers of those that have ended since this was last asked.
+    std::vector<std::int64_t> arrived();
+    /// Queries that begin from now on use what was remade.
+    void swap(std::size_t table);
+    /// Tasks of the part wait until it is placed.
+    void hold(std::size_t table, std::size_t part);
+    /// Tasks of the part are queued for that node from now on.
+    void place(std::size_t table, std::size_t part, std::uint32_t node);
+    /// Of tasks that were not stolen, until now, ns and bytes: by node; by part of each table.
+    std::vector<std::vector<std::pair<double, double>>> local_use() const;
+
     /// Rethrows what has gone wrong in a worker.
     void check() const;
 
     const EngineSpec& spec() const { return spec_; }
-    const TaskTable& table(std::size_t k) const { return tables_[k]; }
+    std::shared_ptr<const TaskTable> table(std::size_t k) const {
+        const std::scoped_lock lock(control_);
+        return tables_[k];
+    }
     const Scheduler& scheduler() const { return scheduler_; }
     std::size_t nodes() const { return spec_.queue_of.size(); }
     std::uint64_t made(std::size_t task_class) const { return made_[task_class].load(); }
@@ -104,6 +124,8 @@ class TaskEngine {
         std::vector<std::uint64_t> words;
         const Task* running = nullptr;
         std::int64_t since_ns = 0;
+        double Bps = 0;                  // of it, as its class asks for on average
+        double local_ns = 0, bytes = 0;  // of tasks that were not stolen
         std::atomic<int> thread{0};
     };
 
@@ -128,7 +150,8 @@ class TaskEngine {
     std::uint32_t drawn_query(int client);
 
     EngineSpec spec_;
-    std::vector<TaskTable> tables_;
+    std::vector<std::shared_ptr<TaskTable>> tables_, remade_;  // the latter until swapped
+    std::vector<std::shared_ptr<TaskTable>> retired_;          // that queries may still use
     Scheduler scheduler_;
     std::vector<std::unique_ptr<Buffers>> buffers_;
     std::vector<std::unique_ptr<Tally>> tallies_;
@@ -142,13 +165,14 @@ class TaskEngine {
     std::unique_ptr<QueryRun> kept_;  // of who asks from outside
     std::vector<std::vector<std::int64_t>> latencies_;
     std::vector<std::uint64_t> latency_sums_;
-    std::vector<std::vector<std::uint64_t>> scanned_, expected_;
+    std::vector<std::vector<std::uint64_t>> expected_;
     std::vector<std::uint32_t> turns_;  // by class
     std::vector<std::uint32_t> client_query_, queue_nodes_;
     std::vector<double> shares_;
     std::vector<Stream> streams_;
     bool asking_ = false;
     std::exception_ptr failure_;
+    std::unique_ptr<Placing> placing_;
     std::vector<std::jthread> workers_;
 };
 

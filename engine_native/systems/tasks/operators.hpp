@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -59,7 +60,7 @@ struct Task {
 /// Of one stage of a query that is being answered; `by_part`: its tasks, in the order of rows.
 struct StageRun {
     const StageSpec* spec = nullptr;
-    const TaskTable* table = nullptr;
+    std::shared_ptr<const TaskTable> table;
     std::vector<StageRun>* stages = nullptr;
     std::vector<Task> tasks;
     std::vector<std::span<Task>> by_part;

@@ -26,6 +26,10 @@ from ....sim.systems.tasks.commands import (
     AllocateCore,
     AllowStealing,
     CoresObservation,
+    MergeTable,
+    MovePart,
+    PartitionTable,
+    PlacerObservation,
     ReleaseCore,
     StealingObservation,
     SwitchNode,
@@ -37,7 +41,8 @@ from ... import _engine
 from ..._engine import TaskEngine
 from ...host_mapping import threads_waited_ns
 from ...outcomes import SLICE_S, TAKEN, limit_of_workers, no_memory
-from .setup import tasks_plan
+from .placing import NativePlacing
+from .setup import has_placer, tasks_plan
 
 Floats = npt.NDArray[np.float64]
 
@@ -93,11 +98,14 @@ class TasksHost:
             self.check()
 
     def check(self) -> None:
-        """Raises InputError where the host has no memory left for what queries make."""
+        """Raises InputError where the host has no memory left for what queries make or parts that
+        move, or lets none move."""
         try:
             self.engine.check()
         except MemoryError as failure:
             raise no_memory(failure) from None
+        except ValueError as failure:
+            raise InputError(f"the native engine refuses: {failure}") from None
 
     def counts(self) -> Counts:
         """Until now."""
@@ -121,6 +129,9 @@ class NativeTasks:
         self._engine, self._program = host.engine, host.plan.program
         self._names = [query.name for query in self._program.queries]
         self._began_s: float | None = None
+        self._placing: NativePlacing | None = None
+        if has_placer(scenario):
+            self._placing = NativePlacing(scenario, host.engine, host.plan.mapping.host_node)
         self._allocated = set(host.plan.cpus)
         self._seen, self._seen_s = host.counts(), (time.monotonic(), time.process_time())
         self.time_s = 0.0
@@ -133,15 +144,23 @@ class NativeTasks:
             self._move_threads()
             self._began_s = time.monotonic()
             self.start_counting()
+        slice_s = SLICE_S
         while (left_s := self._began_s + until_s - time.monotonic()) > 0:
-            time.sleep(min(left_s, SLICE_S))
+            if self._placing is not None:
+                slice_s = self._placing.attend(time.monotonic() - self._began_s)
+            time.sleep(min(left_s, slice_s))
             self._host.check()
+        if self._placing is not None:
+            self._placing.attend(until_s)
         self.time_s = until_s
 
-    def observe(self, family: str) -> StealingObservation | CoresObservation:
+    def observe(self, family: str) -> StealingObservation | CoresObservation | PlacerObservation:
         """What tasks ask of memory, caches aside; of cores, how busy the process keeps them."""
         if family == "cores":
             return self._cores_seen()
+        if family == "placer":
+            assert self._placing is not None
+            return self._placing.seen(self.time_s)
         classes = self._program.classes
         each = [self._engine.class_Bps(k) for k in range(len(classes))]
         waiting, idle = np.array(self._engine.waiting(), dtype=np.int64).T
@@ -196,6 +215,9 @@ class NativeTasks:
             if isinstance(command, StartPhase):
                 shares = mix_shares(command.phase, self.scenario.workload.operations)
                 self._engine.set_shares([shares.get(name, 0.0) for name in self._names])
+            elif isinstance(command, MovePart | PartitionTable | MergeTable):
+                assert self._placing is not None
+                self._placing.order(command, self.time_s)
             elif isinstance(command, AllocateCore | ReleaseCore | SwitchNode):
                 # What is told changes: cores that stop ran, those that come back did not.
                 self._allocated ^= {
@@ -253,6 +275,7 @@ class NativeTasks:
             bandwidth_Bps={"memory": None, "links": None},
             resources=uses,
             why=why,
+            events=() if self._placing is None else tuple(self._placing.layout.events),
             model=self._facts(more, counted_s, waited),
             warnings=tuple(self._warnings(waited, sum(done.values()))),
             steps=int(more.done.sum()),
@@ -272,6 +295,7 @@ class NativeTasks:
         """What the event plane tells, by the same names, and what this host did with it."""
         classes, traffic, mapping = self._program.classes, more.traffic, self._host.plan.mapping
         return {
+            **({} if self._placing is None else self._placing.control.described()),
             "tasks": dict(zip(classes, more.done.sum(axis=0).tolist(), strict=True)),
             "stolen": dict(zip(classes, more.stolen.sum(axis=0).tolist(), strict=True)),
             "traffic_Bps": (traffic / counted_s).tolist(),
@@ -300,6 +324,8 @@ def native_tasks(loading: Progress | None = None) -> Iterator[Maker]:
     host: list[TasksHost] = []
 
     def make(experiment: Experiment, replication: int) -> NativeTasks:
+        if host and has_placer(experiment):
+            host.pop().stop()  # its parts lie elsewhere by now
         if not host:
             host.append(TasksHost(experiment))
         return NativeTasks(host[0], experiment, replication)

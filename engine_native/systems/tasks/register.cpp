@@ -17,7 +17,8 @@ using Words = py::array_t<std::uint64_t>;
 
 /// A column's values by row, as the dictionaries have them.
 Words values(const TaskEngine& engine, std::size_t at, std::size_t column) {
-    const tasks::TaskTable& table = engine.table(at);
+    const std::shared_ptr<const tasks::TaskTable> held = engine.table(at);
+    const tasks::TaskTable& table = *held;
     Words found(static_cast<py::ssize_t>(table.rows()));
     std::uint64_t* into = found.mutable_data();
     for (std::size_t p = 0; p < table.parts(); ++p) {
@@ -85,6 +86,19 @@ stolen from there, and bytes asked of its memory.)")
              "In ns, of answers from one on.")
         .def("rows_scanned", &TaskEngine::rows_scanned, py::arg("table"), py::arg("part"),
              "By all answered queries together.")
+        .def("move", &TaskEngine::move, py::arg("number"), py::arg("table"), py::arg("part"),
+             py::arg("host_node"), "In the background: a part's pages to a node of this host.")
+        .def("remake", &TaskEngine::remake, py::arg("number"), py::arg("table"), py::arg("parts"),
+             "In the background: a table's rows in twice as many parts, or in one.")
+        .def("arrived", &TaskEngine::arrived, released, "Numbers of what has ended since then.")
+        .def("swap", &TaskEngine::swap, py::arg("table"), released,
+             "Queries that begin from now on use what was remade.")
+        .def("hold", &TaskEngine::hold, py::arg("table"), py::arg("part"), released,
+             "Its tasks wait until it is placed.")
+        .def("place", &TaskEngine::place, py::arg("table"), py::arg("part"), py::arg("node"),
+             released, "Its tasks are queued there from now on.")
+        .def("local_use", &TaskEngine::local_use, released,
+             "Of tasks that were not stolen, (ns, bytes): by node, then by part of each table.")
         .def("check", &TaskEngine::check, "Raises what has gone wrong in a worker.");
 }
 

@@ -3,12 +3,22 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "memory/clock.hpp"
 
 namespace numatwin::native::tasks {
 
 constexpr unsigned spins = 2'000;  // between two looks at the clock, which let others run
+
+namespace {
+
+const Part* worked_on(const Task& task) {
+    const StageRun& stage = *task.stage;
+    return stage.table == nullptr ? nullptr : &stage.table->part(task.part);
+}
+
+}  // namespace
 
 Scheduler::Scheduler(std::vector<std::vector<std::uint32_t>> distance, std::size_t classes,
                      std::int64_t look_ns)
@@ -23,10 +33,45 @@ Scheduler::Scheduler(std::vector<std::vector<std::uint32_t>> distance, std::size
 
 void Scheduler::put(const std::vector<Task*>& tasks) {
     const std::scoped_lock lock(mutex_);
-    for (Task* task : tasks) {
-        nodes_[task->queue].queue.push_back(task);
-        wake_for(*task);
+    for (Task* task : tasks) queue(task);
+    changes_.fetch_add(1);
+}
+
+void Scheduler::queue(Task* task) {
+    if (!held_.empty()) {
+        const auto held = held_.find(worked_on(*task));
+        if (held != held_.end()) return held->second.push_back(task);
     }
+    nodes_[task->queue].queue.push_back(task);
+    wake_for(*task);
+}
+
+void Scheduler::hold(const Part& part) {
+    const std::scoped_lock lock(mutex_);
+    std::vector<Task*>& held = held_[&part];
+    for (Node& node : nodes_) {
+        const auto others = std::ranges::stable_partition(
+            node.queue, [&part](const Task* task) { return worked_on(*task) != &part; });
+        held.insert(held.end(), others.begin(), others.end());
+        node.queue.erase(others.begin(), others.end());
+    }
+}
+
+void Scheduler::release(const Part& part, int home, std::uint32_t queue_of) {
+    const std::scoped_lock lock(mutex_);
+    const auto held = held_.extract(&part);
+    for (Task* task : held.empty() ? std::vector<Task*>() : held.mapped()) {
+        task->home = home;
+        task->queue = queue_of;
+        queue(task);
+    }
+    changes_.fetch_add(1);
+}
+
+void Scheduler::release_all() {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [part, tasks] : std::exchange(held_, {}))
+        for (Task* task : tasks) queue(task);
     changes_.fetch_add(1);
 }
 

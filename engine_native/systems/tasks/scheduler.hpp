@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "systems/tasks/operators.hpp"
@@ -28,6 +29,12 @@ class Scheduler {
     Task* next(std::uint32_t node);
     /// Classes that may be stolen from now on.
     void allow(std::vector<bool> classes);
+    /// Tasks of this part wait from now on, those in queues too, until it is released: then they
+    /// are queued there, as those of a part on node `home`.
+    void hold(const Part& part);
+    void release(const Part& part, int home, std::uint32_t queue_of);
+    /// Of all parts, to where they would have been queued.
+    void release_all();
     /// Between runs workers sleep at once.
     void pause(bool paused);
     void end();
@@ -44,6 +51,7 @@ class Scheduler {
 
     // Under the lock.
     Task* take(std::uint32_t node);
+    void queue(Task* task);
     void wake_for(const Task& task);
     void changed();
 
@@ -51,6 +59,7 @@ class Scheduler {
     std::int64_t look_ns_;
     mutable std::mutex mutex_;
     std::deque<Node> nodes_;
+    std::unordered_map<const Part*, std::vector<Task*>> held_;
     std::vector<bool> open_;
     bool ended_ = false;
     std::atomic<bool> paused_{true};

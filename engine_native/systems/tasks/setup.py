@@ -37,11 +37,16 @@ ROOM = 0.8  # of what the host can spare, tables may take so much
 VALUE_BYTES = (4, 8)
 IDS_MAX = 2**32
 SELECTED_NEAR = 0.05  # relative; what a filter really lets through, against what it should
-POLICIES = ("placer", "access-path")  # whose commands the engine cannot carry out
+POLICIES = ("access-path",)  # whose commands the engine cannot carry out
 
 MOVED = (
     "the operating system moves threads: traffic and use of cores are told as if each ran on the "
     "node of its pool"
+)
+
+UNMOVED = (
+    "a part that moves between nodes which are one node of this host has another home then, but no "
+    "bytes move"
 )
 
 
@@ -75,6 +80,8 @@ def tasks_plan(scenario: Experiment, host: HostFacts) -> TasksPlan:
     _check_room(scenario, columns, stored, host)
     mapping = map_workers(machine, threads, host)
     cpus, begin, notes = _cpus(placed, mapping), list(mapping.cpu), [*mapping.warnings]
+    if has_placer(scenario) and len(set(mapping.host_node)) < len(mapping.host_node):
+        notes.append(UNMOVED)
     if system.affinity != "core":
         turns = {
             node: cycle(cpu for (k, _), of in cpus.items() if k == node for cpu in of)
@@ -107,6 +114,11 @@ def tasks_plan(scenario: Experiment, host: HostFacts) -> TasksPlan:
     return TasksPlan(
         spec, program, mapping, tuple(workers), cpus, system.affinity, (*notes, *queries.notes)
     )
+
+
+def has_placer(scenario: Experiment) -> bool:
+    """Whether it has a placer, which may move parts."""
+    return scenario.policy_names.get("placer", "none") not in ("none", "static")
 
 
 def _cpus(placed: Workers, mapping: HostMapping) -> dict[tuple[int, int], list[int]]:

@@ -1,9 +1,11 @@
 // Tables by column: of each part its index vectors and dictionaries, on a node of this host.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 #include "kernel/described.hpp"
@@ -51,6 +53,14 @@ class Dictionary {
     std::uint64_t at(std::uint64_t id) const {
         return value_bytes_ == 4 ? as<std::uint32_t>()[id] : as<std::uint64_t>()[id];
     }
+    /// How many are not above it.
+    std::uint64_t up_to(std::uint64_t value) const;
+    void put(std::uint64_t id, std::uint64_t value) {
+        if (value_bytes_ == 4)
+            reinterpret_cast<std::uint32_t*>(bytes_)[id] = static_cast<std::uint32_t>(value);
+        else
+            reinterpret_cast<std::uint64_t*>(bytes_)[id] = value;
+    }
     /// Those after `first` in steps, from 1 on: the values first + 1, first + 1 + step, ...
     void fill(std::uint64_t first, std::uint64_t step);
 
@@ -65,38 +75,60 @@ struct PartColumn {
     Dictionary dictionary;
 };
 
-/// Rows and dictionaries of a part, drawn as it is made: with equal probability any of its values.
+/// Of a part, since it was made.
+struct PartUse {
+    std::uint64_t scanned = 0;            ///< rows, by answered queries
+    std::atomic<double> ns{0}, bytes{0};  ///< of tasks that were not stolen
+};
+
+/// Rows and dictionaries of a part.
 class Part {
   public:
-    /// `number` of the table's parts, whose first row is row `first` of the table. Throws
-    /// OutOfMemory.
+    /// Drawn: with equal probability any of its values. `number` of the table's parts, whose first
+    /// row is row `first` of the table. Throws OutOfMemory.
     Part(const TableSpec& table, std::size_t number, std::uint64_t first, std::uint64_t seed);
+    /// Room for its rows, and for so many values of each column. Throws OutOfMemory.
+    Part(const PartSpec& spec, const std::vector<ColumnSpec>& columns,
+         const std::vector<std::uint64_t>& values);
     std::uint64_t rows() const { return spec_.rows; }
     int node() const { return spec_.node; }
+    void place(int node) { spec_.node = node; }
+    /// Its pages go to a node of this host, unless they are there. Throws OutOfMemory,
+    /// std::invalid_argument.
+    void move(int host_node, const std::stop_token& stop);
     const PartColumn& column(std::size_t k) const { return columns_[k]; }
+    PartColumn& column(std::size_t k) { return columns_[k]; }
+    PartUse& use() const { return *use_; }
     /// The ids whose values are among the `smallest` ones of the whole column: a range from 0.
     ValueRange smallest(std::size_t column, std::uint64_t smallest) const;
 
   private:
     PartSpec spec_;
     std::vector<ColumnSpec> specs_;
-    std::size_t number_, parts_;
     std::unique_ptr<Mapping> memory_;
     std::vector<PartColumn> columns_;
+    std::unique_ptr<PartUse> use_ = std::make_unique<PartUse>();
 };
 
 class TaskTable {
   public:
     explicit TaskTable(const TableSpec& spec) : spec_(spec), parts_(spec.parts.size()) {}
+    /// The same rows in other parts, of which there are none yet.
+    TaskTable(const TaskTable& of, std::vector<PartSpec> parts)
+        : spec_{of.spec_.columns, std::move(parts)},
+          parts_(spec_.parts.size()),
+          all_values_(of.all_values_) {}
     const TableSpec& spec() const { return spec_; }
     std::size_t parts() const { return parts_.size(); }
     const Part& part(std::size_t k) const { return *parts_[k]; }
+    Part& part(std::size_t k) { return *parts_[k]; }
+    void set(std::size_t k, std::unique_ptr<Part> part) { parts_[k] = std::move(part); }
     std::uint64_t rows() const;
     /// Makes a part; different ones may be made at the same time.
     void make(std::size_t part, std::uint64_t seed);
     /// All values of a column in order, in what all parts share: for one to be made to agree.
     const std::vector<std::uint64_t>& all_values(std::size_t column) const {
-        return all_values_[column];
+        return (*all_values_)[column];
     }
     /// Before the first query that groups by that column.
     void make_all_values(std::size_t column);
@@ -104,7 +136,8 @@ class TaskTable {
   private:
     TableSpec spec_;
     std::vector<std::unique_ptr<Part>> parts_;
-    std::vector<std::vector<std::uint64_t>> all_values_;
+    std::shared_ptr<std::vector<std::vector<std::uint64_t>>> all_values_ =
+        std::make_shared<std::vector<std::vector<std::uint64_t>>>();
 };
 
 }  // namespace numatwin::native::tasks

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -212,7 +212,8 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         self.model = make(task_setup(self.program, costs), scenario.seed, replication)
         player = TasksPlayer(self.model, costs, workers.core_node)
         super().__init__(scenario, costs, workers, player)
-        self.parts = PartsInPlay(self.control.layout, self.model)
+        copy = partial(begin_copy, self.model)
+        self.parts = PartsInPlay(self.control.layout, self.model, copy)
         self._sampled = scenario.policy_names.get("placer", "none") != "none"
         self._samples = 0
         self._cores = {
@@ -399,11 +400,29 @@ reference_plane = partial(TasksEvents, ReferenceModel)
 """The same, of the reference plane."""
 
 
-class PartsInPlay:
-    """``layout`` decides; what changes there is carried out in the model."""
+def begin_copy(model: Model, copy: Copy) -> None:
+    """From its source to its target."""
+    source = INTERLEAVED - copy.spread if copy.source is None else copy.source
+    model.copy(copy.number, source, copy.target, copy.pages, copy.page_s * PS_PER_S)
 
-    def __init__(self, layout: Layout, model: Model) -> None:
-        self.layout, self.model = layout, model
+
+class PartsModel(Protocol):
+    """What carries out a layout, by position of tables. Parts have numbers, each one its own."""
+
+    def node_use(self) -> LocalUse: ...
+    def part_use(self) -> LocalUse: ...
+    def parts(self, table: int) -> Sequence[int]: ...
+    def set_parts(self, table: int, rows: Sequence[int], nodes: Sequence[int]) -> None: ...
+    def block(self, table: int, part: int) -> None: ...
+    def place(self, table: int, part: int, node: int) -> None: ...
+    def take_arrived(self) -> Sequence[int]: ...
+
+
+class PartsInPlay:
+    """``layout`` decides; what changes there is carried out in the model; ``copy`` begins one."""
+
+    def __init__(self, layout: Layout, model: PartsModel, copy: Callable[[Copy], None]) -> None:
+        self.layout, self.model, self._copy = layout, model, copy
         self._positions = {name: k for k, name in enumerate(layout.parts)}
         self._known: dict[str, tuple[PartState, ...]] = dict(layout.parts)
         self._nodes: list[LocalUse] = [model.node_use()]
@@ -422,9 +441,7 @@ class PartsInPlay:
     def _begin(self, copies: Sequence[Copy]) -> None:
         self._carry_out()
         for copy in copies:
-            source = INTERLEAVED - copy.spread if copy.source is None else copy.source
-            page_ps = copy.page_s * PS_PER_S
-            self.model.copy(copy.number, source, copy.target, copy.pages, page_ps)
+            self._copy(copy)
 
     def _carry_out(self) -> None:
         """The model's parts become those of the layout."""

@@ -171,6 +171,10 @@ class Layout:
         self.check()
         return more
 
+    def command_of(self, number: int) -> PlacerCommand:
+        """What that copy under way is made for."""
+        return next(c.command for c in self._changes if number in c.waiting)
+
     def check(self) -> None:
         """Raises AssertionError where a row, or a copied page, was lost or doubled."""
         for name, parts in self.parts.items():
@@ -226,7 +230,7 @@ class Layout:
         halves = tuple(
             PartState(rows, change.targets[p], self._pages(table, rows))
             for p, part in enumerate(parts)
-            for rows in (part.rows - part.rows // 2, part.rows // 2)
+            for rows in halved(part.rows)
         )
         self.parts[table.name] = halves
         self._note(time_s, table.name)
@@ -255,6 +259,11 @@ class Layout:
         self, time_s: float, kind: str, text: str, details: dict[str, Any] | None = None
     ) -> None:
         self.events.append(ControlEvent(time_s, kind, text, details or {}))
+
+
+def halved(rows: int) -> tuple[int, int]:
+    """Of a part's rows, those of the two that it is split into."""
+    return rows - rows // 2, rows // 2
 
 
 def _words(command: PlacerCommand, layout: Layout) -> str:

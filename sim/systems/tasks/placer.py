@@ -124,10 +124,11 @@ class AdaptivePlacer:
             key = (use.table, parts, use.part)
             move_s = (2.0 if self.queries_wait else 1.0) * use.pages * observation.move_s
             split_s = move_s + use.pages * observation.partition_s
-            history = self._histories.get(key) or UseHistory(max(split_s, SAMPLE_S))
+            recent_s = len(use.cpu) * SAMPLE_S
+            history = self._histories.get(key) or UseHistory(max(split_s, recent_s, SAMPLE_S))
             kept[key] = history
             history.add(use.cpu, use.memory_Bps)
-            recent = history.average(len(use.cpu) * SAMPLE_S)
+            recent = history.average(recent_s)
             may_move = (
                 not use.busy
                 and use.node is not None
