@@ -18,6 +18,7 @@ struct ColumnSpec {
     FIELD(std::uint64_t, distinct, "values of the whole column", 1);
     FIELD(std::uint32_t, value_bytes, "4 or 8", 8);
     FIELD(bool, by_row, "parts have values of their own: each one in so many, not all", false);
+    FIELD(bool, encoded, "by a dictionary; else ids are the values, from 1 on", true);
     END_OF_FIELDS;
 };
 
@@ -60,12 +61,19 @@ class Dictionary {
     std::uint32_t value_bytes_ = 8;
 };
 
+/// Without a dictionary an id stands for the value that is one more.
 struct PartColumn {
     PackedIds ids;
     Dictionary dictionary;
+
+    bool encoded() const { return dictionary.values() > 0; }
+    std::uint64_t value(std::uint64_t row) const {
+        return encoded() ? dictionary.at(ids.at(row)) : ids.at(row) + 1;
+    }
 };
 
-/// Rows and dictionaries of a part, drawn as it is made: with equal probability any of its values.
+/// Rows and dictionaries of a part, drawn as it is made: with equal probability any of its values;
+/// where it has as many values as rows, each once.
 class Part {
   public:
     /// `number` of the table's parts, whose first row is row `first` of the table. Throws
@@ -87,11 +95,15 @@ class Part {
 
 class TaskTable {
   public:
-    explicit TaskTable(const TableSpec& spec) : spec_(spec), parts_(spec.parts.size()) {}
+    explicit TaskTable(const TableSpec& spec);
     const TableSpec& spec() const { return spec_; }
     std::size_t parts() const { return parts_.size(); }
     const Part& part(std::size_t k) const { return *parts_[k]; }
-    std::uint64_t rows() const;
+    std::uint64_t rows() const { return firsts_.back(); }
+    /// The row of the table with which a part begins.
+    std::uint64_t first(std::size_t part) const { return firsts_[part]; }
+    /// The part with that row of the table.
+    std::size_t part_of(std::uint64_t row) const;
     /// Makes a part; different ones may be made at the same time.
     void make(std::size_t part, std::uint64_t seed);
     /// All values of a column in order, in what all parts share: for one to be made to agree.
@@ -103,6 +115,7 @@ class TaskTable {
 
   private:
     TableSpec spec_;
+    std::vector<std::uint64_t> firsts_;
     std::vector<std::unique_ptr<Part>> parts_;
     std::vector<std::vector<std::uint64_t>> all_values_;
 };
