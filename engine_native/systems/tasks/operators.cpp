@@ -250,6 +250,16 @@ void materialise(Task& task, Buffers& buffers) {
     task.own_bytes += bytes;
 }
 
+/// Calls use(k) for each key, whose lines of the table are in the caches by then.
+template <class Use>
+void for_keys(const JoinTable& table, const std::uint64_t* keys, std::uint64_t count, Use use) {
+    for (std::uint64_t k = 0; k < count; ++k) {
+        table.prefetch(keys[std::min(k + ahead, count - 1)]);
+        table.prefetch_more(keys[std::min(k + ahead / 2, count - 1)]);
+        use(k);
+    }
+}
+
 /// Adds its rows to the table that all tasks of the stage build.
 void build(Task& task) {
     const Reader key(task, 0);
@@ -258,26 +268,47 @@ void build(Task& task) {
     std::array<std::uint64_t, batch_rows + 64> keys;
     for_batches(task, [&](const Batch& batch) {
         key.values(batch, keys.data());
-        for (std::uint64_t k = 0; k < batch.count; ++k) {
-            table.prefetch(keys[std::min(k + ahead, batch.count - 1)]);
+        for_keys(table, keys.data(), batch.count, [&](std::uint64_t k) {
             table.add(keys[k], static_cast<std::uint32_t>(first + batch.rows[k]));
-        }
+        });
         task.entries += batch.count;
     });
     key.count(task, task.entries, true);
     task.shared_bytes += task.entries * JoinTable::row_bytes;
 }
 
-/// Positions of pairs, rising by row: two arrays of so many.
-void make_room(Task& task, Buffers& buffers, std::uint64_t pairs) {
-    Buffer larger = buffers.take(pairs * 2 * sizeof(std::uint32_t));
-    for (const std::uint64_t array : {0, 1})
-        std::copy_n(task.made.as<std::uint32_t>() + array * task.room, task.entries,
-                    larger.as<std::uint32_t>() + array * pairs);
-    std::swap(task.made, larger);
-    buffers.give(std::move(larger));
-    task.room = pairs;
-}
+/// Positions of pairs that a task makes, rising by row: two arrays of so many.
+class Pairs {
+  public:
+    Pairs(Task& task, Buffers& buffers, std::uint64_t room) : task_(task), buffers_(buffers) {
+        make_room(room);
+    }
+    ~Pairs() { task_.entries = count_; }
+    Pairs(const Pairs&) = delete;
+    Pairs& operator=(const Pairs&) = delete;
+
+    void add(std::uint32_t row, std::uint32_t built) {
+        if (count_ == task_.room) make_room(2 * count_);
+        rows_[count_] = row;
+        built_[count_++] = built;
+    }
+
+  private:
+    void make_room(std::uint64_t room) {
+        Buffer larger = buffers_.take(room * 2 * sizeof(std::uint32_t));
+        auto* const into = larger.as<std::uint32_t>();
+        std::copy_n(rows_, count_, into);
+        std::copy_n(built_, count_, into + room);
+        std::swap(task_.made, larger);
+        buffers_.give(std::move(larger));
+        rows_ = into, built_ = into + room, task_.room = room;
+    }
+
+    Task& task_;
+    Buffers& buffers_;
+    std::uint32_t *rows_ = nullptr, *built_ = nullptr;
+    std::uint64_t count_ = 0;
+};
 
 /// The pairs that match.
 void probe(Task& task, Buffers& buffers) {
@@ -285,19 +316,15 @@ void probe(Task& task, Buffers& buffers) {
     const JoinTable& table = *task.stage->at(task.stage->spec->built).built;
     const std::uint64_t rows = rows_of(task);
     std::array<std::uint64_t, batch_rows + 64> keys;
-    make_room(task, buffers, std::max<std::uint64_t>(rows, batch_rows));
-    for_batches(task, [&](const Batch& batch) {
-        key.values(batch, keys.data());
-        for (std::uint64_t k = 0; k < batch.count; ++k) {
-            table.prefetch(keys[std::min(k + ahead, batch.count - 1)]);
-            table.find(keys[k], [&](std::uint32_t built) {
-                if (task.entries == task.room) make_room(task, buffers, 2 * task.room);
-                auto* const pairs = task.made.as<std::uint32_t>();
-                pairs[task.entries] = batch.rows[k];
-                pairs[task.room + task.entries++] = built;
+    {
+        Pairs pairs(task, buffers, std::max<std::uint64_t>(rows, batch_rows));
+        for_batches(task, [&](const Batch& batch) {
+            key.values(batch, keys.data());
+            for_keys(table, keys.data(), batch.count, [&](std::uint64_t k) {
+                table.find(keys[k], [&](std::uint32_t built) { pairs.add(batch.rows[k], built); });
             });
-        }
-    });
+        });
+    }
     key.count(task, rows, true);
     task.shared_bytes += rows * JoinTable::row_bytes / 2;
     task.own_bytes += task.entries * 2 * sizeof(std::uint32_t);
