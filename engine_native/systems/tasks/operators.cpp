@@ -10,7 +10,8 @@ namespace numatwin::native::tasks {
 namespace {
 
 constexpr std::uint64_t block_rows = 4096, batch_rows = 1024;
-constexpr std::uint64_t ahead = 16;  // rows: as many lines as a core has under way
+constexpr std::uint64_t ahead = 16;        // rows: as many lines as a core has under way
+constexpr std::uint64_t lines_ahead = 32;  // of tables that no cache of the address space covers
 
 const Part& part_of(const Task& task) {
     return task.stage->table->part(task.part);
@@ -250,13 +251,17 @@ void materialise(Task& task, Buffers& buffers) {
     task.own_bytes += bytes;
 }
 
-/// Calls use(k) for each key, whose lines of the table are in the caches by then.
+/// Calls use(row, home, key) for each row of a batch, the lines of whose key are in the caches by
+/// then.
 template <class Use>
-void for_keys(const JoinTable& table, const std::uint64_t* keys, std::uint64_t count, Use use) {
-    for (std::uint64_t k = 0; k < count; ++k) {
-        table.prefetch(keys[std::min(k + ahead, count - 1)]);
-        table.prefetch_more(keys[std::min(k + ahead / 2, count - 1)]);
-        use(k);
+void for_keys(const JoinTable& table, const Reader& reader, const Batch& batch, Use use) {
+    std::array<std::uint64_t, batch_rows + 64> keys, homes;
+    reader.values(batch, keys.data());
+    for (std::uint64_t k = 0; k < batch.count; ++k) homes[k] = table.home(keys[k]);
+    for (std::uint64_t k = 0; k < batch.count; ++k) {
+        table.prefetch(homes[std::min(k + lines_ahead, batch.count - 1)]);
+        table.prefetch_more(homes[std::min(k + lines_ahead / 2, batch.count - 1)]);
+        use(batch.rows[k], homes[k], keys[k]);
     }
 }
 
@@ -265,11 +270,9 @@ void build(Task& task) {
     const Reader key(task, 0);
     JoinTable& table = *task.stage->built;
     const std::uint64_t first = task.stage->table->first(task.part);
-    std::array<std::uint64_t, batch_rows + 64> keys;
     for_batches(task, [&](const Batch& batch) {
-        key.values(batch, keys.data());
-        for_keys(table, keys.data(), batch.count, [&](std::uint64_t k) {
-            table.add(keys[k], static_cast<std::uint32_t>(first + batch.rows[k]));
+        for_keys(table, key, batch, [&](auto row, auto home, auto value) {
+            table.add(home, value, static_cast<std::uint32_t>(first + row));
         });
         task.entries += batch.count;
     });
@@ -315,13 +318,11 @@ void probe(Task& task, Buffers& buffers) {
     const Reader key(task, 0);
     const JoinTable& table = *task.stage->at(task.stage->spec->built).built;
     const std::uint64_t rows = rows_of(task);
-    std::array<std::uint64_t, batch_rows + 64> keys;
     {
         Pairs pairs(task, buffers, std::max<std::uint64_t>(rows, batch_rows));
         for_batches(task, [&](const Batch& batch) {
-            key.values(batch, keys.data());
-            for_keys(table, keys.data(), batch.count, [&](std::uint64_t k) {
-                table.find(keys[k], [&](std::uint32_t built) { pairs.add(batch.rows[k], built); });
+            for_keys(table, key, batch, [&](auto row, auto home, auto value) {
+                table.find(home, value, [&](std::uint32_t built) { pairs.add(row, built); });
             });
         });
     }
