@@ -1,12 +1,14 @@
-"""Aggregations of the native engine of tasks, and its tasks, against what a user would pick.
+"""Queries of the native engine of tasks, and its tasks, against what a user would pick.
 
-python benchmarks/native_tasks.py [--rows 100_000_000] [--groups 10 1_000_000] [--tasks 10_000]
+python benchmarks/native_tasks.py [--rows 100_000_000] [--groups 10 1_000_000]
+    [--build 10_000_000] [--tasks 10_000]
 
-All rows of a table are grouped by a column, and another one is summed, on two threads, both warm,
-in turns; results are compared. DuckDB (package duckdb; left out where it is not there) has the same
-columns as integers of 32 bits. And a query of as many tasks as ``--tasks``, each of which scans 64
-rows, against as many empty tasks of oneTBB (libtbb-dev) on two threads. Of ``--repeat`` turns the
-fastest.
+All rows of a table are grouped by a column, and another one is summed; or joined with the rows of
+another one, as many as ``--build``, by its key, and their pairs are counted and summed: on two
+threads, both warm, in turns; results are compared. DuckDB (package duckdb; left out where it is not
+there) has the same columns as integers of 32 bits. And a query of as many tasks as ``--tasks``,
+each of which scans 64 rows, against as many empty tasks of oneTBB (libtbb-dev) on two threads. Of
+``--repeat`` turns the fastest.
 """
 
 from __future__ import annotations
@@ -33,13 +35,14 @@ HERE = Path(__file__).parent
 THREADS, ROWS_OF_A_TASK = 2, 64
 
 
-def engine(rows: int, groups: int, operators: dict[str, Any], tasks: int = 0) -> Any:
-    """Of a table ``t`` with keys ``g`` and values ``v``, and one query."""
-    columns = {
-        "g": {"distinct": groups, "value_size": "4 B"},
-        "v": {"distinct": min(4096, rows), "value_size": "4 B"},
-    }
-    objects = {"t": {"kind": "table", "rows": rows, "columns": columns}}
+def table(rows: int, **distinct: int) -> dict[str, Any]:
+    """Of columns with so many values of 4 B."""
+    columns = {name: {"distinct": values, "value_size": "4 B"} for name, values in distinct.items()}
+    return {"kind": "table", "rows": rows, "columns": columns}
+
+
+def engine(objects: dict[str, Any], operators: dict[str, Any], tasks: int = 0) -> Any:
+    """Of these tables and one query."""
     settings = [
         f"system.threads={THREADS}",
         f"workload.objects={json.dumps(objects)}",
@@ -68,39 +71,68 @@ def grouped(rows: int, groups: int, repeat: int) -> Iterator[dict[str, Any]]:
         "all": {"kind": "scan", "table": "t"},
         "sum": {"kind": "aggregate", "input": "all", "group_by": "g", "sums": "v"},
     }
-    ours = engine(rows, groups, operators)
+    objects = {"t": table(rows, g=groups, v=min(4096, rows))}
+    query = "select count(*) c, g - 1 as k, sum(v)::bigint s from t group by g order by k"
     name = f"native_tasks/group by, {groups:,} groups, {rows:,} rows"
+    yield against_duckdb(name, rows, objects, operators, query, repeat)
+
+
+def joined(rows: int, build: int, repeat: int) -> Iterator[dict[str, Any]]:
+    """Rows that probe per second of both."""
+    operators = {
+        "few": {"kind": "scan", "table": "d"},
+        "all": {"kind": "scan", "table": "t"},
+        "pairs": {
+            "kind": "join", "build": "few", "probe": "all", "build_key": "k", "probe_key": "f",
+        },
+        "sum": {"kind": "aggregate", "input": "pairs", "sums": ["v", "w"]},
+    }  # fmt: skip
+    few = table(build, k=build, w=min(4096, build))
+    objects = {"d": few, "t": table(rows, f=build, v=min(4096, rows))}
+    for one in objects.values():
+        for column in one["columns"].values():
+            column["encoded"] = False
+    query = "select count(*) c, 0 k, sum(v)::bigint, sum(w)::bigint from t join d on t.f = d.k"
+    name = f"native_tasks/join of {build:,} and {rows:,} rows"
+    yield against_duckdb(name, rows, objects, operators, query, repeat)
+
+
+def against_duckdb(
+    name: str,
+    rows: int,
+    objects: dict[str, Any],
+    operators: dict[str, Any],
+    query: str,
+    repeat: int,
+) -> dict[str, Any]:
+    """Rows per second; ``query`` has the columns of the engine's groups, by key."""
+    ours = engine(objects, operators)
     if find_spec("duckdb") is None:
         (took_s,) = fastest(repeat, lambda: ours.answer(0))
-        yield {
-            "name": name,
-            "value": rows / took_s,
-            "unit": "rows/s",
-            "versus": None,
-            "ratio": None,
-        }
-        return
+        return {"name": name, "value": rows / took_s, "unit": "rows/s",
+                "versus": None, "ratio": None}  # fmt: skip
     import duckdb
 
     connection = duckdb.connect(config={"threads": THREADS})
-    arrays = {name: ours.values(0, k).astype(np.int32) for k, name in enumerate("gv")}
-    connection.register("arrays", arrays)
-    connection.execute("create table t as from arrays")
-    connection.unregister("arrays")
-    del arrays
-    query = "select g, count(*) c, sum(v)::bigint s from t group by g"
+    for at, (of, described) in enumerate(objects.items()):
+        arrays = {
+            column: ours.values(at, k).astype(np.int32)
+            for k, column in enumerate(described["columns"])
+        }
+        connection.register("arrays", arrays)
+        connection.execute(f"create table {of} as from arrays")
+        connection.unregister("arrays")
+        del arrays
 
     def theirs() -> Any:
         return connection.execute(query).fetchnumpy()
 
     took_s, other_s = fastest(repeat, lambda: ours.answer(0), theirs)
-    _, (count, key, sums) = ours.answer(0)
-    found, order = theirs(), np.argsort(key)
-    expected = np.argsort(found["g"])
-    assert (key[order] + 1 == found["g"][expected]).all()  # ids are values less one
-    assert (count[order] == found["c"][expected]).all()
-    assert (sums[order] == found["s"][expected]).all()
-    yield {
+    _, found = ours.answer(0)
+    order = np.argsort(found[1])
+    for column, expected in zip(found, theirs().values(), strict=True):
+        assert (column[order] == expected).all()
+    return {
         "name": name, "value": rows / took_s, "unit": "rows/s",
         "versus": f"DuckDB {duckdb.__version__}", "ratio": round(other_s / took_s, 3),
     }  # fmt: skip
@@ -109,7 +141,7 @@ def grouped(rows: int, groups: int, repeat: int) -> Iterator[dict[str, Any]]:
 def small(tasks: int, repeat: int) -> Iterator[dict[str, Any]]:
     """Tasks per second, of ours and of oneTBB."""
     find = {"find": {"kind": "scan", "table": "t", "columns": "v", "selectivity": 0.5}}
-    ours = engine(tasks * ROWS_OF_A_TASK, 2, find, tasks)
+    ours = engine({"t": table(tasks * ROWS_OF_A_TASK, v=4096)}, find, tasks)
     (took_s,) = fastest(repeat, lambda: ours.answer(0))
     other_s = empty_s(tasks, repeat)
     yield {
@@ -138,12 +170,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--groups", type=int, nargs="+", default=[10, 1_000_000])
+    parser.add_argument("--build", type=int, default=10_000_000)
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--repeat", type=int, default=5)
     given = parser.parse_args()
     for groups in given.groups:
         for figure in grouped(given.rows, groups, given.repeat):
             print(json.dumps(figure), flush=True)
+    for figure in joined(given.rows, given.build, given.repeat):
+        print(json.dumps(figure), flush=True)
     for figure in small(given.tasks, given.repeat):
         print(json.dumps(figure), flush=True)
 

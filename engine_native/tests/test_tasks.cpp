@@ -49,6 +49,24 @@ TEST(PackedIds, MatchAsOneByOne) {
     }
 }
 
+TEST(JoinTable, HasRowsOfTheLastJoinAloneInFullLines) {
+    JoinTable table(1'000);
+    for (std::uint32_t join = 1; join < 4; ++join) {
+        const std::uint64_t rows = 1'000 / join, keys = 100 / join;
+        table.begin(rows);
+        for (std::uint32_t row = 0; row < rows; ++row)
+            table.add(table.home(row % keys), row % keys, row);
+        for (std::uint64_t key = 0; key < 2 * keys; ++key) {
+            std::vector<std::uint32_t> found, expected;
+            table.find(table.home(key), key, [&](std::uint32_t row) { found.push_back(row); });
+            std::ranges::sort(found);
+            for (std::uint64_t row = key; key < keys && row < rows; row += keys)
+                expected.push_back(static_cast<std::uint32_t>(row));
+            EXPECT_EQ(found, expected);
+        }
+    }
+}
+
 TEST(GroupSums, RangesOfHashesMergeToAllGroups) {
     Buffers buffers;
     std::mt19937_64 random(3);
@@ -94,8 +112,8 @@ EngineSpec setup(std::uint32_t parts, std::uint32_t workers, std::int64_t look_n
         table.parts.push_back(part);
     }
     spec.tables = {table};
-    StageSpec scan, agreed, sums, merge;
-    scan.table = agreed.table = sums.table = 0;
+    StageSpec scan, agreed, sums, build, probe, merge;
+    scan.table = agreed.table = sums.table = build.table = probe.table = 0;
     scan.columns = {1};
     scan.smallest = {1'500};
     agreed.kind = Kind::dictionaries;
@@ -108,10 +126,18 @@ EngineSpec setup(std::uint32_t parts, std::uint32_t workers, std::int64_t look_n
     agreed.columns = sums.columns = merge.columns = {0};
     sums.radix = {20};
     sums.sums = merge.sums = {1};
+    // The rows that were found, with all that have their value.
+    build.kind = Kind::build;
+    build.selection = 0;
+    build.inputs = {0};
+    probe.kind = Kind::probe;
+    probe.built = 3;
+    probe.inputs = {3};
+    build.columns = probe.columns = {1};
     merge.kind = Kind::merge;
     merge.inputs = {2};
     QuerySpec query;
-    query.stages = {scan, agreed, sums, merge};
+    query.stages = {scan, agreed, sums, build, probe, merge};
     query.clients = 3;
     spec.queries = {query};
     spec.classes = 2;
@@ -275,6 +301,7 @@ TEST(TaskEngine, NothingIsStolenThatMayNotBe) {
 TEST(TaskEngine, ATaskCountsWhileItRuns) {
     EngineSpec spec = setup(1, 1, -1);
     spec.tables[0].parts[0].rows = 2'000'000;
+    spec.queries[0].stages.resize(3);  // so many rows of few keys make too many pairs
     TaskEngine engine(std::move(spec));
     engine.begin({});
     bool seen = false;

@@ -23,6 +23,7 @@ LONG_ROWS, FOUND, FEW = 1 << 23, 0.5, 0.05
 ENTRIES = {
     "merge": GROUPS,
     "dictionaries": GROUPS,
+    "build": GROUPS,
     "long-scan": LONG_ROWS,
     "positions": LONG_ROWS,
     "few-positions": LONG_ROWS,
@@ -66,6 +67,12 @@ def _engine_spec(engine: Any, cpu: int) -> Any:
             stage(kinds.MERGE, merge, *grouped, inputs=[0], sums=summed, groups=groups),
         ]
 
+    def joining(k: int, built: int) -> list[Any]:
+        """With so many rows, each of which has a key of its own."""
+        chosen = stage(kinds.SCAN, other, 0, table=2, smallest=[built])
+        build = stage(kinds.BUILD, other, 0, table=2, inputs=[0], selection=0)
+        return [chosen, build, stage(kinds.PROBE, k, 0, table=0, inputs=[1], built=1)]
+
     half, few = [round(FOUND * GROUPS)], [round(FEW * GROUPS)]
     queries = [
         [stage(kinds.SCAN, 0, 0, table=0, smallest=half)],
@@ -78,11 +85,15 @@ def _engine_spec(engine: Any, cpu: int) -> Any:
         grouping(7, other, 2, sums=(1,)),
         grouping(other, 8, 0),
         [stage(kinds.DICTIONARIES, 9, 0, table=0)],
+        [stage(kinds.BUILD, 10, 0, table=2)],
+        joining(11, 0),
+        joining(12, GROUPS),
     ]
     return engine.TaskEngineSpec(
         tables=[
             engine.TaskTable(columns=columns, parts=[engine.TaskPart(rows=ROWS)]),
             engine.TaskTable(columns=columns[:1], parts=[engine.TaskPart(rows=LONG_ROWS)]),
+            engine.TaskTable(columns=columns[:1], parts=[engine.TaskPart(rows=GROUPS)]),
         ],
         queries=[engine.TaskQuery(stages=stages) for stages in queries],
         worker_node=[0],
@@ -128,6 +139,9 @@ def _times(measured: Mapping[str, float], source: str) -> dict[str, Any]:
         "sum": measured["group-sum"] - group - value,
         "merge_group": measured["merge"],
         "merge_dictionary": measured["dictionaries"],
+        "build": measured["build"] - value,
+        "probe": measured["probe"] - value,
+        "match": measured["probe-all"] - measured["probe"],
     }
     rounded = {name: float(f"{max(time, 0.0):.4g}") for name, time in found.items()}
     return {name: Quantity(time, time, time, source) for name, time in rounded.items()}

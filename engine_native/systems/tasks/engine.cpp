@@ -168,6 +168,7 @@ bool TaskEngine::start(QueryRun& run, StageRun& stage, std::vector<Task*>& ready
     } else {
         divide_parts(stage, hint);
     }
+    if (spec.kind == Kind::build) stage.built = table_for(stage.rows_taken());
     stage.left.store(stage.tasks.size());
     made_[spec.task_class].fetch_add(stage.tasks.size());
     for (std::size_t k = 0; k < stage.tasks.size(); ++k) {
@@ -223,6 +224,20 @@ void TaskEngine::divide_merge(StageRun& stage, std::uint64_t hint) {
         groups += task.groups->groups();
     stage.tasks =
         std::vector<Task>(std::clamp<std::uint64_t>(hint, 1, std::max<std::uint64_t>(groups, 1)));
+}
+
+std::unique_ptr<JoinTable> TaskEngine::table_for(std::uint64_t rows) {
+    const auto has_room = [rows](const auto& table) { return table->has_room(rows); };
+    const auto at = std::ranges::find_if(join_tables_, has_room);
+    std::unique_ptr<JoinTable> found;
+    if (at == join_tables_.end()) {
+        found = std::make_unique<JoinTable>(rows);
+    } else {
+        found = std::move(*at);
+        join_tables_.erase(at);
+    }
+    found->begin(rows);
+    return found;
 }
 
 std::uint32_t TaskEngine::queue_for(const StageRun& stage, int home) {
@@ -293,12 +308,12 @@ void TaskEngine::count(std::size_t worker, const Task& task) {
     add(steals + task.queue, task.queue != node);
     add(traffic + node, task.own_bytes);
     // What lies on all nodes is read from each alike.
-    for (std::size_t n = 0; n < nodes(); ++n) {
-        const bool here = task.home == static_cast<int>(n);
-        add(traffic + n, task.home < 0 ? task.part_bytes / nodes() : here * task.part_bytes);
-    }
-    const double Bps = static_cast<double>(task.part_bytes + task.own_bytes) * 1e9 /
-                       static_cast<double>(std::max<std::int64_t>(ns, 1));
+    const std::uint64_t on_all = task.shared_bytes + (task.home < 0 ? task.part_bytes : 0);
+    for (std::size_t n = 0; n < nodes(); ++n) add(traffic + n, on_all / nodes());
+    if (task.home >= 0) add(traffic + static_cast<std::size_t>(task.home), task.part_bytes);
+    const std::uint64_t bytes = task.part_bytes + task.own_bytes + task.shared_bytes;
+    const double Bps =
+        static_cast<double>(bytes) * 1e9 / static_cast<double>(std::max<std::int64_t>(ns, 1));
     // Of two tasks that end at once one may not count: it is an average.
     std::atomic<double>& average = class_Bps_[task_class];
     const double before = average.load();
@@ -350,8 +365,43 @@ void TaskEngine::verify(const QueryRun& run) {
 }
 
 void TaskEngine::give_back(QueryRun& run) {
-    for (StageRun& stage : run.stages)
+    for (StageRun& stage : run.stages) {
         for (Task& task : stage.tasks) buffers_[task.ran_on]->give(std::move(task.made));
+        if (stage.built) join_tables_.push_back(std::move(stage.built));
+    }
+}
+
+/// Of the last stage of a query.
+static Answer answer_of(const StageRun& last) {
+    Answer found;
+    const bool values = last.spec->kind == Kind::materialise,
+               pairs = last.spec->kind == Kind::probe;
+    found.columns.resize(values                           ? last.spec->columns.size()
+                         : last.spec->kind == Kind::merge ? 2 + last.spec->sums.size()
+                         : pairs                          ? 2
+                                                          : 0);
+    for (const Task& task : last.tasks) {
+        found.entries += task.entries;
+        std::byte* at = task.made.memory.get();
+        for (std::size_t c = 0; values && c < found.columns.size(); ++c) {
+            const std::uint32_t width =
+                last.table_of(c).spec().columns[last.spec->columns[c]].value_bytes;
+            const Dictionary made(at, task.entries, width);
+            for (std::uint64_t k = 0; k < task.entries; ++k) found.columns[c].push_back(made.at(k));
+            at += task.entries * width;
+        }
+        for (std::uint64_t k = 0; pairs && k < task.entries; ++k) {
+            const auto* const of_pair = task.made.as<std::uint32_t>() + k;
+            found.columns[0].push_back(last.table->first(task.part) + of_pair[0]);
+            found.columns[1].push_back(of_pair[task.room]);
+        }
+        if (!task.groups) continue;
+        task.groups->for_each([&](const std::uint64_t* words) {
+            for (std::size_t c = 0; c < found.columns.size(); ++c)
+                found.columns[c].push_back(words[c]);
+        });
+    }
+    return found;
 }
 
 Answer TaskEngine::answer(std::uint32_t query) {
@@ -367,28 +417,7 @@ Answer TaskEngine::answer(std::uint32_t query) {
     answered_.wait(lock, [this] { return kept_ || failure_; });
     scheduler_.pause(true);
     if (failure_) std::rethrow_exception(failure_);
-    Answer found;
-    const StageRun& last = kept_->stages.back();
-    const bool values = last.spec->kind == Kind::materialise;
-    found.columns.resize(values                           ? last.spec->columns.size()
-                         : last.spec->kind == Kind::merge ? 2 + last.spec->sums.size()
-                                                          : 0);
-    for (const Task& task : last.tasks) {
-        found.entries += task.entries;
-        std::byte* at = task.made.memory.get();
-        for (std::size_t c = 0; values && c < found.columns.size(); ++c) {
-            const Dictionary& own =
-                last.table->part(task.part).column(last.spec->columns[c]).dictionary;
-            const Dictionary made(at, task.entries, own.value_bytes());
-            for (std::uint64_t k = 0; k < task.entries; ++k) found.columns[c].push_back(made.at(k));
-            at += task.entries * own.value_bytes();
-        }
-        if (!task.groups) continue;
-        task.groups->for_each([&](const std::uint64_t* words) {
-            for (std::size_t c = 0; c < found.columns.size(); ++c)
-                found.columns[c].push_back(words[c]);
-        });
-    }
+    Answer found = answer_of(kept_->stages.back());
     give_back(*kept_);
     kept_.reset();
     return found;

@@ -48,7 +48,7 @@ struct EngineSpec {
     END_OF_FIELDS;
 };
 
-/// How many rows were found; values by column; or groups: rows, key, sums.
+/// How many were found; values by column; of groups rows, key and sums; of a join's pairs rows.
 struct Answer {
     std::uint64_t entries = 0;
     std::vector<std::vector<std::uint64_t>> columns;
@@ -144,6 +144,7 @@ class TaskEngine {
     void divide_parts(StageRun& stage, std::uint64_t hint);
     void divide_merge(StageRun& stage, std::uint64_t hint);
     std::uint32_t queue_for(const StageRun& stage, int home);
+    std::unique_ptr<JoinTable> table_for(std::uint64_t rows);
     void finish(QueryRun& run, std::vector<Task*>& ready);
     void verify(const QueryRun& run);
     void give_back(QueryRun& run);
@@ -162,7 +163,8 @@ class TaskEngine {
     mutable std::mutex control_;
     std::condition_variable answered_;
     std::vector<std::unique_ptr<QueryRun>> runs_;
-    std::unique_ptr<QueryRun> kept_;  // of who asks from outside
+    std::unique_ptr<QueryRun> kept_;                       // of who asks from outside
+    std::vector<std::unique_ptr<JoinTable>> join_tables_;  // that no query uses
     std::vector<std::vector<std::int64_t>> latencies_;
     std::vector<std::uint64_t> latency_sums_;
     std::vector<std::vector<std::uint64_t>> expected_;

@@ -10,7 +10,8 @@ namespace numatwin::native::tasks {
 namespace {
 
 constexpr std::uint64_t block_rows = 4096, batch_rows = 1024;
-constexpr std::uint64_t ahead = 16;  // rows: as many lines as a core has under way
+constexpr std::uint64_t ahead = 16;        // rows: as many lines as a core has under way
+constexpr std::uint64_t lines_ahead = 32;  // of tables that no cache of the address space covers
 
 const Part& part_of(const Task& task) {
     return task.stage->table->part(task.part);
@@ -57,7 +58,11 @@ const std::uint64_t* words_of(const Task& scan) {
     return scan.made.as<std::uint64_t>() - scan.first / 64;
 }
 
-/// Positions that a scan found among these rows.
+bool has_positions(const StageRun& stage) {
+    return stage.spec->positions || stage.spec->kind == Kind::probe;
+}
+
+/// Positions that a scan or probe found among these rows.
 std::pair<const std::uint32_t*, const std::uint32_t*> positions_between(const Task& scan,
                                                                         std::uint64_t first,
                                                                         std::uint64_t last) {
@@ -76,7 +81,14 @@ void for_selected(const Task& task, const StageRun& scans, Use use) {
     }
 }
 
-/// Calls use(rows, count) with the rows of the task's selection, a batch at a time, rising.
+/// Rows of a part, rising; of pairs, which row of the table that was built each has.
+struct Batch {
+    const std::uint32_t* rows;
+    std::uint64_t count;
+    const std::uint32_t* built = nullptr;
+};
+
+/// Calls use(batch) with the rows or pairs of the task's selection, rising.
 template <class Use>
 void for_batches(const Task& task, Use use) {
     const StageSpec& spec = *task.stage->spec;
@@ -85,28 +97,30 @@ void for_batches(const Task& task, Use use) {
         for (std::uint64_t from = task.first; from < task.last; from += batch_rows) {
             const std::uint64_t count = std::min(batch_rows, task.last - from);
             std::iota(batch.begin(), batch.begin() + count, static_cast<std::uint32_t>(from));
-            use(batch.data(), count);
+            use(Batch{batch.data(), count});
         }
         return;
     }
-    const StageRun& scans = (*task.stage->stages)[static_cast<std::size_t>(spec.selection)];
+    const StageRun& scans = task.stage->at(spec.selection);
     std::uint32_t* end = batch.data();
     for_selected(task, scans, [&](const Task& scan, std::uint64_t first, std::uint64_t last) {
-        if (scans.spec->positions) {
+        if (has_positions(scans)) {
             auto [from, until] = positions_between(scan, first, last);
             for (; from < until; from += batch_rows)
-                use(from, std::min<std::uint64_t>(batch_rows, until - from));
+                use(Batch{from, std::min<std::uint64_t>(batch_rows, until - from),
+                          scan.room > 0 ? from + scan.room : nullptr});
             return;
         }
         const std::uint64_t* const words = words_of(scan);
         for (std::uint64_t w = first / 64; w * 64 < last; ++w) {
             end = put_positions(words[w], w * 64, end);
             if (end < batch.data() + batch_rows) continue;
-            use(batch.data(), static_cast<std::uint64_t>(end - batch.data()));
+            use(Batch{batch.data(), static_cast<std::uint64_t>(end - batch.data())});
             end = batch.data();
         }
     });
-    if (end > batch.data()) use(batch.data(), static_cast<std::uint64_t>(end - batch.data()));
+    if (end > batch.data())
+        use(Batch{batch.data(), static_cast<std::uint64_t>(end - batch.data())});
 }
 
 /// Rows of the task's selection.
@@ -114,9 +128,9 @@ std::uint64_t rows_of(const Task& task) {
     const StageSpec& spec = *task.stage->spec;
     if (spec.selection < 0) return task.last - task.first;
     std::uint64_t rows = 0;
-    const StageRun& scans = (*task.stage->stages)[static_cast<std::size_t>(spec.selection)];
+    const StageRun& scans = task.stage->at(spec.selection);
     for_selected(task, scans, [&](const Task& scan, std::uint64_t first, std::uint64_t last) {
-        if (scans.spec->positions) {
+        if (has_positions(scans)) {
             const auto [from, until] = positions_between(scan, first, last);
             rows += static_cast<std::uint64_t>(until - from);
         } else {
@@ -128,41 +142,193 @@ std::uint64_t rows_of(const Task& task) {
     return rows;
 }
 
-template <class Value, class Into>
-void look_up(const PartColumn& column, const std::uint32_t* rows, std::uint64_t count, Into* into) {
-    const auto* values = column.dictionary.as<Value>();
-    for (std::uint64_t k = 0; k < count; ++k) into[k] = values[column.ids.at(rows[k])];
+/// A column of the task's part, or of the table that it was joined with.
+class Reader {
+  public:
+    /// `number`: among the columns of its stage, those that are summed after the others.
+    Reader(const Task& task, std::size_t number)
+        : table_(task.stage->table_of(number)),
+          column_(column_at(*task.stage->spec, number)),
+          spec_(table_.spec().columns[column_]),
+          joined_(!task.stage->spec->joined.empty() && task.stage->spec->joined[number]),
+          own_(joined_ ? nullptr : &part_of(task).column(column_)) {}
+
+    /// Of its task's part; nullptr for one that was joined.
+    const PartColumn* own() const { return own_; }
+    std::uint32_t width() const { return spec_.value_bytes; }
+    void ids(const Batch& batch, std::uint64_t* into) const {
+        stretches(batch, [&](const PartColumn& column, const std::uint32_t* rows,
+                             std::uint64_t first, std::uint64_t count) {
+            for (std::uint64_t k = 0; k < count; ++k) into[first + k] = column.ids.at(rows[k]);
+        });
+    }
+    template <class Into>
+    void values(const Batch& batch, Into* into) const {
+        stretches(batch, [&](const PartColumn& column, const std::uint32_t* rows,
+                             std::uint64_t first, std::uint64_t count) {
+            if (!column.encoded())
+                look_up(rows, count, into + first,
+                        [&](auto row) { return column.ids.at(row) + 1; });
+            else if (width() == 4)
+                look_up(rows, count, into + first, by<std::uint32_t>(column));
+            else
+                look_up(rows, count, into + first, by<std::uint64_t>(column));
+        });
+    }
+    /// What so many entries, and their values too, ask of memory.
+    void count(Task& task, std::uint64_t entries, bool of_values) const {
+        const std::uint64_t bytes =
+            entries * spec_.bits / 8 + (of_values && spec_.encoded ? entries * width() : 0);
+        (joined_ ? task.shared_bytes : task.part_bytes) += bytes;
+    }
+
+  private:
+    static std::uint32_t column_at(const StageSpec& spec, std::size_t number) {
+        const std::size_t first = spec.columns.size();
+        return number < first ? spec.columns[number] : spec.sums[number - first];
+    }
+    template <class Value>
+    static auto by(const PartColumn& column) {
+        return [&column, values = column.dictionary.as<Value>()](std::uint32_t row) {
+            return values[column.ids.at(row)];
+        };
+    }
+    template <class Into, class Value>
+    static void look_up(const std::uint32_t* rows, std::uint64_t count, Into* into, Value value) {
+        for (std::uint64_t k = 0; k < count; ++k) into[k] = static_cast<Into>(value(rows[k]));
+    }
+    /// Calls use(column, rows, first, count) with all rows of a batch, those of one part at once.
+    template <class Use>
+    void stretches(const Batch& batch, Use use) const {
+        if (own_ != nullptr) return use(*own_, batch.rows, std::uint64_t{0}, batch.count);
+        if (table_.parts() == 1)
+            return use(table_.part(0).column(column_), batch.built, std::uint64_t{0}, batch.count);
+        for (std::uint64_t k = 0; k < batch.count; ++k) {
+            const std::size_t part = table_.part_of(batch.built[k]);
+            const auto row = static_cast<std::uint32_t>(batch.built[k] - table_.first(part));
+            use(table_.part(part).column(column_), &row, k, std::uint64_t{1});
+        }
+    }
+
+    const TaskTable& table_;
+    std::uint32_t column_;
+    const ColumnSpec& spec_;
+    bool joined_;
+    const PartColumn* own_;
+};
+
+/// Of its columns, and of those that it sums.
+std::vector<Reader> readers_of(const Task& task) {
+    std::vector<Reader> found;
+    const StageSpec& spec = *task.stage->spec;
+    for (std::size_t k = 0; k < spec.columns.size() + spec.sums.size(); ++k)
+        found.emplace_back(task, k);
+    return found;
 }
 
 /// Column after column, each with a value for each row.
 void materialise(Task& task, Buffers& buffers) {
-    const StageSpec& spec = *task.stage->spec;
-    const Part& part = part_of(task);
+    const std::vector<Reader> readers = readers_of(task);
     task.entries = rows_of(task);
     std::size_t bytes = 0;
-    for (const std::uint32_t column : spec.columns)
-        bytes += task.entries * part.column(column).dictionary.value_bytes();
+    for (const Reader& reader : readers) bytes += task.entries * reader.width();
     task.made = buffers.take(bytes);
     std::uint64_t done = 0;
-    for_batches(task, [&](const std::uint32_t* rows, std::uint64_t count) {
+    for_batches(task, [&](const Batch& batch) {
         std::byte* at = task.made.memory.get();
-        for (const std::uint32_t k : spec.columns) {
-            const PartColumn& column = part.column(k);
-            const std::uint32_t width = column.dictionary.value_bytes();
-            std::byte* into = at + done * width;
-            if (width == 4) {
-                look_up<std::uint32_t>(column, rows, count, reinterpret_cast<std::uint32_t*>(into));
+        for (const Reader& reader : readers) {
+            std::byte* into = at + done * reader.width();
+            if (reader.width() == 4) {
+                reader.values(batch, reinterpret_cast<std::uint32_t*>(into));
             } else {
-                look_up<std::uint64_t>(column, rows, count, reinterpret_cast<std::uint64_t*>(into));
+                reader.values(batch, reinterpret_cast<std::uint64_t*>(into));
             }
-            at += task.entries * width;
+            at += task.entries * reader.width();
         }
-        done += count;
+        done += batch.count;
     });
-    task.part_bytes += bytes;
-    for (const std::uint32_t k : spec.columns)
-        task.part_bytes += task.entries * part.column(k).ids.bits() / 8;
+    for (const Reader& reader : readers) reader.count(task, task.entries, true);
     task.own_bytes += bytes;
+}
+
+/// Calls use(row, home, key) for each row of a batch, the lines of whose key are in the caches by
+/// then.
+template <class Use>
+void for_keys(const JoinTable& table, const Reader& reader, const Batch& batch, Use use) {
+    std::array<std::uint64_t, batch_rows + 64> keys, homes;
+    reader.values(batch, keys.data());
+    for (std::uint64_t k = 0; k < batch.count; ++k) homes[k] = table.home(keys[k]);
+    for (std::uint64_t k = 0; k < batch.count; ++k) {
+        table.prefetch(homes[std::min(k + lines_ahead, batch.count - 1)]);
+        table.prefetch_more(homes[std::min(k + lines_ahead / 2, batch.count - 1)]);
+        use(batch.rows[k], homes[k], keys[k]);
+    }
+}
+
+/// Adds its rows to the table that all tasks of the stage build.
+void build(Task& task) {
+    const Reader key(task, 0);
+    JoinTable& table = *task.stage->built;
+    const std::uint64_t first = task.stage->table->first(task.part);
+    for_batches(task, [&](const Batch& batch) {
+        for_keys(table, key, batch, [&](auto row, auto home, auto value) {
+            table.add(home, value, static_cast<std::uint32_t>(first + row));
+        });
+        task.entries += batch.count;
+    });
+    key.count(task, task.entries, true);
+    task.shared_bytes += task.entries * JoinTable::row_bytes;
+}
+
+/// Positions of pairs that a task makes, rising by row: two arrays of so many.
+class Pairs {
+  public:
+    Pairs(Task& task, Buffers& buffers, std::uint64_t room) : task_(task), buffers_(buffers) {
+        make_room(room);
+    }
+    ~Pairs() { task_.entries = count_; }
+    Pairs(const Pairs&) = delete;
+    Pairs& operator=(const Pairs&) = delete;
+
+    void add(std::uint32_t row, std::uint32_t built) {
+        if (count_ == task_.room) make_room(2 * count_);
+        rows_[count_] = row;
+        built_[count_++] = built;
+    }
+
+  private:
+    void make_room(std::uint64_t room) {
+        Buffer larger = buffers_.take(room * 2 * sizeof(std::uint32_t));
+        auto* const into = larger.as<std::uint32_t>();
+        std::copy_n(rows_, count_, into);
+        std::copy_n(built_, count_, into + room);
+        std::swap(task_.made, larger);
+        buffers_.give(std::move(larger));
+        rows_ = into, built_ = into + room, task_.room = room;
+    }
+
+    Task& task_;
+    Buffers& buffers_;
+    std::uint32_t *rows_ = nullptr, *built_ = nullptr;
+    std::uint64_t count_ = 0;
+};
+
+/// The pairs that match.
+void probe(Task& task, Buffers& buffers) {
+    const Reader key(task, 0);
+    const JoinTable& table = *task.stage->at(task.stage->spec->built).built;
+    const std::uint64_t rows = rows_of(task);
+    {
+        Pairs pairs(task, buffers, std::max<std::uint64_t>(rows, batch_rows));
+        for_batches(task, [&](const Batch& batch) {
+            for_keys(table, key, batch, [&](auto row, auto home, auto value) {
+                table.find(home, value, [&](std::uint32_t built) { pairs.add(row, built); });
+            });
+        });
+    }
+    key.count(task, rows, true);
+    task.shared_bytes += rows * JoinTable::row_bytes / 2;
+    task.own_bytes += task.entries * 2 * sizeof(std::uint32_t);
 }
 
 /// Where each value of the part's dictionary stands among all values: both are sorted.
@@ -221,51 +387,42 @@ class Finder {
 
 void aggregate(Task& task, Buffers& buffers) {
     const StageSpec& spec = *task.stage->spec;
-    const Part& part = part_of(task);
+    const std::vector<Reader> readers = readers_of(task);
     const std::uint32_t* agreed = nullptr;
     if (spec.agreed >= 0) {
-        const auto& by_part = (*task.stage->stages)[static_cast<std::size_t>(spec.agreed)].by_part;
+        const auto& by_part = task.stage->at(spec.agreed).by_part;
         if (!by_part.empty()) agreed = by_part[task.part].front().made.as<std::uint32_t>();
     }
     const auto sums = static_cast<std::uint32_t>(spec.sums.size());
     GroupSums& groups =
         task.groups.emplace(buffers, std::min(spec.groups, task.last - task.first), sums);
     Finder finder(groups, spec.radix);
-    std::array<std::uint64_t, batch_rows + 64> key;
+    std::array<std::uint64_t, batch_rows + 64> key, ids;
     std::vector<std::uint64_t> value(sums * key.size());  // column after column
-    for_batches(task, [&](const std::uint32_t* rows, std::uint64_t count) {
-        std::fill_n(key.begin(), count, 0);
+    for_batches(task, [&](const Batch& batch) {
+        std::fill_n(key.begin(), batch.count, 0);
         const std::uint32_t* map = agreed;
         for (std::size_t c = 0; c < spec.columns.size(); ++c) {
-            const PartColumn& column = part.column(spec.columns[c]);
-            for (std::uint64_t k = 0; k < count; ++k) {
-                const std::uint64_t id = column.ids.at(rows[k]);
-                key[k] = key[k] * spec.radix[c] + (map == nullptr ? id : map[id]);
-            }
-            if (map != nullptr) map += column.dictionary.values();
+            const PartColumn* const own = readers[c].own();
+            const bool mapped = map != nullptr && own != nullptr && own->encoded();
+            readers[c].ids(batch, ids.data());
+            for (std::uint64_t k = 0; k < batch.count; ++k)
+                key[k] = key[k] * spec.radix[c] + (mapped ? map[ids[k]] : ids[k]);
+            if (mapped) map += own->dictionary.values();
         }
-        for (std::uint32_t s = 0; s < sums; ++s) {
-            const PartColumn& column = part.column(spec.sums[s]);
-            std::uint64_t* const into = value.data() + s * key.size();
-            if (column.dictionary.value_bytes() == 4)
-                look_up<std::uint32_t>(column, rows, count, into);
-            else
-                look_up<std::uint64_t>(column, rows, count, into);
-        }
-        for (std::uint64_t k = 0; k < count; ++k) {
-            finder.prefetch(key[std::min(k + ahead, count - 1)]);
+        for (std::uint32_t s = 0; s < sums; ++s)
+            readers[spec.columns.size() + s].values(batch, value.data() + s * key.size());
+        for (std::uint64_t k = 0; k < batch.count; ++k) {
+            finder.prefetch(key[std::min(k + ahead, batch.count - 1)]);
             std::uint64_t* const words = finder.group(key[k]);
             ++words[0];
             for (std::uint32_t s = 0; s < sums; ++s) words[2 + s] += value[s * key.size() + k];
         }
-        task.entries += count;
+        task.entries += batch.count;
     });
     task.rows = task.entries;
-    for (const std::uint32_t k : spec.columns)
-        task.part_bytes += task.entries * part.column(k).ids.bits() / 8;
-    for (const std::uint32_t k : spec.sums)
-        task.part_bytes += task.entries * (part.column(k).ids.bits() / 8 +
-                                           part.column(k).dictionary.value_bytes());
+    for (std::size_t k = 0; k < readers.size(); ++k)
+        readers[k].count(task, task.entries, k >= spec.columns.size());
     task.own_bytes += groups.bytes();
 }
 
@@ -293,6 +450,19 @@ std::uint64_t StageRun::entries(std::size_t part) const {
                            [](std::uint64_t sum, const Task& task) { return sum + task.entries; });
 }
 
+std::uint64_t StageRun::rows_taken() const {
+    if (spec->selection < 0) return table->rows();
+    std::uint64_t rows = 0;
+    for (std::size_t part = 0; part < table->parts(); ++part)
+        rows += at(spec->selection).entries(part);
+    return rows;
+}
+
+const TaskTable& StageRun::table_of(std::size_t number) const {
+    if (spec->joined.empty() || !spec->joined[number]) return *table;
+    return *at(at(spec->selection).spec->built).table;
+}
+
 void run_task(Task& task, Buffers& buffers, std::uint32_t node) {
     task.ran_on = node;
     ++task.runs;
@@ -307,6 +477,10 @@ void run_task(Task& task, Buffers& buffers, std::uint32_t node) {
             return aggregate(task, buffers);
         case Kind::merge:
             return merge(task, buffers);
+        case Kind::build:
+            return build(task);
+        case Kind::probe:
+            return probe(task, buffers);
     }
 }
 

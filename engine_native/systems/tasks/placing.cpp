@@ -35,7 +35,8 @@ void copy_ids(const Rows& rows, std::size_t column, PartColumn& into, std::uint6
     }
     for (std::uint64_t row = rows.first; row < rows.last; ++row) {
         if (row % look_rows == 0 && stop.stop_requested()) return;
-        into.ids.put(at++, id_of[own.ids.at(row)]);
+        const std::uint64_t id = own.ids.at(row);
+        into.ids.put(at++, own.encoded() ? id_of[id] : id);
     }
 }
 

@@ -23,8 +23,7 @@ Words values(const TaskEngine& engine, std::size_t at, std::size_t column) {
     std::uint64_t* into = found.mutable_data();
     for (std::size_t p = 0; p < table.parts(); ++p) {
         const tasks::PartColumn& part = table.part(p).column(column);
-        for (std::uint64_t row = 0; row < table.part(p).rows(); ++row)
-            *into++ = part.dictionary.at(part.ids.at(row));
+        for (std::uint64_t row = 0; row < table.part(p).rows(); ++row) *into++ = part.value(row);
     }
     return found;
 }
@@ -47,8 +46,11 @@ void register_tasks(py::module_& module) {
         .value("MATERIALISE", tasks::Kind::materialise)
         .value("DICTIONARIES", tasks::Kind::dictionaries)
         .value("AGGREGATE", tasks::Kind::aggregate)
-        .value("MERGE", tasks::Kind::merge);
-    def_struct<tasks::ColumnSpec>(module, "TaskColumn", "A column that is dictionary-encoded.");
+        .value("MERGE", tasks::Kind::merge)
+        .value("BUILD", tasks::Kind::build)
+        .value("PROBE", tasks::Kind::probe);
+    def_struct<tasks::ColumnSpec>(module, "TaskColumn",
+                                  "A column: ids of a dictionary, or values.");
     def_struct<tasks::PartSpec>(module, "TaskPart", "Rows of a table on one node.");
     def_struct<tasks::TableSpec>(module, "TaskTable", "A table by column.");
     def_struct<tasks::StageSpec>(module, "TaskStage", "A stage of a query.");
@@ -67,7 +69,7 @@ Raises MemoryError, and ValueError for a CPU that the host has not.)")
         .def(
             "answer", &answer, py::arg("query"),
             R"(One query, while no client asks: entries; arrays of values by column, or of groups how
-many rows, their key, sums.)")
+many rows, their key, sums; of a join's pairs rows of both tables.)")
         .def("values", &values, py::arg("table"), py::arg("column"), "By row.")
         .def(
             "tally", &TaskEngine::tally, py::arg("worker"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,9 @@ from ....sim.systems.tasks.build import program_of
 from ....sim.systems.tasks.parameters import cores_of
 from ....sim.systems.tasks.program import Program, Stage, Table
 from ....sim.systems.tasks.spec import TasksSystem, column_bits, counts_by_row
-from ....workloads.operators import AggregateSpec, MaterialiseSpec, ScanSpec
+from ....workloads.operators import AggregateSpec, JoinSpec, MaterialiseSpec, ScanSpec
 from ....workloads.query_graphs import ColumnOf, OperatorNode
-from ....workloads.schema import DataObject
+from ....workloads.schema import Column, DataObject
 from ..._engine import (
     TaskColumn,
     TaskEngineSpec,
@@ -36,7 +36,8 @@ from ...typed import HostFacts
 ROOM = 0.8  # of what the host can spare, tables may take so much
 VALUE_BYTES = (4, 8)
 IDS_MAX = 2**32
-SELECTED_NEAR = 0.05  # relative; what a filter really lets through, against what it should
+SELECTED_NEAR = 0.05  # relative; what a filter or join really passes on, against what it should
+ROWS_OF_KEY_MAX = 64.0  # rows of one key lie in slots that follow each other
 POLICIES = ("access-path",)  # whose commands the engine cannot carry out
 
 MOVED = (
@@ -89,7 +90,10 @@ def tasks_plan(scenario: Experiment, host: HostFacts) -> TasksPlan:
         }
         begin = [next(turns[node]) for node in workers]
         notes.append(MOVED)
-    queries, latency = _Queries(program, stored), np.nan_to_num(machine.latency_ns, nan=np.inf)
+    queries, latency = (
+        _Queries(scenario, program, stored),
+        np.nan_to_num(machine.latency_ns, nan=np.inf),
+    )
     spec = TaskEngineSpec(
         tables=[_table(table, columns[table.name], mapping) for table in program.tables],
         queries=[
@@ -180,17 +184,19 @@ def _columns(name: str, table: DataObject) -> dict[str, TaskColumn]:
     found = {}
     for column, described in table.columns.items():
         what, size = f"column '{name}.{column}'", described.value_size.value
-        if not described.encoded:
-            _refuse(f"{what}, which is not encoded", "encoded: true")
-        if size not in VALUE_BYTES:
-            _refuse(f"{what} with values of {size:g} B", "4 B or 8 B")
+        sizes = VALUE_BYTES if described.encoded else VALUE_BYTES[:1]
+        if size not in sizes:
+            encoded = "" if described.encoded else ", not encoded,"
+            expected = " or ".join(f"{one} B" for one in sizes)
+            _refuse(f"{what}{encoded} with values of {size:g} B", expected)
         if described.distinct > IDS_MAX:
             _refuse(f"{what} of {described.distinct:,} values", f"at most {IDS_MAX:,}")
         found[column] = TaskColumn(
             bits=column_bits(described),
             distinct=described.distinct,
             value_bytes=int(size),
-            by_row=counts_by_row(described, table.rows),
+            by_row=described.encoded and counts_by_row(described, table.rows),
+            encoded=described.encoded,
         )
     return found
 
@@ -204,7 +210,7 @@ def _check_room(
     needed = 0.0
     for name, table in stored.items():
         for column in columns[name].values():
-            copies = 1 if column.by_row else table.parts
+            copies = table.parts * column.encoded if not column.by_row else 1
             needed += (table.rows or 0) * column.bits / 8
             needed += copies * column.distinct * column.value_bytes
     spare = host["available_bytes"] * ROOM
@@ -238,8 +244,11 @@ def _queues(latency: npt.NDArray[np.float64], able: set[int]) -> list[int]:
 class _Queries:
     """Stages of queries as the engine has them, from the operators and the program's stages."""
 
-    def __init__(self, program: Program, stored: Mapping[str, DataObject]) -> None:
+    def __init__(
+        self, scenario: Experiment, program: Program, stored: Mapping[str, DataObject]
+    ) -> None:
         self.program, self.stored = program, stored
+        self._placed_anew = scenario.policy_names.get("placer", "none") != "none"
         self.notes: list[str] = []
         self._class_at = {name: k for k, name in enumerate(program.classes)}
 
@@ -247,7 +256,8 @@ class _Queries:
         """Of a query; Raises InputError for operators that the engine has not."""
         (found,) = (each for each in self.program.queries if each.name == query)
         at = {stage.name: k for k, stage in enumerate(found.stages)}
-        scans: dict[str, OperatorNode] = {}
+        scans: dict[str, ScanSpec] = {}
+        joins: set[str] = set()
         if not found.stages:
             _refuse(f"query '{query}', which does nothing", "an operator that reads columns")
         last = list(graph)[-1]
@@ -260,24 +270,30 @@ class _Queries:
             if isinstance(spec, ScanSpec):
                 if spec.path not in (None, "cpu"):
                     _refuse(f"{what} by a copy engine", "path: cpu")
-                scans[node.name] = node
+                scans[node.name] = spec
                 if spec.columns:
                     yield self._scan(what, spec, node, found.stages[at[node.name]])
+            elif isinstance(spec, JoinSpec):
+                joins.add(node.name)
+                for source in (spec.build, spec.probe):
+                    if source not in scans:
+                        _refuse(f"{what} of '{source}'", "scans")
+                yield from self._join(what, spec, node, found.stages, at, scans)
             elif isinstance(spec, (MaterialiseSpec, AggregateSpec)):
-                if spec.input not in scans:
-                    _refuse(f"{what} after '{spec.input}'", "the input of a scan")
+                if spec.input not in {*scans, *joins}:
+                    _refuse(f"{what} after '{spec.input}'", "the input of a scan or join")
                 if node is not last:
                     _refuse(f"{what}, which others follow", "it as the last one")
                 selection = at.get(spec.input, -1)
                 if isinstance(spec, MaterialiseSpec):
                     stage = self._made(found.stages[at[node.name]], TaskKind.MATERIALISE)
                     stage.selection = selection
-                    stage.columns = self._positions(node.reads["columns"])
+                    self._read(stage, self._table(stage.table), node.reads["columns"])
                     yield stage
                 else:
                     yield from self._aggregate(what, spec, node, found.stages, selection)
             else:
-                _refuse(f"{what}, a {spec.kind}", "scan, materialise or aggregate")
+                _refuse(f"{what}, a {spec.kind}", "scan, join, materialise or aggregate")
 
     def _made(self, stage: Stage, kind: TaskKind) -> TaskStage:
         return TaskStage(
@@ -306,6 +322,36 @@ class _Queries:
             )
         return made
 
+    def _join(
+        self,
+        what: str,
+        spec: JoinSpec,
+        node: OperatorNode,
+        stages: tuple[Stage, ...],
+        at: Mapping[str, int],
+        scans: Mapping[str, ScanSpec],
+    ) -> Iterator[TaskStage]:
+        """One row of each key, on average, is as many as its table has for each of its values."""
+        (of_build,), (of_probe,) = node.reads["build_key"], node.reads["probe_key"]
+        rows = (self.stored[of_build.table].rows or 0) * scans[spec.build].selectivity
+        if rows / self._distinct(of_build) > ROWS_OF_KEY_MAX:
+            expected = f"at most {ROWS_OF_KEY_MAX:g}: the other table as its 'build'"
+            _refuse(f"{what}, which builds of {rows:.3g} rows of few keys", f"{expected}, or so")
+        matches = rows / max(self._distinct(of_build), self._distinct(of_probe))
+        if abs(matches - spec.matches) > SELECTED_NEAR * spec.matches:
+            self.notes.append(
+                f"{what} finds about {matches:.3g} rows for each, not {spec.matches:g}: as many as "
+                "the values of its columns make"
+            )
+        for name, kind, source, key in (
+            (f"{node.name}/build", TaskKind.BUILD, spec.build, of_build),
+            (node.name, TaskKind.PROBE, spec.probe, of_probe),
+        ):
+            made = self._made(stages[at[name]], kind)
+            made.selection, made.built = at.get(source, -1), at[f"{node.name}/build"]
+            made.columns = self._positions((key,))
+            yield made
+
     def _aggregate(
         self,
         what: str,
@@ -316,11 +362,16 @@ class _Queries:
     ) -> Iterator[TaskStage]:
         if spec.groups is not None:
             _refuse(f"{what} with 'groups'", "as many as the values of its columns make")
-        radix = [self._distinct(column) for column in node.reads["group_by"]]
+        grouped = node.reads["group_by"]
+        (table,) = (self._table(one.table) for one in stages if one.name == node.name)
+        own = [c for c in grouped if c.table == table and self._described(c).encoded]
+        for column in {*grouped} - {*own}:
+            if self._ids_differ(column):
+                expected = "system.parts: 1, and no placer"
+                _refuse(f"{what} by '{column.column}', whose ids differ by part", expected)
+        radix = [self._distinct(column) for column in grouped]
         if math.prod(radix) >= 2**63:
             _refuse(f"{what} by {math.prod(radix):.1e} groups", "fewer than 2^63")
-        # One table for each task, as large as its rows can fill.
-        own = min(math.prod(radix), 2**32)
         agreed = -1
         for k, stage in enumerate(stages):
             if stage.name == f"{node.name}/dictionaries":
@@ -333,19 +384,44 @@ class _Queries:
                 made = self._made(stage, TaskKind.MERGE)
             else:
                 continue
-            made.columns = self._positions(node.reads["group_by"])
-            made.sums = self._positions(node.reads["sums"])
-            made.radix, made.groups = radix, own
+            dictionaries = made.kind == TaskKind.DICTIONARIES
+            self._read(made, table, own if dictionaries else grouped, node.reads["sums"])
+            # One table for each task, as large as its rows can fill.
+            made.radix, made.groups = radix, min(math.prod(radix), 2**32)
             yield made
 
-    def _positions(self, columns: tuple[ColumnOf, ...]) -> list[int]:
+    def _read(
+        self,
+        made: TaskStage,
+        table: str,
+        columns: Sequence[ColumnOf],
+        sums: Sequence[ColumnOf] = (),
+    ) -> None:
+        """``table``: whose rows the selection has, or the pairs of a join that probed with it."""
+        made.columns, made.sums = self._positions(columns), self._positions(sums)
+        made.joined = [column.table != table for column in (*columns, *sums)]
+
+    def _table(self, position: int | None) -> str:
+        assert position is not None
+        return self.program.tables[position].name
+
+    def _positions(self, columns: Sequence[ColumnOf]) -> list[int]:
         """In their table."""
         return [list(self._columns(column)).index(column.column) for column in columns]
 
-    def _columns(self, column: ColumnOf) -> Mapping[str, Any]:
+    def _columns(self, column: ColumnOf) -> Mapping[str, Column]:
         found = self.stored[column.table].columns
         assert found is not None
         return found
 
+    def _described(self, column: ColumnOf) -> Column:
+        return self._columns(column)[column.column]
+
     def _distinct(self, column: ColumnOf) -> int:
-        return int(self._columns(column)[column.column].distinct)
+        return int(self._described(column).distinct)
+
+    def _ids_differ(self, column: ColumnOf) -> bool:
+        """By part."""
+        described, stored = self._described(column), self.stored[column.table]
+        several = stored.parts > 1 or self._placed_anew
+        return several and described.encoded and counts_by_row(described, stored.rows or 0)

@@ -10,6 +10,7 @@ namespace numatwin::native::tasks {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
+constexpr double golden_ratio = 0.6180339887498949;
 
 /// Steele, Lea and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014.
 std::uint64_t mixed(std::uint64_t word) {
@@ -22,6 +23,29 @@ std::uint64_t mixed(std::uint64_t word) {
 /// Of `distinct` values, those of part `number` of so many: every one of `parts`, from `number` on.
 std::uint64_t share_of(std::uint64_t distinct, std::size_t number, std::size_t parts) {
     return distinct > number ? (distinct - number + parts - 1) / parts : 0;
+}
+
+std::uint64_t rows_of(const TableSpec& table) {
+    return std::accumulate(table.parts.begin(), table.parts.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, const PartSpec& part) { return sum + part.rows; });
+}
+
+std::size_t dictionary_bytes(const ColumnSpec& column, std::uint64_t values) {
+    return column.encoded ? round_up(values * column.value_bytes, line_bytes) : 0;
+}
+
+/// Calls put(row, id) for so many rows from `first` on, no id twice, and neighbours far apart.
+template <class Put>
+void each_once(std::uint64_t first, std::uint64_t rows, std::uint64_t ids, std::uint64_t drawn,
+               Put put) {
+    auto step = static_cast<std::uint64_t>(static_cast<double>(ids) * golden_ratio) + 1;
+    while (std::gcd(step, ids) != 1) ++step;
+    const auto before = static_cast<unsigned __int128>(first) * step + drawn;
+    auto id = static_cast<std::uint64_t>(before % ids);
+    for (std::uint64_t row = 0; row < rows; ++row) {
+        put(row, id);
+        id = (id + step) % ids;
+    }
 }
 
 /// By column, how many a drawn part has.
@@ -53,7 +77,7 @@ Part::Part(const PartSpec& spec, const std::vector<ColumnSpec>& columns,
     std::size_t bytes = 0;
     for (std::size_t k = 0; k < specs_.size(); ++k)
         bytes += round_up(PackedIds::bytes(spec_.rows, specs_[k].bits), line_bytes) +
-                 round_up(values[k] * specs_[k].value_bytes, line_bytes);
+                 dictionary_bytes(specs_[k], values[k]);
     const Placement placement =
         spec_.node < 0 ? Placement::interleaved() : Placement::near(spec_.host_node);
     memory_ = std::make_unique<Mapping>(bytes, placement, true);
@@ -62,20 +86,29 @@ Part::Part(const PartSpec& spec, const std::vector<ColumnSpec>& columns,
         const ColumnSpec& column = specs_[k];
         PackedIds ids(at, column.bits);
         at += round_up(PackedIds::bytes(spec_.rows, column.bits), line_bytes);
-        columns_.push_back({ids, Dictionary(at, values[k], column.value_bytes)});
-        at += round_up(values[k] * column.value_bytes, line_bytes);
+        const std::uint64_t known = column.encoded ? values[k] : 0;
+        columns_.push_back({ids, Dictionary(at, known, column.value_bytes)});
+        at += dictionary_bytes(column, known);
     }
 }
 
 Part::Part(const TableSpec& table, std::size_t number, std::uint64_t first, std::uint64_t seed)
     : Part(table.parts[number], table.columns, values_of(table, number)) {
+    const std::vector<std::uint64_t> values = values_of(table, number);
     for (std::size_t k = 0; k < specs_.size(); ++k) {
+        const ColumnSpec& column = specs_[k];
         auto& [ids, dictionary] = columns_[k];
-        dictionary.fill(specs_[k].by_row ? number : 0, specs_[k].by_row ? table.parts.size() : 1);
+        dictionary.fill(column.by_row ? number : 0, column.by_row ? table.parts.size() : 1);
         const std::uint64_t salt = mixed(seed ^ mixed(k));
+        // Parts are not divided as values are: one may be there twice.
+        if (column.distinct >= rows_of(table) && spec_.rows <= values[k] + 1) {
+            each_once(column.by_row ? 0 : first, spec_.rows, values[k], salt,
+                      [&ids](std::uint64_t row, std::uint64_t id) { ids.put(row, id); });
+            continue;
+        }
         for (std::uint64_t row = 0; row < spec_.rows; ++row) {
             const auto drawn = static_cast<unsigned __int128>(mixed(salt + first + row));
-            ids.put(row, static_cast<std::uint64_t>(drawn * dictionary.values() >> 64));
+            ids.put(row, static_cast<std::uint64_t>(drawn * values[k] >> 64));
         }
     }
 }
@@ -92,15 +125,21 @@ ValueRange Part::smallest(std::size_t column, std::uint64_t smallest) const {
     return ids == 0 ? ValueRange{1, 0} : ValueRange{0, ids - 1};
 }
 
-std::uint64_t TaskTable::rows() const {
-    return std::accumulate(spec_.parts.begin(), spec_.parts.end(), std::uint64_t{0},
-                           [](std::uint64_t sum, const PartSpec& part) { return sum + part.rows; });
+TaskTable::TaskTable(const TableSpec& spec)
+    : spec_(spec), firsts_(spec.parts.size() + 1), parts_(spec.parts.size()) {
+    for (std::size_t k = 0; k < parts(); ++k) firsts_[k + 1] = firsts_[k] + spec.parts[k].rows;
+}
+
+std::size_t TaskTable::part_of(std::uint64_t row) const {
+    // Parts are about equal.
+    auto part = static_cast<std::size_t>(static_cast<unsigned __int128>(row) * parts() / rows());
+    while (firsts_[part] > row) --part;
+    while (firsts_[part + 1] <= row) ++part;
+    return part;
 }
 
 void TaskTable::make(std::size_t part, std::uint64_t seed) {
-    std::uint64_t first = 0;
-    for (std::size_t k = 0; k < part; ++k) first += spec_.parts[k].rows;
-    parts_[part] = std::make_unique<Part>(spec_, part, first, seed);
+    parts_[part] = std::make_unique<Part>(spec_, part, firsts_[part], seed);
 }
 
 void TaskTable::make_all_values(std::size_t column) {

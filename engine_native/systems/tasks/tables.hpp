@@ -20,6 +20,7 @@ struct ColumnSpec {
     FIELD(std::uint64_t, distinct, "values of the whole column", 1);
     FIELD(std::uint32_t, value_bytes, "4 or 8", 8);
     FIELD(bool, by_row, "parts have values of their own: each one in so many, not all", false);
+    FIELD(bool, encoded, "by a dictionary; else ids are the values, from 1 on", true);
     END_OF_FIELDS;
 };
 
@@ -70,9 +71,15 @@ class Dictionary {
     std::uint32_t value_bytes_ = 8;
 };
 
+/// Without a dictionary an id stands for the value that is one more.
 struct PartColumn {
     PackedIds ids;
     Dictionary dictionary;
+
+    bool encoded() const { return dictionary.values() > 0; }
+    std::uint64_t value(std::uint64_t row) const {
+        return encoded() ? dictionary.at(ids.at(row)) : ids.at(row) + 1;
+    }
 };
 
 /// Of a part, since it was made.
@@ -84,8 +91,9 @@ struct PartUse {
 /// Rows and dictionaries of a part.
 class Part {
   public:
-    /// Drawn: with equal probability any of its values. `number` of the table's parts, whose first
-    /// row is row `first` of the table. Throws OutOfMemory.
+    /// Drawn: with equal probability any of its values, each once where there are as many as rows.
+    /// `number` of the table's parts, whose first row is row `first` of the table. Throws
+    /// OutOfMemory.
     Part(const TableSpec& table, std::size_t number, std::uint64_t first, std::uint64_t seed);
     /// Room for its rows, and for so many values of each column. Throws OutOfMemory.
     Part(const PartSpec& spec, const std::vector<ColumnSpec>& columns,
@@ -112,18 +120,22 @@ class Part {
 
 class TaskTable {
   public:
-    explicit TaskTable(const TableSpec& spec) : spec_(spec), parts_(spec.parts.size()) {}
+    explicit TaskTable(const TableSpec& spec);
     /// The same rows in other parts, of which there are none yet.
     TaskTable(const TaskTable& of, std::vector<PartSpec> parts)
-        : spec_{of.spec_.columns, std::move(parts)},
-          parts_(spec_.parts.size()),
-          all_values_(of.all_values_) {}
+        : TaskTable(TableSpec{of.spec_.columns, std::move(parts)}) {
+        all_values_ = of.all_values_;
+    }
     const TableSpec& spec() const { return spec_; }
     std::size_t parts() const { return parts_.size(); }
     const Part& part(std::size_t k) const { return *parts_[k]; }
     Part& part(std::size_t k) { return *parts_[k]; }
     void set(std::size_t k, std::unique_ptr<Part> part) { parts_[k] = std::move(part); }
-    std::uint64_t rows() const;
+    std::uint64_t rows() const { return firsts_.back(); }
+    /// The row of the table with which a part begins.
+    std::uint64_t first(std::size_t part) const { return firsts_[part]; }
+    /// The part with that row of the table.
+    std::size_t part_of(std::uint64_t row) const;
     /// Makes a part; different ones may be made at the same time.
     void make(std::size_t part, std::uint64_t seed);
     /// All values of a column in order, in what all parts share: for one to be made to agree.
@@ -135,6 +147,7 @@ class TaskTable {
 
   private:
     TableSpec spec_;
+    std::vector<std::uint64_t> firsts_;
     std::vector<std::unique_ptr<Part>> parts_;
     std::shared_ptr<std::vector<std::vector<std::uint64_t>>> all_values_ =
         std::make_shared<std::vector<std::vector<std::uint64_t>>>();

@@ -10,7 +10,7 @@ import numpy as np
 from ....inputs import InputError
 from ....workloads.schema import Operation
 from ....workloads.workload import PhaseState
-from ...machine.costs import CostModel
+from ...machine.costs import CostModel, Scales
 from ...planes.plane import Experiment
 from .entry_costs import EntryCosts
 from .facts import ENGINE, TasksFacts, instructions_of

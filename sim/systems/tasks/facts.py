@@ -38,6 +38,9 @@ class LoopTimes(Strict):
     sum: DurationOrZero
     merge_group: DurationOrZero
     merge_dictionary: DurationOrZero
+    build: DurationOrZero | None = None
+    probe: DurationOrZero | None = None
+    match: DurationOrZero | None = None
 
 
 class TasksFacts(Strict):
