@@ -17,9 +17,6 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 // error stays within a few roundings per user, however widely the weights are spread.
 constexpr double slope_part_kept = 0.25;
 
-// Of a resource's capacity: nearer to it, rounding might make it full.
-constexpr double part_that_fits = 1.0 - 1e-9;
-
 [[noreturn]] void refuse(const char* name, std::size_t index, const char* expected) {
     throw std::invalid_argument(std::string(name) + "[" + std::to_string(index) + "]: expected " +
                                 expected);
@@ -51,7 +48,8 @@ bool caps_fit(const MaxMinProblem& problem, const MaxMinShares& shares) {
     std::ranges::fill(shares.binding, bound_by_cap);
     sum_use(problem, shares);
     for (std::size_t r = 0; r < problem.resources(); ++r)
-        if (shares.use[r] > part_that_fits * problem.capacity[r]) return false;
+        // Nearer to it, rounding might make it full.
+        if (shares.use[r] > (1.0 - 1e-9) * problem.capacity[r]) return false;
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernel/arrays.hpp"
@@ -134,51 +135,6 @@ inline void link_rows(const LinkUses& uses, std::size_t nodes, std::size_t links
     }
 }
 
-// The route to each vertex by the last link on it and the vertex before that, -1 at its begin and
-// where there is none: [nodes][vertices] by the node where routes begin; the nodes come first.
-struct RouteTrees {
-    std::span<const std::int64_t> entering;
-    std::span<const std::int64_t> predecessor;
-    std::size_t nodes, vertices;
-};
-
-// Of what values of each link, [links][3], add up to on the routes, means by the nodes' weights:
-// [nodes][3] over all routes that begin at each node, then the same over all that end there. Takes
-// O(nodes * vertices). Links and vertices must be in range.
-inline void route_means(const RouteTrees& trees, std::span<const double> value,
-                        std::span<const double> weight, std::span<double> mean) {
-    constexpr std::size_t values = 3;
-    const std::size_t nodes = trees.nodes, vertices = trees.vertices;
-    std::ranges::fill(mean, 0.0);
-    std::vector<double> sum(vertices * values);
-    std::vector<std::size_t> known_from(vertices, nodes), way;
-    for (std::size_t root = 0; root < nodes; ++root) {
-        const auto* entering = trees.entering.data() + root * vertices;
-        const auto* predecessor = trees.predecessor.data() + root * vertices;
-        std::fill_n(sum.begin() + static_cast<std::ptrdiff_t>(root * values), values, 0.0);
-        known_from[root] = root;
-        for (std::size_t to = 0; to < nodes; ++to) {
-            std::size_t at = to;
-            for (; known_from[at] != root && predecessor[at] >= 0;
-                 at = static_cast<std::size_t>(predecessor[at])) {
-                way.push_back(at);
-                known_from[at] = root;
-            }
-            for (; !way.empty(); at = way.back(), way.pop_back()) {
-                const std::size_t next = way.back();
-                const auto link = static_cast<std::size_t>(entering[next]);
-                for (std::size_t k = 0; k < values; ++k)
-                    sum[next * values + k] = sum[at * values + k] + value[link * values + k];
-            }
-            if (known_from[to] != root) continue;  // no route
-            for (std::size_t k = 0; k < values; ++k) {
-                mean[root * values + k] += weight[to] * sum[to * values + k];
-                mean[(nodes + to) * values + k] += weight[root] * sum[to * values + k];
-            }
-        }
-    }
-}
-
 // Water-filling: a shared amount poured over columns that stand at different heights.
 
 // What each column gets of an amount of 1 that raises it by its cost a unit, from its height, until
@@ -256,23 +212,45 @@ Doubles link_rows_of(const Indices& link, const Indices& from, const Indices& to
     return total;
 }
 
-Doubles route_means_of(const Indices& entering, const Indices& predecessor, const Doubles& value,
-                       const Doubles& weight) {
-    const auto nodes = static_cast<std::size_t>(weight.size());
-    const auto vertices =
-        static_cast<std::size_t>(entering.size()) / std::max(nodes, std::size_t{1});
-    const RouteTrees trees{view(entering, "entering"), view(predecessor, "predecessor"), nodes,
-                           vertices};
-    const auto below = [](std::span<const std::int64_t> indices, auto end) {
-        return std::ranges::all_of(indices, [&](auto index) { return index < end; });
-    };
-    if (entering.size() != predecessor.size() || vertices < nodes ||
-        trees.entering.size() != nodes * vertices || !below(trees.entering, value.size() / 3) ||
-        !below(trees.predecessor, static_cast<py::ssize_t>(vertices)))
+// Routes are trees, by the node where they begin: a walk back stops where it has been.
+Doubles route_means(const Indices& entering, const Indices& predecessor, const Doubles& value,
+                    const Doubles& weight) {
+    constexpr std::size_t values = 3;
+    const auto links = view(entering, "entering"), before = view(predecessor, "predecessor");
+    const auto each = view(value, "value"), part = view(weight, "weight");
+    const std::size_t nodes = part.size(), vertices = nodes ? links.size() / nodes : 0;
+    if (vertices < nodes || links.size() != nodes * vertices || before.size() != links.size() ||
+        std::ranges::any_of(
+            links, [&](auto k) { return k >= std::ssize(each) / 3; }) ||
+        std::ranges::any_of(before, [&](auto k) { return std::cmp_greater_equal(k, vertices); }))
         throw std::invalid_argument("routes: columns do not fit together");
-    Doubles mean(static_cast<py::ssize_t>(6 * nodes));
-    route_means(trees, view(value, "value"), view(weight, "weight"), written(mean));
-    return mean;
+    Doubles means(static_cast<py::ssize_t>(2 * nodes * values));
+    const auto mean = written(means);
+    std::ranges::fill(mean, 0.0);
+    std::vector<double> sum(vertices * values);
+    std::vector<std::size_t> known_from(vertices, nodes), way;
+    for (std::size_t root = 0; root < nodes; ++root) {
+        std::fill_n(sum.data() + root * values, values, 0.0);
+        known_from[root] = root;
+        for (std::size_t to = 0; to < nodes; ++to) {
+            std::size_t at = to;
+            for (; known_from[at] != root && before[root * vertices + at] >= 0;
+                 at = static_cast<std::size_t>(before[root * vertices + at])) {
+                way.push_back(at);
+                known_from[at] = root;
+            }
+            for (; !way.empty(); at = way.back(), way.pop_back()) {
+                const auto link = static_cast<std::size_t>(links[root * vertices + way.back()]);
+                for (std::size_t k = 0; k < values; ++k)
+                    sum[way.back() * values + k] = sum[at * values + k] + each[link * values + k];
+            }
+            for (std::size_t k = 0; k < values && known_from[to] == root; ++k) {
+                mean[root * values + k] += part[to] * sum[to * values + k];
+                mean[(nodes + to) * values + k] += part[root] * sum[to * values + k];
+            }
+        }
+    }
+    return means;
 }
 
 py::tuple parts_of(std::int64_t trials, std::int64_t size, const Doubles& chances) {
@@ -323,15 +301,10 @@ In row r, factor[i * n + r] * value[j * n + r] goes from node i to node j. Use k
 route from start[k] to end[k] takes link[k]; products are added up in the order of the uses.
 
 Raises ValueError for arrays that do not fit together, and for indices out of range.)");
-    module.def("route_means", &route_means_of, py::arg("entering"), py::arg("predecessor"),
+    module.def("route_means", &route_means, py::arg("entering"), py::arg("predecessor"),
                py::arg("value"), py::arg("weight"),
-               R"(What three values of each link add up to on routes, on average: mean[2 * n * 3].
-
-By weight[n], over all routes that begin at each node, then over all that end there. value: [links *
-3]; entering and predecessor, [n * v]: the last link on the way from a node to a vertex, and the
-vertex before it, -1 where there is none.
-
-Raises ValueError for arrays that do not fit together, and for indices out of range.)");
+               "By weight[n], means of what value[links * 3] adds up to over all routes from each "
+               "node, then to each: mean[2 * n * 3]. entering, predecessor[n * v]: see Routes.");
     module.def(
         "binomial_parts", &parts_of, py::arg("trials"), py::arg("size"), py::arg("chances"),
         R"(Means of a binomially distributed number in parts: (parts[N], squares[N], begun[N]).

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -231,7 +232,7 @@ class Bursts:
         sums = [routes.route_sums(of) for of in per_link]
         return tuple(of @ target for of in sums), tuple(target @ of for of in sums)
 
-    def _late_s(self, ways: Sequence[tuple[Floats, Floats, Floats, float]]) -> Floats:
+    def _late_s(self, ways: Sequence[tuple[Any, ...]]) -> Floats:
         sent_s = [part * s / np.maximum(w, NOBODY) for _, w, s, part in ways]
         least_s = np.maximum(self.alone_s, np.maximum(*sent_s))
         late, late_s = np.zeros((2, len(least_s)))

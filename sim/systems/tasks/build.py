@@ -27,9 +27,7 @@ def program_of(scenario: Experiment, scales: Scales | None = None) -> Program:
 
 
 class Draft:
-    """What a scenario asks for, but for what its entries cost, which ``on`` works out: that alone
-    depends on how fast and large the parts of the machine are.
-    """
+    """What a scenario asks for, but for what entries cost: that depends on the machine's speeds."""
 
     def __init__(self, scenario: Experiment, costs: CostModel) -> None:
         system, machine, workload = scenario.system, scenario.machine, scenario.workload
@@ -37,7 +35,6 @@ class Draft:
         workers, stored = system.workers(machine), system.stored(workload)
         tables, clients = system.placed(machine, workload), workload.description.clients
         shares = mix_shares(workload.at(0.0), workload.operations)
-
         table_at = {table.name: index for index, table in enumerate(tables)}
         at_start = workload.at(0.0).operations
 
@@ -54,16 +51,15 @@ class Draft:
             for node in workload.graphs[name]:
                 of_query.add(node)
             self._stages.append(of_query)
-            stages = tuple(of_query.stages)
-            queries.append(Query(name, stages, operation.clients or 0, shares.get(name, 0.0)))
-        all_stages = [stage for query in queries for stage in query.stages]
+            clients_of, share = operation.clients or 0, shares.get(name, 0.0)
+            queries.append(Query(name, tuple(of_query.stages), clients_of, share))
         background = background_of(machine, system.background)
         by_process = system.memory is not None and system.memory.policy not in (None, "local")
         # A thread on a node without memory has nothing local.
         self._by_process = by_process or any(
             machine.nodes[k].memory_bytes <= 0 for k in system.worker_positions(machine)
         )
-        copied = any(stage.path not in (None, "cpu") for stage in all_stages)
+        copied = any(s.path not in (None, "cpu") for query in queries for s in query.stages)
         copied |= any(piece.kind == "copy-engine" for piece in background)
         if system.affinity != "core" and copied:
             raise InputError(
@@ -92,7 +88,7 @@ class Draft:
 
     def on(self, costs: CostModel) -> Program:
         """Worked out with these costs. All stages are there by now, which share the caches."""
-        entry_costs = self._entry_costs.on(costs)
+        entry_costs = EntryCosts(costs, self._entry_costs.workers, self._entry_costs.survey)
         queries = [
             replace(query, stages=of_query.costed(entry_costs))
             for query, of_query in zip(self._program.queries, self._stages, strict=True)

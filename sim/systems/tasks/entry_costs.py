@@ -73,7 +73,7 @@ class EntryCosts:
     cost is asked for; a stage that is not there has these caches for itself.
     """
 
-    def __init__(self, costs: CostModel, workers: Ints) -> None:
+    def __init__(self, costs: CostModel, workers: Ints, survey: CacheSurvey | None = None) -> None:
         self.costs, self.workers, self.workers_in_all = costs, workers, int(workers.sum())
         cores = np.minimum(workers, costs.cores)
         self._core_node = np.repeat(np.arange(len(workers)), cores.astype(np.int64))
@@ -81,7 +81,7 @@ class EntryCosts:
         self._threads = np.divide(workers, cores, out=np.ones_like(cores), where=cores > 0)
         self._private = self._sharing(costs.private_cache)
         self._last = self._sharing(costs.last_cache)
-        self.survey = CacheSurvey(self._last)
+        self.survey = survey or CacheSurvey(self._last)
         self._places: dict[tuple[Part, ...] | None, tuple[Floats, Floats]] = {}
         self._in_order: dict[tuple[float, float | None, tuple[InOrder, ...]], EntryCost] = {}
 
@@ -89,12 +89,6 @@ class EntryCosts:
     def _last_hits(self) -> Mapping[str, Floats]:
         """(n, R) part of a stage's accesses that hit in last-level caches, by the stage's key."""
         return self.survey.hits(self.costs.last_cache)
-
-    def on(self, costs: CostModel) -> EntryCosts:
-        """The same stages where parts of the machine are faster, or larger."""
-        found = EntryCosts(costs, self.workers)
-        found.survey, found._places = self.survey, self._places
-        return found
 
     def used_where(self, table: Table | None) -> tuple[Floats, Floats]:
         """As the function of that name says, with these workers; not to be changed."""

@@ -363,7 +363,7 @@ class TasksFlow:
 
     def _gain_with(self, search: Search, program: Program, costs: CostModel) -> float:
         rates = self.rates()
-        found = search.on(self.steady.on(program, costs)).run(rates)
+        found = search.on(program, costs).run(rates)
         gain = float(found.queries.sum() / rates.queries.sum()) - 1.0
         return gain if abs(gain) >= GAIN_MIN else 0.0
 

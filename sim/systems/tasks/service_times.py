@@ -20,7 +20,7 @@ from ..._kernel import ServiceSetup, SettledService
 from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch
 from .parameters import PLACES, CopiedKinds, engines_of
-from .program import EntryCost, MemoryUse
+from .program import MemoryUse
 
 Floats = npt.NDArray[np.float64]
 Where = Callable[[int | None, int], Floats]
@@ -52,21 +52,17 @@ def lines_by_home(by_place: Floats, part: Floats, own: Floats, all_nodes: Floats
 
 
 def loops_of_kinds(
-    batches: Sequence[Batch],
-    costs: Sequence[EntryCost],
-    kinds: Sequence[tuple[int, int]],
-    where: Where,
-    more: int,
+    batches: Sequence[Batch], kinds: Sequence[tuple[int, int]], where: Where, more: int
 ) -> tuple[tuple[KindLoop, ...], ...]:
     """Of tasks of a batch on a node each, and of ``more`` kinds that have none; empty where no
     batch has several loops."""
-    if not any(cost.loops for cost in costs):
+    if not any(batch.stage.cost.loops for batch in batches):
         return ()
-    found = [_loops(batches[b], costs[b], node, where) for b, node in kinds]
+    found = [_loops(batches[b], node, where) for b, node in kinds]
     return (*found, *[()] * more)
 
 
-def _loops(batch: Batch, cost: EntryCost, node: int, where: Where) -> tuple[KindLoop, ...]:
+def _loops(batch: Batch, node: int, where: Where) -> tuple[KindLoop, ...]:
     part, own = where(batch.home, batch.spread)[None], where(node, 0)[None]
     return tuple(
         KindLoop(
@@ -74,7 +70,7 @@ def _loops(batch: Batch, cost: EntryCost, node: int, where: Where) -> tuple[Kind
             float(loop.instructions_s[node]),
             max(float(loop.misses_at_once[node]), 1e-9),
         )
-        for loop in cost.loops
+        for loop in batch.stage.cost.loops
     )
 
 
@@ -104,13 +100,6 @@ class Kinds:
     copied: CopiedKinds | None = None
     loops: tuple[tuple[KindLoop, ...], ...] = ()
     held_s: Floats | None = None
-
-    def moves_as(self, other: Kinds) -> bool:
-        """Whether threads read and write the same lines, of the same homes."""
-        return all(
-            np.array_equal(getattr(self, of), getattr(other, of))
-            for of in ("node", "read", "written")
-        )
 
     @property
     def lines(self) -> tuple[Floats, Floats]:
@@ -161,15 +150,6 @@ class Sharing:
         self.kinds, self._capacity, self._service = kinds, capacity, service
         self._links = links
 
-    @property
-    def waits(self) -> list[list[float]]:
-        """Those found last; ``go_on`` looks for others from there."""
-        return self._service.state
-
-    def go_on(self, waits: list[list[float]]) -> None:
-        """From the waits that were found for kinds nearly alike."""
-        self._service.go_on(waits)
-
     def solve(self, count: Floats) -> TaskTimes:
         """When ``count`` (F,) tasks of each kind run; waits are looked for from the last ones."""
         self._service.solve(count)
@@ -209,12 +189,10 @@ class ServiceTimes:
         self, costs: CostModel, in_use: Floats | Ints | None = None, locks: int = 0
     ) -> None:
         self.costs, self.n = costs, len(costs.machine.nodes)
-        self._in_use, self._locks = in_use, locks
         die_s = costs.die_s(costs.cores if in_use is None else in_use)
         self.links, limits = len(costs.link_Bps), costs.limits.count(die_s)
         self._columns = costs.limits.columns(die_s)
         self._ways: dict[tuple[int, int], tuple[Floats, Floats]] = {}
-        self._last: tuple[Kinds, Floats] | None = None
         entries = costs.home_agent_entries
         idle = np.diag(costs.idle_s)
         idle_s = np.where(np.isfinite(idle), idle, np.nanmin(costs.idle_s))
@@ -256,12 +234,6 @@ class ServiceTimes:
                     where=np.isfinite(lines) & (entries > 0),
                 ),
             }
-
-    def on(self, costs: CostModel) -> ServiceTimes:
-        """The same on a machine whose parts are faster, or larger."""
-        found = ServiceTimes(costs, self._in_use, self._locks)
-        found._ways, found._last = self._ways, self._last
-        return found
 
     def of(self, kinds: Kinds) -> Sharing:
         """The search for the times of these kinds."""
@@ -306,16 +278,6 @@ class ServiceTimes:
         """(F, R) of an entry: times of controllers, in lines that they read in it; bytes on links;
         times of limits of transfers.
         """
-        if self._last is None or not self._last[0].moves_as(kinds):
-            self._last = kinds, self._link_bytes(kinds)
-        links = self._last[1]
-        memory = self.costs.line_times(*kinds.lines)
-        if kinds.copied is not None and self.engines is not None:
-            links = links + kinds.copied.link_bytes(self.engines, self.costs)
-        return np.concatenate([memory, links, self._limits(kinds)], axis=1)
-
-    def _link_bytes(self, kinds: Kinds) -> Floats:
-        """(F, 2L) of an entry, of lines that threads read and write."""
         links = np.zeros((len(kinds.node), self.links))
         for node in np.unique(kinds.node).tolist() if self.links else ():
             here = np.flatnonzero(kinds.node == node)
@@ -326,7 +288,10 @@ class ServiceTimes:
                     read, written = self._way(node, home)
                     found += of_read[:, home, None] * read + of_written[:, home, None] * written
             links[here] = found
-        return links
+        memory = self.costs.line_times(*kinds.lines)
+        if kinds.copied is not None and self.engines is not None:
+            links += kinds.copied.link_bytes(self.engines, self.costs)
+        return np.concatenate([memory, links, self._limits(kinds)], axis=1)
 
     def _limits(self, kinds: Kinds) -> Floats:
         """(F, limits) times of limits of transfers of an entry, and of locks behind them."""

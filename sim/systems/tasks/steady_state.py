@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,7 +36,7 @@ from .batches import Batch, batches_of
 from .layout import PAGE_BYTES, Copy, PartState
 from .parameters import CopiedKinds, background_lines, cores_of, near_nodes, spreads_of
 from .paths import PATHS
-from .program import Program, Stage
+from .program import Program
 from .service_times import (
     Kinds,
     Served,
@@ -99,7 +99,7 @@ class Rates:
     how long one takes, ``lines_per_s`` (F,) that all of them read and write. ``waiting`` (n,):
     tasks in queues. ``pages_per_s`` of each copy. ``blocked``: queries that wait for a moved part.
     ``mean_free``: whether tasks are as many as workers are free on average, where few clients find
-    nearly all of them free, or few. ``waits``, ``queueing``: where the search ended, for others.
+    nearly all of them free, or few. ``queueing``: where the search of queues has ended.
     """
 
     queries: Floats
@@ -114,9 +114,7 @@ class Rates:
     pages_per_s: Floats
     blocked: frozenset[int]
     served: Served
-    waits: list[list[float]]
     queueing: list[list[float]]
-    part: float
     moved: bool = False
     mean_free: bool = False
 
@@ -160,17 +158,8 @@ class SteadyState:
         self.nearest = near_nodes(costs)
         by = spreads_of(program, costs.machine)
         self.spreads = np.divide(1.0, by, out=np.zeros_like(by), where=by > 0)
-        self.stages = _stages(program)
+        self.stages = [stage for query in program.queries for stage in query.stages]
         self.place_of = {id(stage): place for place, stage in enumerate(self.stages)}
-
-    def on(self, program: Program, costs: CostModel) -> SteadyState:
-        """Of a program with as many stages, alike but for their costs, on the machine with faster
-        parts.
-        """
-        found = copy(self)
-        found.program, found.costs, found.stages = program, costs, _stages(program)
-        found.times = self.times.on(costs)
-        return found
 
     def where(self, node: int | None, spread: int) -> Floats:
         """(n,) shares of what lies on a node, or on those of a spread in turn."""
@@ -187,10 +176,6 @@ class SteadyState:
         search = Search(self, state)
         alike = near is not None and np.array_equal(near.node, search.kind_node)
         return search.run(near if alike else None)
-
-
-def _stages(program: Program) -> list[Stage]:
-    return [stage for query in program.queries for stage in query.stages]
 
 
 class Search:
@@ -218,16 +203,18 @@ class Search:
         self.most = np.maximum(self.entries, self.least)
         self.hint = np.array([np.nan if b.hint is None else b.hint for b in self.batches])
         self.stealable = np.array([b.stage.task_class in state.stealable for b in self.batches])
-        self.places = [steady_state.place_of[id(batch.stage)] for batch in self.batches]
         self._steps()
         self._clients()
-        self._pairs()
         self._kinds()
 
-    def on(self, steady_state: SteadyState) -> Search:
-        """The same search where this holds, see ``SteadyState.on``."""
-        found = copy(self)
-        found.of, found.program = steady_state, steady_state.program
+    def on(self, program: Program, costs: CostModel) -> Search:
+        """The same where entries cost something else, and parts of the machine are faster."""
+        found, place_of, of = copy(self), self.of.place_of, SteadyState(program, costs)
+        found.of, found.program = of, program
+        if program is not self.program:
+            stages = (of.stages[place_of[id(batch.stage)]] for batch in self.batches)
+            pairs = zip(self.batches, stages, strict=True)
+            found.batches = tuple(replace(batch, stage=stage) for batch, stage in pairs)
         found._kinds()
         return found
 
@@ -253,7 +240,7 @@ class Search:
         self.population = np.where(self.mixed, self.state.mix_clients, own)
         self.shares = np.where(self.mixed, shares, 1.0)
 
-    def _pairs(self) -> None:
+    def _kinds(self) -> None:
         """Each batch on its own node; where it may be stolen, on all others with workers too."""
         pairs = [(b, batch.node) for b, batch in enumerate(self.batches)]
         if self.spread is not None:
@@ -270,12 +257,6 @@ class Search:
             ]
         self.kind_batch = np.array([b for b, _ in pairs], dtype=np.int64)
         self.kind_node = np.array([node for _, node in pairs], dtype=np.int64)
-        self.pairs = pairs
-
-    def _kinds(self) -> None:
-        """What an entry of each demands, of copies, and of background work."""
-        self.stages = [self.of.stages[place] for place in self.places]
-        pairs = self.pairs
         count, copies, n = len(pairs), self.state.copies, self.of.n
         background = self.program.background
         whole = count + len(copies) + len(background)
@@ -283,7 +264,7 @@ class Search:
         instructions, separate = np.zeros(whole), np.zeros(whole)
         slots = np.ones(whole)
         copied, engines = CopiedKinds.none(whole, n), self.of.times.engines
-        paths = [0 if engines is None else self._path(b) for b in range(len(self.batches))]
+        paths = [0 if engines is None else self._path(batch) for batch in self.batches]
         for values, demands in zip(
             (read, written, instructions, separate, slots), self._entry_demands(paths), strict=True
         ):
@@ -292,7 +273,7 @@ class Search:
             if engines is None or paths[b] == 0:
                 continue
             batch = self.batches[b]
-            lines = sum(use.read for use in self.stages[b].cost.memory if use.place == "part")
+            lines = sum(use.read for use in batch.stage.cost.memory if use.place == "part")
             here = np.zeros(n)
             here[node] = lines
             lines_at = lines * self.of.where(batch.home, batch.spread)
@@ -327,13 +308,7 @@ class Search:
             slots,
             np.arange(whole) < count,
             copied if (copied.engine >= 0).any() else None,
-            loops_of_kinds(
-                self.batches,
-                [stage.cost for stage in self.stages],
-                pairs,
-                self.of.where,
-                whole - count,
-            ),
+            loops_of_kinds(self.batches, pairs, self.of.where, whole - count),
             self._held(whole),
         )
         self.copied = copied
@@ -346,7 +321,7 @@ class Search:
             return None
         found = np.zeros((kinds, len(locks)))
         for f, b in enumerate(self.kind_batch.tolist()):
-            for lock in self.stages[b].locks:
+            for lock in self.batches[b].stage.locks:
                 more_s = self.others * lock.interrupt_s
                 found[f, locks.index(lock.name)] = lock.held_s + more_s
         return found
@@ -356,9 +331,9 @@ class Search:
         separate (F,), slots (F,); ``paths``: of batches, what is copied ahead lies with the thread.
         """
         of, batches, of_all = self.of, self.batches, (self.kind_batch, self.kind_node)
-        costs = [stage.cost for stage in self.stages]
+        costs = [batch.stage.cost for batch in batches]
         # What interrupts take from the others comes back from theirs.
-        interrupted_s = [2 * self.others * stage.interrupt_s for stage in self.stages]
+        interrupted_s = [2 * self.others * b.stage.interrupt_s for b in batches]
         known: dict[int, Floats] = {}  # batches of a stage have one cost
         for cost in costs:
             if id(cost) not in known:
@@ -377,13 +352,12 @@ class Search:
             np.maximum(np.array([cost.misses_at_once for cost in costs])[of_all], 1e-9),
         )
 
-    def _path(self, b: int) -> int:
+    def _path(self, batch: Batch) -> int:
         """A position in ``PATHS`` of a scan's tasks."""
-        batch = self.batches[b]
         if not self.state.paths or batch.stage.chunk_entries <= 0:
             return PATHS.index("cpu")
         home = 0 if batch.home is None else batch.home + 1
-        return self.state.paths[self.places[b] * (self.of.n + 1) + home]
+        return self.state.paths[self.of.place_of[id(batch.stage)] * (self.of.n + 1) + home]
 
     def run(self, near: Rates | None) -> Rates:
         """Service times from what runs, and what runs from service times, until both agree.
@@ -396,19 +370,18 @@ class Search:
         count = np.concatenate([np.zeros(kinds), np.ones(copies), self.endless])
         running, last, part = np.zeros(kinds), np.zeros(kinds), 1.0
         if near is not None:
-            running, part = near.running, near.part
-            count[:kinds] = running
+            running = count[:kinds] = near.running
             self.free = self._free(running)
-        sharing, self.queues = self.of.times.of(self.kinds), self._settled_queues()
-        if near is not None:
-            sharing.go_on(near.waits)
-            self.queues.go_on(near.queueing)
+        sharing = self.of.times.of(self.kinds)
         times = sharing.solve(count)
+        self.queues = self._settled_queues()
+        if near is not None:
+            self.queues.go_on(near.queueing)
         self.copying = np.ones(kinds)  # of a task's time, that in which entries pass
         for turn in range(OUTER_MAX):
             found = self._queues(times)
             step = found - running
-            if turn == 1 and near is None:
+            if turn == 1:
                 part = DAMPING
             elif turn:
                 turned = step - last
@@ -448,9 +421,7 @@ class Search:
             served=served,
             moved=self.spread is not None,
             mean_free=self._mean_free(),
-            waits=sharing.waits,
             queueing=self.queues.state,
-            part=part,
         )
 
     def _mean_free(self) -> bool:

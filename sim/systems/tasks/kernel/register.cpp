@@ -179,8 +179,7 @@ void register_settled_queues(py::module_& module) {
             "(F,) tasks that run where a task of each batch takes ``local_s`` (B,) on its own node "
             "and ``task_s`` (F,) as each kind; goes on from where the last call ended.")
         .def_property_readonly("state", &SettledQueues::state, "Where the search is.")
-        .def("go_on", &SettledQueues::go_on, py::arg("state"),
-             "From where another search of as many batches, nodes and queries has ended.")
+        .def("go_on", &SettledQueues::go_on, py::arg("state"), "From where one alike has ended.")
         .def_property_readonly("rates", array_at(&SettledQueues::rates))
         .def_property_readonly("present", array_at(&SettledQueues::present))
         .def_property_readonly("response_s", array_at(&SettledQueues::response_s))
@@ -198,9 +197,6 @@ void register_settled_service(py::module_& module) {
             "solve", [](Of& served, const Doubles& count) { served.solve(view(count, "count")); },
             py::arg("count"),
             "When ``count`` (F,) tasks of each kind run; waits are looked for from the last ones.")
-        .def_property_readonly("state", &Of::state, "The waits.")
-        .def("go_on", &Of::go_on, py::arg("state"),
-             "From the waits of another one on as many nodes and links.")
         .def_property_readonly("entry_s", array_at(&Of::entry_s))
         .def_property_readonly("entries_per_s", array_at(&Of::entries_per_s))
         .def_property_readonly("held_s", array_at(&Of::held_s))

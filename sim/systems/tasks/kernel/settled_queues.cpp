@@ -1,7 +1,6 @@
 #include "systems/tasks/kernel/settled_queues.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -81,11 +80,6 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
          {&together_, &arriving_, &work_s_, &idle_, &excess_, &stolen_, &busy_, &on_})
         of_nodes->assign(nodes_, 0.0);
     for (Values* of_kinds : {&running, &worth_}) of_kinds->assign(kinds_, 0.0);
-    for (std::size_t f = 0; f < kinds_; ++f) {
-        const std::size_t b = at(of_.kind_batch[f]);
-        pair_.push_back(at(of_.kind_node[f]) * nodes_ + at(of_.home[b]));
-        query_.push_back(at(of_.query[b]));
-    }
     others_s_.assign(nodes_ + 1, -1.0);
     for (Values* pairs : {&taken_, &thieves_}) pairs->assign(nodes_ * nodes_, 0.0);
     for (Values* pairs : {&by_query_, &own_}) pairs->assign(queries_ * nodes_, 0.0);
@@ -101,12 +95,12 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
 }
 
 void SettledQueues::go_on(const std::vector<Values>& state) {
-    const std::array<Values*, 4> all{&rates, &present, &able_, &thieves_};
-    if (!std::ranges::equal(
-            all, state, {}, [](auto* each) { return each->size(); },
-            [](const Values& each) { return each.size(); }))
-        throw std::invalid_argument("queues: the state of others");
-    for (std::size_t k = 0; k < all.size(); ++k) *all[k] = state[k];
+    Values* const all[] = {&rates, &present, &able_, &thieves_};
+    for (std::size_t k = 0; k < std::size(all); ++k) {
+        if (state.at(k).size() != all[k]->size())
+            throw std::invalid_argument("queues: the state of others");
+        *all[k] = state[k];
+    }
 }
 
 void SettledQueues::settle(const Values& tasks, const Values& local_s, const Values& task_s) {
@@ -215,9 +209,9 @@ void SettledQueues::steal(const Values& tasks, const Values& local_s, const Valu
     for (std::size_t pair = 0; pair < taken_.size(); ++pair)
         thieves_[pair] += step_ * (taken_[pair] - thieves_[pair]);
     for (std::size_t f = 0; f < kinds_; ++f) {
-        const std::size_t b = at(of_.kind_batch[f]);
-        if (of_.kind_node[f] != of_.home[b])
-            able_[b] += thieves_[pair_[f]] * local_s[b] / task_s[f];
+        const std::size_t b = at(of_.kind_batch[f]), node = at(of_.kind_node[f]);
+        if (const std::size_t home = at(of_.home[b]); node != home)
+            able_[b] += thieves_[node * nodes_ + home] * local_s[b] / task_s[f];
     }
 }
 
@@ -406,8 +400,9 @@ void SettledQueues::run(const Values& tasks, const Values& task_s) {
     } else {
         std::ranges::fill(whole_, 0.0);
         for (std::size_t f = batches_; f < kinds_; ++f) {
-            worth_[f] = thieves_[pair_[f]] / task_s[f];
-            whole_[at(of_.kind_batch[f])] += worth_[f];
+            const std::size_t b = at(of_.kind_batch[f]);
+            worth_[f] = thieves_[at(of_.kind_node[f]) * nodes_ + at(of_.home[b])] / task_s[f];
+            whole_[b] += worth_[f];
         }
         for (std::size_t b = 0; b < batches_; ++b) {
             away_[b] = away(b, tasks[b]);
@@ -425,7 +420,7 @@ void SettledQueues::run(const Values& tasks, const Values& task_s) {
     // beyond that waits forever longer.
     std::ranges::fill(fit, 1.0);
     for (std::size_t f = 0; f < kinds_; ++f) {
-        double& of_query = fit[query_[f]];
+        double& of_query = fit[at(of_.query[at(of_.kind_batch[f])])];
         const double part = on_[at(of_.kind_node[f])];
         if (running[f] > 0) of_query = std::min(of_query, part);
         running[f] *= std::min(part, 1.0);

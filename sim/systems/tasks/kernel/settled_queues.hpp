@@ -76,7 +76,6 @@ class SettledQueues {
     const QueueSetup of_;
     const std::size_t batches_, kinds_, queries_, nodes_;
     const bool moved_;
-    std::vector<std::size_t> pair_, query_;  // (F) of worker and queue; that asks for it
     bool stealing_ = false, mix_ = false;
     double all_room_ = 0.0;
     double step_ = 0.0;  // the part of a step that is gone

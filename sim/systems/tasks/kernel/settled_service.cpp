@@ -1,11 +1,9 @@
 #include "systems/tasks/kernel/settled_service.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
-#include <utility>
 
 #include "machine/kernel/overlap.hpp"
 #include "machine/kernel/service_machine.hpp"
@@ -98,22 +96,6 @@ std::span<const double> SettledService::row(const std::vector<double>& matrix,
     return {matrix.data() + kind * nodes_, nodes_};
 }
 
-std::vector<std::vector<double>> SettledService::state() const {
-    return {wait_s, entry_wait_s, before_link_s_, room};
-}
-
-void SettledService::go_on(const std::vector<std::vector<double>>& state) {
-    const std::array<std::vector<double>*, 4> all{&wait_s, &entry_wait_s, &before_link_s_, &room};
-    if (!std::ranges::equal(
-            all, state, {}, [](auto* each) { return each->size(); },
-            [](const auto& each) { return each.size(); }))
-        throw std::invalid_argument("service: the state of others");
-    for (std::size_t k = 0; k < all.size(); ++k) *all[k] = state[k];
-    for (std::size_t node = 0; node < nodes_; ++node)
-        capacity_[node] = of_.capacity[node] * room[node];
-    sum_over_links();
-}
-
 void SettledService::solve(std::span<const double> count) {
     if (count.size() != kinds_) throw std::invalid_argument("service: columns do not fit together");
     choose(count);
@@ -152,30 +134,16 @@ void SettledService::solve(std::span<const double> count) {
 // The kinds that run, with what they use; how much longer instructions take where threads share
 // cores.
 void SettledService::choose(std::span<const double> count) {
-    const std::vector<std::size_t> before = std::exchange(running_, {});
-    std::vector<double> on(nodes_, 0.0);
-    for (std::size_t f = 0; f < kinds_; ++f) {
-        if (of_.on_core[f]) on[at(of_.node[f])] += count[f];
-        if (count[f] > 0) running_.push_back(f);
-    }
-    if (running_ != before || row_ptr_.empty()) list_uses();
-    for (std::size_t f = 0; f < kinds_; ++f) {
-        const std::size_t node = at(of_.node[f]);
-        const double longer = on[node] / std::max(of_.cores[node], 1.0);
-        sharing_[f] = of_.on_core[f] ? std::max(longer, 1.0) : 1.0;
-    }
-    for (std::vector<double>* of_running : {&cap_, &weight_, &rate_})
-        of_running->resize(running_.size());
-    binding_.resize(running_.size());
-}
-
-// What each of those uses.
-void SettledService::list_uses() {
     const std::size_t columns = nodes_ + links_;
+    running_.clear();
     row_ptr_.assign(1, 0);
     resource_.clear();
     coefficient_.clear();
-    for (const std::size_t f : running_) {
+    std::vector<double> on(nodes_, 0.0);
+    for (std::size_t f = 0; f < kinds_; ++f) {
+        if (of_.on_core[f]) on[at(of_.node[f])] += count[f];
+        if (!(count[f] > 0)) continue;
+        running_.push_back(f);
         for (std::size_t r = 0; r < columns; ++r) {
             const double use = of_.use[f * columns + r];
             if (use == 0) continue;
@@ -184,6 +152,14 @@ void SettledService::list_uses() {
         }
         row_ptr_.push_back(static_cast<std::int64_t>(resource_.size()));
     }
+    for (std::size_t f = 0; f < kinds_; ++f) {
+        const std::size_t node = at(of_.node[f]);
+        const double longer = on[node] / std::max(of_.cores[node], 1.0);
+        sharing_[f] = of_.on_core[f] ? std::max(longer, 1.0) : 1.0;
+    }
+    for (std::vector<double>* of_running : {&cap_, &weight_, &rate_})
+        of_running->resize(running_.size());
+    binding_.resize(running_.size());
 }
 
 // Of lines of a kind, so many of them at a time, with the present waits.
@@ -318,23 +294,15 @@ double SettledService::wait_before_links() {
         change = std::max(change, std::abs(found_s - before_link_s_[link]));
         before_link_s_[link] = found_s;
     }
-    if (change > 0) sum_over_links();
-    return change;
-}
-
-void SettledService::sum_over_links() {
-    std::vector<double> of_way(nodes_ * nodes_, -1.0);  // not known yet
-    for (std::size_t f = 0; f < kinds_; ++f)
+    for (std::size_t f = 0; f < kinds_ && change > 0; ++f)
         for (std::size_t home = 0; home < nodes_; ++home) {
-            if (!(of_.read[f * nodes_ + home] > 0)) continue;
-            double& sum = of_way[at(of_.node[f]) * nodes_ + home];
-            if (sum < 0) {
-                sum = 0.0;
+            double& sum = before_links_s_[f * nodes_ + home];
+            sum = 0.0;
+            if (of_.read[f * nodes_ + home] > 0)
                 routes_.each_link(home, at(of_.node[f]),
                                   [&](std::size_t link) { sum += before_link_s_[link]; });
-            }
-            before_links_s_[f * nodes_ + home] = sum;
         }
+    return change;
 }
 
 // Directories that are kept with the lines in memory: what their updates leave of controllers'

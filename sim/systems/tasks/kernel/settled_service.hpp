@@ -66,10 +66,6 @@ class SettledService {
     // none the first time.
     void solve(std::span<const double> count);
 
-    // The waits of the last call; another search on as many nodes and links may go on from there.
-    std::vector<std::vector<double>> state() const;
-    void go_on(const std::vector<std::vector<double>>& state);
-
     std::vector<double> entry_s;         // (F)
     std::vector<double> entries_per_s;   // (F) of all tasks of a kind
     std::vector<double> held_s;          // (F) of an entry, with miss slots in use
@@ -82,7 +78,6 @@ class SettledService {
 
   private:
     void choose(std::span<const double> count);
-    void list_uses();
     void take_alone(std::size_t kind);
     void take_alone(std::span<const double> count);
     double misses_s(std::size_t kind, std::span<const double> read, double slots) const;
@@ -91,7 +86,6 @@ class SettledService {
     void share(std::span<const double> count);
     double wait(std::int64_t round);  // the largest change
     double wait_before_links();       // likewise
-    void sum_over_links();            // waits on each way
     double update_directories();      // the largest change of room
     double wait_for_entries(std::span<const double> count, bool newton);
     std::span<const double> row(const std::vector<double>& matrix, std::size_t kind) const;
