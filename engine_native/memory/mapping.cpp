@@ -76,9 +76,8 @@ std::string refusal_of(int error) {
 }
 
 [[noreturn]] void refuse_move(int node, int error) {
-    const std::string to = " on node " + std::to_string(node);
-    if (error == ENOMEM) throw OutOfMemory("no memory left" + to + " for pages that move there");
-    throw std::invalid_argument("pages move to no memory" + to + ": " + strerror(error));
+    throw std::invalid_argument("pages cannot move to node " + std::to_string(node) + ": " +
+                                strerror(error));
 }
 
 void move_stretch(std::byte* begin, std::byte* end, int node) {
@@ -214,10 +213,7 @@ bool Mapping::populate(bool may_touch) {
 
 void Mapping::move(int node, const std::stop_token& stop) {
     check_node(Placement::on_node(node));
-    const std::uint64_t left = node_available_bytes(node);
-    if (pages_ != Pages::huge && left < bytes_)
-        throw OutOfMemory("no memory left on node " + std::to_string(node) + " for the " +
-                          size_text(bytes_) + " that move there: " + size_text(left));
+    if (pages_ != Pages::huge && node_available_bytes(node) < bytes_) refuse_move(node, ENOMEM);
     place(Placement::on_node(node));  // what comes from swap goes there, too
     for (std::byte* at = begin_; at < end() && !stop.stop_requested(); at += stretch_bytes)
         move_stretch(at, std::min(at + stretch_bytes, end()), node);

@@ -55,6 +55,8 @@ struct Task {
     std::optional<GroupSums> groups;
     std::uint64_t rows = 0;                       ///< that its groups have
     std::uint64_t part_bytes = 0, own_bytes = 0;  ///< that it asked for, caches aside
+
+    const Part* of_part() const;  ///< nullptr: none
 };
 
 /// Of one stage of a query that is being answered; `by_part`: its tasks, in the order of rows.
@@ -70,6 +72,10 @@ struct StageRun {
 
     std::uint64_t entries(std::size_t part) const;
 };
+
+inline const Part* Task::of_part() const {
+    return stage->table == nullptr ? nullptr : &stage->table->part(part);
+}
 
 /// Does the task; what it makes comes from `buffers`, those of node `node`.
 void run_task(Task& task, Buffers& buffers, std::uint32_t node);
