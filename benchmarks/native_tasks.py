@@ -1,19 +1,22 @@
 """Queries of the native engine of tasks, and its tasks, against what a user would pick.
 
 python benchmarks/native_tasks.py [--rows 100_000_000] [--groups 10 1_000_000]
-    [--build 10_000_000] [--tasks 10_000]
+    [--build 10_000_000] [--tasks 10_000] [--moved 1_000_000_000]
 
 All rows of a table are grouped by a column, and another one is summed; or joined with the rows of
 another one, as many as ``--build``, by its key, and their pairs are counted and summed: on two
 threads, both warm, in turns; results are compared. DuckDB (package duckdb; left out where it is not
 there) has the same columns as integers of 32 bits. And a query of as many tasks as ``--tasks``,
 each of which scans 64 rows, against as many empty tasks of oneTBB (libtbb-dev) on two threads. Of
-``--repeat`` turns the fastest.
+``--repeat`` turns the fastest. On a host of two nodes also: a part of ``--moved`` rows that moves
+to and fro while a client scans it, against ``move_pages`` (numpy's memory, one call) on as many
+bytes alone, and against the same scans without moves.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import shutil
@@ -21,7 +24,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +46,10 @@ def table(rows: int, **distinct: int) -> dict[str, Any]:
     return {"kind": "table", "rows": rows, "columns": columns}
 
 
-def engine(objects: dict[str, Any], operators: dict[str, Any], tasks: int = 0) -> Any:
-    """Of these tables and one query."""
+def engine(
+    objects: dict[str, Any], operators: dict[str, Any], tasks: int = 0, clients: int = 0
+) -> Any:
+    """Of these tables, and one query of so many clients."""
     settings = [
         f"system.threads={THREADS}",
         f"workload.objects={json.dumps(objects)}",
@@ -50,7 +57,10 @@ def engine(objects: dict[str, Any], operators: dict[str, Any], tasks: int = 0) -
         *([f"system.concurrency={tasks}"] if tasks else []),
     ]
     scenario = load_scenario("host-queries", plane="native", settings=settings)
-    return _engine.TaskEngine(tasks_plan(scenario, _engine.host_facts()).spec)
+    spec = tasks_plan(scenario, _engine.host_facts()).spec
+    (query,) = spec.queries
+    query.clients, spec.queries, spec.mix_clients = clients, [query], 0
+    return _engine.TaskEngine(spec)
 
 
 def fastest(repeat: int, *turns: Callable[[], object]) -> list[float]:
@@ -152,6 +162,60 @@ def small(tasks: int, repeat: int) -> Iterator[dict[str, Any]]:
     }  # fmt: skip
 
 
+def moved(rows: int, repeat: int) -> Iterator[dict[str, Any]]:
+    """Bytes per second that move meanwhile, and scans, of those without moves; nothing on one
+    node, where ``move_pages`` copies nothing."""
+    nodes = [node["id"] for node in _engine.host_facts()["nodes"] if node["may_allocate"]][:2]
+    name = f"native_tasks/pages moved, {rows:,} rows"
+    if len(nodes) < 2:
+        yield {"name": f"{name}: left out, a host of one node", "value": None,
+               "unit": "B/s", "versus": None, "ratio": None}  # fmt: skip
+        return
+    find = {"find": {"kind": "scan", "table": "t", "columns": "v", "selectivity": 0.5}}
+    ours, numbers = engine({"t": table(rows, g=2, v=4096)}, find, clients=1), count(1)
+    size = rows * (1 + 12) // 8  # of the ids of both columns
+    ours.move(next(numbers), 0, 0, nodes[1])
+    while not ours.arrived():
+        time.sleep(1e-4)
+    alone = np.ones(size, dtype=np.uint8)
+    ours.begin([])
+
+    def move(node: int) -> None:
+        ours.move(next(numbers), 0, 0, node)
+        while not ours.arrived():
+            time.sleep(1e-4)
+
+    def scanned(turn: Callable[[], object]) -> float:
+        """Per second."""
+        before, begun = ours.answered()[0][0], time.perf_counter()
+        turn()
+        return float(ours.answered()[0][0] - before) / (time.perf_counter() - begun)
+
+    took_s = fastest(repeat, lambda: move(nodes[0]), lambda: move(nodes[1]))
+    quiet, busy = scanned(lambda: time.sleep(2)), scanned(lambda: [move(n) for n in nodes * 3])
+    ours.stop()
+    other_s = fastest(repeat, *(partial(move_pages, alone, node) for node in nodes))
+    yield {"name": name, "value": size / max(took_s), "unit": "B/s", "versus": "move_pages alone",
+           "ratio": round(max(other_s) / max(took_s), 3)}  # fmt: skip
+    yield {"name": f"{name}: scans meanwhile", "value": busy, "unit": "scans/s",
+           "versus": "without moves", "ratio": round(busy / quiet, 3)}  # fmt: skip
+
+
+def move_pages(memory: Any, node: int) -> None:
+    """All of an array's pages, in one call."""
+    page = os.sysconf("SC_PAGESIZE")
+    pages = np.arange(memory.ctypes.data // page * page, memory.ctypes.data + memory.size, page)
+    to, status = np.full(len(pages), node, dtype=np.int32), np.zeros(len(pages), dtype=np.int32)
+    libnuma = ctypes.CDLL("libnuma.so.1", use_errno=True)
+    libnuma.numa_move_pages(
+        0,
+        ctypes.c_ulong(len(pages)),
+        *(ctypes.c_void_p(each.ctypes.data) for each in (pages, to, status)),
+        2,
+    )  # MPOL_MF_MOVE
+    assert (status[1:-1] == node).mean() > 0.99
+
+
 def empty_s(tasks: int, repeat: int) -> float | None:
     """Of oneTBB's, in all; None where it or a compiler is not there."""
     compiler = os.environ.get("CXX", "g++")
@@ -173,13 +237,14 @@ def main() -> None:
     parser.add_argument("--build", type=int, default=10_000_000)
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--moved", type=int, default=1_000_000_000)
     given = parser.parse_args()
     for groups in given.groups:
         for figure in grouped(given.rows, groups, given.repeat):
             print(json.dumps(figure), flush=True)
     for figure in joined(given.rows, given.build, given.repeat):
         print(json.dumps(figure), flush=True)
-    for figure in small(given.tasks, given.repeat):
+    for figure in (*small(given.tasks, given.repeat), *moved(given.moved, given.repeat)):
         print(json.dumps(figure), flush=True)
 
 

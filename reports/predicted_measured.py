@@ -128,7 +128,7 @@ def residuals_over_size(rows: Sequence[Row]) -> Figure | None:
     figure = Figure()
     _add_one(figure, "h")
     for name, ones, marker in _series(shown):
-        places = {"x": [row.size for row in ones], "y": [row.ratio for row in ones]}
+        places: dict[str, Any] = {"x": [row.size for row in ones], "y": [row.ratio for row in ones]}
         _add_points(figure, name, ones, marker, error_y=_ratio_bars(ones), **places)
     powers = _binary_powers([row.size for row in shown if row.size])
     figure.update_xaxes(

@@ -23,7 +23,8 @@
 namespace numatwin::native {
 namespace {
 
-constexpr std::size_t stretch_bytes = std::size_t{8} << 20;
+// Each call waits for all processors once.
+constexpr std::size_t stretch_bytes = std::size_t{64} << 20;
 constexpr unsigned attempts_max = 100;
 
 std::size_t page_bytes() {
@@ -76,28 +77,26 @@ std::string refusal_of(int error) {
 }
 
 [[noreturn]] void refuse_move(int node, int error) {
-    const std::string to = " on node " + std::to_string(node);
-    if (error == ENOMEM) throw OutOfMemory("no memory left" + to + " for pages that move there");
-    throw std::invalid_argument("pages move to no memory" + to + ": " + strerror(error));
+    throw std::invalid_argument("pages cannot move to node " + std::to_string(node) + ": " +
+                                strerror(error));
 }
 
 void move_stretch(std::byte* begin, std::byte* end, int node) {
     std::vector<void*> left;
     for (std::byte* at = begin; at < end; at += page_bytes()) left.push_back(at);
+    std::vector<int> nodes(left.size(), node), found(left.size());
+    // Some are busy for a moment.
     for (unsigned attempt = 0; !left.empty(); ++attempt) {
-        // Some are busy for a moment; of a huge page, all but the first are as it moves.
-        if (attempt > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        const std::vector<int> nodes(left.size(), node);
-        std::vector<int> status(left.size(), -EBUSY);
-        if (move_pages(0, left.size(), left.data(), nodes.data(), status.data(), MPOL_MF_MOVE) < 0)
+        if (attempt == attempts_max) refuse_move(node, EBUSY);
+        if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (move_pages(0, left.size(), left.data(), nodes.data(), found.data(), MPOL_MF_MOVE) < 0)
             refuse_move(node, errno);
-        std::vector<void*> again;
-        for (std::size_t k = 0; k < left.size(); ++k) {
-            if (status[k] == node || status[k] == -ENOENT) continue;  // the latter: swapped
-            if (status[k] == -ENOMEM || attempt == attempts_max) refuse_move(node, -status[k]);
-            again.push_back(left[k]);
-        }
-        left.swap(again);
+        // Where they are now; those that are nowhere come from swap.
+        move_pages(0, left.size(), left.data(), nullptr, found.data(), 0);
+        std::size_t kept = 0;
+        for (std::size_t k = 0; k < left.size(); ++k)
+            if (found[k] >= 0 && found[k] != node) left[kept++] = left[k];
+        left.resize(kept);
     }
 }
 
@@ -214,10 +213,7 @@ bool Mapping::populate(bool may_touch) {
 
 void Mapping::move(int node, const std::stop_token& stop) {
     check_node(Placement::on_node(node));
-    const std::uint64_t left = node_available_bytes(node);
-    if (pages_ != Pages::huge && left < bytes_)
-        throw OutOfMemory("no memory left on node " + std::to_string(node) + " for the " +
-                          size_text(bytes_) + " that move there: " + size_text(left));
+    if (pages_ != Pages::huge && node_available_bytes(node) < bytes_) refuse_move(node, ENOMEM);
     place(Placement::on_node(node));  // what comes from swap goes there, too
     for (std::byte* at = begin_; at < end() && !stop.stop_requested(); at += stretch_bytes)
         move_stretch(at, std::min(at + stretch_bytes, end()), node);

@@ -61,8 +61,7 @@ class Mapping {
     Mapping& operator=(Mapping&&) = delete;
 
     /// Its pages go to a node, a stretch at a time, until `stop`; whoever reads or writes them
-    /// meanwhile goes on. What the host refuses stays where it is: throws OutOfMemory,
-    /// std::invalid_argument.
+    /// meanwhile goes on. Throws std::invalid_argument; what the host refuses stays where it is.
     void move(int node, const std::stop_token& stop);
 
     std::byte* begin() const { return begin_; }

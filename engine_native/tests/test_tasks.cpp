@@ -249,14 +249,14 @@ TEST(TaskEngine, TasksOfAPartThatIsHeldWaitAndAreQueuedWhereItIsPlaced) {
     engine.begin({});
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_EQ(engine.answered()[0].first, 0U);
-    EXPECT_EQ(engine.local_use()[1][0], (std::pair<double, double>{0, 0}));
+    EXPECT_EQ(engine.local_use()[1][0], (LocalUse{0, 0}));
     engine.place(0, 0, 1);
     while (engine.answered()[0].first == 0) std::this_thread::yield();
     engine.stop();
     const auto use = engine.local_use();
-    EXPECT_EQ(use[0][0].first, 0);
-    EXPECT_GT(use[1][0].first, 0);
-    EXPECT_LT(use[1][0].first, use[0][1].first);  // merges are of no part
+    EXPECT_EQ(use[0][0][0], 0);
+    EXPECT_GT(use[1][0][0], 0);
+    EXPECT_LT(use[1][0][0], use[0][1][0]);  // merges are of no part
 }
 
 TEST(TaskEngine, WhereNoPagesCanMoveToIsSaidAndDataStay) {

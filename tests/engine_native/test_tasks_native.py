@@ -19,7 +19,6 @@ from refusals import told_by
 from numatwin import InputError, load_record, load_scenario, run_scenario
 
 _engine = pytest.importorskip("numatwin.engine_native._engine", reason="built without libnuma")
-from numatwin.engine_native.systems.tasks.placing import EngineParts  # noqa: E402
 from numatwin.engine_native.systems.tasks.plane import (  # noqa: E402
     NativeTasks,
     TasksHost,
@@ -208,8 +207,7 @@ def test_parts_that_cannot_move_end_the_run_in_one_line() -> None:
             assert isinstance(plane, NativeTasks)
             assert plane._placing is not None
             plane.advance(0.01)
-            assert isinstance(plane._placing.model, EngineParts)
-            plane._placing.model._host_node = (0, 999)
+            plane._placing.host_node = (0, 999)
             plane.apply([MovePart("sales", 0, 1)])
             plane.advance(5.0)
 

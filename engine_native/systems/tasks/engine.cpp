@@ -47,7 +47,6 @@ TaskEngine::TaskEngine(EngineSpec spec)
                 for (const std::uint32_t column : stage.columns)
                     tables_[static_cast<std::size_t>(stage.table)]->make_all_values(column);
     try {
-        placing_ = std::make_unique<Placing>([this](std::exception_ptr why) { failed(why); });
         for (std::size_t w = 0; w < spec_.cpu.size(); ++w)
             workers_.emplace_back([this, w] { work(w); });
     } catch (...) {
@@ -291,14 +290,8 @@ void TaskEngine::count(std::size_t worker, const Task& task) {
     const std::int64_t ns = steady_ns() - tally.since_ns;
     tally.running = nullptr;
     if (task.queue == node) {
-        const auto more = static_cast<double>(ns), bytes = more * 1e-9 * tally.Bps;
-        tally.local_ns += more;
-        tally.bytes += bytes;
-        if (task.stage->table != nullptr) {
-            PartUse& use = task.stage->table->part(task.part).use();
-            use.ns.fetch_add(more);
-            use.bytes.fetch_add(bytes);
-        }
+        tasks::add(tally.local, tally.running_use());
+        if (const Part* part = task.of_part()) tasks::add(part->use().local, tally.running_use());
     }
     const auto add = [&tally](std::size_t at, std::uint64_t more) { tally.words[at] += more; };
     add(task_class, 1);

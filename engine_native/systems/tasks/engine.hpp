@@ -10,15 +10,18 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "kernel/philox.hpp"
+#include "memory/clock.hpp"
 #include "systems/tasks/operators.hpp"
-#include "systems/tasks/placing.hpp"
 #include "systems/tasks/scheduler.hpp"
 
 namespace numatwin::native::tasks {
@@ -92,7 +95,7 @@ class TaskEngine {
     /// Tasks of the part are queued for that node from now on.
     void place(std::size_t table, std::size_t part, std::uint32_t node);
     /// Of tasks that were not stolen, until now, ns and bytes: by node; by part of each table.
-    std::vector<std::vector<std::pair<double, double>>> local_use() const;
+    std::vector<std::vector<LocalUse>> local_use() const;
 
     /// Rethrows what has gone wrong in a worker.
     void check() const;
@@ -124,10 +127,16 @@ class TaskEngine {
         std::vector<std::uint64_t> words;
         const Task* running = nullptr;
         std::int64_t since_ns = 0;
-        double Bps = 0;                  // of it, as its class asks for on average
-        double local_ns = 0, bytes = 0;  // of tasks that were not stolen
+        double Bps = 0;  // of it, as its class asks for on average
+        LocalUse local{};
         std::atomic<int> thread{0};
+
+        LocalUse running_use() const {
+            const auto ns = static_cast<double>(steady_ns() - since_ns);
+            return {ns, ns * 1e-9 * Bps};
+        }
     };
+    using CopyJob = std::function<void(const std::stop_token&)>;
 
     void draw_tables();
     void make_client(int client);
@@ -135,6 +144,7 @@ class TaskEngine {
     void run(std::size_t worker, Task& task);
     void count(std::size_t worker, const Task& task);
     void failed(std::exception_ptr failure);
+    void begin_copy(std::int64_t number, CopyJob job);
     std::size_t tally_words() const { return 3 * spec_.classes + 2 * nodes(); }
 
     // Under control_.
@@ -174,7 +184,8 @@ class TaskEngine {
     std::vector<Stream> streams_;
     bool asking_ = false;
     std::exception_ptr failure_;
-    std::unique_ptr<Placing> placing_;
+    std::vector<std::int64_t> arrived_;
+    std::map<std::int64_t, std::jthread> copying_;  // by number; told to stop at the end
     std::vector<std::jthread> workers_;
 };
 

@@ -61,6 +61,8 @@ struct Task {
     std::uint64_t rows = 0;  ///< that its groups have
     /// That it asked for, caches aside: of its part, its own, on all nodes.
     std::uint64_t part_bytes = 0, own_bytes = 0, shared_bytes = 0;
+
+    const Part* of_part() const;  ///< nullptr: none
 };
 
 /// Of one stage of a query that is being answered; `by_part`: its tasks, in the order of rows.
@@ -82,6 +84,10 @@ struct StageRun {
     /// The table of one of its columns, by their number, those that are summed after the others.
     const TaskTable& table_of(std::size_t number) const;
 };
+
+inline const Part* Task::of_part() const {
+    return stage->table == nullptr ? nullptr : &stage->table->part(part);
+}
 
 /// Does the task; what it makes comes from `buffers`, those of node `node`.
 void run_task(Task& task, Buffers& buffers, std::uint32_t node);

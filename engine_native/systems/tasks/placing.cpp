@@ -1,8 +1,6 @@
-#include "systems/tasks/placing.hpp"
-
+// What a placer orders: parts that move, and tables whose rows come to lie in other parts.
 #include <algorithm>
 
-#include "memory/clock.hpp"
 #include "systems/tasks/engine.hpp"
 
 namespace numatwin::native::tasks {
@@ -85,47 +83,29 @@ std::shared_ptr<TaskTable> remade(const TaskTable& from, const std::vector<PartS
     return made;
 }
 
-void Placing::begin(std::int64_t number, Job job) {
-    {
-        const std::scoped_lock lock(mutex_);
-        jobs_.emplace_back(number, std::move(job));
-    }
-    more_.notify_one();
-}
-
-std::vector<std::int64_t> Placing::ended() {
-    const std::scoped_lock lock(mutex_);
-    return std::exchange(ended_, {});
-}
-
-void Placing::work(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    while (more_.wait(lock, stop, [this] { return !jobs_.empty(); }) && !stop.stop_requested()) {
-        auto [number, job] = std::move(jobs_.front());
-        jobs_.pop_front();
-        lock.unlock();
+void TaskEngine::begin_copy(std::int64_t number, CopyJob job) {
+    copying_[number] = std::jthread([=, this](const std::stop_token& stop) {
         try {
             job(stop);
-            lock.lock();
-            ended_.push_back(number);
+            const std::scoped_lock lock(control_);
+            arrived_.push_back(number);
         } catch (...) {
-            failed_(std::current_exception());
-            lock.lock();
+            failed(std::current_exception());
         }
-    }
+    });
 }
 
 void TaskEngine::move(std::int64_t number, std::size_t table, std::size_t part, int host_node) {
     const std::scoped_lock lock(control_);
-    placing_->begin(number, [of = tables_.at(table), part, host_node](const std::stop_token& stop) {
+    begin_copy(number, [of = tables_.at(table), part, host_node](const std::stop_token& stop) {
         of->part(part).move(host_node, stop);
     });
 }
 
 void TaskEngine::remake(std::int64_t number, std::size_t table, std::vector<PartSpec> parts) {
     const std::scoped_lock lock(control_);
-    placing_->begin(number, [this, table, of = tables_.at(table),
-                             parts = std::move(parts)](const std::stop_token& stop) {
+    begin_copy(number, [this, table, of = tables_.at(table),
+                        parts = std::move(parts)](const std::stop_token& stop) {
         auto made = remade(*of, parts, stop);
         const std::scoped_lock locked(control_);
         remade_[table] = std::move(made);
@@ -134,15 +114,16 @@ void TaskEngine::remake(std::int64_t number, std::size_t table, std::vector<Part
 
 std::vector<std::int64_t> TaskEngine::arrived() {
     std::vector<std::shared_ptr<TaskTable>> unused;  // whose memory goes back without the lock
-    {
-        const std::scoped_lock lock(control_);
-        std::erase_if(retired_, [&unused](auto& table) {
-            const bool free = table.use_count() == 1;
-            if (free) unused.push_back(std::move(table));
-            return free;
-        });
-    }
-    return placing_->ended();
+    std::vector<std::jthread> ended;                 // to be joined likewise
+    const std::scoped_lock lock(control_);
+    std::erase_if(retired_, [&unused](auto& table) {
+        const bool free = table.use_count() == 1;
+        if (free) unused.push_back(std::move(table));
+        return free;
+    });
+    for (const std::int64_t number : arrived_)
+        ended.push_back(std::move(copying_.extract(number).mapped()));
+    return std::exchange(arrived_, {});
 }
 
 void TaskEngine::swap(std::size_t table) {
@@ -163,35 +144,25 @@ void TaskEngine::place(std::size_t table, std::size_t part, std::uint32_t node) 
     scheduler_.release(placed, placed.node(), spec_.queue_of.at(node));
 }
 
-std::vector<std::vector<std::pair<double, double>>> TaskEngine::local_use() const {
-    using Use = std::pair<double, double>;
+std::vector<std::vector<LocalUse>> TaskEngine::local_use() const {
     const std::scoped_lock lock(control_);
     std::vector<std::unique_lock<std::mutex>> locks;  // no task ends meanwhile
     for (const auto& tally : tallies_) locks.emplace_back(tally->mutex);
-    std::vector<std::vector<Use>> found(1 + tables_.size());
+    std::vector<std::vector<LocalUse>> found(1 + tables_.size());
     found[0].resize(nodes());
-    for (std::size_t t = 0; t < tables_.size(); ++t) {
-        for (std::size_t p = 0; p < tables_[t]->parts(); ++p) {
-            const PartUse& use = tables_[t]->part(p).use();
-            found[1 + t].emplace_back(use.ns.load(), use.bytes.load());
-        }
-    }
-    const auto add = [](Use& use, double ns, double bytes) {
-        use.first += ns;
-        use.second += bytes;
-    };
+    for (std::size_t t = 0; t < tables_.size(); ++t)
+        for (std::size_t p = 0; p < tables_[t]->parts(); ++p)
+            found[1 + t].push_back(tables_[t]->part(p).use().now());
     for (std::size_t w = 0; w < tallies_.size(); ++w) {
         const Tally& tally = *tallies_[w];
         const std::uint32_t node = spec_.worker_node[w];
-        add(found[0][node], tally.local_ns, tally.bytes);
+        add(found[0][node], tally.local);
         if (tally.running == nullptr || tally.running->queue != node) continue;
-        const auto ns = static_cast<double>(steady_ns() - tally.since_ns);
-        add(found[0][node], ns, ns * 1e-9 * tally.Bps);
+        const LocalUse more = tally.running_use();
+        add(found[0][node], more);
         const StageRun& stage = *tally.running->stage;
-        if (stage.table == nullptr) continue;
-        const auto t = static_cast<std::size_t>(stage.spec->table);
-        if (stage.table == tables_[t])
-            add(found[1 + t][tally.running->part], ns, ns * 1e-9 * tally.Bps);
+        const auto t = static_cast<std::size_t>(std::max(stage.spec->table, 0));
+        if (stage.table == tables_[t]) add(found[1 + t][tally.running->part], more);
     }
     return found;
 }

@@ -11,15 +11,6 @@ namespace numatwin::native::tasks {
 
 constexpr unsigned spins = 2'000;  // between two looks at the clock, which let others run
 
-namespace {
-
-const Part* worked_on(const Task& task) {
-    const StageRun& stage = *task.stage;
-    return stage.table == nullptr ? nullptr : &stage.table->part(task.part);
-}
-
-}  // namespace
-
 Scheduler::Scheduler(std::vector<std::vector<std::uint32_t>> distance, std::size_t classes,
                      std::int64_t look_ns)
     : distance_(std::move(distance)), look_ns_(look_ns), nodes_(distance_.size()), open_(classes) {
@@ -39,7 +30,7 @@ void Scheduler::put(const std::vector<Task*>& tasks) {
 
 void Scheduler::queue(Task* task) {
     if (!held_.empty()) {
-        const auto held = held_.find(worked_on(*task));
+        const auto held = held_.find(task->of_part());
         if (held != held_.end()) return held->second.push_back(task);
     }
     nodes_[task->queue].queue.push_back(task);
@@ -51,7 +42,7 @@ void Scheduler::hold(const Part& part) {
     std::vector<Task*>& held = held_[&part];
     for (Node& node : nodes_) {
         const auto others = std::ranges::stable_partition(
-            node.queue, [&part](const Task* task) { return worked_on(*task) != &part; });
+            node.queue, [&part](const Task* task) { return task->of_part() != &part; });
         held.insert(held.end(), others.begin(), others.end());
         node.queue.erase(others.begin(), others.end());
     }

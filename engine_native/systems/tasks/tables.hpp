@@ -1,6 +1,7 @@
 // Tables by column: of each part its index vectors and dictionaries, on a node of this host.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -82,10 +83,17 @@ struct PartColumn {
     }
 };
 
+/// Of tasks that were not stolen: ns, bytes.
+using LocalUse = std::array<double, 2>;
+void add(auto& use, const LocalUse& more) {
+    for (std::size_t k = 0; k < more.size(); ++k) use[k] += more[k];
+}
+
 /// Of a part, since it was made.
 struct PartUse {
-    std::uint64_t scanned = 0;            ///< rows, by answered queries
-    std::atomic<double> ns{0}, bytes{0};  ///< of tasks that were not stolen
+    std::uint64_t scanned = 0;  ///< rows, by answered queries
+    std::array<std::atomic<double>, 2> local{};
+    LocalUse now() const { return {local[0].load(), local[1].load()}; }
 };
 
 /// Rows and dictionaries of a part.
@@ -101,8 +109,7 @@ class Part {
     std::uint64_t rows() const { return spec_.rows; }
     int node() const { return spec_.node; }
     void place(int node) { spec_.node = node; }
-    /// Its pages go to a node of this host, unless they are there. Throws OutOfMemory,
-    /// std::invalid_argument.
+    /// Its pages go to a node of this host, unless they are there. Throws std::invalid_argument.
     void move(int host_node, const std::stop_token& stop);
     const PartColumn& column(std::size_t k) const { return columns_[k]; }
     PartColumn& column(std::size_t k) { return columns_[k]; }
@@ -152,5 +159,11 @@ class TaskTable {
     std::shared_ptr<std::vector<std::vector<std::uint64_t>>> all_values_ =
         std::make_shared<std::vector<std::vector<std::uint64_t>>>();
 };
+
+/// The rows of a table, in their order, in as many parts twice over, or in one. Each part's own
+/// dictionaries keep the values that it has; those of a single part have all. What is half done at
+/// `stop` is for nobody. Throws OutOfMemory.
+std::shared_ptr<TaskTable> remade(const TaskTable& from, const std::vector<PartSpec>& parts,
+                                  const std::stop_token& stop);
 
 }  // namespace numatwin::native::tasks

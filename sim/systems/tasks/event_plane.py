@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -212,8 +212,7 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         self.model = make(task_setup(self.program, costs), scenario.seed, replication)
         player = TasksPlayer(self.model, costs, workers.core_node)
         super().__init__(scenario, costs, workers, player)
-        copy = partial(begin_copy, self.model)
-        self.parts = PartsInPlay(self.control.layout, self.model, copy)
+        self.parts = PartsInPlay(self.control.layout, self.model)
         self._sampled = scenario.policy_names.get("placer", "none") != "none"
         self._samples = 0
         self._cores = {
@@ -400,29 +399,11 @@ reference_plane = partial(TasksEvents, ReferenceModel)
 """The same, of the reference plane."""
 
 
-def begin_copy(model: Model, copy: Copy) -> None:
-    """From its source to its target."""
-    source = INTERLEAVED - copy.spread if copy.source is None else copy.source
-    model.copy(copy.number, source, copy.target, copy.pages, copy.page_s * PS_PER_S)
-
-
-class PartsModel(Protocol):
-    """What carries out a layout, by position of tables. Parts have numbers, each one its own."""
-
-    def node_use(self) -> LocalUse: ...
-    def part_use(self) -> LocalUse: ...
-    def parts(self, table: int) -> Sequence[int]: ...
-    def set_parts(self, table: int, rows: Sequence[int], nodes: Sequence[int]) -> None: ...
-    def block(self, table: int, part: int) -> None: ...
-    def place(self, table: int, part: int, node: int) -> None: ...
-    def take_arrived(self) -> Sequence[int]: ...
-
-
 class PartsInPlay:
-    """``layout`` decides; what changes there is carried out in the model; ``copy`` begins one."""
+    """``layout`` decides; what changes there is carried out in the model."""
 
-    def __init__(self, layout: Layout, model: PartsModel, copy: Callable[[Copy], None]) -> None:
-        self.layout, self.model, self._copy = layout, model, copy
+    def __init__(self, layout: Layout, model: Model) -> None:
+        self.layout, self.model = layout, model
         self._positions = {name: k for k, name in enumerate(layout.parts)}
         self._known: dict[str, tuple[PartState, ...]] = dict(layout.parts)
         self._nodes: list[LocalUse] = [model.node_use()]
@@ -442,6 +423,11 @@ class PartsInPlay:
         self._carry_out()
         for copy in copies:
             self._copy(copy)
+
+    def _copy(self, copy: Copy) -> None:
+        source = INTERLEAVED - copy.spread if copy.source is None else copy.source
+        page_ps = copy.page_s * PS_PER_S
+        self.model.copy(copy.number, source, copy.target, copy.pages, page_ps)
 
     def _carry_out(self) -> None:
         """The model's parts become those of the layout."""

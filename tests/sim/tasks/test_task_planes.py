@@ -3,7 +3,6 @@ time goes at once; parts of tables between the layout and a model.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pytest
@@ -26,7 +25,6 @@ from numatwin.sim.systems.tasks.event_plane import (
     PartsInPlay,
     ReferenceModel,
     TasksEvents,
-    begin_copy,
     event_plane,
     reference_plane,
 )
@@ -195,7 +193,7 @@ def test_queries_may_go_on_while_their_part_moves(make: Maker, queries_wait: boo
     made = program(queries, [1, 1], [table((10, 0))], concurrency=1)
     model = make(parameters(made), 1, 1, True)
     layout = Layout(made.tables, np.array([1000, 1000]), 100e-6, 30e-6, [0, 1])
-    parts = PartsInPlay(layout, model, partial(begin_copy, model))
+    parts = PartsInPlay(layout, model)
     model.run(15 * US)
     parts.order(MovePart("t", 0, 1, queries_wait), 15e-6)
     while not model.run(150 * US):
@@ -223,7 +221,7 @@ def test_parts_follow_the_layout(make: Maker) -> None:
     made = program([query(stage("a", cost(2, 1e-9)))], [2, 2], [table((10 * PAGE_BYTES // 4, 0))])
     model = make(parameters(made), 1, 1, True)
     layout = Layout(made.tables, np.array([1000, 1000]), 20e-6, 30e-6, [0, 1])
-    parts = PartsInPlay(layout, model, partial(begin_copy, model))
+    parts = PartsInPlay(layout, model)
 
     def run(until_ps: int) -> None:
         while not model.run(until_ps):
