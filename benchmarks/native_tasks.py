@@ -174,16 +174,14 @@ def moved(rows: int, repeat: int) -> Iterator[dict[str, Any]]:
     find = {"find": {"kind": "scan", "table": "t", "columns": "v", "selectivity": 0.5}}
     ours, numbers = engine({"t": table(rows, g=2, v=4096)}, find, clients=1), count(1)
     size = rows * (1 + 12) // 8  # of the ids of both columns
-    ours.move(next(numbers), 0, 0, nodes[1])
-    while not ours.arrived():
-        time.sleep(1e-4)
     alone = np.ones(size, dtype=np.uint8)
     ours.begin([])
 
-    def move(node: int) -> None:
-        ours.move(next(numbers), 0, 0, node)
-        while not ours.arrived():
-            time.sleep(1e-4)
+    def move(*to: int) -> None:
+        for node in to:
+            ours.move(next(numbers), 0, 0, node)
+            while not ours.arrived():
+                time.sleep(1e-4)
 
     def scanned(turn: Callable[[], object]) -> float:
         """Per second."""
@@ -192,7 +190,7 @@ def moved(rows: int, repeat: int) -> Iterator[dict[str, Any]]:
         return float(ours.answered()[0][0] - before) / (time.perf_counter() - begun)
 
     took_s = fastest(repeat, lambda: move(nodes[0]), lambda: move(nodes[1]))
-    quiet, busy = scanned(lambda: time.sleep(2)), scanned(lambda: [move(n) for n in nodes * 3])
+    quiet, busy = scanned(lambda: time.sleep(2)), scanned(lambda: move(*nodes * 3))
     ours.stop()
     other_s = fastest(repeat, *(partial(move_pages, alone, node) for node in nodes))
     yield {"name": name, "value": size / max(took_s), "unit": "B/s", "versus": "move_pages alone",
