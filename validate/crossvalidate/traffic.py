@@ -181,8 +181,11 @@ def counted_figures(record: Record) -> dict[str, float]:
 
 
 def predicted_figures(record: Record) -> dict[str, float]:
-    """The same, as a plane predicts it; without what it does not know."""
+    """The same, as a plane predicts it; without what it does not know. Raises InputError where
+    none was done until its horizon."""
     rate = sum(record.throughput.values())
+    if not rate:
+        raise InputError(f"no operation was done on the {record.plane} plane, which predicts it")
 
     def busiest(kind: str) -> float | None:
         found = [use.Bps for use in record.resources if use.kind == kind and use.Bps is not None]
