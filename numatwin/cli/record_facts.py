@@ -82,11 +82,10 @@ def _around_faults(record: Record) -> Iterator[str]:
             continue
         before, during = (number(found[key], "/s") for key in ("before_per_s", "during_per_s"))
         back = found["recovery_s"]
-        ended = (
-            "to the end of the run: it does not recover"
-            if back is None
-            else f"until {latency(back * 1e9)} after the last of them"
-        )
+        after = f" {latency(back * 1e9)} after" if back else ""
+        ended = f"until{after} the last of them"
+        if back is None:
+            ended = "to the end of the run: it does not recover"
         yield f"{operation} {before} before, then {during} {ended}"
 
 

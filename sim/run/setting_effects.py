@@ -46,9 +46,9 @@ def idle_settings(
     """``Record.idle_settings``: of the settings with which ``load`` gave what ``record`` is of,
     those that change throughput and latency little or not at all.
 
-    None of a real run, which is never the same twice.
+    None of a real run, which is never the same twice, nor of one in which nothing was done.
     """
-    if record.plane in REAL:
+    if record.plane in REAL or not any(record.throughput.values()):
         return ()
     began, found = time.perf_counter(), []
     instead = "; ".join(dict.fromkeys(why.resource for why in record.why.values()))

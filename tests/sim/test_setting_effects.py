@@ -96,3 +96,10 @@ def test_long_runs_are_not_played_twice(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("numatwin.sim.run.setting_effects.BUDGET_S", 0.0)
     (idle,) = told(small_file(tmp_path, LOOKUP), f"{NODE}clock=2 GHz").values()
     assert idle["throughput"] is None
+
+
+def test_nothing_is_told_where_nothing_was_done() -> None:
+    """A query of these rows takes longer than the run, with or without the setting."""
+    rows = "workload.objects.sales.rows=400_000_000"
+    settings = (rows, "statistics.replications=1", "system.task=3 us", "horizon=1 ms")
+    assert told("host-queries", *settings, plane="event") == {}
