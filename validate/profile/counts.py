@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from ...sim.kernel.arrays import Floats as Floats
+from ...sim.kernel.arrays import Ints
 
 DEPTH_MAX = 200  # of calls from an operator's functions
 SETTLED = 1e-9

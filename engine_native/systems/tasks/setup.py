@@ -9,9 +9,9 @@ from itertools import cycle
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from ....inputs import InputError
+from ....sim.kernel.arrays import Floats
 from ....sim.machine.threads import Workers
 from ....sim.planes.plane import Experiment
 from ....sim.systems.tasks.build import program_of
@@ -231,7 +231,7 @@ def _table(table: Table, columns: Mapping[str, TaskColumn], mapping: HostMapping
     return TaskTable(columns=list(columns.values()), parts=parts)
 
 
-def _queues(latency: npt.NDArray[np.float64], able: set[int]) -> list[int]:
+def _queues(latency: Floats, able: set[int]) -> list[int]:
     """(n,) the nearest node with workers, itself where it has some; of equals the next one."""
     n = len(latency)
     turns = [[(node + k) % n for k in range(n) if (node + k) % n in able] for node in range(n)]
