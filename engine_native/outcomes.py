@@ -1,7 +1,5 @@
 """What runs on this host have in common: what holds them back, and outcomes by messages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

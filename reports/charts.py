@@ -1,7 +1,5 @@
 """Charts over time: throughput, balance and utilisation, with events of the control plane."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

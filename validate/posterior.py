@@ -7,8 +7,6 @@ rates that are all below their predictions lower the prediction of another one, 
 such common direction: which of two is the first is arbitrary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

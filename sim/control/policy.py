@@ -6,8 +6,6 @@ period. What it sees and what it may order is its family's, and that belongs to 
 The fields of a policy in a scenario file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar

@@ -7,8 +7,6 @@ list of the thread that touches it first (``build_zonelists`` and ``find_next_be
 number too; of equals, the one that was the first of its distance for fewer of the nodes before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal

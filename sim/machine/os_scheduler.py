@@ -5,8 +5,6 @@ and what kernel/sched/topology.c (sd_init) and kernel/sched/fair.c have as defau
 written out in ``reference/os_scheduler.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import IntEnum
 

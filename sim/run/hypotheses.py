@@ -6,8 +6,6 @@ where both are positive. They are doubts of the scenario's predictions, drawn wi
 what ``numatwin infer`` weighs by evidence.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_serializer

@@ -3,8 +3,6 @@
 The statistics settings of a scenario: replications, confidence, warm-up.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Annotated, Any, Literal
 

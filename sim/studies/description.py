@@ -3,8 +3,6 @@
 Goals of a study: constraints on figures, an objective, prices of machines.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ the others are searched for again. The posterior is normal about its mode; its s
 scatter of residuals by kind. What depends on facts is asked for at both ends of each axis of it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ in queues, which grows as that of M/M/1 or M/D/1; ``cap`` below 1: cores have bu
 under way, so that it does not grow without bound.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

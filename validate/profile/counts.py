@@ -1,7 +1,5 @@
 """What was counted of a program: by function, with who calls whom, and as a whole."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -7,8 +7,6 @@ cache larger than the smallest are there in time, and cost nothing besides. What
 random goes to structures whose miss curve is the counted one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

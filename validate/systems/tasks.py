@@ -9,8 +9,6 @@ would have taken scans, which it forbids. The rows of thresholds come from the s
 none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

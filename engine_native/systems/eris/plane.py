@@ -4,8 +4,6 @@ One engine serves all replications of a run: its data stay loaded; each replicat
 workload's first phase and with even partitions. Clients pause while these are made even.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """ERIS as the control plane sees it, wherever its engine runs: observations and commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From a scenario of tasks to what the engine runs, and what it refuses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A row is (time_ps, kind, client, transaction, a, b). Timestamps are whole number
 hold version 0 at the start. A transaction here is one attempt: a retry is another one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeAlias
 

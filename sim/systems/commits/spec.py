@@ -4,8 +4,6 @@ What the source of the four architectures (Binnig et al., The End of Slow Networ
 leaves open has a field here, with a default whose reason stands beside it.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field

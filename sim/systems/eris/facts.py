@@ -3,8 +3,6 @@
 The part ``engines: {eris: …}`` of a machine file, and how implementations differ.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """ERIS's part of a scenario: its layout on the machine, and its buffers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal

@@ -3,8 +3,6 @@
 Numbers of partitions into which operators divide rows: over the network, and then in memory.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -23,8 +23,6 @@ is filled already, then the next; ``adaptive``, on the node with most of the mem
 on, and the first to go is on the node with least of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 

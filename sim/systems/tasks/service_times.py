@@ -7,8 +7,6 @@ agents; those that hold one may wait for links too. Updates of directories in me
 of the controllers' time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
