@@ -36,7 +36,6 @@ VALUE_BYTES = (4, 8)
 IDS_MAX = 2**32
 SELECTED_NEAR = 0.05  # relative; what a filter or join really passes on, against what it should
 ROWS_OF_KEY_MAX = 64.0  # rows of one key lie in slots that follow each other
-POLICIES = ("access-path",)  # whose commands the engine cannot carry out
 
 MOVED = (
     "the operating system moves threads: traffic and use of cores are told as if each ran on the "
@@ -158,9 +157,8 @@ def _check_parts(scenario: Experiment, system: TasksSystem) -> None:
         _refuse("system.background", "none")
     if system.memory is not None:
         _refuse("system.memory", "none: system.placement says where parts lie")
-    for family in POLICIES:
-        if (name := scenario.policy_names.get(family, "none")) != "none":
-            _refuse(f"{family} policy '{name}'", f"--policy {family}=none")
+    if (name := scenario.policy_names.get("access-path", "none")) != "none":
+        _refuse(f"access-path policy '{name}'", "--policy access-path=none")
 
 
 def _check_workers(threads: list[int], host: HostFacts) -> None:
