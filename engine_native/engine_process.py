@@ -5,8 +5,6 @@ gets its orders as a line of JSON through a pipe, whose writing end stays open h
 process is gone, whatever ended it, so is that one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

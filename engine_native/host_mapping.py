@@ -3,8 +3,6 @@
 Memory and processors of this host that a run may use.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

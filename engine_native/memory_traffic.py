@@ -8,8 +8,6 @@ AMD's name none, so that they stand here. They count what all programs of the ho
 machine shows none as a rule; elsewhere a ``perf_event_paranoid`` of 0, or CAP_PERFMON, opens them.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -1,14 +1,10 @@
 """What runs on this host have in common: what holds them back, and outcomes by messages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ..inputs import InputError
+from ..sim.kernel.arrays import Floats
 from ..sim.kernel.histogram import Histogram
 from ..sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
 
@@ -25,7 +21,7 @@ def no_memory(failure: MemoryError) -> InputError:
     return InputError(message, expected="a smaller --scale")
 
 
-def limit_of_workers(busy: npt.NDArray[np.float64], paced: bool) -> str:
+def limit_of_workers(busy: Floats, paced: bool) -> str:
     """What holds a run back whose workers are busy for such parts of their time; ``paced``: by
     clients that think, or ask at a rate of their own."""
     full = int((busy >= FULL).sum())

@@ -1,7 +1,5 @@
 """Transports between processes of this host, by name, and their settings of UCX."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

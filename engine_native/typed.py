@@ -1,7 +1,5 @@
 """Dicts that the compiled engine returns, by field."""
 
-from __future__ import annotations
-
 from typing import TypedDict
 
 import numpy as np

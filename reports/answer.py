@@ -1,7 +1,5 @@
 """The summary at the top of a report: what ran, how fast, and what limits it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup

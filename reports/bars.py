@@ -1,7 +1,5 @@
 """Bar charts of the bottleneck: gains from more of each resource, an operation's time by part."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from ..sim.planes.outcome import Why

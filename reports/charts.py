@@ -1,21 +1,17 @@
 """Charts over time: throughput, balance and utilisation, with events of the control plane."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..sim.kernel.arrays import Floats as Floats
 from ..sim.planes.outcome import ControlEvent, ResourceUse
 from ..sim.run.record import Record
 from ..topologies.picture import USE_COLOURS
 from .figure import Figure
 from .runs import COLOURS, Run
 from .words import label, plural, seconds
-
-Floats = npt.NDArray[np.float64]
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 INK, SOFT, GRID = "#1b2733", "#5b6875", "#e6eaee"

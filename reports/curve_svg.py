@@ -1,7 +1,5 @@
 """Curves as SVG: a figure over a factor, with bands where intervals are known."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from xml.sax.saxutils import escape

@@ -1,7 +1,5 @@
 """Nested plain data (model facts, settings) as rows of name and value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real

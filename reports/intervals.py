@@ -1,7 +1,5 @@
 """Uncertainty of figures of random runs, in words: their intervals, and how they were computed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from ..sim.run.comparison import difference, has_intervals, level_of

@@ -1,7 +1,5 @@
 """The machine of a record, its links coloured by their use and its nodes by their memory's."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

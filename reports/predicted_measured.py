@@ -7,8 +7,6 @@ A page that compares predictions with measurements: pictures, a summary, all row
 It is made of plain rows and tables, for any command that validates.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The runs of a report: records with a label that tells each from the others, and a colour."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Pictures of a study, as Plotly figures: responses, heat map, Pareto front, tornado, waterfall."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

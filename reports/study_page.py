@@ -1,7 +1,5 @@
 """The page of a study: pictures, and all runs in parallel coordinates and in a table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pictures that a system has of its own, drawn from plain data: strips, timelines, steps …"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

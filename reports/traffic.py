@@ -1,7 +1,5 @@
 """Counted memory traffic: who accessed whose memory, and what crossed each link."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

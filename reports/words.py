@@ -1,7 +1,5 @@
 """Numbers and names formatted for the page and its pictures."""
 
-from __future__ import annotations
-
 import html
 import math
 import textwrap

@@ -1,7 +1,5 @@
 """From a description to a Machine: its nodes, hubs, links, routes and pair tables."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

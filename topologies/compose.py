@@ -1,7 +1,5 @@
 """Composes a machine's picture: groups as frames, nodes and hubs, their labels and facts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Copy engines: units at hubs or nodes that copy memory while cores do other work."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

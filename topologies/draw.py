@@ -1,7 +1,5 @@
 """Draws machines as SVG, for pages and reports, and files in HTML and SVG."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A description as the text of a machine file, which loads again to the same description."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

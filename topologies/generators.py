@@ -1,7 +1,5 @@
 """Regular graphs for machine files: each shape turns members into pairs of ends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import combinations

@@ -9,8 +9,6 @@ whose links are unknown, block by block. All distances are in units of about one
 The links of a machine's picture: which are drawn, how they bow, their colours and widths.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

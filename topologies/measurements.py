@@ -1,7 +1,5 @@
 """Measurements of a host: flat records in addition to its description, and its state."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

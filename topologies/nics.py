@@ -1,7 +1,5 @@
 """Costs of a message on a node's network adapter: time on the wire, cycles of a processor."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Values of a description as plain numbers; what it leaves out is None or NaN.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any

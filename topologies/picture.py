@@ -8,8 +8,6 @@ Positions are in units of about one node, y upwards; widths and letters in pixel
 natural size. Texts are plain: the painter escapes them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

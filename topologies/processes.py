@@ -4,8 +4,6 @@ These are facts about single steps (``numatwin machine measure``, part ``process
 makes its work of them is that system's affair.
 """
 
-from __future__ import annotations
-
 from ..inputs.quantities import Duration
 from ..inputs.yaml_file import Strict
 

@@ -1,7 +1,5 @@
 """Routes: one for every pair of nodes, and sums over all routes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

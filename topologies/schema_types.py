@@ -3,8 +3,6 @@
 The identity of a processor: the name and numbers by which it is found in the catalogue.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Paints a machine's picture as SVG."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from html import escape
 from math import ceil

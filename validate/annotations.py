@@ -1,7 +1,5 @@
 """Results of a suite as CI systems show them: annotations of its file, JUnit XML."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree

@@ -5,8 +5,6 @@ horizon …) each figure was seen; compared is like with like only. Policies and
 parameters may be other ones: that is what is being checked.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

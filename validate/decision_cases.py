@@ -4,8 +4,6 @@ A case is a YAML file: a ``scenario``, and ``alternatives`` of it, each with wha
 (``docs/decisions.md`` describes the form). No measured value is an input of its own prediction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any

@@ -3,8 +3,6 @@
 The page on decisions: predicted against measured, the reasons of misses, the form of a case.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median

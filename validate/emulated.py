@@ -3,8 +3,6 @@
 Paths in a suite's file, relative to that file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -8,8 +8,6 @@ by its prior over the mixture that it came from. What the model is wrong by is p
 likelihood (``posterior``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

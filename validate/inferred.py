@@ -1,7 +1,5 @@
 """What an inference says: hypotheses, figures that are explained or not, what to measure next."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Pages in Markdown: their words and heads of tables are in ``pages``, with marks for the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -7,18 +7,14 @@ rates that are all below their predictions lower the prediction of another one, 
 such common direction: which of two is the first is arbitrary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtrc, logsumexp, ndtr
 
+from ..sim.kernel.arrays import Floats as Floats
 from ..sim.run.model_error import DEGREES, SCALES, THROUGHPUT, TRAFFIC, Class, known_error
-
-Floats = npt.NDArray[np.float64]
 
 COMMON = 0.5  # of the variance of the model's error in a class of rates
 RATES = (THROUGHPUT, TRAFFIC)

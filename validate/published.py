@@ -11,8 +11,6 @@ they predict the other figures of the same source (``posterior``), without the f
 ``benchmarks/published_draws.py`` writes the draws, ``published_draws.json``.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

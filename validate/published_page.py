@@ -1,7 +1,5 @@
 """The page on published results: good and bad predictions, and why; with its pictures."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Written as text, without a browser, so that the same rows give the same bytes an
 whether a picture is up to date.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

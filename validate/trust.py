@@ -1,7 +1,5 @@
 """What predictions of each kind were off by so far, and whether intervals hold what they say."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass

@@ -3,8 +3,6 @@
 One more distribution is one more form here, with ``over`` that makes it, and its class.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from abc import abstractmethod

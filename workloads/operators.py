@@ -5,8 +5,6 @@ lets through, a join the pairs that match, an aggregation its groups. One more k
 one more form here, and its demands in the systems that run queries.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field

@@ -4,8 +4,6 @@ What an operator can read: a scan the columns of its table, a join those of both
 after an aggregation only the columns that it groups by and sums are left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

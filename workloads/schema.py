@@ -1,7 +1,5 @@
 """The schema of a workload file: data objects, operations and their mix, clients, phases."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (

@@ -6,8 +6,6 @@ kept are, for each operator and part, the number of tasks and their sums: they a
 tasks alike.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Collection, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Runs a scenario's engine in a guest of the scenario's machine, and counts its traffic."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

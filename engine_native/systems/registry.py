@@ -1,7 +1,5 @@
 """The planes that run an engine for real, and of which systems: one line each."""
 
-from __future__ import annotations
-
 from ...sim.run.real_planes import RealPlane
 from ...sim.systems.descriptor import LazyImport
 

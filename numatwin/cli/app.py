@@ -3,8 +3,6 @@
 Commands import what they need when they run, so that ``numatwin --help`` is fast.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Curves in a terminal: a figure over a factor, a letter for each of the other factors' values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """``numatwin decisions``: predictions held against decisions that were measured, a row each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any

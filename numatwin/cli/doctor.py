@@ -1,7 +1,5 @@
 """``numatwin doctor``: what this host lacks for which feature, and how to install it."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``numatwin explore``: a page on this computer to try a scenario's variants on."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Annotated
 

@@ -5,8 +5,6 @@
 The file also has the traceback of each error.
 """
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

@@ -1,7 +1,5 @@
 """Paths of records to read, of files to write, and files to begin with."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

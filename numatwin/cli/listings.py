@@ -1,7 +1,5 @@
 """What is bundled: scenarios, workloads, policies by name, and their files to start from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """``numatwin published``: predictions compared with published results, a row each."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict

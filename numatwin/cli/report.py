@@ -1,7 +1,5 @@
 """``numatwin report``: one HTML file from one or several records."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

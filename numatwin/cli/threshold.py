@@ -1,7 +1,5 @@
 """``numatwin machine threshold``: the throughput above which stealing a task does not pay off."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path

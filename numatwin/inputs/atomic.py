@@ -5,8 +5,6 @@ the earlier file or the new one is there. Writers of one folder take turns, so t
 aside when a turn begins was left by a killed writer: the next one of that name overwrites it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -6,8 +6,6 @@ reported. Nor is that the value of a misspelt field does not suit the field that
 guess may be wrong; errors inside the value are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

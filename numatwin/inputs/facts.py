@@ -1,7 +1,5 @@
 """Numbers without a unit that may have a range and a source."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import Field, GetJsonSchemaHandler, model_validator

@@ -1,7 +1,5 @@
 """Fields of a schema, and what of a value does not fit them: each fault with its place."""
 
-from __future__ import annotations
-
 import difflib
 import types
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What is named after a file: its name without the endings that say how it is written."""
 
-from __future__ import annotations
-
 import re
 
 _ENDINGS = re.compile(

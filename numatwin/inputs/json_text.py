@@ -1,7 +1,5 @@
 """What is written as JSON, results whose numbers may be NumPy's, and read again."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Kinds of files: one that is of another kind than expected is told so, not field by field."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from .yaml_file import Document

@@ -1,7 +1,5 @@
 """Valid names: text that is safe in a file name, a path of settings, a picture."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """How long work tells who waits for it: the part that is done, from 0 to 1."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 Progress = Callable[[float], object]

@@ -1,7 +1,5 @@
 """Descriptions by name: the bundled files of one folder, and any file of the user's."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Regular files only: a pipe or a device may keep its reader waiting forever.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

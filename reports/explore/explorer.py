@@ -1,7 +1,5 @@
 """Predicts variants of one scenario for a page that requests one at each change."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

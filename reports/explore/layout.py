@@ -1,7 +1,5 @@
 """The parts of the page: headings, controls, results. Texts are children, never markup."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -7,8 +7,6 @@ started; other sites' pages may send requests in the browser. So the link in the
 once and leaves a cookie, and requests must come from the page itself.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import logging

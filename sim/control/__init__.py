@@ -3,8 +3,6 @@
 What policies of a family see and order belongs to a system (``sim/systems``).
 """
 
-from __future__ import annotations
-
 from .family import ChosenPolicy, Family, decide
 from .policy import NO_POLICY, Policy, PolicySpec
 

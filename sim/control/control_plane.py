@@ -4,8 +4,6 @@ At one and the same instant the workload changes first, then policies are asked,
 which the system lists their families: one sees what those before it have just ordered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from math import ceil
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Families of policies: policies of one system with the same observations and commands."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

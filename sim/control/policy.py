@@ -6,8 +6,6 @@ period. What it sees and what it may order is its family's, and that belongs to 
 The fields of a policy in a scenario file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -92,8 +90,7 @@ class PolicySpec(Strict):
     ) -> dict[str, Any]:
         return {"anyOf": [{"type": "string"}, handler(core_schema)]}
 
-    @model_validator(mode="after")
-    def _one_of(self) -> PolicySpec:
+    def _fits(self) -> None:
         if self.file is None:
             if self.class_name is not None or self.options is not None:
                 raise ValueError("class and options belong to a file: expected file")
@@ -104,7 +101,6 @@ class PolicySpec(Strict):
         else:
             for name in self.bundled_options():
                 raise ValueError(f"{name} belongs to bundled policies: expected it in options")
-        return self
 
     def bundled_options(self) -> dict[str, Any]:
         """The options of a bundled policy: what its family adds to these fields, where given."""

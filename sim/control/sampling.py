@@ -1,7 +1,5 @@
 """Samples a random plane at regular times: its time series, and the start of counting."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Generator, Mapping
 

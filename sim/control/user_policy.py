@@ -6,8 +6,6 @@ and line of the user's code.
 The common part of checks of what a policy orders: one clear line for what cannot be done.
 """
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import hashlib

@@ -1,7 +1,5 @@
 """Structs of the compiled kernel (``described.hpp``), for Python code that reads them often."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 

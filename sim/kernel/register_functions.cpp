@@ -93,89 +93,6 @@ class BinomialParts {
     double trials_, size_;
 };
 
-// Traffic of links, where a node's traffic between others is a product of two rows.
-
-// That links are used by routes: use k is of the directed link[k], on the route from the node
-// from[k] to the node to[k].
-struct LinkUses {
-    std::span<const std::int64_t> link;
-    std::span<const std::int64_t> from;
-    std::span<const std::int64_t> to;
-};
-
-// For each row r of n what each link carries where factor[i][r] * value[j][r] goes from i to j:
-// total [links][n], added to in the order of the uses. Rows stand beside each other, so that a
-// compiler makes several at a time. Throws std::invalid_argument for arrays that do not fit
-// together, and for indices out of range. Takes O(n * uses).
-inline void link_rows(const LinkUses& uses, std::size_t nodes, std::size_t links,
-                      std::span<const double> factor, std::span<const double> value,
-                      std::span<double> total) {
-    const std::size_t count = uses.link.size();
-    if (uses.from.size() != count || uses.to.size() != count) {
-        throw std::invalid_argument("link, from and to: expected as many of each");
-    }
-    if (factor.size() != nodes * nodes || value.size() != nodes * nodes ||
-        total.size() != nodes * links) {
-        throw std::invalid_argument("factor and value: expected a row for each node");
-    }
-    const auto below = [](std::int64_t index, std::size_t end) {
-        return index >= 0 && static_cast<std::size_t>(index) < end;
-    };
-    for (std::size_t k = 0; k < count; ++k) {
-        if (!below(uses.link[k], links) || !below(uses.from[k], nodes) ||
-            !below(uses.to[k], nodes)) {
-            throw std::invalid_argument("link, from and to: expected indices");
-        }
-    }
-    for (std::size_t k = 0; k < count; ++k) {
-        const double* factors = factor.data() + static_cast<std::size_t>(uses.from[k]) * nodes;
-        const double* values = value.data() + static_cast<std::size_t>(uses.to[k]) * nodes;
-        double* sums = total.data() + static_cast<std::size_t>(uses.link[k]) * nodes;
-        for (std::size_t r = 0; r < nodes; ++r) sums[r] += factors[r] * values[r];
-    }
-}
-
-// Water-filling: a shared amount poured over columns that stand at different heights.
-
-// What each column gets of an amount of 1 that raises it by its cost a unit, from its height, until
-// all that get any stand at one level; the others stand higher. The sum is 1 but for rounding.
-// Takes O(n log n) for n columns. Costs must be above 0, heights numbers; throws
-// std::invalid_argument.
-inline void water_filling(std::span<const double> height, std::span<const double> cost,
-                          std::span<double> share) {
-    const std::size_t count = height.size();
-    if (count == 0 || cost.size() != count || share.size() != count) {
-        throw std::invalid_argument("cost: expected as many as heights, " + std::to_string(count) +
-                                    ", and at least one");
-    }
-    for (std::size_t k = 0; k < count; ++k) {
-        if (!(cost[k] > 0)) throw std::invalid_argument("cost: expected above 0");
-        if (std::isnan(height[k])) throw std::invalid_argument("height: expected a number");
-    }
-    thread_local std::vector<std::size_t> order;
-    order.resize(count);
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return height[a] < height[b]; });
-    // Only differences count, and only in proportion to the cost. With the first k columns taking
-    // part, the level is (1 + sum height/cost) / (sum 1/cost).
-    const double lowest = height[order.front()];
-    for (std::size_t k = 0; k < count; ++k) share[k] = (height[k] - lowest) / cost[k];
-    double weighted = 0.0;
-    double rate = 0.0;
-    double level = 0.0;
-    for (std::size_t k = 0; k < count; ++k) {
-        weighted += share[order[k]];
-        rate += 1.0 / cost[order[k]];
-        const double here = (1.0 + weighted) / rate;
-        // It falls as long as the next column is below it, and rises from there on.
-        if (k == 0 || here < level) level = here;
-    }
-    for (std::size_t k = 0; k < count; ++k) {
-        share[k] = std::max(level / cost[k] - share[k], 0.0);
-    }
-}
-
 namespace {
 
 py::tuple solve_max_min(const Doubles& capacity, const Indices& row_ptr, const Indices& resource,
@@ -196,19 +113,77 @@ py::tuple solve_max_min(const Doubles& capacity, const Indices& row_ptr, const I
     return py::make_tuple(rate, binding, use);
 }
 
-Doubles shares_of(const Doubles& height, const Doubles& cost) {
-    Doubles share(height.size());
-    water_filling(view(height, "height"), view(cost, "cost"), written(share));
-    return share;
+// Water-filling: a shared amount poured over columns that stand at different heights.
+//
+// What each column gets of an amount of 1 that raises it by its cost a unit, from its height, until
+// all that get any stand at one level; the others stand higher. The sum is 1 but for rounding.
+// Takes O(n log n) for n columns. Costs must be above 0, heights numbers; throws
+// std::invalid_argument.
+Doubles water_filling(const Doubles& heights, const Doubles& costs) {
+    const auto height = view(heights, "height"), cost = view(costs, "cost");
+    Doubles shares(heights.size());
+    const std::span<double> share = written(shares);
+    const std::size_t count = height.size();
+    if (count == 0 || cost.size() != count) {
+        throw std::invalid_argument("cost: expected as many as heights, " + std::to_string(count) +
+                                    ", and at least one");
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+        if (!(cost[k] > 0)) throw std::invalid_argument("cost: expected above 0");
+        if (std::isnan(height[k])) throw std::invalid_argument("height: expected a number");
+    }
+    thread_local std::vector<std::size_t> order;
+    order.resize(count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return height[a] < height[b]; });
+    // Only differences count, and only in proportion to the cost. With the first k columns taking
+    // part, the level is (1 + sum height/cost) / (sum 1/cost).
+    const double lowest = height[order.front()];
+    for (std::size_t k = 0; k < count; ++k) share[k] = (height[k] - lowest) / cost[k];
+    double weighted = 0.0, rate = 0.0, level = 0.0;
+    for (std::size_t k = 0; k < count; ++k) {
+        weighted += share[order[k]];
+        rate += 1.0 / cost[order[k]];
+        const double here = (1.0 + weighted) / rate;
+        // It falls as long as the next column is below it, and rises from there on.
+        if (k == 0 || here < level) level = here;
+    }
+    for (std::size_t k = 0; k < count; ++k) share[k] = std::max(level / cost[k] - share[k], 0.0);
+    return shares;
 }
 
-Doubles link_rows_of(const Indices& link, const Indices& from, const Indices& to, std::size_t nodes,
-                     std::size_t links, const Doubles& factor, const Doubles& value) {
-    Doubles total(static_cast<py::ssize_t>(nodes * links));
-    const std::span<double> sums = written(total);
-    std::fill(sums.begin(), sums.end(), 0.0);
-    const LinkUses uses{view(link, "link"), view(from, "start"), view(to, "end")};
-    link_rows(uses, nodes, links, view(factor, "factor"), view(value, "value"), sums);
+// Traffic of links, where a node's traffic between others is a product of two rows: use k of links
+// is of the directed links[k], on the route from the node starts[k] to the node ends[k].
+//
+// For each row r of n what each link carries where factor[i][r] * value[j][r] goes from i to j:
+// [links][n], added to in the order of the uses. Rows stand beside each other, so that a compiler
+// makes several at a time. Throws std::invalid_argument for arrays that do not fit together, and
+// for indices out of range. Takes O(n * uses).
+Doubles link_rows(const Indices& links, const Indices& starts, const Indices& ends,
+                  std::size_t nodes, std::size_t count, const Doubles& factor,
+                  const Doubles& value) {
+    const auto link = view(links, "link"), from = view(starts, "start"), to = view(ends, "end");
+    const auto factors = view(factor, "factor"), values = view(value, "value");
+    if (from.size() != link.size() || to.size() != link.size())
+        throw std::invalid_argument("link, from and to: expected as many of each");
+    if (factors.size() != nodes * nodes || values.size() != nodes * nodes)
+        throw std::invalid_argument("factor and value: expected a row for each node");
+    const auto below = [](std::int64_t index, std::size_t end) {
+        return index >= 0 && static_cast<std::size_t>(index) < end;
+    };
+    for (std::size_t k = 0; k < link.size(); ++k)
+        if (!below(link[k], count) || !below(from[k], nodes) || !below(to[k], nodes))
+            throw std::invalid_argument("link, from and to: expected indices");
+    Doubles total(static_cast<py::ssize_t>(nodes * count));
+    const std::span<double> rows = written(total);
+    std::ranges::fill(rows, 0.0);
+    for (std::size_t k = 0; k < link.size(); ++k) {
+        const double* of_start = factors.data() + static_cast<std::size_t>(from[k]) * nodes;
+        const double* of_end = values.data() + static_cast<std::size_t>(to[k]) * nodes;
+        double* sums = rows.data() + static_cast<std::size_t>(link[k]) * nodes;
+        for (std::size_t r = 0; r < nodes; ++r) sums[r] += of_start[r] * of_end[r];
+    }
     return total;
 }
 
@@ -269,7 +244,6 @@ py::tuple parts_of(std::int64_t trials, std::int64_t size, const Doubles& chance
 void register_functions(py::module_& module) {
     module.def("solve_max_min", &solve_max_min, py::arg("capacity"), py::arg("row_ptr"),
                py::arg("resource"), py::arg("coefficient"), py::arg("cap"), py::arg("weight"),
-               "Share resources among flows, max-min fair: (rate[F], binding[F], use[R]).",
                R"(Share resources among flows, max-min fair: (rate[F], binding[F], use[R]).
 
 Flow f uses coefficient[k] * rate[f] of resource[k], for k in row_ptr[f]:row_ptr[f + 1]; a
@@ -285,7 +259,7 @@ Releases the GIL; float64 and int64 arrays are read without a copy.
 
 Raises ValueError, naming the first wrong value, for shapes and values out of range and for a
 flow with neither a finite cap nor a resource of finite capacity.)");
-    module.def("water_filling", &shares_of, py::arg("height"), py::arg("cost"),
+    module.def("water_filling", &water_filling, py::arg("height"), py::arg("cost"),
                R"(Shares of 1 that raise columns to one level: share[N].
 
 Column k stands at height[k], and rises by cost[k] for each unit that it gets. The lowest ones are
@@ -293,7 +267,7 @@ filled up to a common level; columns above it get nothing. The sum is 1 but for 
 
 Raises ValueError for no column, for arrays of different lengths, for a cost that is not above 0
 and for a height that is no number.)");
-    module.def("link_rows", &link_rows_of, py::arg("link"), py::arg("start"), py::arg("end"),
+    module.def("link_rows", &link_rows, py::arg("link"), py::arg("start"), py::arg("end"),
                py::arg("nodes"), py::arg("links"), py::arg("factor"), py::arg("value"),
                R"(What each link carries for each of n rows: total[links * n].
 

@@ -3,8 +3,6 @@
 Two alternatives that use the same names draw the same numbers: common random numbers come for free.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 from .._kernel import Stream

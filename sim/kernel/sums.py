@@ -1,7 +1,5 @@
 """Sums by group, typed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from .arrays import Floats, Ints

@@ -6,8 +6,6 @@ would state it (as ``--set`` takes them), so that its effect can be predicted by
 value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self

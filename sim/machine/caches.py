@@ -8,8 +8,6 @@ characteristic time T after its last use (Che, Tung and Wang 2002; Fricker et al
 Lines are grouped into regions of equal popularity: an index of 10^9 keys is a dozen numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ One in a hub is at a node of its own there, without memory, so that its copies t
 they take on the machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush

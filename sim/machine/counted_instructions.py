@@ -4,8 +4,6 @@ Mispredicted branches are counted apart, so instructions per cycle are those wit
 comparison and the branch behind it are one, as processors execute them as one.
 """
 
-from __future__ import annotations
-
 # Between instructions that each wait for the one before, and what a core dispatches per cycle (8:
 # Zen 5, Lion Cove; 6: Zen 3 and 4, Golden Cove; 4: Nehalem to Skylake). Counts do not show what
 # depends on what: the geometric mean is used where a machine file states no IPC.

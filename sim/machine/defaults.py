@@ -1,7 +1,5 @@
 """Default values of the cost model for facts that a machine file lacks, each with its source."""
 
-from __future__ import annotations
-
 from .assumptions import Assumed
 
 # Latency over idle latency against load over peak bandwidth: the median of the loaded-latency

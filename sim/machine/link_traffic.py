@@ -5,8 +5,6 @@ routes and sizes of messages alone; how fast links are says the cost model (``co
 adds it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 

@@ -7,14 +7,12 @@ list of the thread that touches it first (``build_zonelists`` and ``find_next_be
 number too; of equals, the one that was the first of its distance for fewer of the nodes before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from ...inputs import DescriptionError, Strict
 from ...inputs.names import Name
@@ -86,8 +84,7 @@ class MemoryPolicy(Strict):
     ) = None
     overflow: bool = False
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> MemoryPolicy:
+    def _fits(self) -> None:
         if self.policy in ("bind", "preferred") and self.nodes is None:
             raise ValueError(f"missing field 'nodes': what to {self.policy} to")
         if self.policy == "local" and self.nodes is not None:
@@ -101,7 +98,6 @@ class MemoryPolicy(Strict):
                 raise DescriptionError(("weights",), f"expected {len(self.nodes)}, one a node")
         elif isinstance(self.weights, dict) and self.nodes is not None:
             raise DescriptionError(("nodes",), "weights by node say which: expected none")
-        return self
 
     def shares(self, machine: Machine, first: int | None = None) -> Floats:
         """(n,) part of the pages that goes to each node while all have room.
@@ -171,15 +167,14 @@ class MemoryField(MemoryPolicy):
     policy: Literal["bind", "preferred", "interleave", "weighted", "local"] | None = None  # type: ignore[assignment]
     objects: dict[Name, MemoryPolicy] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _says_something(self) -> MemoryField:
+    def _fits(self) -> None:
+        super()._fits()
         if self.policy is None:
             for field in ("nodes", "weights"):
                 if getattr(self, field) is not None:
                     raise ValueError(f"missing field 'policy': what {field} are for")
             if not self.objects:
                 raise ValueError("missing field 'policy'")
-        return self
 
     def of(self, name: str) -> MemoryPolicy | None:
         """The policy of an object; None where none is said."""

@@ -1,7 +1,5 @@
 """What a message costs the threads and adapters at both its ends, in whole picoseconds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from ...topologies.nics import MessageCurve

@@ -3,8 +3,6 @@
 In addition to the numbers of ``defaults.py``: tables, curves, and effects that are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -7,8 +7,6 @@ out: faults wait for nobody (since Linux 6.4 they take no lock of the process; b
 from core to core), and a page lies on the node of who touches it, however full that is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil

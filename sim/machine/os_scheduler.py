@@ -5,16 +5,14 @@ and what kernel/sched/topology.c (sd_init) and kernel/sched/fair.c have as defau
 written out in ``reference/os_scheduler.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import IntEnum
 
 import numpy as np
-import numpy.typing as npt
 
 from ...topologies.machine import Machine, Node
 from .._kernel import OsDomain, OsSetup
+from ..kernel.arrays import Floats
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -81,7 +79,7 @@ def _cores_of_a_cache(node: Node) -> int:
     return max(min(sharers or node.cores, node.cores), 1)
 
 
-def firmware_distances(machine: Machine, nodes: Sequence[int]) -> npt.NDArray[np.float64]:
+def firmware_distances(machine: Machine, nodes: Sequence[int]) -> Floats:
     """Between these nodes: 10 times the latency over the local one where no SLIT tells."""
     among = np.array(nodes)[:, None], np.array(nodes)[None, :]
     if machine.slit is not None:
@@ -102,7 +100,7 @@ def processors_of(
     cache: Sequence[int],
     node: Sequence[int],
     nodes: Sequence[int],
-    distance: npt.NDArray[np.float64],
+    distance: Floats,
 ) -> OsSetup:
     """Processors (C,) of these cores, caches and nodes, and the domains in which load is balanced;
     a level that adds no processors is left out. Beyond a node, a level for each distance that

@@ -1,7 +1,5 @@
 """``SharedService`` of a machine: cores, controllers and links in picoseconds per line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -10,8 +10,6 @@ of the limits behind it depends on which of them it fills:
   the node's pair with most; a pair with fewer has a limit of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

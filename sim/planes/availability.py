@@ -1,7 +1,5 @@
 """What a run's faults cost: throughput before, during and after them, and the time to recover."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -15,8 +15,6 @@ the Institute of Statistical Mathematics 29, 1977). Then X (the sum of all stage
 Customers that all take the same time come in convoys, which no mean value knows; see ``Convoy``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt

@@ -1,7 +1,5 @@
 """The log of a run of the flow plane: its intervals of constant rates, summed for the Record."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The interface of a system to the flow plane: its state, and its demand in that state."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Utilisation of a machine's parts in a run, for the Record of any plane."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

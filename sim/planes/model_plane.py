@@ -1,7 +1,5 @@
 """A plane that runs one replication of a model, event by event: the common part of such planes."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

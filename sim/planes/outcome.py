@@ -1,7 +1,5 @@
 """The result of a plane: figures, utilisation, bottlenecks, control events."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@ A system makes them of a Record (``System.pictures``); who draws them knows no s
 them may come from other people's files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

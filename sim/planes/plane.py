@@ -3,8 +3,6 @@
 The part of a scenario that planes and systems read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -5,8 +5,6 @@ links and pairs of nodes. How long a miss holds its slot depends on the load of 
 links, and these on the rates: a fixed point, found by damped iteration.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The bottleneck of a flow, and the gain from 10% more of each resource."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """What a run assumed, and the effect of each assumption on its result."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

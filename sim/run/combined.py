@@ -1,7 +1,5 @@
 """One result of several replications: the mean of each figure, its interval, its replicates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

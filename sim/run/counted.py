@@ -1,7 +1,5 @@
 """The Record of a command whose memory traffic was counted in the emulator: bytes, and no times."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex

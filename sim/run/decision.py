@@ -7,8 +7,6 @@ after it is known (the expected value of partial perfect information), with the 
 linear function of its draws (Strong, Oakley and Brennan, Medical Decision Making 34, 2014).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

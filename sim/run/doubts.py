@@ -8,8 +8,6 @@ the machine's name, assumptions by their name: two scenarios on one machine, or 
 have the same draws.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -6,11 +6,9 @@ where both are positive. They are doubts of the scenario's predictions, drawn wi
 what ``numatwin infer`` weighs by evidence.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_serializer, model_validator
+from pydantic import BeforeValidator, Field, model_serializer
 
 from ...inputs import DescriptionError, Strict
 from ...inputs.fields import is_inside
@@ -26,12 +24,11 @@ class Unknown(Strict):
     low: Annotated[Any, Field(alias="from")] = None
     high: Annotated[Any, Field(alias="to")] = None
 
-    @model_validator(mode="after")
-    def _tells_at_least_two_values(self) -> Unknown:
+    def _fits(self) -> None:
         if self.choices:
             if len({repr(value) for value in self.choices}) < 2 or self.low is not None:
                 raise DescriptionError((), "expected at least two values, or 'from' and 'to'")
-            return self
+            return
         ends = in_one_unit(self.low, self.high)
         if ends is None:
             raise DescriptionError(
@@ -41,7 +38,6 @@ class Unknown(Strict):
             raise DescriptionError(
                 ("to",), f"from {self.low} to {self.high}: expected the lower end first"
             )
-        return self
 
     @model_serializer
     def _as_written(self) -> Any:

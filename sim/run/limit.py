@@ -1,7 +1,5 @@
 """What limits an operation, in words; of the workers' time also what they spend it on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from ..planes.outcome import ResourceUse, Why

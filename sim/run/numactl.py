@@ -1,7 +1,5 @@
 """``numactl``'s options as settings of a scenario."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 

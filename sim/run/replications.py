@@ -10,8 +10,6 @@ Replications are numbered from 1. Which numbers are run, and what they draw, dep
 scenario alone, neither on how many workers there are nor on who is faster.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Refuses scenarios whose parts do not go together, or that would take forever."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ...inputs import Document

@@ -3,12 +3,10 @@
 The statistics settings of a scenario: replications, confidence, warm-up.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, create_model, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, create_model
 
 from ...inputs import DescriptionError, Document, Quantity, Strict, format_quantity
 from ...inputs.names import Name
@@ -64,10 +62,9 @@ class Statistics(Strict):
         """The warm-up in seconds; None where a pilot run shall tell it."""
         return self.warm_up.value if isinstance(self.warm_up, Quantity) else None
 
-    @model_validator(mode="after")
-    def _can_be_reached(self) -> Statistics:
+    def _fits(self) -> None:
         if self.half_width is None:
-            return self
+            return
         if self.replications < 2:
             raise DescriptionError(
                 ("replications",), "one replication has no half_width: expected at least 2"
@@ -76,7 +73,6 @@ class Statistics(Strict):
             raise DescriptionError(
                 ("replications_max",), f"expected at least {self.replications}, as replications"
             )
-        return self
 
 
 SEED_MAX = 2**64 - 1

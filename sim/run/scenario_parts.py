@@ -5,8 +5,6 @@ A name is a bundled one or a path, relative to the file that says it.
 Reads an engine's profile, and puts what it costs on a machine into the machine's description.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Policies in a scenario or on a command line: one of each family of its system."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

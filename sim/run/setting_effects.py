@@ -6,8 +6,6 @@ random. That takes one more run a setting (one replication, of a random run), so
 ``BUDGET_S``.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence

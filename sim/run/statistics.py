@@ -24,8 +24,6 @@ simulation, WSC 2000. K. Hoad, S. Robinson, R. Davies: Automating warm-up length
 61 (2010), for the last few values and for the rule of the second half.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ What the model itself is wrong by comes on top, as far as is known (``model_erro
 fit of a user's own engine was off by, where that is more.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -4,8 +4,6 @@ By the flow plane, as a steady state, with data where they are laid out at first
 plane runs the system, by one short replication of its event plane, always with the same draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Ctrl-C is for the process that a user sees alone: workers are born deaf to it. T
 their marker is still there, and stop at the next occasion once it is gone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

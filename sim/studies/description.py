@@ -3,8 +3,6 @@
 Goals of a study: constraints on figures, an objective, prices of machines.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +11,7 @@ from operator import mul
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from ...inputs import DescriptionError, InputError, Strict
 from ...inputs.names import Name
@@ -201,8 +199,7 @@ class FactorDescription(Strict):
     mean: Number | None = None
     deviation: Number | None = None
 
-    @model_validator(mode="after")
-    def _is_one_of_them(self) -> FactorDescription:
+    def _fits(self) -> None:
         if self.values is not None:
             if not self.values:
                 raise DescriptionError(("values",), "an empty list: expected at least one value")
@@ -214,7 +211,6 @@ class FactorDescription(Strict):
                 raise DescriptionError((), "triangular: expected from, to and mode")
         elif self.distribution is not None and None in (self.mean, self.deviation):
             raise DescriptionError((), f"{self.distribution}: expected mean and deviation")
-        return self
 
 
 class DesignDescription(Strict):
@@ -227,8 +223,7 @@ class DesignDescription(Strict):
     seed: Annotated[int, Field(strict=True, ge=0)] = 0
     file: str | None = None
 
-    @model_validator(mode="after")
-    def _has_what_it_needs(self) -> DesignDescription:
+    def _fits(self) -> None:
         sample = self.kind in ("latin_hypercube", "sobol")
         if sample != (self.points is not None):
             wanted = "expected 'points'" if sample else f"a {self.kind} has none"
@@ -236,7 +231,6 @@ class DesignDescription(Strict):
         if (self.kind == "table") != (self.file is not None):
             wanted = "expected 'file'" if self.kind == "table" else f"a {self.kind} has none"
             raise DescriptionError(("file",), wanted)
-        return self
 
 
 def _factor(raw: Any) -> Any:

@@ -5,8 +5,6 @@ Points are numbered; point i has the same values whoever asks for it, and howeve
 Factors: what runs of a study differ in, as levels, a range or a distribution.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Iterator, Sequence

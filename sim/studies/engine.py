@@ -5,8 +5,6 @@ a killed study loses no more than that. A row depends on its point alone, neithe
 on what was run before.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -3,8 +3,6 @@
 The figures of a Record that a study keeps, by their path, such as ``latency_ns.commit.p99``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import math

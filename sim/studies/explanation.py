@@ -10,8 +10,6 @@ which they may change (Shapley, A value for n-person games, 1953): exact, from t
 combinations of the two runs' values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations

@@ -4,8 +4,6 @@ Fields are numbers and choices that the scenario, its workload and its machine s
 path by which ``--set`` names it.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Mapping

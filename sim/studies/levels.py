@@ -3,8 +3,6 @@
 A number with a unit is kept as a number of that unit, so that it can be drawn and sorted.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Sequence

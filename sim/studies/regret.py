@@ -6,8 +6,6 @@ best of them is better by, on average. Bounds of constraints are taken as known.
 run are varied on the flow plane.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar

@@ -3,8 +3,6 @@
 How a figure follows a factor: curves of a study's rows, one for each setting of the others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

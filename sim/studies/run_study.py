@@ -1,7 +1,5 @@
 """Runs what is left of a study, into its folder."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ chance. What a round proposes depends on the seed and on the rows before it alon
 that was stopped goes on as if it had not been, on any number of workers.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

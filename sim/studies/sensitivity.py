@@ -17,8 +17,6 @@ are independent. Sobol indices are then approximate: where a corner of the range
 factors are no longer independent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

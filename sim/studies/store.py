@@ -7,8 +7,6 @@ reader takes each point once. A study that begins anew writes into another folde
 manifest names: until that is in place, the earlier rows are.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

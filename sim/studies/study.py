@@ -1,7 +1,5 @@
 """A study: a base scenario, its factors, the design of its points, and what is asked of them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

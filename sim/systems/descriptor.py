@@ -3,8 +3,6 @@
 A profile of an engine: its costs, independent of the machine.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping

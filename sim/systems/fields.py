@@ -1,7 +1,5 @@
 """Fields that systems have in common: counts, nodes by number or by id, threads of a node."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """The systems: one line each; no other file names them."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -1,7 +1,5 @@
 """QEMU's command line for a guest: its processors, nodes, memory, distances and channels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The machine that a guest is: which nodes, how much of their memory, processors and caches."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

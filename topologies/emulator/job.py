@@ -1,7 +1,5 @@
 """The script that the guest's first process runs: mounts the host's files, runs the command."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

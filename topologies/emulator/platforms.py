@@ -3,8 +3,6 @@
 What of the host the emulator needs: QEMU and busybox; where its cache lies.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,7 +1,5 @@
 """A shell in a guest, on the caller's terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -5,8 +5,6 @@ it finds these as they are. QEMU writes its memory (without empty pages) and dev
 migration, and reads them with ``-incoming``. The oldest give way to new ones.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

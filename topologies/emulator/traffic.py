@@ -1,7 +1,5 @@
 """Counted memory traffic: by node pair, by level, over links and at memory controllers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

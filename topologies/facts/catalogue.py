@@ -1,7 +1,5 @@
 """The catalogue of facts: its files read as one, and the entry of a processor found in it."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator, Mapping

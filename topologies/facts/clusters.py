@@ -1,7 +1,5 @@
 """Servers, and clusters of equal ones on a switch, of the catalogue's processors and adapters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ...inputs import InputError, Quantity

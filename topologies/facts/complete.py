@@ -1,7 +1,5 @@
 """A description with what its source does not tell filled in from the catalogue of facts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ of the SLIT are wired to each other, where they have as many links; else all han
 bounds what each socket draws without saying over which way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Facts of nodes that a source does not tell: cores, caches, memory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

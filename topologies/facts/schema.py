@@ -3,8 +3,6 @@
 Values taken from the catalogue, each with where it comes from and how far it may be off.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """Machines from the output of other tools: each format is a module, recognised by content."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Iterator
 from importlib import import_module

@@ -4,8 +4,6 @@ The meaning of each attribute is that of hwloc's own documents (hwloc2.dtd, mema
 distances.h). NUMA nodes are read wherever they hang; I/O devices are left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The tables in hwloc's XML: distances, memory attributes, kinds of CPUs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

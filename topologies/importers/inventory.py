@@ -3,8 +3,6 @@
 Which processors a machine has, from /proc/cpuinfo or from hwloc's infos.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

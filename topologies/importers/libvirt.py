@@ -5,8 +5,6 @@ if none is given. A distance that is told one way holds both ways; cells without
 themselves and 20 from others.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

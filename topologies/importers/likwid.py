@@ -1,7 +1,5 @@
 """The text that ``likwid-topology`` prints: hardware threads, caches, NUMA domains."""
 
-from __future__ import annotations
-
 import re
 
 from ..schema import MachineDescription

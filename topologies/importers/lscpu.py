@@ -1,7 +1,5 @@
 """The text that ``lscpu`` prints, alone or with ``numactl -H``: nodes, cores, sockets, caches."""
 
-from __future__ import annotations
-
 import re
 
 from ..schema import MachineDescription

@@ -1,7 +1,5 @@
 """Cores, sockets and caches in the fields that ``lscpu`` prints."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

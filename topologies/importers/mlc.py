@@ -5,8 +5,6 @@ the loaded-latency curve. The outputs of several calls may stand in one text, ``
 which adds CPUs, memory and SLIT. MLC tells nothing of cores, and its MB/sec are 10^6 B/s.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

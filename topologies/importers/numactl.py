@@ -1,7 +1,5 @@
 """The text that ``numactl -H`` (``--hardware``) prints: nodes, CPUs, memory, SLIT."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Sets of CPU and node numbers, as the kernel and hwloc write them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The source of an import: this host, a folder, an archive, or a text; read within limits."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -4,8 +4,6 @@ The files are those of the kernel's ABI documents (sysfs-devices-node, sysfs-dev
 numaperf, numa memory-side caches), with the older names and formats that they replaced.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The CPUs of a sysfs tree: which are online, their cores, packages, caches and clocks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A saved or live system seen as a tree of small text files."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

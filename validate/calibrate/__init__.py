@@ -1,7 +1,5 @@
 """Fits a machine's low-level parameters to measurements, for ``numatwin calibrate``."""
 
-from __future__ import annotations
-
 from .calibration import Calibration, as_json, calibrate
 
 __all__ = ["Calibration", "as_json", "calibrate"]

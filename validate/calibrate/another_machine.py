@@ -5,8 +5,6 @@ processors there are, how many channels of memory they have, and what these reac
 and by the machine file; and how many nodes there are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """A calibration from its files to its result: read, check, hold out, fit, predict."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

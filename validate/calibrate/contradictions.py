@@ -1,7 +1,5 @@
 """Contradictory measurements, reported before the fit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

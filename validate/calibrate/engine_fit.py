@@ -6,8 +6,6 @@ keeps what the system counts with, with a wide range; all else has the fit's int
 so that predictions with the profile are intervals too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -8,8 +8,6 @@ Evidence for ``numatwin infer`` may also say which ``scenario`` ran on which ``m
 row without any figure is a run that is thought of.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

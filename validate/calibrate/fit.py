@@ -7,8 +7,6 @@ the others are searched for again. The posterior is normal about its mode; its s
 scatter of residuals by kind. What depends on facts is asked for at both ends of each axis of it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +20,12 @@ from scipy.stats import t as student
 from ...inputs import InputError, Quantity
 from ...inputs.progress import Progress, silent
 from ...inputs.quantities import rounded
+from ...sim.kernel.arrays import Flags
+from ...sim.kernel.arrays import Floats as Floats
 from ..posterior import covariance_of
 from .observation import Observation
 from .parameters import Key, Parameter
 
-Floats = npt.NDArray[np.float64]
 Values = Mapping[Key, float]
 Predict = Callable[[Values, Sequence[Observation]], Floats]
 Name = TypeVar("Name", bound=Hashable)
@@ -361,7 +360,7 @@ class _Block:
         inverse = covariance_of(slopes, weight, PRIOR)
         return left, weight, slopes, np.einsum("ij,jk,ik,i->i", slopes, inverse, slopes, weight)
 
-    def _freedom(self, taken: Floats) -> Iterator[tuple[str, npt.NDArray[np.bool_], float]]:
+    def _freedom(self, taken: Floats) -> Iterator[tuple[str, Flags, float]]:
         """By kind: which figures are of it, and its degrees of freedom, less than which is none."""
         for kind in self.widths:
             here = self.kinds == kind
@@ -414,7 +413,7 @@ class _Block:
             self.axes.append({p.key: _moved(self.known, p, by)[0][p.key] for p, by in steps})
         return []
 
-    def _estimate(self, p: Parameter, half: float, met: npt.NDArray[np.bool_]) -> Estimate:
+    def _estimate(self, p: Parameter, half: float, met: Flags) -> Estimate:
         inside = p.inside(self.known[p.key])
         low, high = _ends(p)
         origins = [self.ones[m].origin for m in np.flatnonzero(met).tolist()]

@@ -1,7 +1,5 @@
 """What ``numatwin machine measure`` found, as observations; which figures are not used, and why."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """From a fit to a machine file: each fitted value in its place, with interval, source and date."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

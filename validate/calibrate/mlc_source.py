@@ -4,8 +4,6 @@ Fitted to: idle latencies, read bandwidths between nodes, every other point of t
 curve. The other points, and the mixes of reads and writes, are held out.
 """
 
-from __future__ import annotations
-
 import re
 
 from ...topologies.importers import mlc

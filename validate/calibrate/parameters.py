@@ -10,16 +10,14 @@ in queues, which grows as that of M/M/1 or M/D/1; ``cap`` below 1: cores have bu
 under way, so that it does not grow without bound.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import least_squares
 
+from ...sim.kernel.arrays import Flags, Floats
 from ...sim.machine.costs import CostModel
 from ...sim.machine.defaults import (
     ASSUMED_OUTSTANDING_MISSES,
@@ -30,7 +28,6 @@ from ...topologies.machine import Machine, Node
 from ...topologies.pair_tables import kind_counts
 from ...topologies.schema_types import WRITE_TURNAROUND_MIN
 
-Mask = npt.NDArray[np.bool_]
 Key = tuple[str, ...]
 
 CURVE = ("rise", "queue", "cap")
@@ -52,7 +49,7 @@ class PairClass:
     """Pairs of nodes that differ by chance only: (n, n) ``mask``, row initiator."""
 
     name: str
-    mask: Mask
+    mask: Flags
     local: bool
 
 
@@ -86,9 +83,7 @@ class Parameter:
         return math.exp(coordinate) if self.log else coordinate * self.scale
 
 
-def curve(
-    load: npt.NDArray[np.float64], rise: float, queue: float, cap: float
-) -> npt.NDArray[np.float64]:
+def curve(load: Floats, rise: float, queue: float, cap: float) -> Floats:
     """Latency at ``load`` over latency at none."""
     return np.asarray(1.0 + rise * load + queue * load / (1.0 - cap * load))
 
@@ -135,7 +130,7 @@ def node_types(machine: Machine) -> tuple[str, ...]:
 def _key(
     machine: Machine,
     types: Sequence[str],
-    counts: Mapping[str, npt.NDArray[np.float64]],
+    counts: Mapping[str, Floats],
     i: int,
     j: int,
 ) -> tuple[object, ...]:
@@ -225,7 +220,7 @@ def _node_parameters(node: Node, name: str, suffix: str) -> Iterator[Parameter]:
         )  # fmt: skip
 
 
-def _mean(values: npt.NDArray[np.float64]) -> float | None:
+def _mean(values: Floats) -> float | None:
     """Of those that are known; None without one."""
     known = values[np.isfinite(values)]
     return float(np.exp(np.log(known).mean())) if len(known) else None

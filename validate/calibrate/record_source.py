@@ -3,8 +3,6 @@
 The steps are fitted to. Throughput is the end result, and only predicted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The report of a calibration: its texts and tables; ``reports`` lays it out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from ..._version import __version__

@@ -1,7 +1,5 @@
 """The calibration set of some parts of ``machine measure`` alone: measured now, without any run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -7,8 +7,6 @@ is itself the fact is left out, as it would say nothing; and so are index operat
 all of 64 bits, as the cost model's indexes have dense ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ which holds the true median with a probability of 1 - 2^(1 - n), whatever the di
 chance that n independent values do not all lie on one side of it).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median

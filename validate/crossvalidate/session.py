@@ -7,8 +7,6 @@ the predictions are made once more in the end, with all of it. What is finished 
 comes, or when a real run fails, stays.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Sizes of data relative to the host: ``1/2 L2``, ``10 LLC``, ``1/8 memory``, ``64 MiB``."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

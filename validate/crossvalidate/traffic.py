@@ -5,8 +5,6 @@ the same scenario on the guest's machine, per operation: bytes a second over ope
 Both count a line and its header on each link that it crosses, and messages without data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass

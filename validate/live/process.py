@@ -3,8 +3,6 @@
 Formats: proc(5), numa(7); Documentation/scheduler/sched-stats.rst of Linux for ``schedstat``.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ...inputs import Quantity, load_yaml
 from ...inputs.quantities import rounded
+from ...sim.kernel.arrays import Flags
+from ...sim.kernel.arrays import Floats as Floats
 from ...topologies.measurements import Kind, Measurement, Parameters, Reading
 from .layout import Layout, NodeLayout
 
@@ -212,7 +213,6 @@ class CannotBind(Exception):
     """Memory of a chosen node cannot be had."""
 
 
-Floats = npt.NDArray[np.float64]
 # With fewer undisturbed repetitions than this the disturbed ones count too: a median of one tells
 # nothing of its spread.
 UNDISTURBED_MIN = 3
@@ -224,7 +224,7 @@ class Windows:
 
     amounts: Floats
     elapsed_ns: Floats
-    disturbed: npt.NDArray[np.bool_]
+    disturbed: Flags
 
     def of(self, values: Floats) -> Samples:
         """The samples among ``values``, one for each window, that count."""

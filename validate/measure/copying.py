@@ -1,7 +1,5 @@
 """Costs of a copy by size: the same memory repeatedly, or different memory each time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from .bench import Bench, ends

@@ -1,7 +1,5 @@
 """Scans whose column is copied ahead by another thread, as a copy engine would; what overlaps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

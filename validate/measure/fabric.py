@@ -1,7 +1,5 @@
 """What verbs and messages of the fabric take between two threads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from .bench import Bench, methods_of

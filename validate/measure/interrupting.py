@@ -6,8 +6,6 @@ timers, their handlers, exits to the hypervisor. And how long a program's own wa
 and back takes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

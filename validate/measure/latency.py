@@ -1,8 +1,6 @@
 """Latency of dependent loads by size of the working set, by node pair, and in small pages; rates of
 independent ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

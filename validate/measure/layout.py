@@ -1,7 +1,5 @@
 """The CPUs and memory of this host that may be measured: all that is permitted and free."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ...inputs import InputError

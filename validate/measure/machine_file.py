@@ -8,8 +8,6 @@ finds its lines there; a longer one goes to memory. So the working set at which 
 miss is the size that counts, and those at which a fifth and four fifths miss are its range.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the kernel takes for memory that a process maps, touches first and unmaps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whether the host was quiet enough: its clock, other programs, the hypervisor, the spread."""
 
-from __future__ import annotations
-
 import os
 import resource
 import time

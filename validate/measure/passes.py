@@ -7,8 +7,6 @@ median, and the quartiles of what they were (of disturbances, all of them). Pass
 was disturbed are left out where most were calm.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ the catalogue of facts says of the processor, or left out; the file's warnings s
 them whose range spans a factor of two is marked as doubtful by ``ranges``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Atomic operations alone and contended, and messages from core to core."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from itertools import combinations

@@ -6,8 +6,6 @@ to numbers, positions relative; lines after ``calls=`` are of the function calle
 A program under callgrind, once for each set of simulated caches.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,16 +1,13 @@
 """What was counted of a program: by function, with who calls whom, and as a whole."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from ...sim.kernel.arrays import Floats as Floats
+from ...sim.kernel.arrays import Ints
 
 DEPTH_MAX = 200  # of calls from an operator's functions
 SETTLED = 1e-9

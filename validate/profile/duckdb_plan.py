@@ -1,7 +1,5 @@
 """DuckDB's profile as JSON: ``PRAGMA enable_profiling = 'json'`` (versions 1 and 2)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

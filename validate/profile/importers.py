@@ -1,7 +1,5 @@
 """Who reads which file of counts or plans. One more kind of file is one more line here."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

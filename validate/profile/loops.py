@@ -7,14 +7,13 @@ cache larger than the smallest are there in time, and cost nothing besides. What
 random goes to structures whose miss curve is the counted one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ...sim.kernel.arrays import Flags, Ints
+from ...sim.kernel.arrays import Floats as Floats
 from ...sim.machine.caches import hit_rates
 from ...sim.machine.counted_instructions import (
     FETCH_MISS_CYCLES,
@@ -25,9 +24,6 @@ from ...sim.machine.counted_instructions import (
     MISPREDICTION_CYCLES_MOST,
 )
 from .counts import CallGraph
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 Structure = tuple[float, float, float, float]
 
@@ -158,7 +154,7 @@ class Loop:
     at_once: tuple[float, float, float] | None = None
 
 
-def loops_of(counted: Counted, share: Floats, rows: float, *, streams: Bools | None) -> list[Loop]:
+def loops_of(counted: Counted, share: Floats, rows: float, *, streams: Flags | None) -> list[Loop]:
     """The loops of the functions that work, in parts ``share`` (F,), for so many rows. ``streams``
     (F,): those whose misses are in order where no prefetcher has told which are; None: none."""
     missed = counted.misses[0] if len(counted.sizes) else np.zeros(len(share))
@@ -180,10 +176,10 @@ def whole_loop(counted: Counted, share: Floats) -> Loop:
 def _loop(
     counted: Counted,
     share: Floats,
-    group: npt.NDArray[np.int64],
+    group: Ints,
     rows: float,
     *,
-    streams: Bools | None,
+    streams: Flags | None,
 ) -> Loop:
     part = share[group] / rows
 

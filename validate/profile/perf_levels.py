@@ -4,8 +4,6 @@ Of loads whose level is known, those beyond the last-level cache each fetch a li
 line fill buffer wait for a line that another one has asked for.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

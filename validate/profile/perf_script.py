@@ -4,8 +4,6 @@ Fields may be those of its default output, or any of ``-F`` that have ``period,e
 period of a sample is how much of its event it stands for: of instructions, their number.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Totals that ``perf stat -x SEPARATOR`` prints: counts of a whole program."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A query's plan with what each operator did, as engines print it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

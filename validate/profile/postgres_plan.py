@@ -1,7 +1,5 @@
 """PostgreSQL's ``EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)`` (version 10 and later)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

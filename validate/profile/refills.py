@@ -7,8 +7,6 @@ caches hold none of these lines: they come from the second cache, or from the la
 kernel took their place there, too. A short call takes few places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -8,8 +8,6 @@ machine. What is uncertain of that machine, and between runs, leaves a range of 
 The scenario of one query on a machine, on data that one thread has loaded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ processor's data sheet and the study's own table of bandwidth and latency by dis
 of the unit comes from elsewhere, with wide ranges: predictions are intervals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import pairwise

@@ -3,8 +3,6 @@
 All of it is in the system's folder or file here. What is needed late is imported late.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self

@@ -2,8 +2,6 @@
 facts of a machine file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

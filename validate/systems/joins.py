@@ -12,8 +12,6 @@ a thread's time for the message and the adapter's. One thread sends, as the sour
 are those of one thread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from scipy.optimize import brentq

@@ -1,7 +1,5 @@
 """Validation of each system: one line each; no other file names them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib import import_module
 

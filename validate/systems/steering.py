@@ -4,8 +4,6 @@ The same policy objects as in simulations; what they see is measured. A core is 
 calls one: the CPUs of its hardware threads are allocated and released together.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import suppress

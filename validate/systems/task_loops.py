@@ -2,8 +2,6 @@
 as facts of a machine file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

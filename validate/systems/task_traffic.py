@@ -3,8 +3,6 @@
 Parts lie on half of a machine's nodes, whose workers are alone, or robbed by those of all others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...sim.run.real_planes import EMULATOR

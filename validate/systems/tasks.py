@@ -9,21 +9,17 @@ would have taken scans, which it forbids. The rows of thresholds come from the s
 none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from ...sim.kernel.arrays import Floats
 from ...sim.run.record import Record
 from ...sim.systems.descriptor import LazyImport
 from ...sim.systems.tasks.threshold import search_threshold
 from ...workloads.schema import TABLE_BY_COLUMN
 from ..results import Prediction, Runs, read_source
 from .descriptor import Microbenchmark, Validation
-
-Floats = npt.NDArray[np.float64]
 
 # Decided and done, in seconds: the move of one of the first socket's tables, the partitioning of
 # the other socket's, the move of its half.

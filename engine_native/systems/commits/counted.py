@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ....sim.kernel.arrays import Ints
 from ....sim.planes.plane import Experiment
 from ....sim.systems.commits.history import CAUSES
 from ....sim.systems.commits.spec import CommitSystem
 from ...transports import THREADS
 from .setup import CommitPlan
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

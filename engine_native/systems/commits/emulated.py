@@ -5,8 +5,6 @@ too: what the network carried crosses the guest's nodes. Times mean nothing ther
 none: transactions are counted, in the region of the run whose traffic is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

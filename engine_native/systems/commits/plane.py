@@ -1,7 +1,5 @@
 """The native plane of systems that commit transactions: one replication, on this host, for real."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Where a real host differs from the scenario, this decides what to do, and says so in ``notes``.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Its times mean nothing, so that there are none: operations are counted, in the r
 whose traffic is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -4,17 +4,15 @@ One engine serves all replications of a run: its data stay loaded; each replicat
 workload's first phase and with even partitions. Clients pause while these are made even.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ....inputs.progress import Progress
+from ....sim.kernel.arrays import Ints
 from ....sim.kernel.histogram import Histogram
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
 from ....sim.planes.plane import Experiment, Maker
@@ -26,8 +24,6 @@ from ...outcomes import SLICE_S, TAKEN, limit_of_workers, no_memory
 from ...typed import ObjectMemory
 from .setup import ErisHost, totals_of
 from .steered import SteeredEris
-
-Floats = npt.NDArray[np.float64]
 
 PAGE_BYTES, HUGE_PART_LOW = 4096, 0.5
 
@@ -99,7 +95,7 @@ class NativeEris(SteeredEris):
             found[f"utilisation/{use}"] = busy_ns * 1e-9
         return found
 
-    def _latencies(self) -> list[tuple[npt.NDArray[np.int64], float]]:
+    def _latencies(self) -> list[tuple[Ints, float]]:
         sums = totals_of(self._engine)["latency_sum_ns"].sum(axis=1)
         return [
             (np.array(self._engine.latencies(k), dtype=np.int64), float(sums[k]) * 1e3)

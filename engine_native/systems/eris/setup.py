@@ -3,8 +3,6 @@
 The engine of a scenario of ERIS, loaded and running on this host or in a guest.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Sequence

@@ -1,19 +1,15 @@
 """ERIS as the control plane sees it, wherever its engine runs: observations and commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ....sim.kernel.arrays import Floats
 from ....sim.planes.outcome import ControlEvent
 from ....sim.planes.plane import Command, Experiment, StartPhase
 from ....sim.systems.eris.commands import BalancingObservation, ObjectObservation
 from .setup import ErisHost, phase_setup, totals_of
-
-Floats = npt.NDArray[np.float64]
 
 
 class SteeredEris:

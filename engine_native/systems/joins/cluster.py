@@ -1,7 +1,5 @@
 """A run of a distributed operator on this host: its nodes as processes (or threads)."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ From a scenario to what the engine runs: the same tables and operator, for real.
 Where a real host differs from the scenario, this decides what to do, and says so in ``notes``.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence

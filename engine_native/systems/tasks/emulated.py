@@ -4,8 +4,6 @@ Its times mean nothing, so that there are none: queries are counted, whole ones 
 of the run whose traffic is.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

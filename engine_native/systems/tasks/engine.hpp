@@ -139,7 +139,6 @@ class TaskEngine {
     using CopyJob = std::function<void(const std::stop_token&)>;
 
     void draw_tables();
-    void make_client(int client);
     void work(std::size_t worker);
     void run(std::size_t worker, Task& task);
     void count(std::size_t worker, const Task& task);

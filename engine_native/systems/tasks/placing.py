@@ -1,7 +1,5 @@
 """What a placer sees of the engine on this host, and how its commands are carried out there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, cast
 

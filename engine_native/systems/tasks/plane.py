@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ....inputs import InputError
 from ....inputs.progress import Progress
+from ....sim.kernel.arrays import Floats
 from ....sim.kernel.histogram import Histogram
 from ....sim.kernel.streams import stream_key
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
@@ -43,8 +43,6 @@ from ...host_mapping import threads_waited_ns
 from ...outcomes import SLICE_S, TAKEN, limit_of_workers, no_memory
 from .placing import NativePlacing
 from .setup import has_placer, tasks_plan
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """From a scenario of tasks to what the engine runs, and what it refuses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +7,9 @@ from itertools import cycle
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from ....inputs import InputError
+from ....sim.kernel.arrays import Floats
 from ....sim.machine.threads import Workers
 from ....sim.planes.plane import Experiment
 from ....sim.systems.tasks.build import program_of
@@ -38,7 +36,6 @@ VALUE_BYTES = (4, 8)
 IDS_MAX = 2**32
 SELECTED_NEAR = 0.05  # relative; what a filter or join really passes on, against what it should
 ROWS_OF_KEY_MAX = 64.0  # rows of one key lie in slots that follow each other
-POLICIES = ("access-path",)  # whose commands the engine cannot carry out
 
 MOVED = (
     "the operating system moves threads: traffic and use of cores are told as if each ran on the "
@@ -160,9 +157,8 @@ def _check_parts(scenario: Experiment, system: TasksSystem) -> None:
         _refuse("system.background", "none")
     if system.memory is not None:
         _refuse("system.memory", "none: system.placement says where parts lie")
-    for family in POLICIES:
-        if (name := scenario.policy_names.get(family, "none")) != "none":
-            _refuse(f"{family} policy '{name}'", f"--policy {family}=none")
+    if (name := scenario.policy_names.get("access-path", "none")) != "none":
+        _refuse(f"access-path policy '{name}'", "--policy access-path=none")
 
 
 def _check_workers(threads: list[int], host: HostFacts) -> None:
@@ -231,7 +227,7 @@ def _table(table: Table, columns: Mapping[str, TaskColumn], mapping: HostMapping
     return TaskTable(columns=list(columns.values()), parts=parts)
 
 
-def _queues(latency: npt.NDArray[np.float64], able: set[int]) -> list[int]:
+def _queues(latency: Floats, able: set[int]) -> list[int]:
     """(n,) the nearest node with workers, itself where it has some; of equals the next one."""
     n = len(latency)
     turns = [[(node + k) % n for k in range(n) if (node + k) % n in able] for node in range(n)]

@@ -1,7 +1,5 @@
 """Interruptions of a machine's cores by other programs, from its file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -5,8 +5,6 @@ work. A member's pace is the time that a unit takes it: at least the class's lea
 resource, the sum of n * time / pace is at most its room: 1 unless ``limit`` has said less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf

@@ -1,7 +1,5 @@
 """SimPy's clock as planes drive it: up to a time, without the events due at it."""
 
-from __future__ import annotations
-
 import simpy
 from simpy.events import URGENT
 

@@ -3,8 +3,6 @@
 How long a copy takes is the service's affair, of which the engine is a core (``copy_engines.py``).
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 BUFFERS = 2

@@ -1,7 +1,5 @@
 """A core and the time of its threads, as ``kernel/core.hpp``."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from .overlap import overlapped

@@ -1,7 +1,5 @@
 """What a thread of a core has at most of pipeline and slots, as ``kernel/core_parts.hpp``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Links, and all of a machine's with the routes over them, as ``kernel/interconnect.hpp``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """A memory controller, as ``kernel/memory_controller.hpp``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ home agents also while it waits for a link; all wait for entries in one queue. U
 directory in memory are writes, which leave the rest of the controller's time to pieces.
 """
 
-from __future__ import annotations
-
 from ..._kernel import ServiceMachine
 from .servers import WINDOW_PS, rounded
 from .service_machine import MemoryUse, settled_ratio

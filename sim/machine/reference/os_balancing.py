@@ -7,8 +7,6 @@ group with a thread for each processor has room (group_has_capacity).
 The average of the time in which a processor or a thread was in use, as Linux has it (PELT).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -33,8 +33,6 @@ All threads have one weight, so the load of a processor is how many threads run 
 Left out: averages of load over time, the cost of newidle balancing, and automatic NUMA balancing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """How instructions and misses overlap, as ``kernel/overlap.hpp``."""
 
-from __future__ import annotations
-
 
 def overlapped(instructions: float, misses: float, stall: float) -> float:
     """How long both take together; ``stall``: of a stream, what is left where both take as long."""

@@ -1,7 +1,5 @@
 """Pieces that are alike, and so go on at one pace, as ``kernel/piece_class.hpp``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from math import inf
 

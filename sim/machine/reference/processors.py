@@ -7,8 +7,6 @@ Messages that came are handled in order, after what the process does on its own.
 this costs: ``ProcessorSetup`` (kernel/run_queues.hpp).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import simpy

@@ -1,8 +1,6 @@
 """Servers without an event of their own, and their recent load, as ``kernel/fifo_server.hpp`` and
 ``kernel/memory_controller.hpp``."""
 
-from __future__ import annotations
-
 WINDOW_PS = 100_000_000  # 100 µs
 
 

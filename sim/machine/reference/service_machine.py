@@ -1,7 +1,5 @@
 """What pieces of work demand of a machine that they share, as ``kernel/service_machine.hpp``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import sqrt
 from typing import NamedTuple

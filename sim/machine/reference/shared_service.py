@@ -11,8 +11,6 @@ Pieces of one demand on cores of one node, with equal parts of their cores, form
 (``piece_class``, ``class_sharing``). Work is counted in lines, and in units where there are none.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

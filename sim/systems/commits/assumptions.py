@@ -1,7 +1,5 @@
 """What commits on a cluster assume of adapters and memory that the machine file does not state."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...machine.assumptions import Assumption, Place, Variant

@@ -1,7 +1,5 @@
 """Times that models count, and checks of parameters, which raise InputError: what was expected."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ....inputs import InputError

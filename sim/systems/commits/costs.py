@@ -6,8 +6,6 @@ Clients beyond the hardware threads of their node: threads of the operating syst
 them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

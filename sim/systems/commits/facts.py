@@ -5,8 +5,6 @@ The part ``engines: {commits: …}`` of a machine file. These are facts about si
 model's affair.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal
 

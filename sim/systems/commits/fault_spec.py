@@ -1,7 +1,5 @@
 """What fails in a cluster that commits transactions, and when: a scenario's ``system.faults``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, TypeAlias
 

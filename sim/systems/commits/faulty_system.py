@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from ....inputs import DescriptionError
 from ....inputs.quantities import Duration, format_quantity
@@ -52,8 +52,7 @@ class FaultySystem(SystemSpec):
         unsaid = [name for name in self.UNSAID if not getattr(self, name)]
         return {name: value for name, value in plain.items() if name not in unsaid}
 
-    @model_validator(mode="after")
-    def _faults_fit(self) -> FaultySystem:
+    def _fits(self) -> None:
         system: Any = self
         if self.retransmission is not None and not self.faults:
             raise DescriptionError(
@@ -70,7 +69,6 @@ class FaultySystem(SystemSpec):
                 )
         self._check_lease(system)
         self._check_times(system)
-        return self
 
     def check_clients(self, field: str, listed: tuple[Any, ...]) -> None:
         """Whether clients that ``listed`` ones name exist, and none is named twice."""

@@ -4,8 +4,6 @@ What changes in time is how far snapshots are behind: clients drift apart, one t
 holds the run of timestamps up. So time goes in pieces that grow, and each is a steady state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter

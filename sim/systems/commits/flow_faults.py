@@ -1,7 +1,5 @@
 """Faults on the flow plane: who is blocked when, and what messages take meanwhile."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

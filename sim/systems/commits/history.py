@@ -4,15 +4,13 @@ A row is (time_ps, kind, client, transaction, a, b). Timestamps are whole number
 hold version 0 at the start. A transaction here is one attempt: a retry is another one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ..._kernel import HistoryChecker
+from ...kernel.arrays import Ints
 
 Row: TypeAlias = tuple[int, int, int, int, int, int]
 
@@ -53,7 +51,7 @@ SNAPSHOT, CONFLICT, LOCKED, LEASE, TIMESTAMPS, STOPPED_BY_FAULT = range(6)
 VERSIONS_KNOWN = 64  # of a record: reads of older ones are not checked
 
 
-def snapshot_isolation_violations(rows: Sequence[Row] | npt.NDArray[np.int64]) -> list[str]:
+def snapshot_isolation_violations(rows: Sequence[Row] | Ints) -> list[str]:
     """What in a trace breaks snapshot isolation, a line each, the first 20; none if nothing does.
 
     See ``kernel/history_checker.hpp`` for what is checked.

@@ -16,8 +16,6 @@ processor.
 Placement of a cluster's processes (clients, servers, others) on the processors of a host.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Costs of single steps on one host: blocks by size and place, both ends of messages."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The messages of the commit protocols, by type."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 # In order, and whose thread sends and receives each: client's (c), server's (s),

@@ -4,8 +4,6 @@ Plain integers, times in picoseconds: no facts of a machine stand here. The comp
 reference model take the same parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -6,8 +6,6 @@ plain SimPy.
 The compiled commit models, run and read like the reference ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any

@@ -6,8 +6,6 @@ it are one station with several members.
 Shares of machines and nodes, by group of those that are alike; how likely a number is.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

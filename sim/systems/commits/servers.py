@@ -1,7 +1,5 @@
 """The servers of a run of commits, as its Record names them: adapters, threads, processes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Sizes by type are for k records in a message, k from 0 to all that a transaction
 carry none or one, and are of one size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

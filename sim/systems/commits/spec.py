@@ -4,11 +4,9 @@ What the source of the four architectures (Binnig et al., The End of Slow Networ
 leaves open has a field here, with a default whose reason stands beside it.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ....inputs import DescriptionError, Quantity, Strict
 from ....inputs.quantities import Bandwidth, Duration, DurationOrZero, Size
@@ -147,13 +145,13 @@ class CommitSystem(FaultySystem):
         tcp = self.architecture == "ipoeth" and self.transport not in known and "TCP" in known
         return "TCP" if tcp else self.transport
 
-    @model_validator(mode="after")
-    def _faults_of_clients(self) -> CommitSystem:
+    def _fits(self) -> None:
+        super()._fits()
         self.check_clients("stragglers", self.stragglers)
-        return self
+        self._check_counts()
+        self._check_architecture()
 
-    @model_validator(mode="after")
-    def _can_be_counted(self) -> CommitSystem:
+    def _check_counts(self) -> None:
         """Models count whole picoseconds, up to ``TIME_MAX_PS``."""
         times: dict[tuple[str | int, ...], tuple[Quantity | None, float]] = {
             ("thread_switch",): (self.thread_switch, 0.0),
@@ -171,10 +169,8 @@ class CommitSystem(FaultySystem):
             size = getattr(self, field)
             if size is not None and size.value > MESSAGE_MAX_BYTES:
                 raise DescriptionError((field,), "expected at most 2 GiB, as messages are")
-        return self
 
-    @model_validator(mode="after")
-    def _belongs_together(self) -> CommitSystem:
+    def _check_architecture(self) -> None:
         if self.host_transport is not None and self.layout != "host":
             raise DescriptionError(("host_transport",), "only for layout host")
         if self.manager_threads == "per-client" and (
@@ -195,7 +191,6 @@ class CommitSystem(FaultySystem):
                 ("timestamp_bits",),
                 f"expected at least {self.clients}, one for each client",
             )
-        return self
 
     def check(self, machine: Machine, workload: Workload) -> None:
         """Raises DescriptionError where the machine does not have what this says, or no room."""

@@ -1,7 +1,5 @@
 """The descriptor of transactions that commit on a cluster, under snapshot isolation."""
 
-from __future__ import annotations
-
 from ..descriptor import LazyImport, System
 from .facts import CommitFacts
 from .spec import CommitSystem

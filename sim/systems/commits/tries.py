@@ -11,8 +11,6 @@ find their records fresh, too: a popular record that was just written is written
 whose snapshot has it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache

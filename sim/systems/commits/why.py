@@ -1,7 +1,5 @@
 """The bottleneck of transactions: the busiest resource, and the gain from more of each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ Each client has streams of its own, named in ``STREAMS``: so one client's draws 
 what the others do, nor on the protocol.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..._kernel import Durations, KeyDraws

@@ -1,7 +1,5 @@
 """Assumed costs of the loops of an engine of ERIS's design where no host was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ....topologies import Machine

@@ -13,8 +13,6 @@ They remember nothing, and see one load per partition: where accesses gather in 
 partition, they may swing between two layouts for good.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -28,11 +26,10 @@ from ....inputs import Quantity
 from ....inputs.quantities import Duration
 from ...control.family import Family
 from ...control.policy import NoPolicy, Policy, PolicySpec
+from ...kernel.arrays import Floats, Ints
 from ...planes.outcome import ControlEvent
 from .commands import (
     BalancingObservation,
-    Floats,
-    Ints,
     ObjectObservation,
     Rebalance,
     check_commands,

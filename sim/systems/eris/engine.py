@@ -1,7 +1,5 @@
 """The state of ERIS: partitions and owners, the monitor, transfers in progress."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """ERIS for the event plane: the cost model's figures in picoseconds, and where commands go."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ routing table's update), so that ranges never overlap. What is linked has its ne
 is copied has it as far as it was rebuilt there.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,13 +3,11 @@
 The part ``engines: {eris: …}`` of a machine file, and how implementations differ.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from ....inputs.quantities import Duration
 from ....inputs.yaml_file import Strict
@@ -120,11 +118,9 @@ class ErisFacts(Strict):
     level_lines: Fact | None = None
     walk: tuple[WalkPoint, ...] = ()
 
-    @model_validator(mode="after")
-    def _published_where_no_time_is_known(self) -> Self:
+    def _fits(self) -> None:
         if self.model_fields_set and self.model_fields_set <= {"lines_in_flight", "level_lines"}:
             object.__setattr__(self, "implementation", "published")
-        return self
 
     @field_validator("walk", "route", "scatter")
     @classmethod

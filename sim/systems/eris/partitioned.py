@@ -1,7 +1,5 @@
 """Demands of ERIS itself: every worker owns partitions, commands travel to the data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar

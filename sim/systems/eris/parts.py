@@ -14,8 +14,6 @@ key takes more than its instructions against the time that its misses hold. Othe
 other shares of a cache and slower memory move along this curve.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 A player has what a model needs beside the machine: present demands, and where commands go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol

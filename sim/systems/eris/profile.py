@@ -4,8 +4,6 @@ Its facts are instructions and cache lines, so that they hold on another machine
 take as long as its cores need for them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ....inputs import Quantity

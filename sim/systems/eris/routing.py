@@ -1,7 +1,5 @@
 """Costs of routing in ERIS, per command: the same for every plane."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Demands of ERIS's baselines: one structure that any worker uses, over all nodes or on one."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

@@ -1,13 +1,10 @@
 """ERIS's part of a scenario: its layout on the machine, and its buffers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import model_validator
 
 from ....inputs import DescriptionError, Quantity, Strict
 from ....inputs.quantities import Size, SizeOrZero
@@ -109,17 +106,23 @@ class ErisSystem(SystemSpec):
     # Drawn at random a pause may last 44 times as long; the kernel counts 53 days in picoseconds.
     PAUSE_MAX_S: ClassVar[float] = 50_000.0
 
-    @model_validator(mode="after")
-    def _page_is_one(self) -> ErisSystem:
+    def _fits(self) -> None:
         size = self.page_size.value
         if not 4096 <= size <= 2**40 or math.log2(size) % 1:
             raise DescriptionError(
                 ("page_size",), "expected a power of two from 4 KiB on, such as 2 MiB"
             )
-        return self
+        self._check_buffers()
+        if isinstance(self.placement, Shards) and self.placement.shards in ("worker", "core"):
+            if self.placement.shards == "core" and self.threads != "cores":
+                raise DescriptionError(
+                    ("placement", "shards"), "core: expected threads: cores, one worker on each"
+                )
+            object.__setattr__(self, "placement", "partitioned")
+        if self.home is not None and self.placement != "single-ram":
+            raise ValueError(f"placement {self.placement} has no home: expected single-ram")
 
-    @model_validator(mode="after")
-    def _buffers_hold_commands(self) -> ErisSystem:
+    def _check_buffers(self) -> None:
         command = self.command_size.value
         if self.incoming_size is None:
             if command * self.buffer_commands >= 2**32:
@@ -128,7 +131,7 @@ class ErisSystem(SystemSpec):
                     f"{self.buffer_commands} commands fill an outgoing buffer: expected less than "
                     "4 GiB together",
                 )
-            return self
+            return
         size = self.incoming_size.value
         if size < command:
             raise DescriptionError(
@@ -143,7 +146,6 @@ class ErisSystem(SystemSpec):
             )
         if size >= 2**32:
             raise DescriptionError(("incoming_size",), "expected less than 4 GiB")
-        return self
 
     def commands_per_round(self, workers: int) -> int:
         """What each of so many AEUs makes in a round of its loop, at most."""
@@ -156,18 +158,6 @@ class ErisSystem(SystemSpec):
             return int(self.incoming_size.value // command)
         wanted = 4 * max(self.commands_per_round(workers), workers * self.buffer_commands)
         return min(wanted, int((2**32 - 1) // command))
-
-    @model_validator(mode="after")
-    def _placement_fits(self) -> ErisSystem:
-        if isinstance(self.placement, Shards) and self.placement.shards in ("worker", "core"):
-            if self.placement.shards == "core" and self.threads != "cores":
-                raise DescriptionError(
-                    ("placement", "shards"), "core: expected threads: cores, one worker on each"
-                )
-            object.__setattr__(self, "placement", "partitioned")
-        if self.home is not None and self.placement != "single-ram":
-            raise ValueError(f"placement {self.placement} has no home: expected single-ram")
-        return self
 
     def check(self, machine: Machine, workload: Workload) -> None:
         """Raises DescriptionError where the machine does not have what this says."""

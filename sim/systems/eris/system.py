@@ -1,7 +1,5 @@
 """The descriptor of ERIS: a data-oriented engine, where commands go to the owner of the data."""
 
-from __future__ import annotations
-
 from ..descriptor import LazyImport, System
 from .balancing import BALANCING
 from .facts import ErisFacts

@@ -1,7 +1,5 @@
 """Checks that a cluster has memory for its tables, and buffers for its partitions."""
 
-from __future__ import annotations
-
 from ....inputs import DescriptionError
 from ....topologies import Machine
 from ....workloads import Workload

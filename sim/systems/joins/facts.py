@@ -5,8 +5,6 @@ The part ``engines: {joins: …}`` of a machine file. These are facts about sing
 model's affair (``host.py``).
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -6,8 +6,6 @@ send: their scan and the adapter's time add up, as in the cost formulas of the s
 waits for rows begins on all nodes when the last node has sent its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -14,8 +14,6 @@ it was measured with all processors at it. So the model's own memory has no part
   an error of 1 - (1 - filter_error)^(1/n).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property

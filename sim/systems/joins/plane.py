@@ -1,7 +1,5 @@
 """The event and the reference plane of a cluster that joins: one replication each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias

@@ -3,13 +3,11 @@
 Numbers of partitions into which operators divide rows: over the network, and then in memory.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ....inputs import DescriptionError, Quantity, Strict
 from ....inputs.names import Name
@@ -112,8 +110,7 @@ class JoinSystem(SystemSpec):
         Default(f"{SOURCE}: Bloom filters with an error of 10%", (0.01, 0.2)),
     ] = 0.1
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> JoinSystem:
+    def _fits(self) -> None:
         if self.partitions is not None and self.operator not in BUFFERED_BY_PARTITION:
             raise DescriptionError(
                 ("partitions",), f"of operators {' and '.join(BUFFERED_BY_PARTITION)} alone"
@@ -131,7 +128,6 @@ class JoinSystem(SystemSpec):
                     ("stragglers", index, "node"), f"node {slow.node} is listed twice"
                 )
             seen.add(slow.node)
-        return self
 
     def _check_host_fields(self) -> None:
         """One host has no adapters, and all its nodes are the same."""

@@ -1,7 +1,5 @@
 """The descriptor of joins and aggregations across a cluster."""
 
-from __future__ import annotations
-
 from ..descriptor import LazyImport, System
 from .choice import OPERATOR
 from .facts import JoinFacts

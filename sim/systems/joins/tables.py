@@ -3,8 +3,6 @@
 How many rows each partition gets: from the keys of a workload, expected and drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

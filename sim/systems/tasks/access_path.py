@@ -16,7 +16,7 @@ from pathlib import Path as File
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from ....inputs import InputError, Quantity, Strict, read_json, write_json
 from ....inputs.quantities import Duration
@@ -186,8 +186,7 @@ class Tree(Strict):
     above: tuple[int, ...]
     engine: tuple[bool, ...]
 
-    @model_validator(mode="after")
-    def _is_a_tree(self) -> Tree:
+    def _fits(self) -> None:
         count = len(self.feature)
         columns = (self.threshold, self.below, self.above, self.engine)
         if not count or any(len(column) != count for column in columns):
@@ -197,7 +196,6 @@ class Tree(Strict):
                 index < to < count for to in (self.below[index], self.above[index])
             ):
                 raise ValueError(f"node {index}: expected children after it")
-        return self
 
     def chosen(self, features: Floats) -> Flags:
         """(N,) whether the engine is chosen."""

@@ -1,7 +1,5 @@
 """The tasks that one query of each kind puts at each node, stage by stage, as parts lie now."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

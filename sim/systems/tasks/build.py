@@ -1,7 +1,5 @@
 """From a scenario to the Program that all planes execute."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ own table once for each thread that runs such a task, in proportion to the stage
 a hash table there is one for each kind of query. Lines that stream through take no room.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

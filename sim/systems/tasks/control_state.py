@@ -1,7 +1,5 @@
 """What policies of tasks see and order, whatever the plane: parts of tables, cores, paths."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -23,13 +23,11 @@ is filled already, then the next; ``adaptive``, on the node with most of the mem
 on, and the first to go is on the node with least of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ....inputs import Quantity
 from ....inputs.quantities import Duration
@@ -56,13 +54,12 @@ class CoresSpec(PolicySpec):
     metric: Literal["load", "interconnect"] | None = None
     period: Duration = PERIOD
 
-    @model_validator(mode="after")
-    def _rising(self) -> CoresSpec:
+    def _fits(self) -> None:
+        super()._fits()
         low = TH_MIN if self.th_min is None else self.th_min
         high = TH_MAX if self.th_max is None else self.th_max
         if low >= high:
             raise ValueError(f"th_min {low:g} is not below th_max {high:g}")
-        return self
 
 
 def elastic_net(cores: int, th_min: float = TH_MIN, th_max: float = TH_MAX) -> PetriNet:

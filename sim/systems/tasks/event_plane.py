@@ -3,8 +3,6 @@
 The models of tasks as the planes use them: the compiled one and SimPy's, with the same calls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -6,8 +6,6 @@ Counted by hand from the loops that each line describes, not measured; the machi
 per cycle say how long they take. Waiting for memory and shared caches comes on top.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer

@@ -1,7 +1,5 @@
 """What fails while queries are answered: a scenario's ``system.faults``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

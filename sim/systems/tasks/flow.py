@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ....inputs.shared_work import shared
+from ...kernel.arrays import Floats, Ints
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, CostModel, Scales
 from ...planes.outcome import Gain, Outcome, Why
@@ -27,9 +27,6 @@ from .looking import looking_threads
 from .piece_log import PieceLog
 from .program import Program
 from .steady_state import Rates, Search, State, SteadyState
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # Clients of a mix that ask for a blocked query wait there: a piece of time ends when so many of
 # those that are left do.

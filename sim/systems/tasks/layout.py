@@ -4,8 +4,6 @@ Planes ask it what to copy, say when a copy has arrived, and read the parts from
 is lost or doubled on the way is checked here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain

@@ -19,8 +19,6 @@ Left out: pauses of single workers between the stages of a query, and tasks of o
 different times.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

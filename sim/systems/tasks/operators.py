@@ -5,8 +5,6 @@ what many tasks share (a hash table, columns of another table after a join) from
 Positions of rows take 4 bytes, 8 where a table has more rows than these count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil

@@ -1,7 +1,5 @@
 """Access paths of scans, and background work that competes with them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

@@ -6,8 +6,6 @@ it, and puts it, changed or not, into another. A net is data: it is simulated, c
 Paints a Petri net as SVG: places as circles, transitions as bars with their guards.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

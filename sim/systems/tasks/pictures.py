@@ -1,7 +1,5 @@
 """What a report shows of a run of tasks: queues, use by node, where parts lie, steals, cores."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The log of a run of tasks as flows: pieces of time with constant rates, added up."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -22,8 +22,6 @@ it acts on nodes where an action was under way in the last period (here it does 
 guide).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,10 +36,10 @@ from ....inputs import Quantity
 from ....inputs.quantities import Duration
 from ...control.family import Family
 from ...control.policy import NoPolicy, Policy, PolicySpec
+from ...kernel.arrays import Floats
 from ...planes.outcome import ControlEvent
 from .commands import (
     SAMPLE_S,
-    Floats,
     MergeTable,
     MovePart,
     PartitionTable,

@@ -7,22 +7,19 @@ agents; those that hold one may wait for links too. Updates of directories in me
 of the controllers' time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..._kernel import ServiceSetup, SettledService
+from ...kernel.arrays import Flags, Floats, Ints
 from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch
 from .parameters import PLACES, CopiedKinds, engines_of
 from .program import MemoryUse
 
-Floats = npt.NDArray[np.float64]
 Where = Callable[[int | None, int], Floats]
 
 
@@ -74,8 +71,6 @@ def _loops(batch: Batch, node: int, where: Where) -> tuple[KindLoop, ...]:
     )
 
 
-Ints = npt.NDArray[np.int64]
-
 ROUNDS_MAX, TOLERANCE = 60, 1e-6
 ROUNDS_OF_NEWTON = 10
 LOADS = np.linspace(0.0, 1.0, 1_025)
@@ -96,7 +91,7 @@ class Kinds:
     instructions_s: Floats
     separate_s: Floats
     slots: Floats
-    on_core: npt.NDArray[np.bool_]
+    on_core: Flags
     copied: CopiedKinds | None = None
     loops: tuple[tuple[KindLoop, ...], ...] = ()
     held_s: Floats | None = None

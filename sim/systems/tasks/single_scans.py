@@ -6,8 +6,6 @@ event: ``ScanPlays``, which simulates thousands a second.
 Current paths of scans, and observations of choosers; the same on all planes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property

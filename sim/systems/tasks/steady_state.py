@@ -27,9 +27,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from ..._kernel import QueueSetup, SettledQueues
+from ...kernel.arrays import Flags, Floats, Ints
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch, batches_of
@@ -46,10 +46,6 @@ from .service_times import (
     lines_by_place,
     loops_of_kinds,
 )
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 OUTER_MAX, INNER_MAX = 200, 200
 OUTER_TOLERANCE, INNER_TOLERANCE = 2e-6, 1e-6

@@ -7,8 +7,6 @@ the machine's threshold (``engines: {tasks: {stealing_threshold: …}}`` in its 
 which no task has ended yet may be stolen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

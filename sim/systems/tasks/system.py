@@ -1,7 +1,5 @@
 """The descriptor of tasks: queries of a column store on the workers of a machine's nodes."""
 
-from __future__ import annotations
-
 from ..descriptor import LazyImport, System
 from .access_path import ACCESS_PATH
 from .cores import CORES

@@ -16,8 +16,6 @@ each sum: then no task waits for long, and a worker that is done takes the next 
 vector lies. There is a worker for each hardware thread, as in the source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

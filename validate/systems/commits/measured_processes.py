@@ -1,7 +1,5 @@
 """Costs between processes of this host: context switches, shared memory, messages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -6,8 +6,6 @@ table were measured together, in one state of the host; what differs from sessio
 level. So one factor is fitted for each transport and operation, and for each step on blocks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import TypeVar, get_args
 

@@ -4,8 +4,6 @@ Binnig et al., The End of Slow Networks: It's Time for a Redesign, PVLDB 9 (2016
 alone go into these predictions: the machine's adapters, cycles of a message, bytes of records.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ....sim.run.record import Record

@@ -3,8 +3,6 @@
 What is fitted is in ``loops.py``; here, how measurements tell of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any

@@ -6,8 +6,6 @@ many commands stand in a batch, and what each command adds.
 What scans take in the engine: each, by line and result, and where two workers share one.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence

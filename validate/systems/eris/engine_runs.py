@@ -1,7 +1,5 @@
 """Engines that do a single kind of work, and the time of each step of their loop."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What single steps of an engine cost: routing of commands, operations on an index."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...measure.bench import Bench, methods_of

@@ -7,8 +7,6 @@ A time begins as the machine's part ``engines.eris`` has it, or as its instructi
 fitted one the machine has such a part, and predicts the native engine, of which it was measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ....inputs import Quantity

@@ -1,7 +1,5 @@
 """What ``numatwin crossvalidate --traffic`` counts of ERIS: on machines that are scaled down."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction

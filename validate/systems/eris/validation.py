@@ -3,8 +3,6 @@
 Kissinger et al., ERIS: A NUMA-Aware In-Memory Storage Engine for Analytical Workloads, ADMS 2014.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

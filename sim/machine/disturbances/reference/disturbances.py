@@ -1,7 +1,5 @@
 """Interruptions of a machine's cores by others, by the rules of ../kernel/disturbances.hpp."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass

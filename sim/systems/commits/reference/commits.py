@@ -1,7 +1,5 @@
 """What both commit protocols share: clients in a closed loop, records, timestamps, counts."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable

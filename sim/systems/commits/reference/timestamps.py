@@ -1,7 +1,5 @@
 """Timestamp services: a counter for 2PC, a bit vector for RSI; both know the leading run."""
 
-from __future__ import annotations
-
 
 class TimestampCounter:
     """Hands out timestamps from 1 on, and knows up to where all of them are done with."""

@@ -19,8 +19,6 @@ When it comes back it goes through its log. What was decided is carried out, wha
 messages of its former life are not heeded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """ERIS's routing in plain SimPy, as a plane plays it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from .....inputs import InputError

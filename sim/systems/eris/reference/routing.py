@@ -7,8 +7,6 @@ Same costs and streams give the same trace as ``../kernel/routing.hpp``, which a
 answers, balancing and clients that think or arrive.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
 from types import SimpleNamespace

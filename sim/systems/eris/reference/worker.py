@@ -1,7 +1,5 @@
 """The state of a worker of ERIS in the reference: buffers with their descriptors; counters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ the nodes to which their partitions belong. What each event means is in
 ``kernel/exchange.hpp``; the compiled model gives the same trace, row for row.
 """
 
-from __future__ import annotations
-
 from ...._kernel import ExchangeOperator
 from .messages import (
     ANSWERED,

@@ -1,7 +1,5 @@
 """SimPy's clock in whole picoseconds, the shared service on it, and the trace."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Tasks whose data a copy engine copies ahead, chunk by chunk (rule 10)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil

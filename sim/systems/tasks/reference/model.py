@@ -1,7 +1,5 @@
 """The whole model in SimPy: clients, queries, workers, and copies of parts (rule 8)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ...._kernel import TaskSetup

@@ -1,7 +1,5 @@
 """Workers that the operating system moves (rule 9 of the README)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from ...._kernel import TaskSetup

@@ -1,7 +1,5 @@
 """Clients, and how a query becomes stages and a stage tasks (rules 1 to 3 of the README)."""
 
-from __future__ import annotations
-
 from functools import partial
 from math import floor
 

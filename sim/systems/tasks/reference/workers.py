@@ -1,7 +1,5 @@
 """Queues and workers: who runs which task, and where (rules 4 to 7 of the README)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
