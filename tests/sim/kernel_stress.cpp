@@ -171,21 +171,23 @@ void play_draws(Stream& draws) {
     expect(close(elementary::exp(y), std::exp(y)), "exp");
 }
 
-// Buckets of values of any size are 2^-7 of their power of two wide.
+// Histograms of values of any size against a sorted list.
 void play_histogram(Stream& draws) {
-    Histogram all;
+    Histogram histogram;
+    std::vector<std::int64_t> values;
     for (int k = 0; k < 100; ++k) {
-        const std::uint64_t value = draws.bits() >> (1 + draws.below(63));
-        Histogram one;
-        for (auto* into : {&one, &all}) into->add(static_cast<std::int64_t>(value));
-        const std::size_t bucket = one.buckets().size() - 1;
-        const std::size_t shift = bucket < 256 ? 0 : bucket / 128 - 1;
-        const std::uint64_t first = bucket < 256 ? bucket : (bucket % 128 + 128) << shift;
-        expect(value >= first && (value - first) >> shift == 0, "bucket");
-        expect(one.buckets()[bucket] == 1 && one.total() == static_cast<double>(value), "counted");
+        values.push_back(static_cast<std::int64_t>(draws.bits() >> (1 + draws.below(63))));
+        histogram.add(values.back());
     }
-    all.add(never, ~std::uint64_t{0} >> 1);
-    expect(all.count() == (~std::uint64_t{0} >> 1) + 100 && all.buckets().size() == 7296, "never");
+    std::sort(values.begin(), values.end());
+    for (std::size_t rank = 1; rank <= values.size(); ++rank) {
+        const auto exact = static_cast<double>(values[rank - 1]);
+        const double q = (static_cast<double>(rank) - 0.5) / static_cast<double>(values.size());
+        const auto found = static_cast<double>(histogram.quantile(q));
+        expect(std::fabs(found - exact) <= Histogram::relative_error * exact, "quantile");
+    }
+    histogram.add(never, ~std::uint64_t{0} >> 1);
+    expect(histogram.greatest() == never && histogram.quantile(1) == never, "greatest");
 }
 
 // A steady state takes no memory: hold, timers set and cancelled, servers.
