@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from small_scenarios import CACHE, LINK, LOOKUP, NODE, SCAN, UPSERT, as_told, rate, small_file
 
 from numatwin.sim.machine.defaults import ASSUMED_WRITE_TURNAROUND
+from numatwin.sim.planes.rate_solver import TOLERANCE
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario, scenario_names
@@ -142,7 +143,8 @@ def test_why_names_what_is_full(name: str) -> None:
 
 @pytest.mark.sweep
 def test_a_machine_of_1024_nodes() -> None:
-    """Every node does the same in a hypercube; 1,024 nodes scan 1,024 times as much as one."""
+    """Every node does the same in a hypercube; 1,024 nodes scan 1,024 times as much as one, but for
+    what the search of each run leaves open."""
 
     def scan(*settings: str) -> Record:
         return run_scenario(
@@ -155,7 +157,8 @@ def test_a_machine_of_1024_nodes() -> None:
         )
 
     record, alone = scan(), scan("system.nodes=1")
-    assert record.throughput["scan"] == pytest.approx(1024 * alone.throughput["scan"], rel=1e-6)
+    as_many = pytest.approx(1024 * alone.throughput["scan"], rel=2 * TOLERANCE)
+    assert record.throughput["scan"] == as_many
     lookups = run_scenario(load_scenario("eris-fig8-amd", machine="hypercube-1024n"))
     uses = [use.utilisation for use in lookups.resources if use.kind == "cores"]
     assert len(uses) == 1024
