@@ -314,7 +314,9 @@ def test_a_join_says_what_it_finds_and_refuses_few_keys() -> None:
     assert plan(10_000, 1.0).notes == ()
     (note,) = plan(1_000, 1.0).notes
     assert "finds about 10 rows for each, not 1" in note
-    assert "which builds of 1e+04 rows of few keys" in told_by(plan, 100, 100.0)
+    assert "whose 'build' has 100 rows of each key: expected at most 64" in told_by(
+        plan, 100, 100.0
+    )
 
 
 @pytest.mark.skipif(CPUS < 2, reason="needs two processors")

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ....sim.kernel.arrays import Floats
 from ....sim.machine.costs import CostModel
 from ....sim.planes.plane import Experiment
 from ....sim.systems.tasks.commands import SAMPLE_S, MergeTable, MovePart, PlacerObservation
@@ -87,5 +88,5 @@ class NativePlacing(PartsInPlay):
         return _use(found)
 
 
-def _use(found: np.ndarray[Any, np.dtype[np.float64]]) -> LocalUse:
+def _use(found: Floats) -> LocalUse:
     return (found[:, 0] * 1000).astype(np.int64), found[:, 1]

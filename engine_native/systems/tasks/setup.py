@@ -87,10 +87,8 @@ def tasks_plan(scenario: Experiment, host: HostFacts) -> TasksPlan:
         }
         begin = [next(turns[node]) for node in workers]
         notes.append(MOVED)
-    queries, latency = (
-        _Queries(scenario, program, stored),
-        np.nan_to_num(machine.latency_ns, nan=np.inf),
-    )
+    queries = _Queries(scenario, program, stored)
+    latency = np.nan_to_num(machine.latency_ns, nan=np.inf)
     spec = TaskEngineSpec(
         tables=[_table(table, columns[table.name], mapping) for table in program.tables],
         queries=[
@@ -206,9 +204,10 @@ def _check_room(
     needed = 0.0
     for name, table in stored.items():
         for column in columns[name].values():
-            copies = table.parts * column.encoded if not column.by_row else 1
             needed += (table.rows or 0) * column.bits / 8
-            needed += copies * column.distinct * column.value_bytes
+            if column.encoded:
+                copies = 1 if column.by_row else table.parts
+                needed += copies * column.distinct * column.value_bytes
     spare = host["available_bytes"] * ROOM
     if needed > spare:
         raise InputError(
@@ -244,7 +243,7 @@ class _Queries:
         self, scenario: Experiment, program: Program, stored: Mapping[str, DataObject]
     ) -> None:
         self.program, self.stored = program, stored
-        self._placed_anew = scenario.policy_names.get("placer", "none") != "none"
+        self._placed_anew = has_placer(scenario)
         self.notes: list[str] = []
         self._class_at = {name: k for k, name in enumerate(program.classes)}
 
@@ -327,12 +326,12 @@ class _Queries:
         at: Mapping[str, int],
         scans: Mapping[str, ScanSpec],
     ) -> Iterator[TaskStage]:
-        """One row of each key, on average, is as many as its table has for each of its values."""
+        """A row that probes finds as many as the build side has for each value of a key."""
         (of_build,), (of_probe,) = node.reads["build_key"], node.reads["probe_key"]
         rows = (self.stored[of_build.table].rows or 0) * scans[spec.build].selectivity
-        if rows / self._distinct(of_build) > ROWS_OF_KEY_MAX:
-            expected = f"at most {ROWS_OF_KEY_MAX:g}: the other table as its 'build'"
-            _refuse(f"{what}, which builds of {rows:.3g} rows of few keys", f"{expected}, or so")
+        if (of_key := rows / self._distinct(of_build)) > ROWS_OF_KEY_MAX:
+            expected = f"at most {ROWS_OF_KEY_MAX:g}, so the other table as its 'build'"
+            _refuse(f"{what}, whose 'build' has {of_key:,.0f} rows of each key", expected)
         matches = rows / max(self._distinct(of_build), self._distinct(of_probe))
         if abs(matches - spec.matches) > SELECTED_NEAR * spec.matches:
             self.notes.append(

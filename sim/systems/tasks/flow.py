@@ -26,7 +26,8 @@ from .control_state import ControlState
 from .looking import looking_threads
 from .piece_log import PieceLog
 from .program import Program
-from .steady_state import Rates, Search, State, SteadyState
+from .steady_rates import Rates, State
+from .steady_state import Search, SteadyState
 
 # Clients of a mix that ask for a blocked query wait there: a piece of time ends when so many of
 # those that are left do.

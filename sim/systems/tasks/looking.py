@@ -24,7 +24,7 @@ from functools import lru_cache
 import numpy as np
 
 from ...kernel.arrays import Floats, Ints
-from .steady_state import Rates
+from .steady_rates import Rates
 
 TAIL_MAX = 512  # queries that wait, beyond which there are none
 

@@ -15,7 +15,7 @@ from ...planes.availability import Look
 from ...planes.flow_log import series_of
 from ...planes.machine_use import MachineUse
 from ...planes.outcome import Outcome
-from .steady_state import Rates
+from .steady_rates import Rates
 
 
 @dataclass

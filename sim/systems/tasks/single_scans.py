@@ -24,7 +24,8 @@ from .layout import PartState
 from .parameters import initial_paths, task_setup
 from .paths import PATHS
 from .program import Background, Entries, Part, Path, Program, Query, Scheduling, Stage, Table
-from .steady_state import State, SteadyState
+from .steady_rates import State
+from .steady_state import SteadyState
 
 VALUE_BYTES = 4.0
 # Counted by hand: for four integers a load, two comparisons, their conjunction, its mask, a test.

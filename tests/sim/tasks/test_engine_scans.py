@@ -27,7 +27,8 @@ from numatwin.sim.systems.tasks.event_plane import EventModel, Model, ReferenceM
 from numatwin.sim.systems.tasks.history import ANSWERED, ENDED
 from numatwin.sim.systems.tasks.parameters import initial_paths, task_setup
 from numatwin.sim.systems.tasks.program import Background, MemoryUse, Path, Program
-from numatwin.sim.systems.tasks.steady_state import State, SteadyState
+from numatwin.sim.systems.tasks.steady_rates import State
+from numatwin.sim.systems.tasks.steady_state import SteadyState
 from numatwin.topologies import Machine, machine_from_document
 
 pytestmark = pytest.mark.kernel

@@ -16,7 +16,8 @@ from numatwin.inputs import InputError
 from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.systems.tasks.event_plane import EventModel, ReferenceModel
 from numatwin.sim.systems.tasks.program import Entries, Held, Program, Stage
-from numatwin.sim.systems.tasks.steady_state import State, SteadyState
+from numatwin.sim.systems.tasks.steady_rates import State
+from numatwin.sim.systems.tasks.steady_state import SteadyState
 
 pytestmark = pytest.mark.kernel
 

@@ -16,7 +16,8 @@ from numatwin.sim.systems.tasks.layout import PartState
 from numatwin.sim.systems.tasks.parameters import task_setup
 from numatwin.sim.systems.tasks.piece_log import interconnect_ratio
 from numatwin.sim.systems.tasks.program import MemoryUse
-from numatwin.sim.systems.tasks.steady_state import State, SteadyState
+from numatwin.sim.systems.tasks.steady_rates import State
+from numatwin.sim.systems.tasks.steady_state import SteadyState
 
 pytestmark = pytest.mark.kernel
 

@@ -12,7 +12,8 @@ from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.systems.tasks.event_plane import EventModel, ReferenceModel
 from numatwin.sim.systems.tasks.layout import Layout
 from numatwin.sim.systems.tasks.program import MemoryUse
-from numatwin.sim.systems.tasks.steady_state import State, SteadyState
+from numatwin.sim.systems.tasks.steady_rates import State
+from numatwin.sim.systems.tasks.steady_state import SteadyState
 
 pytestmark = pytest.mark.kernel
 

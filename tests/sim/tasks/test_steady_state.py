@@ -22,7 +22,8 @@ from numatwin.sim.systems.tasks.event_plane import EventModel
 from numatwin.sim.systems.tasks.layout import Layout
 from numatwin.sim.systems.tasks.parameters import near_nodes, task_setup
 from numatwin.sim.systems.tasks.program import LoopCost, MemoryUse, Program, Stage
-from numatwin.sim.systems.tasks.steady_state import Rates, Search, State, SteadyState
+from numatwin.sim.systems.tasks.steady_rates import Rates, State
+from numatwin.sim.systems.tasks.steady_state import Search, SteadyState
 from numatwin.topologies import build_machine, load_machine
 from numatwin.topologies.schema import Coherence
 
