@@ -82,6 +82,8 @@ def rate(per_second: float | None, operation: str) -> str:
 
 def plural(operation: str) -> str:
     """``lookup`` → ``lookups``; a name that ends otherwise than in a letter stays as it is."""
+    if operation[-1:] == "y" and operation[-2:-1] not in [*"aeiou"]:
+        return operation[:-1] + "ies"
     return operation + "s" if operation[-1:].isalpha() and operation[-1:] != "s" else operation
 
 

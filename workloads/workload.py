@@ -18,7 +18,7 @@ from ..inputs import DescriptionError
 from ..inputs.yaml_file import Place
 from .key_specs import AnyKeySpec
 from .keys import TIME_SLACK_S, KeyDistribution
-from .operators import RecordedSpec
+from .operators import JoinSpec, RecordedSpec
 from .query_graphs import OperatorNode, query_graph
 from .schema import CLIENTS_MAX, DataObject, Operation, WorkloadDescription
 from .task_trace import TaskTrace, load_trace
@@ -361,13 +361,24 @@ def scaled(workload: Workload, factor: float) -> Workload:
     """``workload`` with ``factor`` times the keys, entries, records and rows, 0 < factor <= 1.
 
     Hot ranges and recorded keys shrink with their object; mix, popularity and phases stay. A column
-    whose values are all different keeps that; else it has the same values, as long as there are
+    whose values are all different keeps that, and one that a join compares has so many times its
+    values, so that rows find as many as before; others have the same values, as long as there are
     rows for them. Raises DescriptionError where so few records are left that a transaction cannot
     read different ones, or fewer rows than parts.
     """
     if factor == 1.0:
         return workload
-    objects = {name: _object(name, stored, factor) for name, stored in workload.objects.items()}
+    compared = {
+        key
+        for graph in workload.graphs.values()
+        for node in graph
+        if isinstance(node.spec, JoinSpec)
+        for key in (*node.reads["build_key"], *node.reads["probe_key"])
+    }
+    objects = {
+        name: _object(name, stored, factor, {key.column for key in compared if key.table == name})
+        for name, stored in workload.objects.items()
+    }
     for name, operation in workload.operations.items():
         if operation.kind == "query":
             continue
@@ -382,7 +393,7 @@ def scaled(workload: Workload, factor: float) -> Workload:
     return Workload(description, tuple(_phase(phase, objects, factor) for phase in workload.phases))
 
 
-def _object(name: str, stored: DataObject, factor: float) -> DataObject:
+def _object(name: str, stored: DataObject, factor: float, compared: set[str]) -> DataObject:
     changed: dict[str, object] = {}
     if stored.rows is not None and stored.columns is not None:
         rows = max(round(stored.rows * factor), 1)
@@ -397,8 +408,8 @@ def _object(name: str, stored: DataObject, factor: float) -> DataObject:
             {
                 column: described.model_copy(
                     update={
-                        "distinct": rows
-                        if described.distinct == stored.rows
+                        "distinct": max(round(described.distinct * factor), 1)
+                        if described.distinct == stored.rows or column in compared
                         else min(described.distinct, rows)
                     }
                 )

@@ -58,6 +58,8 @@ from numatwin.reports.words import (
         (signed_percent(-0.31), "−31%"),
         (signed_percent(None), "–"),
         (plural("lookup"), "lookups"),
+        (plural("by-country"), "by-countries"),
+        (plural("key"), "keys"),
         (plural("access"), "access"),
         (plural("q1"), "q1"),
         (plural(""), ""),

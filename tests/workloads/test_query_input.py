@@ -187,6 +187,9 @@ def test_scaled_tables_keep_keys_as_keys(factor: float) -> None:
     assert orders.rows == round(1_500_000 * factor)
     assert orders.columns["o_orderkey"].distinct == orders.rows
     assert orders.columns["o_orderstatus"].distinct == min(3, orders.rows)
+    lines = small.objects["lineitem"]
+    assert lines.columns is not None
+    assert lines.columns["l_orderkey"].distinct == orders.rows  # a join compares them
 
 
 @pytest.mark.parametrize("name", ["tpch-1", "tpch-100"])
