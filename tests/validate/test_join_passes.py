@@ -1,6 +1,7 @@
 """What passes over tuples take here: each step has a figure, and all together are facts."""
 
 import dataclasses
+import math
 
 import pytest
 
@@ -34,16 +35,17 @@ def test_each_step_has_a_time_at_each_end_of_its_sizes(bench: Bench) -> None:
     assert described.facts_of(ENGINE, JoinFacts) == facts
 
 
-def test_both_tables_of_a_probe_take_longer_than_building_one(bench: Bench) -> None:
-    """By their quartiles, of all sizes together: another program makes single windows longer."""
-    quartiles = {
-        (one.parameters.step, one.parameters.batch): one.ends
-        for one in bench.measurements
-        if one.name == "pass"
-    }
-    ends = join_passes.INNER[0], join_passes.INNER[-1]
-    fastest = sum(quartiles["build", inner][0].value for inner in ends)
-    assert sum(quartiles["join", inner][1].value for inner in ends) > fastest
+def test_both_tables_of_a_probe_take_longer_than_building_one() -> None:
+    """By their fastest windows, in turns: another program makes windows longer, never shorter."""
+    bench, fastest = Bench(host_layout(), TINY), {"build": math.inf, "join": math.inf}
+    for _ in range(20):
+        for step in fastest:
+            work = join_passes._work(step, join_passes.INNER[-1], None)
+            windows = bench.run([(bench.layout.cores[0], work)], limit_s=0.6)
+            fastest[step] = min(fastest[step], (windows.elapsed_ns / windows.amounts).min())
+        if fastest["join"] > fastest["build"]:
+            return
+    pytest.fail(f"ns a tuple: {fastest}")
 
 
 @pytest.mark.skipif(

@@ -64,7 +64,7 @@ class NativeEris(SteeredEris):
         self._nodes = np.unique(host.worker_nodes)
         self._waited_before_ns = threads_waited_ns()
         self._traffic_before = host.traffic_bytes()
-        self._latencies_before = self._latencies()
+        self._latencies_before = self._latencies(self._since)
 
     def advance(self, until_s: float) -> None:
         """Raises InputError where a worker failed."""
@@ -79,10 +79,10 @@ class NativeEris(SteeredEris):
         self.time_s = until_s
 
     def start_counting(self) -> None:
-        self._latencies_before = self._latencies()
         self._traffic_before = self._host.traffic_bytes()
         self._waited_before_ns = threads_waited_ns()
         self._since = totals_of(self._engine)
+        self._latencies_before = self._latencies(self._since)
 
     def totals(self) -> Mapping[str, float]:
         now = totals_of(self._engine)
@@ -95,8 +95,10 @@ class NativeEris(SteeredEris):
             found[f"utilisation/{use}"] = busy_ns * 1e-9
         return found
 
-    def _latencies(self) -> list[tuple[Ints, float]]:
-        sums = totals_of(self._engine)["latency_sum_ns"].sum(axis=1)
+    def _latencies(self, now: Mapping[str, Any]) -> list[tuple[Ints, float]]:
+        """Counts and sums until ``now``, which has just been read: whoever wakes to read takes a
+        worker's processor, so that operations near the readings take long."""
+        sums = now["latency_sum_ns"].sum(axis=1)
         return [
             (np.array(self._engine.latencies(k), dtype=np.int64), float(sums[k]) * 1e3)
             for k in range(len(self.operations))
@@ -113,6 +115,7 @@ class NativeEris(SteeredEris):
 
     def outcome(self) -> Outcome:
         now, before = totals_of(self._engine), self._since
+        latencies_ns = dict(zip(self.operations, self._histograms(now), strict=True))
         self._host.check()
         counted_s = now["time_s"] - before["time_s"]
         waited_ns = threads_waited_ns() - self._waited_before_ns
@@ -138,7 +141,7 @@ class NativeEris(SteeredEris):
             model=self._facts(now, waited),
             warnings=tuple(self._warnings(waited)),
             steps=int(sum(done.values())),
-            latencies_ns=dict(zip(self.operations, self._histograms(), strict=True)),
+            latencies_ns=latencies_ns,
         )
 
     def _why(self, now: Mapping[str, Any], operations: float) -> dict[str, Why]:
@@ -160,8 +163,8 @@ class NativeEris(SteeredEris):
         limit = limit_of_workers(busy_ns / span_ns, paced)
         return dict.fromkeys(self.operations, Why(limit, (), demands))
 
-    def _histograms(self) -> Iterator[Histogram]:
-        pairs = zip(self._latencies(), self._latencies_before, strict=True)
+    def _histograms(self, now: Mapping[str, Any]) -> Iterator[Histogram]:
+        pairs = zip(self._latencies(now), self._latencies_before, strict=True)
         for (counts, total_ps), (before, before_ps) in pairs:
             more = counts.copy()
             more[: len(before)] -= before
