@@ -300,7 +300,8 @@ def test_joins_are_those_of_numpy(
 
 
 def test_a_join_says_what_it_finds_and_refuses_few_keys() -> None:
-    def plan(keys: int, matches: float) -> TasksPlan:
+    def plan(keys: int, matches: float, spare_bytes: int = 1 << 30) -> TasksPlan:
+        facts = {**_engine.host_facts(), "available_bytes": spare_bytes}
         column = {"distinct": keys, "value_size": "4 B"}
         objects = {
             name: {"kind": "table", "rows": 10_000, "columns": {name[0]: column}} for name in "ab"
@@ -313,7 +314,8 @@ def test_a_join_says_what_it_finds_and_refuses_few_keys() -> None:
                 "matches": matches,
             },
         }  # fmt: skip
-        return tasks_plan(drawn(objects, [operators], "system.threads=1"), _engine.host_facts())
+        wanted = drawn(objects, [operators], "system.threads=1", "workload.clients.count=3")
+        return tasks_plan(wanted, facts)  # type: ignore[arg-type]
 
     assert plan(10_000, 1.0).notes == ()
     (note,) = plan(1_000, 1.0).notes
@@ -321,6 +323,9 @@ def test_a_join_says_what_it_finds_and_refuses_few_keys() -> None:
     assert "whose 'build' has 100 rows of each key: expected at most 64" in told_by(
         plan, 100, 100.0
     )
+    # Keys of 14 bits, 35 kB; and hash tables of three clients, 960 kB.
+    assert plan(10_000, 1.0, 1_500_000)
+    assert "tables and joins need" in told_by(plan, 10_000, 1.0, 1_000_000)
 
 
 @pytest.mark.skipif(CPUS < 2, reason="needs two processors")
@@ -411,7 +416,7 @@ def test_what_the_engine_has_not_is_refused(settings: tuple[str, ...], expected:
 
 def test_tables_larger_than_memory_are_refused() -> None:
     facts = {**_engine.host_facts(), "available_bytes": 100_000}
-    with pytest.raises(InputError, match=r"the tables need .* GB, .*expected --scale 0\.\d+"):
+    with pytest.raises(InputError, match=r"tables and joins need .* GB, .*expected --scale 0\.\d+"):
         tasks_plan(scenario(), facts)  # type: ignore[arg-type]
 
 

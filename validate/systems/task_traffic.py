@@ -18,8 +18,17 @@ QUERIES = {
     "scan": FIND + "0.5}",
     "values": FIND + "0.01}, values: {kind: materialise, input: find, columns: day}",
     "sums": FIND + "0.5}, sums: {kind: aggregate, input: find, group_by: shop, sums: day}",
+    "join": "known: {kind: scan, table: items}, all: {kind: scan, table: sales}, pairs: {kind: "
+    "join, build: known, probe: all, build_key: number, probe_key: item}, sums: {kind: aggregate, "
+    "input: pairs, sums: day}",
 }
+ITEMS = 1_600_000
 DAY, SHOP = "day: {distinct: 4096, value_size: 4 B}", "shop: {distinct: 100, value_size: 4 B}"
+ITEM = f"{{distinct: {ITEMS}, value_size: 4 B, encoded: false}}"
+TABLES = (
+    f"sales: {{kind: table, rows: %d, columns: {{{DAY}, {SHOP}, item: {ITEM}}}}}, "
+    f"items: {{kind: table, rows: {ITEMS}, columns: {{number: {ITEM}}}}}"
+)
 # How many parts, on the first half of the nodes; and what idle workers of the others take.
 CASES = (
     ("xeon-4s-ivb", "scan", 2, "never"),
@@ -30,6 +39,7 @@ CASES = (
     ("xeon-8s-ivb", "scan", 4, "always"),
     ("opteron-4n", "scan", 2, "always"),
     ("opteron-4n", "sums", 2, "never"),
+    ("xeon-4s-ivb", "join", 2, "never"),
 )
 
 
@@ -43,8 +53,7 @@ def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
             machine=machine,
             plane=EMULATOR,
             settings=(
-                f"workload.objects.sales.rows={rows}",
-                f"workload.objects.sales.columns={{{DAY}, {SHOP}}}",
+                f"workload.objects={{{TABLES % rows}}}",
                 f"workload.operations={{{query}: {{kind: query, operators: {{{operators}}}}}}}",
                 f"workload.clients.count={CLIENTS}",
                 f"system.placement={[*range(nodes // 2)]}",
@@ -58,4 +67,6 @@ def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
             ),
         )
         name = f"{machine} {query} in {parts} parts, stealing {stealing}"
-        yield TrafficCase(name, scenario, scale, None, horizons=("1 s", "1 s"))
+        # Joins of all rows take most of a second each.
+        horizon = "20 s" if query == "join" else "1 s"
+        yield TrafficCase(name, scenario, scale, None, horizons=(horizon, horizon))

@@ -14,7 +14,7 @@ from ....sim.machine.threads import Workers
 from ....sim.planes.plane import Experiment
 from ....sim.systems.tasks.build import program_of
 from ....sim.systems.tasks.parameters import cores_of
-from ....sim.systems.tasks.program import Program, Stage, Table
+from ....sim.systems.tasks.program import Program, Query, Stage, Table
 from ....sim.systems.tasks.spec import TasksSystem, column_bits, counts_by_row
 from ....workloads.operators import AggregateSpec, JoinSpec, MaterialiseSpec, ScanSpec
 from ....workloads.query_graphs import ColumnOf, OperatorNode
@@ -36,6 +36,7 @@ VALUE_BYTES = (4, 8)
 IDS_MAX = 2**32
 SELECTED_NEAR = 0.05  # relative; what a filter or join really passes on, against what it should
 ROWS_OF_KEY_MAX = 64.0  # rows of one key lie in slots that follow each other
+JOINED_ROW_BYTES = 32.0  # as join_table.hpp has it
 
 MOVED = (
     "the operating system moves threads: traffic and use of cores are told as if each ran on the "
@@ -75,7 +76,16 @@ def tasks_plan(scenario: Experiment, host: HostFacts) -> TasksPlan:
     _check_workers(threads, host)
     stored = system.stored(scenario.workload)
     columns = {name: _columns(name, table) for name, table in stored.items()}
-    _check_room(scenario, columns, stored, host)
+    queries = _Queries(scenario, program, stored)
+    asked = [
+        TaskQuery(
+            stages=list(queries.stages(query.name, scenario.workload.graphs[query.name])),
+            clients=query.clients,
+            share=query.share,
+        )
+        for query in program.queries
+    ]
+    _check_room(scenario, columns, stored, queries.joins_bytes, host)
     mapping = map_workers(machine, threads, host)
     cpus, begin, notes = _cpus(placed, mapping), list(mapping.cpu), [*mapping.warnings]
     if has_placer(scenario) and len(set(mapping.host_node)) < len(mapping.host_node):
@@ -87,18 +97,10 @@ def tasks_plan(scenario: Experiment, host: HostFacts) -> TasksPlan:
         }
         begin = [next(turns[node]) for node in workers]
         notes.append(MOVED)
-    queries = _Queries(scenario, program, stored)
     latency = np.nan_to_num(machine.latency_ns, nan=np.inf)
     spec = TaskEngineSpec(
         tables=[_table(table, columns[table.name], mapping) for table in program.tables],
-        queries=[
-            TaskQuery(
-                stages=list(queries.stages(query.name, scenario.workload.graphs[query.name])),
-                clients=query.clients,
-                share=query.share,
-            )
-            for query in program.queries
-        ],
+        queries=asked,
         worker_node=workers,
         cpu=begin,
         worker_host_node=[mapping.host_node[node] for node in workers],
@@ -199,9 +201,10 @@ def _check_room(
     scenario: Experiment,
     columns: Mapping[str, Mapping[str, TaskColumn]],
     stored: Mapping[str, DataObject],
+    joins_bytes: float,
     host: HostFacts,
 ) -> None:
-    needed = 0.0
+    needed = joins_bytes
     for name, table in stored.items():
         for column in columns[name].values():
             needed += (table.rows or 0) * column.bits / 8
@@ -211,7 +214,7 @@ def _check_room(
     spare = host["available_bytes"] * ROOM
     if needed > spare:
         raise InputError(
-            f"the tables need {needed / 1e9:.3g} GB, and this host can spare {spare / 1e9:.3g} GB",
+            f"tables and joins need {needed / 1e9:.3g} GB, of {spare / 1e9:.3g} GB to spare here",
             expected=f"--scale {scenario.scale * spare / needed:.1g}, or less",
         )
 
@@ -245,6 +248,7 @@ class _Queries:
         self.program, self.stored = program, stored
         self._placed_anew = has_placer(scenario)
         self.notes: list[str] = []
+        self.joins_bytes = 0.0  # of hash tables, where all clients join at once
         self._class_at = {name: k for k, name in enumerate(program.classes)}
 
     def stages(self, query: str, graph: tuple[OperatorNode, ...]) -> Iterator[TaskStage]:
@@ -273,7 +277,7 @@ class _Queries:
                 for source in (spec.build, spec.probe):
                     if source not in scans:
                         _refuse(f"{what} of '{source}'", "scans")
-                yield from self._join(what, spec, node, found.stages, at, scans)
+                yield from self._join(what, spec, node, found, at, scans)
             elif isinstance(spec, (MaterialiseSpec, AggregateSpec)):
                 if spec.input not in {*scans, *joins}:
                     _refuse(f"{what} after '{spec.input}'", "the input of a scan or join")
@@ -322,7 +326,7 @@ class _Queries:
         what: str,
         spec: JoinSpec,
         node: OperatorNode,
-        stages: tuple[Stage, ...],
+        query: Query,
         at: Mapping[str, int],
         scans: Mapping[str, ScanSpec],
     ) -> Iterator[TaskStage]:
@@ -332,6 +336,7 @@ class _Queries:
         if (of_key := rows / self._distinct(of_build)) > ROWS_OF_KEY_MAX:
             expected = f"at most {ROWS_OF_KEY_MAX:g}, so the other table as its 'build'"
             _refuse(f"{what}, whose 'build' has {of_key:,.0f} rows of each key", expected)
+        self.joins_bytes += (query.clients or self.program.mix_clients) * rows * JOINED_ROW_BYTES
         matches = rows / max(self._distinct(of_build), self._distinct(of_probe))
         if abs(matches - spec.matches) > SELECTED_NEAR * spec.matches:
             self.notes.append(
@@ -342,7 +347,7 @@ class _Queries:
             (f"{node.name}/build", TaskKind.BUILD, spec.build, of_build),
             (node.name, TaskKind.PROBE, spec.probe, of_probe),
         ):
-            made = self._made(stages[at[name]], kind)
+            made = self._made(query.stages[at[name]], kind)
             made.selection, made.built = at.get(source, -1), at[f"{node.name}/build"]
             made.columns = self._positions((key,))
             yield made
