@@ -80,9 +80,12 @@ class PolicySpec(Strict):
     def _none_by_default(cls, raw: Any) -> Any:
         if isinstance(raw, str):
             return named(raw)
-        if isinstance(raw, dict) and raw.get("policy") is None and raw.get("file") is None:
+        if not isinstance(raw, dict) or raw.get("file") is not None:
+            return raw
+        name = raw.get("policy")
+        if name is None:
             return {**raw, "policy": NO_POLICY}
-        return raw
+        return {**raw, "policy": None, **named(name)} if isinstance(name, str) else raw
 
     @classmethod
     def __get_pydantic_json_schema__(

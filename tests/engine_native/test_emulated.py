@@ -27,6 +27,7 @@ from numatwin.sim.run.real_planes import EMULATOR
 from numatwin.sim.run.scenario import load_scenario
 from numatwin.topologies import load_machine
 from numatwin.topologies.emulator import guest_machine
+from numatwin.validate.systems import placed_once
 
 KEYS = 5000
 # Of the other worker: its command, task, descriptor and buffer; flags and code that all use.
@@ -194,31 +195,28 @@ def test_structs_of_an_engine_are_made_in_another_process() -> None:
 
 
 @needs_emulator
-def test_idle_workers_of_a_guest_take_tasks_of_others() -> None:
-    """Each scan reads 6 MB on node 0, three times what a cache there holds; what another one has
-    just read is in a cache."""
-    settings = [*TASKS, "machine=xeon-4s-ivb"]
+@pytest.mark.parametrize(("placer", "homes"), [("none", 1), ("Partition", 2)])
+def test_idle_workers_of_a_guest_take_tasks_of_others(placer: str, homes: int) -> None:
+    """Each scan reads 6 MB where its table lies, three times what a cache there holds; what another
+    one has just read is in a cache."""
+    policy = "none" if placer == "none" else f"{placed_once.__file__}:{placer}"
+    placing = f"policies.placer={{policy: {policy}, period: 100 ms}}"
+    settings = [*TASKS, "machine=xeon-4s-ivb", placing]
     scenario = load_scenario("host-queries", plane=EMULATOR, settings=settings)
     record = run_emulated(scenario, 1 / 15, user_only=True)
     done = record.operations["scan"]
     assert done > 0
     assert record.model["tasks"]["scan"] == 4 * done
     assert 0.25 < record.model["stolen"]["scan"] / (4 * done) < 1.0
-    read = record.traffic["memory"][0]["read_bytes"] / done
-    assert 0.3 * 6e6 < read < 1.1 * 6e6
+    read = [memory["read_bytes"] / done for memory in record.traffic["memory"]]
+    assert 0.3 * 6e6 < sum(read) < 1.1 * 6e6
+    assert all(0.3 < each * homes / sum(read) <= 1.1 for each in read[:homes])
 
 
-@pytest.mark.parametrize(
-    ("setting", "told"),
-    [
-        ("system.affinity=none", r"not in a guest: system\.affinity none"),
-        ("policies.placer=adaptive", "not in a guest: a placer"),
-    ],
-)
-def test_what_is_refused_in_a_guest(setting: str, told: str) -> None:
-    settings = [*TASKS, "system.nodes=1", setting]
+def test_threads_that_move_are_refused_in_a_guest() -> None:
+    settings = [*TASKS, "system.nodes=1", "system.affinity=none"]
     scenario = load_scenario("host-queries", plane=EMULATOR, settings=settings)
-    process = HostProcess()
+    process, told = HostProcess(), r"not in a guest: system\.affinity none"
     with emulated_tasks(process, 1.0) as make, pytest.raises(InputError, match=told):
         make(scenario)
     assert process.end() == 0

@@ -135,8 +135,10 @@ def test_users_classes_by_family(toy: Path) -> None:
     assert names(scenario) == {"clock": "Thrice", "mover": "once"}
     record = run_scenario(load_scenario(toy, policy="clock=mine.py:Thrice"))
     assert record.throughput["lookup"] == pytest.approx((1 + 3 * 3) / 4 * CORES / WORK_S)
-    toy.write_text(toy.read_text() + "policies: {clock: mine.py:Thrice}\n")
-    assert names(load_scenario(toy)) == {"clock": "Thrice", "mover": "none"}
+    text = toy.read_text()
+    for written in ("mine.py:Thrice", "{policy: mine.py:Thrice, period: 2 s}"):
+        toy.write_text(f"{text}policies: {{clock: {written}}}\n")
+        assert names(load_scenario(toy)) == {"clock": "Thrice", "mover": "none"}
     with pytest.raises(InputError, match="policy Mixed: no Faster"):
         run_scenario(load_scenario(toy, policy="clock=mine.py:Mixed"))
 

@@ -3,11 +3,13 @@
 Parts lie on half of a machine's nodes, whose workers are alone, or robbed by those of all others.
 """
 
+import json
 from collections.abc import Iterator
 
 from ...sim.run.real_planes import EMULATOR
 from ...sim.run.scenario import load_scenario
 from ..crossvalidate.traffic import TrafficCase
+from . import placed_once
 
 # A worker a node. What it scans for a task is more than a last-level cache of the guest holds: hits
 # of what another query has just read are not modelled.
@@ -29,25 +31,29 @@ TABLES = (
     f"sales: {{kind: table, rows: %d, columns: {{{DAY}, {SHOP}, item: {ITEM}}}}}, "
     f"items: {{kind: table, rows: {ITEMS}, columns: {{number: {ITEM}}}}}"
 )
-# How many parts, on the first half of the nodes; and what idle workers of the others take.
+# How many parts, on the first half of the nodes; what idle workers of the others take; and what
+# a placer does before all is counted.
 CASES = (
-    ("xeon-4s-ivb", "scan", 2, "never"),
-    ("xeon-4s-ivb", "scan", 2, "always"),
-    ("xeon-4s-ivb", "scan", 16, "always"),
-    ("xeon-4s-ivb", "values", 2, "never"),
-    ("xeon-4s-ivb", "sums", 2, "always"),
-    ("xeon-8s-ivb", "scan", 4, "always"),
-    ("opteron-4n", "scan", 2, "always"),
-    ("opteron-4n", "sums", 2, "never"),
-    ("xeon-4s-ivb", "join", 2, "never"),
+    ("xeon-4s-ivb", "scan", 2, "never", None),
+    ("xeon-4s-ivb", "scan", 2, "always", None),
+    ("xeon-4s-ivb", "scan", 16, "always", None),
+    ("xeon-4s-ivb", "values", 2, "never", None),
+    ("xeon-4s-ivb", "sums", 2, "always", None),
+    ("xeon-8s-ivb", "scan", 4, "always", None),
+    ("opteron-4n", "scan", 2, "always", None),
+    ("opteron-4n", "sums", 2, "never", None),
+    ("xeon-4s-ivb", "join", 2, "never", None),
+    ("xeon-4s-ivb", "scan", 2, "always", "Move"),
+    ("xeon-4s-ivb", "scan", 1, "always", "Partition"),
 )
 
 
 def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
     """All of them, or one that is typical."""
-    for machine, query, parts, stealing in CASES[1:2] if quick else CASES:
+    for machine, query, parts, stealing, placer in CASES[1:2] if quick else CASES:
         scale, nodes = MACHINES[machine]
         rows, operators = ROWS_PER_NODE * nodes // 2, QUERIES[query]
+        policy = json.dumps(f"{placed_once.__file__}:{placer}" if placer else "none")
         scenario = load_scenario(
             "host-queries",
             machine=machine,
@@ -61,12 +67,14 @@ def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
                 "system.threads=1",
                 f"system.concurrency={max(parts, nodes)}",
                 f"policies.stealing={{policy: {stealing}, period: 10 ms}}",
+                f"policies.placer={{policy: {policy}, period: 100 ms}}",
                 "native_horizon=10 s",
                 "horizon=10 s",
                 "statistics.warm_up=4 s",
             ),
         )
         name = f"{machine} {query} in {parts} parts, stealing {stealing}"
+        name += f", {placer.lower()}" if placer else ""
         # Joins of all rows take most of a second each.
-        horizon = "20 s" if query == "join" else "1 s"
+        horizon = "20 s" if query == "join" else "5 s" if placer else "1 s"
         yield TrafficCase(name, scenario, scale, None, horizons=(horizon, horizon))

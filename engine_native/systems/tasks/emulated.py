@@ -14,9 +14,9 @@ from ....sim.planes.outcome import Outcome
 from ....sim.planes.plane import Command, Experiment
 from ...emulated.remote import EmulatedPlane, GuestProcess, RemoteEngine, counted
 from .plane import NativeTasks, TasksHost
-from .setup import has_placer
 
 SLICE_S = 2.0  # how often a waiting plane looks whether a worker failed
+PLACING_SLICE_S = 0.1  # and, with a placer, at what is in use and has arrived
 
 
 class EmulatedTasks(NativeTasks):
@@ -30,8 +30,6 @@ class EmulatedTasks(NativeTasks):
             raise InputError(
                 f"not in a guest: system.affinity {scenario.system.affinity}", expected="core"
             )
-        if has_placer(scenario):
-            raise InputError("not in a guest: a placer", expected="--policy placer=none")
         self._process, self._warm_up_s, self._counting = process, warm_up_s, False
         self._allowed: Sequence[Command] = ()
         super().__init__(host, scenario, replication=1)
@@ -44,6 +42,7 @@ class EmulatedTasks(NativeTasks):
         if not self._counting and until_s >= self._warm_up_s:
             self._wait(self._warm_up_s)
             self._host.stop()
+            self._end_copies()
             self._since = self._host.counts()
             counted("begin", self._engine, "answered")
             self._host.begin(self.scenario, 1)
@@ -55,7 +54,20 @@ class EmulatedTasks(NativeTasks):
     def _wait(self, until_s: float) -> None:
         assert self._began_s is not None
         while (left_s := self._began_s + until_s - time.monotonic()) > 0:
-            self._process.ask("sleep", min(left_s, SLICE_S))
+            self._process.ask("sleep", min(left_s, self._attend()))
+            self._host.check()
+
+    def _attend(self) -> float:
+        """What parts are used and have arrived; in how many seconds to look again."""
+        if self._placing is None:
+            return SLICE_S
+        assert self._began_s is not None
+        return max(self._placing.attend(time.monotonic() - self._began_s), PLACING_SLICE_S)
+
+    def _end_copies(self) -> None:
+        """Of parts that move: they are where they are counted."""
+        while self._placing is not None and self._placing.layout.copies:
+            self._process.ask("sleep", self._attend())
             self._host.check()
 
     def apply(self, commands: Sequence[Command]) -> None:
@@ -72,6 +84,7 @@ class EmulatedTasks(NativeTasks):
         stolen = more.stolen.sum(axis=0).tolist()
         return Outcome(
             operations=dict(zip(self._names, more.answered[:, 0].tolist(), strict=True)),
+            events=self._placed(),
             model={
                 "tasks": dict(
                     zip(self._program.classes, more.done.sum(axis=0).tolist(), strict=True)

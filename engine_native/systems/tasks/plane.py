@@ -19,7 +19,7 @@ from ....inputs.progress import Progress
 from ....sim.kernel.arrays import Floats
 from ....sim.kernel.histogram import Histogram
 from ....sim.kernel.streams import stream_key
-from ....sim.planes.outcome import Outcome, ResourceUse, Why
+from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
 from ....sim.planes.plane import Command, Experiment, Maker, StartPhase
 from ....sim.systems.tasks.build import mix_shares
 from ....sim.systems.tasks.commands import (
@@ -273,12 +273,16 @@ class NativeTasks:
             bandwidth_Bps={"memory": None, "links": None},
             resources=uses,
             why=why,
-            events=() if self._placing is None else tuple(self._placing.layout.events),
+            events=self._placed(),
             model=self._facts(more, counted_s, waited),
             warnings=tuple(self._warnings(waited, sum(done.values()))),
             steps=int(more.done.sum()),
             latencies_ns=latencies,
         )
+
+    def _placed(self) -> tuple[ControlEvent, ...]:
+        """When parts moved."""
+        return () if self._placing is None else tuple(self._placing.layout.events)
 
     def _parts(self, busy_ns: Floats, done: Mapping[str, int]) -> dict[str, dict[str, float]]:
         """By query that was answered, ns of each of its classes, for an answer of those with it."""
