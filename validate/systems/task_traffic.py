@@ -75,6 +75,8 @@ def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
         )
         name = f"{machine} {query} in {parts} parts, stealing {stealing}"
         name += f", {placer.lower()}" if placer else ""
-        # Joins of all rows take most of a second each.
+        # Joins of all rows take most of a second each, and a placer's copies two.
         horizon = "20 s" if query == "join" else "5 s" if placer else "1 s"
-        yield TrafficCase(name, scenario, scale, None, horizons=(horizon, horizon))
+        yield TrafficCase(
+            name, scenario, scale, None, horizons=("200 s" if placer else horizon, horizon)
+        )
