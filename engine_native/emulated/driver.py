@@ -12,6 +12,7 @@ Requests come as lines of JSON, [what, ...], and each is answered by a line:
     get NUMBER NAME              reads an attribute
     hold NUMBER NAME             the same, of an object of the engine: {"object": number}
     set NUMBER NAME VALUE        sets it
+    call NAME ARGUMENTS          a function of Python's, such as "os.sched_setaffinity"
     sleep SECONDS                lets the engine work
     begin NUMBER NAME            of the region to count; the method's answer at that moment
     end NUMBER NAME              likewise, at its end
@@ -84,6 +85,10 @@ class _Server:
 
     def _do(self, number: int | None, name: str, arguments: list[Any]) -> Any:
         return self._get(number, name)(*self._given(arguments))
+
+    def _call(self, name: str, arguments: list[Any]) -> Any:
+        module, _, function = name.partition(".")
+        return getattr(sys.modules[module], function)(*arguments)
 
     def _get(self, number: int | None, name: str) -> Any:
         found = self._engine if number is None else self._objects[number]

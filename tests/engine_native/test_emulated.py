@@ -20,11 +20,12 @@ from numatwin.engine_native.emulated import run_emulated
 from numatwin.engine_native.emulated.remote import DRIVER, GuestProcess, RemoteEngine, counted
 from numatwin.engine_native.systems.commits.emulated import EmulatedCommits, emulated_commits
 from numatwin.engine_native.systems.eris.setup import totals_of
-from numatwin.engine_native.systems.tasks.emulated import emulated_tasks
+from numatwin.engine_native.systems.tasks.emulated import EmulatedTasks, emulated_tasks
 from numatwin.engine_native.systems.tasks.plane import TasksHost
 from numatwin.inputs import InputError
 from numatwin.sim.run.real_planes import EMULATOR
 from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.systems.tasks.commands import CoresObservation, ReleaseCore
 from numatwin.topologies import load_machine
 from numatwin.topologies.emulator import guest_machine
 from numatwin.validate.systems import placed_once
@@ -213,12 +214,24 @@ def test_idle_workers_of_a_guest_take_tasks_of_others(placer: str, homes: int) -
     assert all(0.3 < each * homes / sum(read) <= 1.1 for each in read[:homes])
 
 
-def test_threads_that_move_are_refused_in_a_guest() -> None:
-    settings = [*TASKS, "system.nodes=1", "system.affinity=none"]
-    scenario = load_scenario("host-queries", plane=EMULATOR, settings=settings)
-    process, told = HostProcess(), r"not in a guest: system\.affinity none"
-    with emulated_tasks(process, 1.0) as make, pytest.raises(InputError, match=told):
-        make(scenario)
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_threads_move_in_another_process() -> None:
+    more = ("system.nodes=1", "system.threads=2", "system.affinity=none", "system.look=1 ms")
+    scenario = load_scenario("host-queries", plane=EMULATOR, settings=[*TASKS[:-1], *more])
+    process = HostProcess()
+    with emulated_tasks(process, 0.1) as make:
+        plane = make(scenario)
+        assert isinstance(plane, EmulatedTasks)
+        plane.advance(0.3)
+        threads = [plane._engine.thread(worker) for worker in range(2)]
+        (_, cpus), (_, others) = plane._host.plan.cpus.items()
+        assert all(os.sched_getaffinity(thread) == {*cpus, *others} for thread in threads)
+        seen = plane.observe("cores")
+        assert isinstance(seen, CoresObservation)
+        assert 0 < seen.cpu_load <= 1
+        plane.apply([ReleaseCore(0, 1)])
+        assert all(os.sched_getaffinity(thread) == {*cpus} for thread in threads)
+        assert plane.outcome().operations["scan"] > 0
     assert process.end() == 0
 
 

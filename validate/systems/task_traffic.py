@@ -3,7 +3,6 @@
 Parts lie on half of a machine's nodes, whose workers are alone, or robbed by those of all others.
 """
 
-import json
 from collections.abc import Iterator
 
 from ...sim.run.real_planes import EMULATOR
@@ -32,28 +31,55 @@ TABLES = (
     f"items: {{kind: table, rows: {ITEMS}, columns: {{number: {ITEM}}}}}"
 )
 # How many parts, on the first half of the nodes; what idle workers of the others take; and what
-# a placer does before all is counted.
+# else there is.
 CASES = (
-    ("xeon-4s-ivb", "scan", 2, "never", None),
-    ("xeon-4s-ivb", "scan", 2, "always", None),
-    ("xeon-4s-ivb", "scan", 16, "always", None),
-    ("xeon-4s-ivb", "values", 2, "never", None),
-    ("xeon-4s-ivb", "sums", 2, "always", None),
-    ("xeon-8s-ivb", "scan", 4, "always", None),
-    ("opteron-4n", "scan", 2, "always", None),
-    ("opteron-4n", "sums", 2, "never", None),
-    ("xeon-4s-ivb", "join", 2, "never", None),
-    ("xeon-4s-ivb", "scan", 2, "always", "Move"),
-    ("xeon-4s-ivb", "scan", 1, "always", "Partition"),
+    ("xeon-4s-ivb", "scan", 2, "never", ""),
+    ("xeon-4s-ivb", "scan", 2, "always", ""),
+    ("xeon-4s-ivb", "scan", 16, "always", ""),
+    ("xeon-4s-ivb", "values", 2, "never", ""),
+    ("xeon-4s-ivb", "sums", 2, "always", ""),
+    ("xeon-8s-ivb", "scan", 4, "always", ""),
+    ("opteron-4n", "scan", 2, "always", ""),
+    ("opteron-4n", "sums", 2, "never", ""),
+    ("xeon-4s-ivb", "join", 2, "never", ""),
+    ("xeon-4s-ivb", "scan", 2, "always", "move"),
+    ("xeon-4s-ivb", "scan", 1, "always", "partition"),
+    ("opteron-4n", "scan", 2, "always", "dense"),
+    ("opteron-4n", "scan", 2, "always", "sparse"),
+    ("opteron-4n", "scan", 2, "always", "adaptive"),
 )
+# A placer's command before all is counted; and as many cores as two clients need, whose threads the
+# guest's operating system moves among them.
+ELASTIC = (
+    "system.affinity=none",
+    "system.look=20 us",
+    "system.threads=4",
+    "workload.clients.count=2",
+    "native_horizon=20 s",
+    "horizon=20 s",
+    "statistics.warm_up=12 s",
+)
+MORE = {
+    name.lower(): (f'policies.placer={{policy: "{placed_once.__file__}:{name}", period: 100 ms}}',)
+    for name in ("Move", "Partition")
+} | {
+    name: (*ELASTIC, f"policies.cores={{policy: {name}, period: 500 ms}}")
+    for name in ("dense", "sparse", "adaptive")
+}
+# Of the flow and the event plane; by default a second. Joins of all rows take most of one each.
+HORIZONS = {
+    "join": ("20 s", "20 s"),
+    "move": ("200 s", "5 s"),
+    "partition": ("200 s", "5 s"),
+    **dict.fromkeys(("dense", "sparse", "adaptive"), ("200 s", "20 s")),
+}
 
 
 def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
     """All of them, or one that is typical."""
-    for machine, query, parts, stealing, placer in CASES[1:2] if quick else CASES:
+    for machine, query, parts, stealing, more in CASES[1:2] if quick else CASES:
         scale, nodes = MACHINES[machine]
         rows, operators = ROWS_PER_NODE * nodes // 2, QUERIES[query]
-        policy = json.dumps(f"{placed_once.__file__}:{placer}" if placer else "none")
         scenario = load_scenario(
             "host-queries",
             machine=machine,
@@ -67,16 +93,12 @@ def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
                 "system.threads=1",
                 f"system.concurrency={max(parts, nodes)}",
                 f"policies.stealing={{policy: {stealing}, period: 10 ms}}",
-                f"policies.placer={{policy: {policy}, period: 100 ms}}",
                 "native_horizon=10 s",
                 "horizon=10 s",
                 "statistics.warm_up=4 s",
+                *MORE.get(more, ()),
             ),
         )
         name = f"{machine} {query} in {parts} parts, stealing {stealing}"
-        name += f", {placer.lower()}" if placer else ""
-        # Joins of all rows take most of a second each, and a placer's copies two.
-        horizon = "20 s" if query == "join" else "5 s" if placer else "1 s"
-        yield TrafficCase(
-            name, scenario, scale, None, horizons=("200 s" if placer else horizon, horizon)
-        )
+        horizons = HORIZONS.get(more or query, ("1 s", "1 s"))
+        yield TrafficCase(f"{name}, {more}".rstrip(", "), scenario, scale, None, horizons=horizons)

@@ -7,11 +7,12 @@ of the run whose traffic is.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from ....inputs import InputError
 from ....inputs.progress import Progress
 from ....sim.planes.outcome import Outcome
-from ....sim.planes.plane import Command, Experiment
+from ....sim.planes.plane import Command, Experiment, StartPhase
+from ....sim.systems.tasks.commands import AllowStealing
 from ...emulated.remote import EmulatedPlane, GuestProcess, RemoteEngine, counted
 from .plane import NativeTasks, TasksHost
 
@@ -26,55 +27,53 @@ class EmulatedTasks(NativeTasks):
     def __init__(
         self, process: GuestProcess, host: TasksHost, scenario: Experiment, warm_up_s: float
     ) -> None:
-        if scenario.system.affinity != "core":
-            raise InputError(
-                f"not in a guest: system.affinity {scenario.system.affinity}", expected="core"
-            )
         self._process, self._warm_up_s, self._counting = process, warm_up_s, False
-        self._allowed: Sequence[Command] = ()
+        self._begun: Sequence[Command] = ()
         super().__init__(host, scenario, replication=1)
 
     def advance(self, until_s: float) -> None:
         """Raises InputError where a worker failed."""
         if self._began_s is None:
             self._host.begin(self.scenario, 1)
+            self._move_threads()
             self._began_s = time.monotonic()
         if not self._counting and until_s >= self._warm_up_s:
             self._wait(self._warm_up_s)
             self._host.stop()
             self._end_copies()
+            self._began_s = time.monotonic() - self._warm_up_s
             self._since = self._host.counts()
             counted("begin", self._engine, "answered")
             self._host.begin(self.scenario, 1)
-            super().apply(self._allowed)
+            super().apply(self._begun)
             self._counting = True
         self._wait(until_s)
         self.time_s = until_s
 
+    def _called(self, name: str, *arguments: Any) -> Any:
+        return self._process.ask("call", name, arguments)
+
     def _wait(self, until_s: float) -> None:
         assert self._began_s is not None
         while (left_s := self._began_s + until_s - time.monotonic()) > 0:
-            self._process.ask("sleep", min(left_s, self._attend()))
+            slice_s = SLICE_S
+            if self._placing is not None:
+                slice_s = self._placing.attend(until_s - left_s)
+            self._process.ask("sleep", min(left_s, max(slice_s, PLACING_SLICE_S)))
             self._host.check()
 
-    def _attend(self) -> float:
-        """What parts are used and have arrived; in how many seconds to look again."""
-        if self._placing is None:
-            return SLICE_S
-        assert self._began_s is not None
-        return max(self._placing.attend(time.monotonic() - self._began_s), PLACING_SLICE_S)
-
     def _end_copies(self) -> None:
-        """Of parts that move: they are where they are counted."""
+        """Of parts that move; meanwhile the run's time stands still."""
         while self._placing is not None and self._placing.layout.copies:
-            self._process.ask("sleep", self._attend())
+            self._placing.attend(self._warm_up_s)
+            self._process.ask("sleep", PLACING_SLICE_S)
             self._host.check()
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """As on this host; what may be stolen holds after the pause, too."""
+        """As on this host; what may be stolen and is asked for holds after the pause, too."""
         super().apply(commands)
-        of_kind = {type(one): one for one in (*self._allowed, *commands)}
-        self._allowed = tuple(of_kind.values())
+        begun = [one for one in commands if isinstance(one, AllowStealing | StartPhase)]
+        self._begun = tuple({type(one): one for one in (*self._begun, *begun)}.values())
 
     def outcome(self) -> Outcome:
         """Counting ends with it, once all clients have their answers."""

@@ -5,7 +5,7 @@ One engine serves all replications of a run: its tables stay; in each, clients b
 
 from __future__ import annotations
 
-import os
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -131,7 +131,10 @@ class NativeTasks:
         if has_placer(scenario):
             self._placing = NativePlacing(scenario, host.engine, host.plan.mapping.host_node)
         self._allocated = set(host.plan.cpus)
-        self._seen, self._seen_s = host.counts(), (time.monotonic(), time.process_time())
+        self._seen, self._seen_s = (
+            host.counts(),
+            (time.monotonic(), self._called("time.process_time")),
+        )
         self.time_s = 0.0
         self.start_counting()
 
@@ -174,8 +177,9 @@ class NativeTasks:
         )
 
     def _cores_seen(self) -> CoresObservation:
-        now, now_s = self._host.counts(), (time.monotonic(), time.process_time())
-        traffic, cpus = now.since(self._seen).traffic, self._host.plan.cpus
+        now, now_s = self._host.counts(), self._times_s()
+        more, cpus = now.since(self._seen), self._host.plan.cpus
+        traffic = more.traffic
         passed_s, ran_s = np.maximum(np.subtract(now_s, self._seen_s), 1e-9)
         self._seen, self._seen_s = now, now_s
         allocated_s = passed_s * sum(len(cpus[core]) for core in self._allocated)
@@ -184,11 +188,22 @@ class NativeTasks:
             time_s=self.time_s,
             cores=np.bincount(nodes, minlength=len(traffic)),
             allocated=tuple(sorted(self._allocated)),
-            cpu_load=min(float(ran_s / allocated_s), 1.0),
+            # Workers that poll use processors, and those that wait for one are busy.
+            cpu_load=min(float(min(ran_s, more.busy_s.sum()) / allocated_s), 1.0),
             memory_bytes=traffic.sum(axis=0),
             interconnect_Bps=float((traffic.sum() - traffic.trace()) / passed_s),
             controllers_Bps=float(traffic.sum() / passed_s),
         )
+
+    def _times_s(self) -> tuple[float, float]:
+        """What the clock says; of processors, what the engine's process has had."""
+        return time.monotonic(), self._called("time.process_time")
+
+    @staticmethod
+    def _called(name: str, *arguments: Any) -> Any:
+        """A function of Python's, where the engine runs."""
+        module, _, function = name.partition(".")
+        return getattr(sys.modules[module], function)(*arguments)
 
     def _move_threads(self) -> None:
         """Workers may run on the allocated cores; on those of their node, where they stay on it."""
@@ -203,7 +218,7 @@ class NativeTasks:
             while not (thread := self._engine.thread(worker)):
                 self._host.check()  # it has not begun
             try:
-                os.sched_setaffinity(thread, cpus)
+                self._called("os.sched_setaffinity", thread, cpus)
             except OSError as failure:
                 raise InputError(f"workers on CPUs {cpus}: {failure.strerror}") from None
 

@@ -126,9 +126,10 @@ class AllowStealing:
 class CoresObservation:
     """What an allocator of cores sees: averages since it was last asked.
 
-    ``allocated``: cores in use, as (node position, core of the node). ``cpu_load``: of these, 0 to
-    1. ``memory_bytes`` (n,): how much of the data that is worked on lies on each node.
-    ``interconnect_Bps``, ``controllers_Bps``: traffic over all links, and of all controllers.
+    ``allocated``: cores in use, as (node position, core of the node). ``cpu_load``: of their time,
+    what tasks take, 0 to 1; workers that poll for tasks do not count. ``memory_bytes`` (n,): how
+    much of the data that is worked on lies on each node. ``interconnect_Bps``,
+    ``controllers_Bps``: traffic over all links, and of all controllers.
     """
 
     time_s: float

@@ -39,6 +39,10 @@ MEAN_FREE = (
     "or few. The flow plane counts with their mean, and throughput may be half of what it says: "
     "try --on event, or state system.concurrency"
 )
+POLLERS = (
+    "not modelled here: of more threads than processors those without tasks poll, and take turns "
+    "with those that have some: try --on event, or state system.look, after which they sleep"
+)
 
 
 class TasksFlow:
@@ -328,7 +332,18 @@ class TasksFlow:
         )
 
     def _left_out(self) -> list[str]:
-        return [MEAN_FREE] if self.rates().mean_free else []
+        found = {MEAN_FREE: self.rates().mean_free, POLLERS: self._pollers_take_turns()}
+        return [text for text, holds in found.items() if holds]
+
+    def _pollers_take_turns(self) -> bool:
+        scheduling, clients = self.program.scheduling, self.program.mix_clients
+        threads = scheduling.workers.sum()
+        if scheduling.affinity == "core" or threads <= self._running.sum():
+            return False
+        clients += sum(query.clients for query in self.program.queries)
+        paced = self.program.arrivals_per_s or self.program.think_s
+        tasks = 0.0 if paced else clients * (scheduling.concurrency or np.inf)
+        return bool(np.isinf(scheduling.look_s) and tasks < threads)
 
     def _why(self) -> Mapping[str, Why]:
         """What 10% more of each resource would bring to all queries together, as things are now."""
