@@ -9,8 +9,10 @@ from task_programs import BOTH, MS, US, cost, machine, parameters, program, quer
 
 from numatwin import load_scenario
 from numatwin.sim.machine.costs import CostModel
+from numatwin.sim.run.runner import bare_record
 from numatwin.sim.systems.tasks.build import program_of
 from numatwin.sim.systems.tasks.event_plane import EventModel
+from numatwin.sim.systems.tasks.flow import POLLERS
 from numatwin.sim.systems.tasks.history import BEGAN, ENDED, ON
 from numatwin.sim.systems.tasks.layout import PartState
 from numatwin.sim.systems.tasks.parameters import task_setup
@@ -130,3 +132,20 @@ def test_no_copy_engine_serves_moved_threads() -> None:
     settings += ["system.background=[{kind: copy-engine, node: 0, home: 1, workers: 1}]"]
     scenario = load_scenario("short-and-long", settings=settings)
     assert "system.affinity: none, and work of a copy engine" in told_by(program_of, scenario)
+
+
+@pytest.mark.parametrize(
+    ("threads", "look", "times"), [(8, "", 2.0), (4, "", 1.0), (8, "system.look=20 us", 1.0)]
+)
+def test_flows_say_where_pollers_take_turns(threads: int, look: str, times: float) -> None:
+    """Threads of one node with four cores, and four tasks at a time."""
+    more = ["system.nodes=1", "workload.clients.count=2", "system.concurrency=2", "policies={}"]
+    settings = ["machine=opteron-4n", "system.affinity=none", f"system.threads={threads}", *more]
+    settings += [look] if look else []
+    flow, event = (
+        bare_record(load_scenario("host-queries", plane=plane, settings=settings))
+        for plane in ("flow", "event")
+    )
+    ratio = sum(flow.throughput.values()) / sum(event.throughput.values())
+    assert ratio == pytest.approx(times, rel=0.25)
+    assert (POLLERS in flow.warnings) == (times > 1)
