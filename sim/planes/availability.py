@@ -1,6 +1,6 @@
 """What a run's faults cost: throughput before, during and after them, and the time to recover."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -27,6 +27,44 @@ def looks_at(events: Sequence[ControlEvent], horizon_s: float) -> list[float]:
     even = [horizon_s * k / BINS for k in range(1, BINS)]
     changes = [e.time_s for e in events if 0 < e.time_s < horizon_s]
     return sorted({*even, *changes})
+
+
+class Looks:
+    """At a run of ``horizon_s`` in which ``failing`` happens: ``look`` tells what was counted up to
+    a time, the present one.
+    """
+
+    def __init__(
+        self,
+        failing: Sequence[ControlEvent],
+        horizon_s: float,
+        look: Callable[[float], Look],
+    ) -> None:
+        self._failing, self._look = failing, look
+        self._due = looks_at(failing, horizon_s) if failing else []
+        self._seen = [look(0.0)] if failing else []
+
+    def advance(self, until_s: float, advance: Callable[[float], None]) -> None:
+        """Advances to that time, and looks on the way."""
+        while self._due and self._due[0] < until_s:
+            at_s = self._due.pop(0)
+            advance(at_s)
+            self._seen.append(self._look(at_s))
+        advance(until_s)
+
+    def cost(self, now_s: float, of: str) -> dict[str, Any]:
+        """See ``cost_of_faults``."""
+        return cost_of_faults(lambda: [*self._seen, self._look(now_s)], self._failing, now_s, of)
+
+
+def cost_of_faults(
+    looks: Callable[[], Sequence[Look]], failing: Sequence[ControlEvent], now_s: float, of: str
+) -> dict[str, Any]:
+    """For the record: what was ``failing`` up to now cost all ``of`` that name together; nothing
+    where nothing was.
+    """
+    failed = [event for event in failing if event.time_s < now_s]
+    return {of: {"availability": availability(looks(), failed)}} if failed else {}
 
 
 def availability(looks: Sequence[Look], events: Sequence[ControlEvent]) -> dict[str, Any]:
