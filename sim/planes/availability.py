@@ -71,11 +71,13 @@ def availability(looks: Sequence[Look], events: Sequence[ControlEvent]) -> dict[
     """Figures of a run that was looked at; None where something did not come about.
 
     It has recovered at the first look after the last change from which on the throughput, over a
-    bin, is RECOVERED of that before the first fault.
+    bin, is RECOVERED of that before the first fault; to the end, too, where that change is a fault,
+    as it may act late.
     """
     last_s = max(event.time_s for event in events)
     first_s = min(event.time_s for event in events) * (1.0 - ROUNDING)
     changed_s = last_s * (1.0 - ROUNDING)
+    back_at_last = max(events, key=lambda event: event.time_s).kind != "fault"
     last = looks[-1]
     begun = next((look for look in looks if look.time_s >= first_s), last)
     before = _rate(looks[0], begun)
@@ -84,7 +86,9 @@ def availability(looks: Sequence[Look], events: Sequence[ControlEvent]) -> dict[
             (
                 earlier
                 for earlier, later in pairwise(looks)
-                if earlier.time_s >= changed_s and _rate(earlier, later) >= RECOVERED * before
+                if earlier.time_s >= changed_s
+                and _rate(earlier, later) >= RECOVERED * before
+                and (back_at_last or _rate(earlier, last) >= RECOVERED * before)
             ),
             None,
         )

@@ -17,6 +17,7 @@ import numpy as np
 from ..kernel.arrays import Floats
 from ..machine.costs import Scales
 from ..machine.demands import Demand, Exchange, Gathered, TransferDemand
+from .availability import cost_of_faults
 from .flow_log import FlowLog
 from .flow_system import Demands, FlowSystem, Piece
 from .outcome import Outcome
@@ -56,6 +57,7 @@ class FlowPlane:
         self.costs = self.demands.costs
         self.log = FlowLog(self.machine, self.solver.resources, system.workers, self.costs)
         self._grain_min_s, self._grain_s = experiment.period_s * PERIOD_PART, 0.0
+        self._failing = [change.event for change in experiment.system.changes(experiment.machine)]
         self.time_s = 0.0
         self._rates: Rates | None = None
         self._loads: Loads | None = None
@@ -146,8 +148,11 @@ class FlowPlane:
         clients = self.workload.description.clients
         if clients.kind == "open":
             assert clients.arrival_rate is not None
-            flow = replace(flow, offered_per_s=clients.arrival_rate.value)
+            offered = min(flow.offered_per_s, clients.arrival_rate.value)
+            flow = replace(flow, offered_per_s=offered)
         rates = solver.solve(flow, transfers, self._loads, tolerance)
+        if not flow.offered_per_s:
+            return rates
         if fills and flow.exchange is not None and clients.kind == "open":
             return self._gathered(solver, flow, flow.exchange, rates, (transfers, tolerance))
         outside_s = clients.think_time.value + flow.delay_s
@@ -254,7 +259,10 @@ class FlowPlane:
         return self.log.outcome(
             why=explain(self, self.workload.operations, with_gains),
             events=self.system.events,
-            model=self.demands.facts,
+            model={
+                **self.demands.facts,
+                **cost_of_faults(self.log.looks, self._failing, self.time_s, "operations"),
+            },
             warnings=tuple(warnings),
         )
 

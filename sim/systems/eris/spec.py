@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from ....inputs import DescriptionError, Quantity, Strict
 from ....inputs.quantities import Size, SizeOrZero
@@ -12,8 +13,10 @@ from ....topologies import Machine
 from ....workloads import Workload
 from ...kernel.arrays import Ints
 from ...machine.memory_policy import described_at
+from ...planes.plane import Change
 from ..descriptor import Default, SystemSpec
 from ..fields import Count, Nodes, Threads, Whole, node_positions, positions_in_use, threads_of
+from .faults import ErisFault, StopFault, changes_of, check_faults
 
 SOCKETS = ("socket", "package")  # how the name of a group of nodes begins that is one
 SIBLINGS_BELOW = 20.0  # SLIT: nodes of one socket are nearer than ACPI's usual remote distance
@@ -75,7 +78,8 @@ class ErisSystem(SystemSpec):
     size stand in the entries of their index; larger ones lie elsewhere, and the entry points to
     them. A word of 8 B by default, as in trees whose slots hold either (ART: Leis et al., ICDE
     2013, section III.C), and in the native engine. ``page_size``: of the memory that holds the
-    data; huge pages by default, as Linux gives to large allocations since 2011.
+    data; huge pages by default, as Linux gives to large allocations since 2011. ``faults``: workers
+    that stop, or that are slow.
     """
 
     kind: Literal["eris"] = "eris"
@@ -102,6 +106,7 @@ class ErisSystem(SystemSpec):
         Size,
         Default("Huge pages, as Linux gives to large allocations since 2011", ("4 KiB", "1 GiB")),
     ] = Quantity.exact(2.0**21)
+    faults: Annotated[tuple[ErisFault, ...], Field(max_length=1_000)] = ()
 
     # Drawn at random a pause may last 44 times as long; the kernel counts 53 days in picoseconds.
     PAUSE_MAX_S: ClassVar[float] = 50_000.0
@@ -161,12 +166,24 @@ class ErisSystem(SystemSpec):
 
     def check(self, machine: Machine, workload: Workload) -> None:
         """Raises DescriptionError where the machine does not have what this says."""
-        self.aeu_nodes(machine)
+        check_faults(self.faults, machine, self.aeu_nodes(machine))
         if self.placement == "single-ram":
             self.home_position(machine)
         if isinstance(self.placement, Shards):
             self.placement.groups(machine, self.node_positions(machine))
         self._check_memory(machine)
+
+    def changes(self, machine: Machine) -> tuple[Change, ...]:
+        return changes_of(self.faults, machine, self.aeu_nodes(machine))
+
+    def notes(self, machine: Machine, workload: Workload) -> list[str]:
+        stops = any(isinstance(fault, StopFault) for fault in self.faults)
+        if self.placement != "partitioned" or not stops:
+            return []
+        return [
+            "nobody but its worker may touch a key: while one is stopped, clients wait for it one "
+            "after the other, and nothing is done until it is back"
+        ]
 
     def _check_memory(self, machine: Machine) -> None:
         """Raises DescriptionError where the machine does not have such memory."""
