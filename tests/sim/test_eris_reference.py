@@ -34,6 +34,14 @@ CROWDED = Case(
     ),
 )
 
+STOPS = "{kind: stop, node: 1, at: 100 us, lasts: 60 us}"
+SLOWS = "{kind: slow, node: 2, factor: 3, at: 20 us}"
+HOST = (
+    "machine=zen5-2c",
+    "machine.engines.eris.message_read=40 ns",
+    "system.faults=[{kind: slow, worker: 1, factor: 3, at: 150 us}]",
+)
+
 
 def check(case: Case) -> None:
     """Both planes do the same, whatever the times at which they stop, and lose no command."""
@@ -63,17 +71,9 @@ def test_the_traces_and_counts_are_equal(examples: int) -> None:
         ("eris-fig8-amd-upsert", 200, ()),
         ("eris-mixed-amd", 200, ("system.batch=32",)),
         ("eris-fig8-intel", 200, ()),
-        (
-            "eris-fig5",
-            300,
-            (
-                "system.threads=1",
-                "system.faults=[{kind: stop, node: 1, at: 100 us, lasts: 60 us}, "
-                "{kind: slow, node: 2, factor: 3, at: 20 us}]",
-            ),
-        ),
+        ("eris-fig5", 300, ("system.threads=1", f"system.faults=[{STOPS}, {SLOWS}]")),
         # On a host that was measured: what is written at once, stays cached, and is interrupted.
-        ("host-lookup", 300, ("machine=zen5-2c", "system.buffer_commands=2")),
+        ("host-lookup", 300, (*HOST, "system.buffer_commands=2")),
     ],
 )
 def test_bundled_scenarios(scenario: str, until_us: int, more: tuple[str, ...]) -> None:
