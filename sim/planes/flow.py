@@ -148,10 +148,11 @@ class FlowPlane:
         clients = self.workload.description.clients
         if clients.kind == "open":
             assert clients.arrival_rate is not None
-            offered = min(flow.offered_per_s, clients.arrival_rate.value)
-            flow = replace(flow, offered_per_s=offered)
+            flow = replace(flow, offered_per_s=clients.arrival_rate.value * flow.asking)
+        elif not flow.asking:
+            flow = replace(flow, offered_per_s=0.0)
         rates = solver.solve(flow, transfers, self._loads, tolerance)
-        if not flow.offered_per_s:
+        if not flow.asking:
             return rates
         if fills and flow.exchange is not None and clients.kind == "open":
             return self._gathered(solver, flow, flow.exchange, rates, (transfers, tolerance))
@@ -160,7 +161,7 @@ class FlowPlane:
             return rates
         # By default each worker is a client that waits for all of its batch, then thinks. How long
         # an operation takes depends on the load, and that on the answer.
-        workers = self.system.workers.count
+        workers = self.system.workers.count * flow.asking
         customers = workers * flow.batch if flow.customers is None else flow.customers
         exchange = flow.exchange
         for _ in range(CLOSED_ROUNDS):
@@ -273,7 +274,7 @@ def _work(rates: Rates) -> float:
 
 
 def closed_rate(
-    customers: float, servers: int, service_s: float, think_s: float, variation: float = 1.0
+    customers: float, servers: float, service_s: float, think_s: float, variation: float = 1.0
 ) -> float:
     """Rate of a closed system: ``customers`` think for ``think_s``, then wait for ``service_s`` of
     work, of that squared coefficient of ``variation``, which is spread evenly over ``servers``.

@@ -103,17 +103,18 @@ class Eris:
         all share is done by those of a flow that have time.
         """
         workers, speed = self.workers, 1.0 / self._pace
+        asking = np.count_nonzero(speed) / workers.count
         if self.partitioned:
             owned = self.accesses(demands, time_s).values()
             if any(each[speed == 0.0].any() for each in owned):
-                demand = replace(demand, offered_per_s=0.0)
+                asking = 0.0
             left = np.ones(workers.cores)
             np.minimum.at(left, workers.core, speed)
         else:
             flow = demand.flow_of[workers.node]
             left = group_sums(flow, speed, demand.flows) / np.bincount(flow)
             left = left[demand.flow_of[workers.core_node]]
-        return replace(demand, pace=1.0 / np.maximum(left, 1.0 / STOPPED))
+        return replace(demand, asking=asking, pace=1.0 / np.maximum(left, 1.0 / STOPPED))
 
     def transfers(self, demands: ErisDemands) -> TransferDemand | None:
         """The copies under way."""
