@@ -30,15 +30,10 @@ def looks_at(events: Sequence[ControlEvent], horizon_s: float) -> list[float]:
 
 
 class Looks:
-    """At a run of ``horizon_s`` in which ``failing`` happens: ``look`` tells what was counted up to
-    a time, the present one.
-    """
+    """At a run with faults; ``look`` tells what was counted up to a time, the present one."""
 
     def __init__(
-        self,
-        failing: Sequence[ControlEvent],
-        horizon_s: float,
-        look: Callable[[float], Look],
+        self, failing: Sequence[ControlEvent], horizon_s: float, look: Callable[[float], Look]
     ) -> None:
         self._failing, self._look = failing, look
         self._due = looks_at(failing, horizon_s) if failing else []
@@ -52,19 +47,17 @@ class Looks:
             self._seen.append(self._look(at_s))
         advance(until_s)
 
-    def cost(self, now_s: float, of: str) -> dict[str, Any]:
+    def cost(self, now_s: float) -> dict[str, Any]:
         """See ``cost_of_faults``."""
-        return cost_of_faults(lambda: [*self._seen, self._look(now_s)], self._failing, now_s, of)
+        return cost_of_faults(lambda: [*self._seen, self._look(now_s)], self._failing, now_s)
 
 
 def cost_of_faults(
-    looks: Callable[[], Sequence[Look]], failing: Sequence[ControlEvent], now_s: float, of: str
+    looks: Callable[[], Sequence[Look]], failing: Sequence[ControlEvent], now_s: float
 ) -> dict[str, Any]:
-    """For the record: what was ``failing`` up to now cost all ``of`` that name together; nothing
-    where nothing was.
-    """
+    """For the record: ``availability``, of what was ``failing`` up to now; nothing without."""
     failed = [event for event in failing if event.time_s < now_s]
-    return {of: {"availability": availability(looks(), failed)}} if failed else {}
+    return {"availability": availability(looks(), failed)} if failed else {}
 
 
 def availability(looks: Sequence[Look], events: Sequence[ControlEvent]) -> dict[str, Any]:

@@ -248,6 +248,7 @@ class FlowPlane:
     def outcome(self, with_gains: bool = True) -> Outcome:
         """``why`` holds at the end of the run; without gains it names what binds."""
         self.system.check_conservation()
+        cost = cost_of_faults(self.log.looks, self._failing, self.time_s)
         warnings = dict.fromkeys([*self.costs.warnings, *self.system.warnings()])
         if self._unsettled:
             words = f"rates and waits did not settle: loads are off by up to {self._unsettled:.2g}"
@@ -260,10 +261,7 @@ class FlowPlane:
         return self.log.outcome(
             why=explain(self, self.workload.operations, with_gains),
             events=self.system.events,
-            model={
-                **self.demands.facts,
-                **cost_of_faults(self.log.looks, self._failing, self.time_s, "operations"),
-            },
+            model={**self.demands.facts, **({"operations": cost} if cost else {})},
             warnings=tuple(warnings),
         )
 

@@ -59,11 +59,12 @@ def check_faults(
     """Of workers on ``nodes``, by id; what a fault has ``touched`` has no other before it is over.
     Raises DescriptionError.
     """
+    known = ", ".join(map(str, dict.fromkeys(nodes)))
     for index, fault in enumerate(faults):
         if fault.node is not None and fault.node not in nodes:
             raise DescriptionError(
                 ("faults", index, "node"),
-                f"no workers on node {fault.node}: expected one of {', '.join(map(str, nodes))}",
+                f"no workers on node {fault.node}: expected one of {known}",
             )
     over_s: dict[int, float] = {}
     for index, fault in sorted(enumerate(faults), key=lambda one: one[1].at.value):

@@ -103,7 +103,7 @@ class Eris:
         all share is done by those of a flow that have time.
         """
         workers, speed = self.workers, 1.0 / self._pace
-        asking = np.count_nonzero(speed) / workers.count
+        asking = float(speed.astype(bool).mean())
         if self.partitioned:
             owned = self.accesses(demands, time_s).values()
             if any(each[speed == 0.0].any() for each in owned):

@@ -131,8 +131,9 @@ class ErisEvents(ModelPlane[Player]):
         return np.maximum(per_core(self.eris, counted.busy_ps), executed_ps)
 
     def facts(self, counted: model_plane.Counted) -> Mapping[str, Any]:
-        cost = self._looks.cost(self.time_s, "operations")
-        return {**self.player.demands.facts, **counted.facts, **cost}
+        found = {**self.player.demands.facts, **counted.facts}
+        cost = self._looks.cost(self.time_s)
+        return found | ({"operations": cost} if cost else {})
 
     def warnings(self) -> Sequence[str]:
         return self.eris.warnings()

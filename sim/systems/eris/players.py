@@ -3,7 +3,7 @@
 A player has what a model needs beside the machine: present demands, and where commands go.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -64,19 +64,12 @@ class Counted(model_plane.Counted):
     core_executed_ps: Ints
 
 
-class PacedModel(model_plane.RunningModel, Protocol):
-    """A model of workers, which may be slow or stop."""
-
-    def pace(self, who: Sequence[int], factor: float) -> None:
-        """From now on these take so many times as long; without end: they stop."""
-
-
 class Player(model_plane.Player, Protocol):
     """A model of a scenario's ERIS, compiled or in SimPy."""
 
     @property
-    def model(self) -> PacedModel:
-        """The model."""
+    def model(self) -> Any:
+        """A ``RunningModel`` whose workers may be slow or stop: ``pace``."""
 
     @property
     def demands(self) -> PartitionedDemands | SharedDemands:

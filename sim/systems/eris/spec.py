@@ -15,8 +15,9 @@ from ...kernel.arrays import Ints
 from ...machine.memory_policy import described_at
 from ...planes.plane import Change
 from ..descriptor import Default, SystemSpec
+from ..faults import changes_of, check_faults
 from ..fields import Count, Nodes, Threads, Whole, node_positions, positions_in_use, threads_of
-from .faults import ErisFault, StopFault, changes_of, check_faults
+from .faults import WorkerFault
 
 SOCKETS = ("socket", "package")  # how the name of a group of nodes begins that is one
 SIBLINGS_BELOW = 20.0  # SLIT: nodes of one socket are nearer than ACPI's usual remote distance
@@ -106,7 +107,7 @@ class ErisSystem(SystemSpec):
         Size,
         Default("Huge pages, as Linux gives to large allocations since 2011", ("4 KiB", "1 GiB")),
     ] = Quantity.exact(2.0**21)
-    faults: Annotated[tuple[ErisFault, ...], Field(max_length=1_000)] = ()
+    faults: Annotated[tuple[WorkerFault, ...], Field(max_length=1_000)] = ()
 
     # Drawn at random a pause may last 44 times as long; the kernel counts 53 days in picoseconds.
     PAUSE_MAX_S: ClassVar[float] = 50_000.0
@@ -129,8 +130,9 @@ class ErisSystem(SystemSpec):
 
     def _check_buffers(self) -> None:
         command = self.command_size.value
+        outgoing = command * self.buffer_commands
         if self.incoming_size is None:
-            if command * self.buffer_commands >= 2**32:
+            if outgoing >= 2**32:
                 raise DescriptionError(
                     ("command_size",),
                     f"{self.buffer_commands} commands fill an outgoing buffer: expected less than "
@@ -138,19 +140,13 @@ class ErisSystem(SystemSpec):
                 )
             return
         size = self.incoming_size.value
-        if size < command:
-            raise DescriptionError(
-                ("incoming_size",),
-                f"a buffer smaller than a command: expected at least {command:g} B",
-            )
-        if size < command * self.buffer_commands:
-            raise DescriptionError(
-                ("incoming_size",),
-                "smaller than an outgoing buffer: expected at least "
-                f"{command * self.buffer_commands:g} B",
-            )
-        if size >= 2**32:
-            raise DescriptionError(("incoming_size",), "expected less than 4 GiB")
+        for wrong, expected in (
+            (size < command, f"a buffer smaller than a command: expected at least {command:g} B"),
+            (size < outgoing, f"smaller than an outgoing buffer: expected at least {outgoing:g} B"),
+            (size >= 2**32, "expected less than 4 GiB"),
+        ):
+            if wrong:
+                raise DescriptionError(("incoming_size",), expected)
 
     def commands_per_round(self, workers: int) -> int:
         """What each of so many AEUs makes in a round of its loop, at most."""
@@ -166,7 +162,11 @@ class ErisSystem(SystemSpec):
 
     def check(self, machine: Machine, workload: Workload) -> None:
         """Raises DescriptionError where the machine does not have what this says."""
-        check_faults(self.faults, machine, self.aeu_nodes(machine))
+        nodes = self._node_ids(machine)
+        for index, fault in enumerate(self.faults):
+            with described_at(("faults", index)):
+                fault.check(len(nodes))
+        check_faults(self.faults, nodes, lambda fault: fault.workers(nodes))
         if self.placement == "single-ram":
             self.home_position(machine)
         if isinstance(self.placement, Shards):
@@ -174,10 +174,11 @@ class ErisSystem(SystemSpec):
         self._check_memory(machine)
 
     def changes(self, machine: Machine) -> tuple[Change, ...]:
-        return changes_of(self.faults, machine, self.aeu_nodes(machine))
+        nodes = self._node_ids(machine) if self.faults else []
+        return changes_of(self.faults, lambda fault, begins: fault.command(nodes, begins))
 
     def notes(self, machine: Machine, workload: Workload) -> list[str]:
-        stops = any(isinstance(fault, StopFault) for fault in self.faults)
+        stops = any(fault.kind == "stop" for fault in self.faults)
         if self.placement != "partitioned" or not stops:
             return []
         return [
@@ -225,6 +226,9 @@ class ErisSystem(SystemSpec):
     def arrival_streams(self, machine: Machine) -> int:
         """Each AEU has arrivals of its own."""
         return len(self.aeu_nodes(machine))
+
+    def _node_ids(self, machine: Machine) -> list[int]:
+        return [machine.nodes[position].id for position in self.aeu_nodes(machine)]
 
     def home_position(self, machine: Machine) -> int:
         """Position of the one node with data under ``single-ram``. Raises DescriptionError."""

@@ -358,9 +358,10 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         total_s = self.time_s - counted.since_ps / PS_PER_S
         traffic = self.player.since("traffic") / total_s
         migrations = self.player.since("migrations").tolist()
+        cost = self._looks.cost(self.time_s)
         return {
             **self.control.described(),
-            **self._looks.cost(self.time_s, "queries"),
+            **({"queries": cost} if cost else {}),
             "tasks": dict(zip(names, done, strict=True)),
             "stolen": dict(zip(names, stolen, strict=True)),
             "classes": classes,

@@ -318,13 +318,11 @@ class TasksFlow:
     def outcome(self, with_gains: bool = True) -> Outcome:
         """``why`` holds at the end of the run; without gains there is none."""
         self.layout.check()
+        cost = cost_of_faults(self.log.looks, self.control.failing, self.time_s)
         return self.log.outcome(
             why=self._why() if with_gains else {},
             events=self.layout.events,
-            model={
-                **self.control.described(),
-                **cost_of_faults(self.log.looks, self.control.failing, self.time_s, "queries"),
-            },
+            model={**self.control.described(), **({"queries": cost} if cost else {})},
             warnings=tuple(dict.fromkeys([*self.costs.warnings, *self._left_out()])),
         )
 
