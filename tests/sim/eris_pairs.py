@@ -48,22 +48,6 @@ class Case:
         return shlex.join([*words, "--seed", str(self.seed), "--on", "reference"])
 
 
-def disturbed(*settings: str, keys: int, seed: int) -> Case:
-    """Four workers on two nodes, whose cores are disturbed as the settings say."""
-    return Case(
-        "eris-fig5",
-        100 * US,
-        settings=(
-            *settings,
-            "system.nodes=2",
-            "system.threads=2",
-            "system.buffer_commands=16",
-            f"workload.objects.index.keys={keys}",
-        ),
-        seed=seed,
-    )
-
-
 def scenario_of(case: Case) -> Scenario:
     """What is played."""
     return load_scenario(
