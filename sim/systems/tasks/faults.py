@@ -25,10 +25,8 @@ class NodeFault(CoreFault):
 
 def changes_of(faults: Sequence[NodeFault], machine: Machine) -> tuple[Change, ...]:
     """By time; of nodes that the machine has."""
-    positions = node_positions(machine)
-    return cores.changes_of(
-        faults, lambda fault, begins: SwitchNode(positions[fault.node], not begins)
-    )
+    at = node_positions(machine)
+    return cores.changes_of(faults, lambda fault, begins: SwitchNode(at[fault.node], not begins))
 
 
 def check_faults(faults: Sequence[NodeFault], machine: Machine, workers: Sequence[int]) -> None:
