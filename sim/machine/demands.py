@@ -136,6 +136,10 @@ class Demand:
     """Closed clients, each with one unit under way; by default every worker has a batch."""
     delay_s: float = 0.0
     """Time that a unit spends between workers, such as in messages; closed clients wait for it."""
+    asking: float = 1.0
+    """Part of the clients that ask: all others wait for workers who have stopped."""
+    pace: Floats | float = 1.0
+    """(C,) times that workers of each core take as long: others take part of it."""
     variation: float = 1.0
     """Squared coefficient of variation of a unit's time in its worker; 0: all take the same."""
 

@@ -298,7 +298,7 @@ class Room:
 
 
 @contextmanager
-def described_at(place: tuple[str, ...]) -> Iterator[None]:
+def described_at(place: tuple[str | int, ...]) -> Iterator[None]:
     """Says of faults within where in the system they are."""
     try:
         yield

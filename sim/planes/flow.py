@@ -17,6 +17,7 @@ import numpy as np
 from ..kernel.arrays import Floats
 from ..machine.costs import Scales
 from ..machine.demands import Demand, Exchange, Gathered, TransferDemand
+from .availability import cost_of_faults
 from .flow_log import FlowLog
 from .flow_system import Demands, FlowSystem, Piece
 from .outcome import Outcome
@@ -56,6 +57,7 @@ class FlowPlane:
         self.costs = self.demands.costs
         self.log = FlowLog(self.machine, self.solver.resources, system.workers, self.costs)
         self._grain_min_s, self._grain_s = experiment.period_s * PERIOD_PART, 0.0
+        self._failing = [change.event for change in experiment.system.changes(experiment.machine)]
         self.time_s = 0.0
         self._rates: Rates | None = None
         self._loads: Loads | None = None
@@ -146,8 +148,12 @@ class FlowPlane:
         clients = self.workload.description.clients
         if clients.kind == "open":
             assert clients.arrival_rate is not None
-            flow = replace(flow, offered_per_s=clients.arrival_rate.value)
+            flow = replace(flow, offered_per_s=clients.arrival_rate.value * flow.asking)
+        elif not flow.asking:
+            flow = replace(flow, offered_per_s=0.0)
         rates = solver.solve(flow, transfers, self._loads, tolerance)
+        if not flow.asking:
+            return rates
         if fills and flow.exchange is not None and clients.kind == "open":
             return self._gathered(solver, flow, flow.exchange, rates, (transfers, tolerance))
         outside_s = clients.think_time.value + flow.delay_s
@@ -155,7 +161,7 @@ class FlowPlane:
             return rates
         # By default each worker is a client that waits for all of its batch, then thinks. How long
         # an operation takes depends on the load, and that on the answer.
-        workers = self.system.workers.count
+        workers = self.system.workers.count * flow.asking
         customers = workers * flow.batch if flow.customers is None else flow.customers
         exchange = flow.exchange
         for _ in range(CLOSED_ROUNDS):
@@ -242,6 +248,7 @@ class FlowPlane:
     def outcome(self, with_gains: bool = True) -> Outcome:
         """``why`` holds at the end of the run; without gains it names what binds."""
         self.system.check_conservation()
+        cost = cost_of_faults(self.log.looks, self._failing, self.time_s)
         warnings = dict.fromkeys([*self.costs.warnings, *self.system.warnings()])
         if self._unsettled:
             words = f"rates and waits did not settle: loads are off by up to {self._unsettled:.2g}"
@@ -254,7 +261,7 @@ class FlowPlane:
         return self.log.outcome(
             why=explain(self, self.workload.operations, with_gains),
             events=self.system.events,
-            model=self.demands.facts,
+            model={**self.demands.facts, **({"operations": cost} if cost else {})},
             warnings=tuple(warnings),
         )
 
@@ -265,7 +272,7 @@ def _work(rates: Rates) -> float:
 
 
 def closed_rate(
-    customers: float, servers: int, service_s: float, think_s: float, variation: float = 1.0
+    customers: float, servers: float, service_s: float, think_s: float, variation: float = 1.0
 ) -> float:
     """Rate of a closed system: ``customers`` think for ``think_s``, then wait for ``service_s`` of
     work, of that squared coefficient of ``variation``, which is spread evenly over ``servers``.

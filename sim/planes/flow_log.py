@@ -10,6 +10,7 @@ from ...topologies.machine import Machine
 from ..kernel.arrays import Floats, Ints
 from ..machine.costs import CostModel
 from ..machine.threads import Workers
+from .availability import Look
 from .machine_use import MachineUse
 from .outcome import Outcome
 from .rates import Rates
@@ -72,6 +73,12 @@ class FlowLog:
         self._link_bytes += rates.link_Bps * length_s
         if len(rates.pair_Bps):
             self._pairs += rates.pair_Bps * length_s
+
+    def looks(self) -> list[Look]:
+        """What was done by the end of each piece."""
+        ends_s = np.cumsum([0.0, *self._length])
+        done = [sum(row.values()) for row in self._throughput] * np.array(self._length)
+        return list(map(Look, ends_s.tolist(), np.cumsum([0.0, *done]).tolist()))
 
     def outcome(self, **others: Any) -> Outcome:
         """All pieces together, with what else is known."""

@@ -211,7 +211,7 @@ class _Search:
             np.maximum.at(self._line_s, self.demand.flow_of[nodes], passed_s)
         worker_s, core_s, miss_s = np.zeros((3, len(self.node)))
         # Others take a part of each core's time.
-        left = self.costs.disturbances.left
+        left = self.costs.disturbances.left / self.demand.pace
         for step in self.demand.steps:
             needs_s, held_s = step.core_s / left, step.hit_s / left
             stall: Floats | float = 0.0
@@ -235,11 +235,13 @@ class _Search:
         return worker_s, core_s, miss_s
 
     def _exchanged(
-        self, times: tuple[Floats, Floats, Floats], left: float, loads: Loads
+        self, times: tuple[Floats, Floats, Floats], left: Floats | float, loads: Loads
     ) -> tuple[Floats, ...]:
         """``times`` (C,) of workers, of executing and of miss slots, with those of messages."""
         assert self.exchange is not None
-        took = self.exchange.times(times[0] * left, loads, self.together, self.fetched)
+        took = self.exchange.times(
+            times[0] * left, loads, self.together, self.fetched, self.demand.pace
+        )
         self._exchange_traffic(took.source)
         steps = took.making, took.receiving
         for name, each in zip(self.exchange.exchange.names, steps, strict=True):

@@ -88,9 +88,15 @@ class ExchangeStep:
         )
 
     def times(
-        self, worker_s: Floats, loads: Loads, together: float, fetched: float
+        self,
+        worker_s: Floats,
+        loads: Loads,
+        together: float,
+        fetched: float,
+        pace: Floats | float = 1.0,
     ) -> ExchangeTimes:
-        """Where workers spend ``worker_s`` (C,) on all else; who has time makes messages.
+        """Where workers spend ``worker_s`` (C,) on all else; who has time makes messages. All take
+        ``pace`` times as long as what comes of it says.
 
         Bursts wait for each other at links under ``loads``, ``together`` of them at once; lines
         that are waited for one by one come before them.
@@ -119,7 +125,8 @@ class ExchangeStep:
             receive_miss = remote * exchange.received * lines * from_source / self._read_slots
             waits = self._waits(self.shares, remote)
             receive_worker = self._handing(receive_core, receive_miss) + waits * from_source
-            self.shares = spare_time_shares(worker_s + receive_worker, make_worker)
+            own_s = (worker_s + receive_worker) * pace
+            self.shares = spare_time_shares(own_s, make_worker * pace)
         return ExchangeTimes(
             worker_s=self.shares * make_worker + receive_worker,
             core_s=self.shares * make_core + receive_core,

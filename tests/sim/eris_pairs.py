@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from numatwin.sim.run.scenario import load_scenario
+from numatwin.sim.run.scenario import Scenario, load_scenario
+from numatwin.sim.systems.eris.commands import SetPace
 from numatwin.sim.systems.eris.costs import ErisCosts
 from numatwin.sim.systems.eris.engine import Eris
 from numatwin.sim.systems.eris.players import Counted, RoutedPlayer
@@ -47,27 +48,21 @@ class Case:
         return shlex.join([*words, "--seed", str(self.seed), "--on", "reference"])
 
 
-def disturbed(*settings: str, keys: int, seed: int) -> Case:
-    """Four workers on two nodes, whose cores are disturbed as the settings say."""
-    return Case(
-        "eris-fig5",
-        100 * US,
-        settings=(
-            *settings,
-            "system.nodes=2",
-            "system.threads=2",
-            "system.buffer_commands=16",
-            f"workload.objects.index.keys={keys}",
-        ),
-        seed=seed,
+def scenario_of(case: Case) -> Scenario:
+    """What is played."""
+    return load_scenario(
+        case.scenario, machine=case.machine, seed=case.seed, settings=case.settings
     )
+
+
+def faults(case: Case) -> list[tuple[int, SetPace]]:
+    """When workers change their pace, by time."""
+    return [(round(c.event.time_s * 1e12), c.command) for c in scenario_of(case).changes]
 
 
 def players(case: Case) -> tuple[RoutedPlayer, ReferencePlayer]:
     """Both, at time 0; the kernel's keeps its trace."""
-    scenario = load_scenario(
-        case.scenario, machine=case.machine, seed=case.seed, settings=case.settings
-    )
+    scenario = scenario_of(case)
     made = (
         maker(Eris(scenario), ErisCosts(scenario.machine), scenario, 1)
         for maker in (RoutedPlayer, ReferencePlayer)
@@ -151,6 +146,12 @@ def cases(draw: st.DrawFn) -> Case:
     round_commands = draw(st.integers(1, 2 * workers * buffer_commands))
     command = draw(st.sampled_from((16, 24, 64)))
     incoming = draw(st.integers(1, 4 * workers)) * buffer_commands * command
+    failing = draw(st.lists(st.integers(0, workers - 1), max_size=3, unique=True))
+    fails = [
+        f"{{kind: {draw(st.sampled_from(('stop', 'slow, factor: 2.5')))}, worker: {worker}, "
+        f"at: {draw(st.integers(1, 9))} us, lasts: {draw(st.integers(1, 30))} us}}"
+        for worker in failing
+    ]
     operations = [
         f"{name}: {{kind: {draw(st.sampled_from(('lookup', 'upsert', 'route')))}, "
         f"object: index, share: {draw(st.integers(1, 9))}, keys: {draw(KEYS)}}}"
@@ -171,6 +172,7 @@ def cases(draw: st.DrawFn) -> Case:
             f"system.incoming_size={incoming} B",
             f"system.batch={draw(st.sampled_from((1, 7, 128)))}",
             f"workload.operations={{{', '.join(operations)}}}",
+            f"system.faults=[{', '.join(fails)}]",
         ),
         draw(st.integers(0, 2**64 - 1)),
     )

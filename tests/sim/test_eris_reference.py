@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import simpy
-from eris_pairs import US, Case, cases, difference, kernel_trace, players
+from eris_pairs import US, Case, cases, difference, faults, kernel_trace, players
 from examples import few_and_many
 from hypothesis import given, settings
 from refusals import told_by
@@ -34,15 +34,25 @@ CROWDED = Case(
     ),
 )
 
+STOPS = "{kind: stop, node: 1, at: 100 us, lasts: 60 us}"
+SLOWS = "{kind: slow, node: 2, factor: 3, at: 20 us}"
+HOST = (
+    "machine=zen5-2c",
+    "machine.engines.eris.message_read=40 ns",
+    "system.faults=[{kind: slow, worker: 1, factor: 3, at: 150 us}]",
+)
+
 
 def check(case: Case) -> None:
     """Both planes do the same, whatever the times at which they stop, and lose no command."""
-    compiled, plain = players(case)
-    for until_ps in (case.until_ps // 3, case.until_ps):
-        assert compiled.model.run(until_ps)
-        plain.model.run(until_ps)
-        compiled.check()
-        plain.check()
+    both = compiled, plain = players(case)
+    changes = [*faults(case), (case.until_ps // 3, None), (case.until_ps, None)]
+    for until_ps, change in sorted(changes, key=lambda one: one[0]):
+        for player in both if until_ps <= case.until_ps else ():
+            assert player.model.run(until_ps)
+            player.check()
+            if change is not None:
+                player.model.pace(change.workers, change.factor)
     assert (found := difference(compiled, plain)) is None, (
         f"seed {case.seed}: {found}\n{case.replay}"
     )
@@ -61,8 +71,9 @@ def test_the_traces_and_counts_are_equal(examples: int) -> None:
         ("eris-fig8-amd-upsert", 200, ()),
         ("eris-mixed-amd", 200, ("system.batch=32",)),
         ("eris-fig8-intel", 200, ()),
+        ("eris-fig5", 300, ("system.threads=1", f"system.faults=[{STOPS}, {SLOWS}]")),
         # On a host that was measured: what is written at once, stays cached, and is interrupted.
-        ("host-lookup", 300, ("machine=zen5-2c", "system.buffer_commands=2")),
+        ("host-lookup", 300, (*HOST, "system.buffer_commands=2")),
     ],
 )
 def test_bundled_scenarios(scenario: str, until_us: int, more: tuple[str, ...]) -> None:
@@ -195,6 +206,10 @@ def run(name: str, plane: str, *more: str) -> Record:
         (
             "eris-mixed-amd",
             ("statistics.warm_up=0 ns", "system.nodes=6", "system.buffer_commands=8"),
+        ),
+        (
+            "eris-fig8-intel",
+            ("system.faults=[{kind: slow, node: 1, factor: 2, at: 90 us, lasts: 40 us}]",),
         ),
     ],
 )

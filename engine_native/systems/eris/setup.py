@@ -66,6 +66,11 @@ def engine_setup(
             "system.memory: the native engine binds each object to nodes itself",
             expected="none, and placement partitioned, interleaved or single-ram",
         )
+    if system.faults:
+        raise InputError(
+            "system.faults: the native engine's workers do not stop, nor take longer",
+            expected="none, or another plane, such as event",
+        )
     if isinstance(system.placement, Shards):
         raise InputError(
             "system.placement: the native engine has a shard per worker, or one",

@@ -16,6 +16,11 @@ struct CoreWork {
     double held = 0;
     double separate = 0;  // instructions that overlap with nothing
     double stall = 0;     // of a stream: see overlapped()
+
+    // On a core that takes so many times as long.
+    CoreWork times(double pace) const {
+        return {instructions * pace, held * pace, separate * pace, stall};
+    }
 };
 
 // When a phase ends: were the thread alone (though with its share of the slots), and as it is.

@@ -16,6 +16,12 @@ class CoreWork(NamedTuple):
     separate: float = 0.0
     stall: float = 0.0
 
+    def times(self, pace: float) -> "CoreWork":
+        """On a core that takes so many times as long."""
+        return CoreWork(
+            self.instructions * pace, self.held * pace, self.separate * pace, self.stall
+        )
+
 
 class PhaseEnd(NamedTuple):
     """When a phase ends: were the thread alone (with its share of the slots), and as it is."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...planes.availability import Look, availability
+from ...planes.availability import Look, cost_of_faults
 from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why, by_gain
 from ...planes.plane import Command, Experiment
 from .build import commit_parameters
@@ -209,12 +209,10 @@ class CommitFlow:
             commits += piece.length_s * piece.tries.commits_per_s if piece.tries else 0.0
             looks.append(Look(piece.time_s + piece.length_s, commits))
         drawn = list(fault_events(self.experiment, 1, self.time_s))
-        if not drawn:
-            return {}
-        found = availability(looks, drawn)
-        if self._faults is not None and self.parameters.replicas:
-            found["degraded_s"] = self._faults.degraded_s(self.time_s)
-        return {"availability": found}
+        found = cost_of_faults(lambda: looks, drawn, self.time_s)
+        if found and self._faults is not None and self.parameters.replicas:
+            found["availability"]["degraded_s"] = self._faults.degraded_s(self.time_s)
+        return found
 
     def _why(self, with_gains: bool) -> Why:
         assert self._last is not None

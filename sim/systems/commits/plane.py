@@ -15,7 +15,7 @@ import numpy as np
 from ..._kernel import CommitSetup, OneSidedCommits, ProcessorSetup, TwoPhaseCommits
 from ...kernel.histogram import Histogram
 from ...kernel.streams import stream_key
-from ...planes.availability import Look, availability, looks_at
+from ...planes.availability import Look, Looks
 from ...planes.outcome import ControlEvent, Outcome
 from ...planes.plane import Command, Experiment
 from .build import commit_parameters
@@ -150,24 +150,18 @@ class CommitPlane:
         self.operation, _ = system.transaction(scenario.workload)
         self._servers = tuple(servers_of(scenario, self.parameters, self.costs))
         self.time_s = 0.0
-        self._looks_at, self._looks = list[float](), list[Look]()
         self._failing = list(fault_events(scenario, replication, scenario.horizon_s))
-        if self.parameters.faulty:
-            self._looks_at = looks_at(self._failing, scenario.horizon_s)
-            self._look()
+        failing = self._failing if self.parameters.faulty else []
+        self._looks = Looks(failing, scenario.horizon_s, self._look)
         self.start_counting()
 
     def advance(self, until_s: float) -> None:
-        while self._looks_at and self._looks_at[0] < until_s:
-            self.time_s = self._looks_at.pop(0)
-            self.model.run(ps(self.time_s))
-            self._look()
-        self.model.run(ps(until_s))
+        self._looks.advance(until_s, lambda at_s: self.model.run(ps(at_s)))
         self.time_s = until_s
 
-    def _look(self) -> None:
+    def _look(self, time_s: float) -> Look:
         counted = self.model.result().latencies_ns
-        self._looks.append(Look(self.time_s, float(counted.count), counted))
+        return Look(time_s, float(counted.count), counted)
 
     def observe(self, family: str) -> None:
         """No policies watch."""
@@ -252,11 +246,9 @@ class CommitPlane:
 
     def _availability(self) -> dict[str, Any]:
         """What the faults cost, and what broke snapshot isolation; nothing without faults."""
-        failed = [event for event in self._failing if event.time_s < self.time_s]
-        if not failed or not self.parameters.faulty:
+        found = self._looks.cost(self.time_s)
+        if not found:
             return {}
-        self._look()
-        found = {"availability": availability(self._looks, failed)}
         if self.parameters.replicas:
             found["availability"]["degraded_s"] = self.model.degraded_ps / PS
         return found | ({"findings": self.model.findings} if self.model.findings else {})

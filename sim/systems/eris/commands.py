@@ -78,6 +78,16 @@ class Rebalance:
     sizes: Floats | None = None
 
 
+@dataclass(frozen=True)
+class SetPace:
+    """A fault, or its end: from now on these ``workers`` take ``factor`` times as long as on cores
+    of their own; where it is without end they stop.
+    """
+
+    workers: tuple[int, ...]
+    factor: float
+
+
 def check_commands(
     commands: Any, observation: BalancingObservation, policy_name: str, origin: Origin | None = None
 ) -> tuple[Rebalance, ...]:

@@ -1,6 +1,7 @@
 """The state of ERIS: partitions and owners, the monitor, transfers in progress."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -15,8 +16,9 @@ from ...machine.threads import place_workers
 from ...planes.flow_system import Piece
 from ...planes.outcome import ControlEvent
 from ...planes.plane import Experiment
-from .commands import BalancingObservation, ObjectObservation, Rebalance
+from .commands import BalancingObservation, ObjectObservation, Rebalance, SetPace
 from .costs import ErisCosts
+from .faults import STOPPED
 from .partitioned import PartitionedDemands
 from .partitions import ColumnPartitions, IndexPartitions, Transfers
 from .parts import RECEIVE, SCAN, WALK, ErisDemands
@@ -44,6 +46,7 @@ class Eris:
         self.phase: PhaseState = self.workload.at(0.0)
         self.partitions = {name: self._initial(name) for name in self.workload.objects}
         self.events: list[ControlEvent] = []
+        self._pace = np.ones(self.workers.count)  # (A,) times that each takes as long
         self._accesses: dict[str, Floats] = {}
         self._cycles: dict[str, tuple[float, float]] = {}
         self._refused: dict[str, str] = {}
@@ -92,7 +95,26 @@ class Eris:
 
     def demand(self, demands: ErisDemands, time_s: float) -> Demand:
         """The flows of the workload in its present phase, on present partitions."""
-        return demands.demand(self.phase, time_s - self.phase.start_s, self.partitions)
+        found = demands.demand(self.phase, time_s - self.phase.start_s, self.partitions)
+        return found if (self._pace == 1.0).all() else self._paced(found, demands, time_s)
+
+    def _paced(self, demand: Demand, demands: ErisDemands, time_s: float) -> Demand:
+        """The same where some workers are slow, or have stopped. A key waits for its worker; what
+        all share is done by those of a flow that have time.
+        """
+        workers, speed = self.workers, 1.0 / self._pace
+        asking = float(speed.astype(bool).mean())
+        if self.partitioned:
+            owned = self.accesses(demands, time_s).values()
+            if any(each[speed == 0.0].any() for each in owned):
+                asking = 0.0
+            left = np.ones(workers.cores)
+            np.minimum.at(left, workers.core, speed)
+        else:
+            flow = demand.flow_of[workers.node]
+            left = group_sums(flow, speed, demand.flows) / np.bincount(flow)
+            left = left[demand.flow_of[workers.core_node]]
+        return replace(demand, asking=asking, pace=1.0 / np.maximum(left, 1.0 / STOPPED))
 
     def transfers(self, demands: ErisDemands) -> TransferDemand | None:
         """The copies under way."""
@@ -199,14 +221,19 @@ class Eris:
                 found[f"imbalance/{name}"] = float(load.std() / load.mean())
         return found
 
-    def apply(self, command: Rebalance, demands: ErisDemands, time_s: float) -> None:
-        """Starts a balancing cycle. Links are done at once, copies as the plane moves them.
-
-        A command that would overfill a node's memory is refused, with an event. Data that all share
-        cannot be balanced.
+    def apply(self, command: Rebalance | SetPace, demands: ErisDemands, time_s: float) -> None:
+        """Starts a balancing cycle, or what a fault does to workers. Data that all share cannot be
+        balanced.
         """
-        if not self.partitioned:
-            return
+        if isinstance(command, SetPace):
+            self._pace[list(command.workers)] = command.factor
+        elif self.partitioned:
+            self._rebalance(command, demands, time_s)
+
+    def _rebalance(self, command: Rebalance, demands: ErisDemands, time_s: float) -> None:
+        """Links are done at once, copies as the plane moves them. A command that would overfill a
+        node's memory is refused, with an event.
+        """
         name = command.object
         part = self.partitions[name]
         full = self._too_full(command, demands)

@@ -16,13 +16,15 @@ import numpy as np
 
 from ..._kernel import ErisTransfer
 from ...kernel.arrays import Floats, Ints
+from ...kernel.histogram import merged
 from ...kernel.picoseconds import PS_PER_S
 from ...machine.threads import Workers
 from ...planes import model_plane
+from ...planes.availability import Look, Looks
 from ...planes.model_plane import ModelPlane
 from ...planes.outcome import ControlEvent
 from ...planes.plane import Command, Experiment, StartPhase
-from .commands import BalancingObservation, Rebalance
+from .commands import BalancingObservation, Rebalance, SetPace
 from .costs import ErisCosts
 from .engine import Eris
 from .partitions import ColumnPartitions, IndexPartitions
@@ -47,6 +49,19 @@ class ErisEvents(ModelPlane[Player]):
             self._cycles = Cycles(self.eris, self.player, self._watch)
         self._watched: Counted = self.player.counted()
         self._watched_at_s = 0.0
+        self._forgotten = Look(0.0, 0.0)  # what was done before counting began
+        failing = [change.event for change in scenario.system.changes(self.machine)]
+        self._looks = Looks(failing, scenario.horizon_s, self._look)
+
+    def advance(self, until_s: float) -> None:
+        """What is done is looked at on the way where something fails."""
+        self._looks.advance(until_s, super().advance)
+
+    def _look(self, time_s: float) -> Look:
+        """All that is done by then, and how long it took."""
+        counted, before = self.player.counted(), self._forgotten
+        latencies = [*counted.latencies, *filter(None, [before.latencies_ns])]
+        return Look(time_s, before.done + float(counted.done.sum()), merged(latencies))
 
     def attend(self) -> None:
         """Workers have met."""
@@ -64,6 +79,8 @@ class ErisEvents(ModelPlane[Player]):
                 self._watch()
                 self.eris.phase = command.phase
                 self.player.refresh()
+            elif isinstance(command, SetPace):
+                self.player.model.pace(command.workers, command.factor)
             elif self._cycles is not None:
                 assert isinstance(command, Rebalance)
                 self._cycles.order(command)
@@ -95,6 +112,7 @@ class ErisEvents(ModelPlane[Player]):
 
     def start_counting(self) -> None:
         self._watch()
+        self._forgotten = self._look(self.time_s)
         super().start_counting()
         self._watched = self.player.counted()
 
@@ -113,7 +131,9 @@ class ErisEvents(ModelPlane[Player]):
         return np.maximum(per_core(self.eris, counted.busy_ps), executed_ps)
 
     def facts(self, counted: model_plane.Counted) -> Mapping[str, Any]:
-        return {**self.player.demands.facts, **counted.facts}
+        found = {**self.player.demands.facts, **counted.facts}
+        cost = self._looks.cost(self.time_s)
+        return found | ({"operations": cost} if cost else {})
 
     def warnings(self) -> Sequence[str]:
         return self.eris.warnings()

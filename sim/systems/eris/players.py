@@ -65,7 +65,11 @@ class Counted(model_plane.Counted):
 
 
 class Player(model_plane.Player, Protocol):
-    """A compiled model of a scenario's ERIS."""
+    """A model of a scenario's ERIS, compiled or in SimPy."""
+
+    @property
+    def model(self) -> Any:
+        """A ``RunningModel`` whose workers may be slow or stop: ``pace``."""
 
     @property
     def demands(self) -> PartitionedDemands | SharedDemands:

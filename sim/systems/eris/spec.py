@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from ....inputs import DescriptionError, Quantity, Strict
 from ....inputs.quantities import Size, SizeOrZero
@@ -12,8 +13,11 @@ from ....topologies import Machine
 from ....workloads import Workload
 from ...kernel.arrays import Ints
 from ...machine.memory_policy import described_at
+from ...planes.plane import Change
 from ..descriptor import Default, SystemSpec
+from ..faults import changes_of, check_faults
 from ..fields import Count, Nodes, Threads, Whole, node_positions, positions_in_use, threads_of
+from .faults import WorkerFault
 
 SOCKETS = ("socket", "package")  # how the name of a group of nodes begins that is one
 SIBLINGS_BELOW = 20.0  # SLIT: nodes of one socket are nearer than ACPI's usual remote distance
@@ -75,7 +79,8 @@ class ErisSystem(SystemSpec):
     size stand in the entries of their index; larger ones lie elsewhere, and the entry points to
     them. A word of 8 B by default, as in trees whose slots hold either (ART: Leis et al., ICDE
     2013, section III.C), and in the native engine. ``page_size``: of the memory that holds the
-    data; huge pages by default, as Linux gives to large allocations since 2011.
+    data; huge pages by default, as Linux gives to large allocations since 2011. ``faults``: workers
+    that stop, or that are slow.
     """
 
     kind: Literal["eris"] = "eris"
@@ -102,6 +107,7 @@ class ErisSystem(SystemSpec):
         Size,
         Default("Huge pages, as Linux gives to large allocations since 2011", ("4 KiB", "1 GiB")),
     ] = Quantity.exact(2.0**21)
+    faults: Annotated[tuple[WorkerFault, ...], Field(max_length=1_000)] = ()
 
     # Drawn at random a pause may last 44 times as long; the kernel counts 53 days in picoseconds.
     PAUSE_MAX_S: ClassVar[float] = 50_000.0
@@ -124,8 +130,9 @@ class ErisSystem(SystemSpec):
 
     def _check_buffers(self) -> None:
         command = self.command_size.value
+        outgoing = command * self.buffer_commands
         if self.incoming_size is None:
-            if command * self.buffer_commands >= 2**32:
+            if outgoing >= 2**32:
                 raise DescriptionError(
                     ("command_size",),
                     f"{self.buffer_commands} commands fill an outgoing buffer: expected less than "
@@ -133,19 +140,13 @@ class ErisSystem(SystemSpec):
                 )
             return
         size = self.incoming_size.value
-        if size < command:
-            raise DescriptionError(
-                ("incoming_size",),
-                f"a buffer smaller than a command: expected at least {command:g} B",
-            )
-        if size < command * self.buffer_commands:
-            raise DescriptionError(
-                ("incoming_size",),
-                "smaller than an outgoing buffer: expected at least "
-                f"{command * self.buffer_commands:g} B",
-            )
-        if size >= 2**32:
-            raise DescriptionError(("incoming_size",), "expected less than 4 GiB")
+        for wrong, expected in (
+            (size < command, f"a buffer smaller than a command: expected at least {command:g} B"),
+            (size < outgoing, f"smaller than an outgoing buffer: expected at least {outgoing:g} B"),
+            (size >= 2**32, "expected less than 4 GiB"),
+        ):
+            if wrong:
+                raise DescriptionError(("incoming_size",), expected)
 
     def commands_per_round(self, workers: int) -> int:
         """What each of so many AEUs makes in a round of its loop, at most."""
@@ -161,12 +162,29 @@ class ErisSystem(SystemSpec):
 
     def check(self, machine: Machine, workload: Workload) -> None:
         """Raises DescriptionError where the machine does not have what this says."""
-        self.aeu_nodes(machine)
+        nodes = self._node_ids(machine)
+        for index, fault in enumerate(self.faults):
+            with described_at(("faults", index)):
+                fault.check(len(nodes))
+        check_faults(self.faults, nodes, lambda fault: fault.workers(nodes))
         if self.placement == "single-ram":
             self.home_position(machine)
         if isinstance(self.placement, Shards):
             self.placement.groups(machine, self.node_positions(machine))
         self._check_memory(machine)
+
+    def changes(self, machine: Machine) -> tuple[Change, ...]:
+        nodes = self._node_ids(machine) if self.faults else []
+        return changes_of(self.faults, lambda fault, begins: fault.command(nodes, begins))
+
+    def notes(self, machine: Machine, workload: Workload) -> list[str]:
+        stops = any(fault.kind == "stop" for fault in self.faults)
+        if self.placement != "partitioned" or not stops:
+            return []
+        return [
+            "nobody but its worker may touch a key: while one is stopped, clients wait for it one "
+            "after the other, and nothing is done until it is back"
+        ]
 
     def _check_memory(self, machine: Machine) -> None:
         """Raises DescriptionError where the machine does not have such memory."""
@@ -208,6 +226,9 @@ class ErisSystem(SystemSpec):
     def arrival_streams(self, machine: Machine) -> int:
         """Each AEU has arrivals of its own."""
         return len(self.aeu_nodes(machine))
+
+    def _node_ids(self, machine: Machine) -> list[int]:
+        return [machine.nodes[position].id for position in self.aeu_nodes(machine)]
 
     def home_position(self, machine: Machine) -> int:
         """Position of the one node with data under ``single-ram``. Raises DescriptionError."""

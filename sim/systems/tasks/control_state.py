@@ -1,6 +1,6 @@
 """What policies of tasks see and order, whatever the plane: parts of tables, cores, paths."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ from ....inputs import InputError
 from ....workloads.workload import PhaseState
 from ...kernel.arrays import Floats, Ints
 from ...machine.costs import CostModel
-from ...planes.availability import Look, availability
 from ...planes.plane import Command, Experiment
 from .build import Draft, mix_shares
 from .commands import (
@@ -66,11 +65,6 @@ class ControlState:
         self.allocated = {
             (node, core) for node, count in enumerate(self.cores.tolist()) for core in range(count)
         }
-
-    def availability(self, looks: Callable[[], Sequence[Look]], now_s: float) -> dict[str, Any]:
-        """What faults up to now cost all queries together; nothing without any."""
-        failed = [event for event in self.failing if event.time_s < now_s]
-        return {"queries": {"availability": availability(looks(), failed)}} if failed else {}
 
     def paths_seen(self, time_s: float, workers: Sequence[int]) -> AccessPathObservation:
         """With ``workers`` (n,) that may run."""

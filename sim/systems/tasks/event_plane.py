@@ -18,7 +18,7 @@ from ...kernel.histogram import Histogram, merged
 from ...kernel.picoseconds import PS_PER_S
 from ...kernel.streams import stream_key
 from ...machine.costs import LINE_BYTES, CostModel
-from ...planes.availability import Look, looks_at
+from ...planes.availability import Look, Looks
 from ...planes.model_plane import Counted, ModelPlane, Sums, SumsPlayer
 from ...planes.outcome import ControlEvent
 from ...planes.plane import Command, Experiment, StartPhase
@@ -222,18 +222,12 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         self._seen = self.model.counts()
         self._lasted: dict[str, float] = {}
         self._lasted_to_s = 0.0
-        failing = self.control.failing
-        self._looks_at = looks_at(failing, scenario.horizon_s) if failing else []
-        self._looks = [self._look(0.0)] if failing else []
+        self._looks = Looks(self.control.failing, scenario.horizon_s, self._look)
 
     def advance(self, until_s: float) -> None:
         """The use of parts is sampled on the way where a placer sees it, and what is done looked at
         where something fails."""
-        while self._looks_at and self._looks_at[0] < until_s:
-            at_s = self._looks_at.pop(0)
-            self._advance(at_s)
-            self._looks.append(self._look(at_s))
-        self._advance(until_s)
+        self._looks.advance(until_s, self._advance)
 
     def _advance(self, until_s: float) -> None:
         while self._sampled and (at_s := (self._samples + 1) * SAMPLE_S) <= until_s + 1e-12:
@@ -364,11 +358,10 @@ class TasksEvents(ModelPlane[TasksPlayer]):
         total_s = self.time_s - counted.since_ps / PS_PER_S
         traffic = self.player.since("traffic") / total_s
         migrations = self.player.since("migrations").tolist()
+        cost = self._looks.cost(self.time_s)
         return {
             **self.control.described(),
-            **self.control.availability(
-                lambda: [*self._looks, self._look(self.time_s)], self.time_s
-            ),
+            **({"queries": cost} if cost else {}),
             "tasks": dict(zip(names, done, strict=True)),
             "stolen": dict(zip(names, stolen, strict=True)),
             "classes": classes,

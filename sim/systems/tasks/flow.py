@@ -11,6 +11,7 @@ from ....inputs.shared_work import shared
 from ...kernel.arrays import Floats, Ints
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, CostModel, Scales
+from ...planes.availability import cost_of_faults
 from ...planes.outcome import Gain, Outcome, Why
 from ...planes.plane import Command, Experiment, StartPhase
 from ...planes.why import GAIN_MIN, MORE, what_ifs
@@ -321,13 +322,11 @@ class TasksFlow:
     def outcome(self, with_gains: bool = True) -> Outcome:
         """``why`` holds at the end of the run; without gains there is none."""
         self.layout.check()
+        cost = cost_of_faults(self.log.looks, self.control.failing, self.time_s)
         return self.log.outcome(
             why=self._why() if with_gains else {},
             events=self.layout.events,
-            model={
-                **self.control.described(),
-                **self.control.availability(self.log.looks, self.time_s),
-            },
+            model={**self.control.described(), **({"queries": cost} if cost else {})},
             warnings=tuple(dict.fromkeys([*self.costs.warnings, *self._left_out()])),
         )
 

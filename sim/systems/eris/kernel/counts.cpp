@@ -21,7 +21,7 @@ void ErisRouting::start_counting() {
         w.time.start_counting(since_);
         core_[w.core].withdraw(-w.time.held_left(since_));
         w.asleep = 0;
-        if (w.state == State::asleep) w.asleep_since = since_;
+        if (rests(w)) w.asleep_since = since_;
         std::fill(std::begin(w.step), std::end(w.step), 0);
     }
     for (auto& of_operation : latency) of_operation.reset();
@@ -31,7 +31,7 @@ void ErisRouting::start_counting() {
 
 Time ErisRouting::busy(std::size_t worker) const {
     const Worker& w = worker_[worker];
-    const Time asleep = w.asleep + (w.state == State::asleep ? clock.now() - w.asleep_since : 0);
+    const Time asleep = w.asleep + (rests(w) ? clock.now() - w.asleep_since : 0);
     return clock.now() - since_ - asleep - held_up(worker);
 }
 
@@ -70,9 +70,10 @@ void ErisRouting::check() const {
 
 // ErisRouting: durations of a worker's steps: waits, other threads, disturbances.
 
-Time ErisRouting::phase(std::size_t i, Step step, const CoreWork& work, const FromMemory& from) {
+Time ErisRouting::phase(std::size_t i, Step step, const CoreWork& needs, const FromMemory& from) {
     const Time now = clock.now();
     Worker& w = worker_[i];
+    const CoreWork work = pace_.empty() ? needs : needs.times(pace_[i]);
     Core& core = core_[w.core];
     auto [alone, done] = core.begin(now, work);
     w.time.begin(now, alone, work.held);

@@ -193,7 +193,7 @@ void ErisRouting::read_descriptor(std::uint32_t i) {
     const Worker& target = worker_[w.to];
     w.into = target.active;
     w.read_word = target.incoming[w.into].word;
-    const Time way = handed(i, w.to);
+    const Time way = paced(i, handed(i, w.to));
     w.step[flush] += way;
     clock.schedule(clock.now() + way, attempted, i, w.to);
 }
@@ -274,7 +274,7 @@ void ErisRouting::arrive(std::uint32_t i) {
                     0);
     }
     note(copied, i, w.to, w.sends.commands);
-    const Time way = handed(i, w.to);
+    const Time way = paced(i, handed(i, w.to));
     w.step[flush] += way;
     clock.schedule(clock.now() + way, released, i, w.to);
 }

@@ -45,6 +45,8 @@ template <class Model>
 void def_eris(py::class_<Runnable<Model>>& bound) {
     def_running<Model>(bound);
     bound.def("start", held<Model>(&Model::start), "Lets all workers begin.")
+        .def("pace", held<Model>(&Model::pace), py::arg("who"), py::arg("factor"),
+             "From now on these workers take so many times as long; math.inf: they stop.")
         .def("start_counting", held<Model>(&Model::start_counting), "Forgets what was counted.")
         .def("check", held<Model>(&Model::check),
              "Raises RuntimeError where commands were lost or done twice, or a server did too "

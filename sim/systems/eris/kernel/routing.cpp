@@ -1,6 +1,7 @@
 #include "systems/eris/kernel/routing.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 namespace numatwin {
@@ -106,7 +107,7 @@ void ErisRouting::route(ErisTable table, const std::vector<std::vector<ErisMove>
 const char* ErisRouting::event_name(std::uint32_t kind) {
     static constexpr const char* names[] = {
         "round",    "swapped", "received",    "executed", "issued",  "attempted", "copied",
-        "released", "alarm",   "transferred", "arrived",  "rebuilt", "linked"};
+        "released", "alarm",   "transferred", "arrived",  "rebuilt", "linked",    "going on"};
     return kind < std::size(names) ? names[kind] : "unknown";
 }
 
@@ -137,12 +138,15 @@ void ErisRouting::handle(const Event& event) {
             return transfer_event(event);
         case linked:
             return go_on_balancing(i);
+        case going_on:
+            return work(i);
     }
     throw std::logic_error("unknown kind of event");
 }
 
 void ErisRouting::begin_round(std::uint32_t i) {
     Worker& w = worker_[i];
+    if (w.stops) return stop(i, round);
     w.round_start = clock.now();
     w.idle = true;
     w.full_targets.clear();
@@ -164,7 +168,7 @@ void ErisRouting::begin_round(std::uint32_t i) {
     w.waits[w.active] = 0;
     for (const auto waiting : w.waiters) awake(waiting, handed(waiting, i));
     w.waiters.clear();
-    clock.schedule(clock.now() + rounded_ps(machine_.swap_ps[node(i)]), swapped, i);
+    clock.schedule(clock.now() + paced(i, rounded_ps(machine_.swap_ps[node(i)])), swapped, i);
 }
 
 void ErisRouting::collect(std::uint32_t i) {
@@ -198,6 +202,7 @@ void ErisRouting::take(std::uint32_t i) {
                         static_cast<double>(all) * machine_.receive_ps[node(i)] +
                         static_cast<double>(parts) * machine_.part_ps[node(i)] +
                         static_cast<double>(forwarded) * machine_.issue_ps[node(i)];
+    waits = paced(i, waits);
     w.step[receive] += waits;
     clock.schedule(handing(i, receive, core, held) + waits, received, i);
 }
@@ -301,6 +306,7 @@ void ErisRouting::begin_work(std::uint32_t i) {
 // A batch is executed, a batch is made, in turn, until there is neither.
 void ErisRouting::work(std::uint32_t i) {
     Worker& w = worker_[i];
+    if (w.stops) return stop(i, going_on);
     w.makes = !w.makes;
     const bool may_make = w.to_make > 0 && !w.stuck;
     if (w.taken != nothing_taken && (!w.makes || !may_make)) return execute(i);
@@ -481,11 +487,33 @@ void ErisRouting::sleep(std::uint32_t i) {
 }
 
 void ErisRouting::awake(std::uint32_t i, Time delay) {
+    if (worker_[i].state == State::asleep) go_on(i, round, delay);
+}
+
+void ErisRouting::go_on(std::uint32_t i, std::uint32_t with, Time delay) {
     Worker& w = worker_[i];
-    if (w.state != State::asleep) return;
     w.state = State::working;
     w.asleep += clock.now() - w.asleep_since;
-    clock.schedule(clock.now() + delay, round, i);
+    clock.schedule(clock.now() + delay, with, i);
+}
+
+void ErisRouting::pace(const std::vector<std::uint32_t>& who, double factor) {
+    pace_.resize(workers(), 1.0);
+    for (const auto i : who) {
+        Worker& w = worker_.at(i);
+        w.stops = std::isinf(factor);
+        if (w.stops) continue;
+        pace_[i] = factor;
+        if (w.state == State::stopped) go_on(i, w.goes_on_with, 0);
+    }
+}
+
+// Whoever comes for it meanwhile does not wake it.
+void ErisRouting::stop(std::uint32_t i, Kind before) {
+    Worker& w = worker_[i];
+    w.state = State::stopped;
+    w.goes_on_with = static_cast<std::uint8_t>(before);
+    w.asleep_since = clock.now();
 }
 
 template bool Simulation::run(ErisRouting&, Time, Interrupt*);

@@ -110,7 +110,8 @@ class ErisRouting {
         transferred,
         arrived,
         rebuilt,
-        linked
+        linked,
+        going_on
     };
 
     // `streams`: of each worker's commands, then of what each forwards.
@@ -128,6 +129,10 @@ class ErisRouting {
     void start_counting();
     // Throws std::logic_error where a command was lost or done twice.
     void check() const;
+
+    // From now on these workers take so many times as long; without end: they stop, each before its
+    // next round, or the next batch that it would execute or make.
+    void pace(const std::vector<std::uint32_t>& who, double factor);
 
     // -- balancing: the workers named meet, each after its round's work; then the run halts
     void call(const std::vector<std::uint32_t>& workers);
@@ -196,7 +201,7 @@ class ErisRouting {
         std::uint32_t operation, count;
     };
     static_assert(sizeof(Incoming) == 24);
-    enum class State : std::uint8_t { working, waiting_for_writers, asleep, at_barrier };
+    enum class State : std::uint8_t { working, waiting_for_writers, asleep, at_barrier, stopped };
     enum class After : std::uint8_t { making, end_of_round };
     // Thousands of workers do not fit a core's caches, and each event is about another one: so
     // what most events look at is kept in few lines, in this order.
@@ -207,6 +212,8 @@ class ErisRouting {
         std::uint8_t taken = nothing_taken;  // which of the two is being worked off
         State state = State::working;
         bool called = false;
+        bool stops = false;
+        std::uint8_t goes_on_with = round;  // a Kind, once it has stopped
         Time asleep_since = 0;
         // Line 1: its phase, and the flush under way.
         ThreadTime time;
@@ -266,6 +273,9 @@ class ErisRouting {
         Time since;
     };
 
+    static bool rests(const Worker& w) {
+        return w.state == State::asleep || w.state == State::stopped;
+    }
     std::size_t pair(std::size_t i, std::size_t t) const { return i * machine_.node.size() + t; }
     std::size_t node(std::size_t i) const { return node_[i]; }
     double threads(std::size_t i) const { return core_[worker_[i].core].threads(); }
@@ -290,6 +300,10 @@ class ErisRouting {
         return lines * static_cast<double>(handed(i, t)) / slots[node(i)];
     }
 
+    // What takes a worker so long on a core of its own.
+    Time paced(std::size_t i, Time ps) const {
+        return pace_.empty() ? ps : rounded_ps(static_cast<double>(ps) * pace_[i]);
+    }
     Time lines_awaited(double waits, std::size_t i, std::size_t t) const {
         return rounded_ps(waits * static_cast<double>(handed(i, t)));
     }
@@ -301,7 +315,7 @@ class ErisRouting {
         double lines, written;
     };
     // A phase of a worker. Returns when it is over.
-    Time phase(std::size_t i, Step step, const CoreWork& work, const FromMemory& from = {0, 0});
+    Time phase(std::size_t i, Step step, const CoreWork& needs, const FromMemory& from = {0, 0});
     // A phase that hands over lines, which hold so much of a core's slots.
     Time handing(std::size_t i, Step step, double core, double held) {
         if (machine_.handed_additive) return phase(i, step, {.held = held, .separate = core});
@@ -360,6 +374,8 @@ class ErisRouting {
     void end_round(std::uint32_t i);
     void sleep(std::uint32_t i);
     void awake(std::uint32_t i, Time delay);
+    void stop(std::uint32_t i, Kind before);
+    void go_on(std::uint32_t i, std::uint32_t with, Time delay);
     void append(std::uint32_t i, std::uint32_t to, std::uint32_t operation, std::uint32_t count,
                 Time first);
     bool is_behind(std::uint32_t i) const;
@@ -383,6 +399,7 @@ class ErisRouting {
     std::vector<std::uint32_t> node_;   // [A]
     std::vector<std::uint64_t> to_do_;  // [A, O] of what the worker has taken
     LargeVector<Core> core_;
+    Numbers pace_;  // [A] times that each takes as long; empty where none ever did
     std::vector<MemoryController> memory_;
     LoadCurve curve_;
     Interconnect links_;

@@ -57,6 +57,16 @@ void ErisShared::start() {
     for (std::uint32_t i = 0; i < workers(); ++i) clock.schedule(clock.now(), begin, i);
 }
 
+void ErisShared::pace(const std::vector<std::uint32_t>& who, double factor) {
+    for (const auto i : who) {
+        Worker& w = worker_.at(i);
+        w.stops = std::isinf(factor);
+        if (w.stops) continue;
+        w.pace = factor;
+        if (w.asleep && w.stopped) wake(i);
+    }
+}
+
 void ErisShared::start_counting() {
     since_ = clock.now();
     done.assign(setup_.shares.size(), 0);
@@ -98,6 +108,8 @@ void ErisShared::handle(const Event& event) {
 
 void ErisShared::begin_batch(std::uint32_t i) {
     Worker& w = worker_[i];
+    w.stopped = w.stops;
+    if (w.stops) return sleep(i);
     const Time now = clock.now();
     w.step = 0;
     w.begun = w.arrived = now;
@@ -133,8 +145,9 @@ void ErisShared::next_step(std::uint32_t i) {
     const double units =
         setup_.chunks > 0 ? 1.0 / static_cast<double>(setup_.chunks) : static_cast<double>(w.units);
     const SharedStep& of = setup_.steps[w.step];
-    const CoreWork work{units * of.core_ps[node], units * held_of_[w.step][node], 0.0,
-                        of.stall[node]};
+    const CoreWork work =
+        CoreWork{units * of.core_ps[node], units * held_of_[w.step][node], 0.0, of.stall[node]}
+            .times(w.pace);
     auto [alone, end] = core.begin(now, work);
     w.time.begin(now, alone, work.held);
     if (w.step + 1 == setup_.steps.size()) {  // the last step is where data are read

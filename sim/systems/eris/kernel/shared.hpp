@@ -29,6 +29,9 @@ class ErisShared {
     // Other demands from now on, for the same workers.
     void update(SharedSetup setup);
     void start();
+    // From now on these workers take so many times as long; without end: they stop, each before its
+    // next batch, or chunk of a scan.
+    void pace(const std::vector<std::uint32_t>& who, double factor);
     void handle(const Event& event);
     void start_counting();
     void check() const;
@@ -59,7 +62,8 @@ class ErisShared {
         std::uint32_t units = 0;  // operations of the batch
         ThreadTime time;
         Time begun = 0, arrived = 0, asleep_since = 0, next_arrival = 0;
-        bool asleep = false;
+        bool asleep = false, stops = false, stopped = false;
+        double pace = 1;
     };
 
     void begin_batch(std::uint32_t i);

@@ -70,9 +70,7 @@ class ReferencePlayer:
     def counted(self) -> Counted:
         model, costs, now = self.model, self.demands.costs, self.model.now_ps
         counts = model.counts
-        asleep = [
-            w.asleep + (now - w.asleep_since if w.wakes is not None else 0) for w in model.workers
-        ]
+        asleep = [w.asleep_until(now) for w in model.workers]
         held_up = [w.time.held_up(now) for w in model.workers]
         held_ps = np.array([core.held for core in model.cores])
         for w in model.workers:

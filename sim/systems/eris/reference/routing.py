@@ -9,6 +9,7 @@ answers, balancing and clients that think or arrive.
 
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
+from math import inf
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -116,6 +117,7 @@ class ErisRoutingReference:
     def loop(self, w: Worker) -> Steps:
         """Round after round."""
         while True:
+            yield from self.stopped(w)
             idle = True
             w.full_targets = []
             self.counts.rounds += 1
@@ -142,11 +144,29 @@ class ErisRoutingReference:
             w.wakes, w.asleep_since = self.env.event(), self.now
             yield w.wakes
 
+    def pace(self, who: Sequence[int], factor: float) -> None:
+        """From now on these workers take so many times as long; without end: they stop, each before
+        its next round, or the next batch that it would execute or make."""
+        for w in (self.workers[k] for k in who):
+            w.stops = factor == inf
+            if w.stops:
+                continue
+            w.pace = factor
+            if w.goes_on is not None:
+                w.goes_on.succeed()
+                w.asleep, w.goes_on = w.asleep_until(self.now), None
+
+    def stopped(self, w: Worker) -> Steps:
+        """Until a worker that has to stop may go on."""
+        while w.stops:
+            w.goes_on, w.asleep_since = self.env.event(), self.now
+            yield w.goes_on
+
     def wake(self, w: Worker, delay: int) -> None:
         """Lets a worker that sleeps begin a round after ``delay``."""
         if w.wakes is not None:
+            w.asleep = w.asleep_until(self.now)
             event, w.wakes = w.wakes, None
-            w.asleep += self.now - w.asleep_since
             event._ok, event._value = True, None  # as Event.succeed, but later
             self.env.schedule(event, delay=delay)
 
@@ -159,7 +179,7 @@ class ErisRoutingReference:
         for waiting in w.waiters:
             self.wake(self.workers[waiting], self.handed(waiting, w.index))
         w.waiters = []
-        yield self.env.timeout(rounded(self.m.swap_ps[self.node(w)]))
+        yield self.env.timeout(w.paced(rounded(self.m.swap_ps[self.node(w)])))
         yield from self.await_writers(w, old)
         # First the core waits for what tells it of the others' flushes.
         held, commands, parts, waits = 0.0, 0, 0, old.waits
@@ -173,7 +193,7 @@ class ErisRoutingReference:
             waits += here * self.lines_awaited(self.m.part_waits, w.index, batch.source)
         core = self.m.round_ps[self.node(w)] + commands * self.m.receive_ps[self.node(w)]
         core += parts * self.m.part_ps[self.node(w)]
-        copied = self.end_of_handing(w, core, held) + waits
+        copied = self.end_of_handing(w, core, held) + w.paced(waits)
         self.counts.steps_ps["receive"][w.index] += copied - self.now
         yield self.env.timeout(copied - self.now)
 
@@ -199,6 +219,7 @@ class ErisRoutingReference:
         at, of_batch = 0, 0
         operation = 0
         while True:
+            yield from self.stopped(w)
             makes = not makes
             may_make = to_make > 0 and not w.stuck
             if taken is not None and (not makes or not may_make):
@@ -335,7 +356,7 @@ class ErisRoutingReference:
         buffer.waits = max(buffer.waits, waits)
         w.out[to], w.parts[to] = [0] * self.operations, {}
         self.note("copied", w.index, to, count)
-        yield self.flushing(w, self.handed(w.index, to))
+        yield self.flushing(w, w.paced(self.handed(w.index, to)))
         buffer.writers -= 1
         self.counts.flushes += 1
         self.counts.flushed += count
@@ -357,7 +378,7 @@ class ErisRoutingReference:
         while True:
             buffer = target.incoming[target.writable]
             read = buffer.word
-            yield self.flushing(w, self.handed(w.index, to))
+            yield self.flushing(w, w.paced(self.handed(w.index, to)))
             if self.m.exchanged_at_once:
                 buffer = target.incoming[target.writable]
             elif buffer.word != read:
@@ -421,7 +442,7 @@ class ErisRoutingReference:
 
     def end_of_phase(self, w: Worker, work: CoreWork, memory: FromMemory = NOTHING) -> int:
         """When a phase of a worker is over."""
-        now, node = self.now, self.node(w)
+        now, node, work = self.now, self.node(w), work.times(w.pace)
         alone, done = self.core(w).begin(now, work)
         w.time.begin(now, alone, work.held)
         if memory.lines > 0:

@@ -9,6 +9,7 @@ import simpy
 from ...._kernel import Stream
 from ....kernel.histogram import Buckets
 from ....machine.reference.core import ThreadTime
+from ....machine.reference.servers import rounded
 
 STEPS = ("issue", "flush", "receive", "walk")
 
@@ -62,6 +63,8 @@ class Worker:
         self.pending: int | None = None  # a cell drawn, for which there is no room yet
         self.first_round = True
         self.wakes: simpy.Event | None = None  # asleep until this
+        self.stops, self.pace = False, 1.0  # takes so many times as long
+        self.goes_on: simpy.Event | None = None  # stopped until this
         self.writers_done: simpy.Event | None = None
         self.waiters: list[int] = []
         self.full_targets: list[int] = []
@@ -71,3 +74,12 @@ class Worker:
         self.last_made = 0  # when the last command was put into a buffer
         self.taken: Incoming | None = None  # of whose commands `to_do` are left
         self.to_do = 0
+
+    def paced(self, time_ps: int) -> int:
+        """What takes it so long on a core of its own."""
+        return rounded(time_ps * self.pace)
+
+    def asleep_until(self, now: int) -> int:
+        """For how long it has been asleep, or stopped, up to now."""
+        rests = self.wakes is not None or self.goes_on is not None
+        return self.asleep + (now - self.asleep_since if rests else 0)
