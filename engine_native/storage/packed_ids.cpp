@@ -1,6 +1,7 @@
 #include "storage/packed_ids.hpp"
 
 #include <algorithm>
+#include <array>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -14,20 +15,39 @@ namespace {
 // Of these, and where in a byte they begin, there are four in half a register.
 constexpr unsigned vector_bits_max = 25;
 
+/// How a register gets eight ids, from a load for each half.
+struct Unpacking {
+    alignas(32) std::uint8_t bytes[32];
+    alignas(32) std::uint32_t shifts[8];
+    unsigned upper;  // byte with which the upper half's load begins
+};
+
+constexpr Unpacking unpacking(unsigned bits) {
+    Unpacking found{};
+    found.upper = 4 * bits / 8;
+    for (unsigned k = 0; k < 8; ++k) {
+        const unsigned bit = k * bits - (k < 4 ? 0 : 8 * found.upper);
+        for (unsigned b = 0; b < 4; ++b)
+            found.bytes[4 * k + b] = static_cast<std::uint8_t>(bit / 8 + b);
+        found.shifts[k] = bit % 8;
+    }
+    return found;
+}
+
+constexpr auto unpackings = [] {
+    std::array<Unpacking, vector_bits_max + 1> all{};
+    for (unsigned bits = 1; bits <= vector_bits_max; ++bits) all[bits] = unpacking(bits);
+    return all;
+}();
+
 /// Words of 64 ids each.
 __attribute__((target("avx2"))) void match_words(const std::byte* from, unsigned bits,
                                                  std::uint64_t words, ValueRange range,
                                                  std::uint64_t* into) {
-    alignas(32) std::uint8_t bytes[32];
-    alignas(32) std::uint32_t shifts[8];
-    const unsigned upper = 4 * bits / 8;  // byte with which the upper half's load begins
-    for (unsigned k = 0; k < 8; ++k) {
-        const unsigned bit = k * bits - (k < 4 ? 0 : 8 * upper);
-        for (unsigned b = 0; b < 4; ++b) bytes[4 * k + b] = static_cast<std::uint8_t>(bit / 8 + b);
-        shifts[k] = bit % 8;
-    }
-    const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
-    const __m256i shift = _mm256_load_si256(reinterpret_cast<const __m256i*>(shifts));
+    const Unpacking& of = unpackings[bits];
+    const unsigned upper = of.upper;
+    const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(of.bytes));
+    const __m256i shift = _mm256_load_si256(reinterpret_cast<const __m256i*>(of.shifts));
     const __m256i mask = _mm256_set1_epi32(static_cast<int>((1U << bits) - 1));
     const __m256i low = _mm256_set1_epi32(static_cast<int>(range.low));
     const __m256i width = _mm256_set1_epi32(static_cast<int>(range.high - range.low));

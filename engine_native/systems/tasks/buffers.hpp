@@ -60,4 +60,37 @@ class Buffers {
     std::vector<Buffer> free_;
 };
 
+/// What a worker's tasks of a query make, until it is answered: small pieces share a buffer.
+class alignas(64) Made {
+  public:
+    /// `buffers`: of the worker's node.
+    explicit Made(Buffers& buffers) : buffers_(&buffers) {}
+
+    Buffers& buffers() const { return *buffers_; }
+    std::byte* keep(Buffer buffer) { return kept_.emplace_back(std::move(buffer)).memory.get(); }
+    /// Of so many bytes. Throws std::bad_alloc.
+    std::byte* take(std::size_t bytes) {
+        bytes = (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t) * sizeof(std::uint64_t);
+        if (bytes > piece_max) return keep(buffers_->take(bytes));
+        if (bytes > left_) {
+            next_ = keep(buffers_->take(shared_bytes));
+            left_ = shared_bytes;
+        }
+        left_ -= bytes;
+        return std::exchange(next_, next_ + bytes);
+    }
+    void give_back() {
+        for (Buffer& buffer : kept_) buffers_->give(std::move(buffer));
+        kept_.clear();
+        left_ = 0;
+    }
+
+  private:
+    static constexpr std::size_t piece_max = 1024, shared_bytes = std::size_t{16} << 10;
+    Buffers* buffers_;
+    std::vector<Buffer> kept_;
+    std::byte* next_ = nullptr;
+    std::size_t left_ = 0;
+};
+
 }  // namespace numatwin::native::tasks

@@ -1,5 +1,10 @@
 // Queues of tasks, one a node, and how workers wait for them.
 //
+// Tasks of a part are queued as a range. Of short ones a worker takes several at once, off the
+// range's front: as many as take it a few microseconds by what the last ones of the stage took,
+// sooner than a worker that sleeps would have begun with them, and never more than half of its
+// share in those that are left.
+//
 // A worker takes the oldest task of its node; else, of the nearest node that has any of a class
 // that may be stolen, the oldest one; among equally distant nodes, the one from which its node
 // stole least recently comes first. Else it polls, and after `look` it sleeps. Who puts a task
@@ -12,21 +17,34 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "systems/tasks/operators.hpp"
 
 namespace numatwin::native::tasks {
 
+/// How many tasks of a stage a worker takes at once; one, of another stage than before.
+class Pace {
+  public:
+    std::size_t tasks(const StageRun& of) const { return of.spec == stage_ ? tasks_ : 1; }
+    void took(const TaskRange& range, std::int64_t ns);
+
+  private:
+    const StageSpec* stage_ = nullptr;
+    std::size_t tasks_ = 1;
+};
+
 class Scheduler {
   public:
     /// `distance` [n][n]: by rank. `look_ns`: negative for ever.
-    Scheduler(std::vector<std::vector<std::uint32_t>> distance, std::size_t classes,
-              std::int64_t look_ns);
-    void put(const std::vector<Task*>& tasks);
-    /// The next task of a worker of that node; nullptr at the end.
-    Task* next(std::uint32_t node);
+    Scheduler(std::vector<std::vector<std::uint32_t>> distance, std::size_t workers,
+              std::size_t classes, std::int64_t look_ns);
+    void put(const std::vector<TaskRange>& ranges);
+    /// The next tasks of a worker of that node; none at the end.
+    std::optional<TaskRange> next(std::uint32_t node, const Pace& pace);
     /// Classes that may be stolen from now on.
     void allow(std::vector<bool> classes);
     /// Tasks of this part wait from now on, those in queues too, until it is released: then they
@@ -43,23 +61,25 @@ class Scheduler {
 
   private:
     struct Node {
-        std::deque<Task*> queue;
+        std::deque<TaskRange> queue;
         std::vector<std::uint32_t> victims;  // nearest first
-        std::uint64_t polling = 0, sleeping = 0;
+        std::uint64_t tasks = 0, polling = 0, sleeping = 0;
         std::condition_variable woken;
     };
 
     // Under the lock.
-    Task* take(std::uint32_t node);
-    void queue(Task* task);
-    void wake_for(const Task& task);
+    std::optional<TaskRange> take(std::uint32_t node, const Pace& pace);
+    TaskRange cut(Node& from, std::deque<TaskRange>::iterator range, const Pace& pace);
+    void queue(const TaskRange& range);
+    void wake_for(const TaskRange& range);
     void changed();
 
     std::vector<std::vector<std::uint32_t>> distance_;
+    std::size_t workers_;
     std::int64_t look_ns_;
     mutable std::mutex mutex_;
     std::deque<Node> nodes_;
-    std::unordered_map<const Part*, std::vector<Task*>> held_;
+    std::unordered_map<const Part*, std::vector<TaskRange>> held_;
     std::vector<bool> open_;
     bool ended_ = false;
     std::atomic<bool> paused_{true};
