@@ -101,7 +101,7 @@ TEST(Scheduler, ShortTasksAreTakenTogetherWhileThereAreManyTheOldestFirst) {
     stage.spec = &spec;
     std::vector<Task> tasks(64);
     Scheduler scheduler({{0}}, 2, 1, -1);
-    for (const std::int64_t each_ns : {10, 2'500}) {
+    for (const std::int64_t each_ns : {10, 6'000}) {
         scheduler.put({TaskRange{&stage, tasks}});
         Pace pace;
         std::vector<std::size_t> taken;

@@ -408,6 +408,10 @@ static Answer answer_of(const StageRun& last) {
                          : last.spec->kind == Kind::merge ? 2 + last.spec->sums.size()
                          : pairs                          ? 2
                                                           : 0);
+    if (found.columns.empty()) {
+        for (const PartTasks& part : last.by_part) found.entries += part.entries.load();
+        return found;
+    }
     for (const Task& task : last.tasks) {
         found.entries += task.entries;
         std::byte* at = task.made;

@@ -9,8 +9,8 @@
 
 namespace numatwin::native::tasks {
 
-constexpr unsigned spins = 2'000;         // between two looks at the clock, which let others run
-constexpr std::int64_t short_ns = 4'000;  // below what it takes to wake a worker
+constexpr unsigned spins = 2'000;          // between two looks at the clock, which let others run
+constexpr std::int64_t short_ns = 10'000;  // about what it takes to wake a worker
 
 void Pace::took(const TaskRange& range, std::int64_t ns) {
     const std::size_t before = tasks(*range.stage), count = range.tasks.size();

@@ -1,14 +1,13 @@
 // Queues of tasks, one a node, and how workers wait for them.
 //
-// Tasks of a part are queued as a range. Of short ones a worker takes several at once, off the
-// range's front: as many as take it a few microseconds by what the last ones of the stage took,
-// sooner than a worker that sleeps would have begun with them, and never more than half of its
-// share in those that are left.
-//
 // A worker takes the oldest task of its node; else, of the nearest node that has any of a class
 // that may be stolen, the oldest one; among equally distant nodes, the one from which its node
 // stole least recently comes first. Else it polls, and after `look` it sleeps. Who puts a task
 // where more wait than workers poll wakes one: of its node, else of the nearest that may steal it.
+// Tasks of a part are queued as a range. Of short ones a worker takes or steals several at once:
+// as many as will take it ten microseconds, after what those of the stage took it before, but at
+// most half of its share in what is left of the range. So others start no later, but when tasks of
+// a stage suddenly last longer.
 // All queues are under one lock, held for a few stores; workers that poll look at a counter alone.
 #pragma once
 

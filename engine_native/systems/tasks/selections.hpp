@@ -48,11 +48,10 @@ inline std::pair<const std::uint32_t*, const std::uint32_t*> positions_between(c
 /// Calls use(scan, first, last) with the scans that have rows of the task's, and these.
 template <class Use>
 void for_selected(const Task& task, const StageRun& scans, Use use) {
-    for (const Task& scan : scans.by_part[task.part].tasks) {
-        const std::uint64_t first = std::max(task.first, scan.first);
-        const std::uint64_t last = std::min(task.last, scan.last);
-        if (first < last) use(scan, first, last);
-    }
+    const std::span<const Task> all = scans.by_part[task.part].tasks;
+    auto at = std::ranges::upper_bound(all, task.first, {}, &Task::last);
+    for (; at != all.end() && at->first < task.last; ++at)
+        use(*at, std::max(task.first, at->first), std::min(task.last, at->last));
 }
 
 /// Rows of a part, rising; of pairs, which row of the table that was built each has.
