@@ -15,28 +15,24 @@ namespace {
 // Of these, and where in a byte they begin, there are four in half a register.
 constexpr unsigned vector_bits_max = 25;
 
-/// How a register gets eight ids, from a load for each half.
+/// How a register gets eight ids from two loads, the upper half's from byte `upper` on.
 struct Unpacking {
     alignas(32) std::uint8_t bytes[32];
     alignas(32) std::uint32_t shifts[8];
-    unsigned upper;  // byte with which the upper half's load begins
+    unsigned upper;
 };
-
-constexpr Unpacking unpacking(unsigned bits) {
-    Unpacking found{};
-    found.upper = 4 * bits / 8;
-    for (unsigned k = 0; k < 8; ++k) {
-        const unsigned bit = k * bits - (k < 4 ? 0 : 8 * found.upper);
-        for (unsigned b = 0; b < 4; ++b)
-            found.bytes[4 * k + b] = static_cast<std::uint8_t>(bit / 8 + b);
-        found.shifts[k] = bit % 8;
-    }
-    return found;
-}
 
 constexpr auto unpackings = [] {
     std::array<Unpacking, vector_bits_max + 1> all{};
-    for (unsigned bits = 1; bits <= vector_bits_max; ++bits) all[bits] = unpacking(bits);
+    for (unsigned bits = 1; bits <= vector_bits_max; ++bits) {
+        auto& [bytes, shifts, upper] = all[bits];
+        upper = 4 * bits / 8;
+        for (unsigned k = 0; k < 8; ++k) {
+            const unsigned bit = k * bits - (k < 4 ? 0 : 8 * upper);
+            for (unsigned b = 0; b < 4; ++b) bytes[4 * k + b] = std::uint8_t(bit / 8 + b);
+            shifts[k] = bit % 8;
+        }
+    }
     return all;
 }();
 
@@ -45,7 +41,6 @@ __attribute__((target("avx2"))) void match_words(const std::byte* from, unsigned
                                                  std::uint64_t words, ValueRange range,
                                                  std::uint64_t* into) {
     const Unpacking& of = unpackings[bits];
-    const unsigned upper = of.upper;
     const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(of.bytes));
     const __m256i shift = _mm256_load_si256(reinterpret_cast<const __m256i*>(of.shifts));
     const __m256i mask = _mm256_set1_epi32(static_cast<int>((1U << bits) - 1));
@@ -55,7 +50,7 @@ __attribute__((target("avx2"))) void match_words(const std::byte* from, unsigned
         std::uint64_t found = 0;
         for (unsigned k = 0; k < 64; k += 8, from += bits) {
             const auto* half = reinterpret_cast<const __m128i*>(from);
-            const auto* other = reinterpret_cast<const __m128i*>(from + upper);
+            const auto* other = reinterpret_cast<const __m128i*>(from + of.upper);
             const __m256i both = _mm256_inserti128_si256(
                 _mm256_castsi128_si256(_mm_loadu_si128(half)), _mm_loadu_si128(other), 1);
             const __m256i ids =

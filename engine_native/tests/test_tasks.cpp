@@ -100,10 +100,10 @@ TEST(Scheduler, ShortTasksAreTakenTogetherWhileThereAreManyTheOldestFirst) {
     StageRun stage;
     stage.spec = &spec;
     std::vector<Task> tasks(64);
-    Scheduler scheduler({{0}}, 2, 1, -1);
+    Scheduler scheduler({{0}}, 1, -1);
     for (const std::int64_t each_ns : {10, 6'000}) {
         scheduler.put({TaskRange{&stage, tasks}});
-        Pace pace;
+        Pace pace(2);
         std::vector<std::size_t> taken;
         for (const Task* at = tasks.data(); at != tasks.data() + tasks.size();) {
             const TaskRange range = *scheduler.next(0, pace);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -60,37 +61,33 @@ class Buffers {
     std::vector<Buffer> free_;
 };
 
-/// What a worker's tasks of a query make, until it is answered: small pieces share a buffer.
-class alignas(64) Made {
+/// Of a worker and a query: what its tasks make, until it is answered, small pieces of which share
+/// a buffer; and what those of now asked for, caches aside, of their part, their own, on all nodes.
+class alignas(64) Work {
   public:
     /// `buffers`: of the worker's node.
-    explicit Made(Buffers& buffers) : buffers_(&buffers) {}
+    Work(Buffers& buffers, std::uint32_t node) : buffers(buffers), node(node) {}
 
-    Buffers& buffers() const { return *buffers_; }
     std::byte* keep(Buffer buffer) { return kept_.emplace_back(std::move(buffer)).memory.get(); }
     /// Of so many bytes. Throws std::bad_alloc.
     std::byte* take(std::size_t bytes) {
-        bytes = (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t) * sizeof(std::uint64_t);
-        if (bytes > piece_max) return keep(buffers_->take(bytes));
-        if (bytes > left_) {
-            next_ = keep(buffers_->take(shared_bytes));
-            left_ = shared_bytes;
-        }
-        left_ -= bytes;
-        return std::exchange(next_, next_ + bytes);
+        if (bytes > piece_max) return keep(buffers.take(bytes));
+        bytes = (bytes + 7) / 8 * 8;  // a word's
+        if (bytes > left_.size()) left_ = {keep(buffers.take(shared)), shared};
+        return std::exchange(left_, left_.subspan(bytes)).data();
     }
     void give_back() {
-        for (Buffer& buffer : kept_) buffers_->give(std::move(buffer));
-        kept_.clear();
-        left_ = 0;
+        for (Buffer& buffer : kept_) buffers.give(std::move(buffer));
     }
 
+    Buffers& buffers;
+    const std::uint32_t node;
+    std::uint64_t part_bytes = 0, own_bytes = 0, shared_bytes = 0;
+
   private:
-    static constexpr std::size_t piece_max = 1024, shared_bytes = std::size_t{16} << 10;
-    Buffers* buffers_;
+    static constexpr std::size_t piece_max = 1024, shared = std::size_t{16} << 10;
     std::vector<Buffer> kept_;
-    std::byte* next_ = nullptr;
-    std::size_t left_ = 0;
+    std::span<std::byte> left_;  // of the last one of the pieces
 };
 
 }  // namespace numatwin::native::tasks

@@ -20,10 +20,9 @@ constexpr double average_weight = 1.0 / 8;
 TaskEngine::TaskEngine(EngineSpec spec)
     : spec_(std::move(spec)),
       remade_(spec_.tables.size()),
-      scheduler_(spec_.distance, spec_.cpu.size(), spec_.classes, spec_.look_ns),
+      scheduler_(spec_.distance, spec_.classes, spec_.look_ns),
       made_(std::make_unique<std::atomic<std::uint64_t>[]>(spec_.classes)),
       class_Bps_(std::make_unique<std::atomic<double>[]>(spec_.classes)),
-      spare_runs_(spec_.queries.size()),
       latencies_(spec_.queries.size()),
       latency_sums_(spec_.queries.size()),
       expected_(spec_.queries.size()),
@@ -127,34 +126,19 @@ std::uint32_t TaskEngine::drawn_query(int client) {
     return last;
 }
 
-std::unique_ptr<QueryRun> TaskEngine::spare_run(std::uint32_t query) {
-    auto& spare = spare_runs_[query];
-    if (spare.empty()) {
-        const std::vector<StageSpec>& specs = spec_.queries[query].stages;
-        QueryRun& run = *spare.emplace_back(std::make_unique<QueryRun>());
-        run.query = query;
-        run.stages = std::vector<StageRun>(specs.size());
-        for (std::size_t k = 0; k < specs.size(); ++k) {
-            run.stages[k].spec = &specs[k];
-            run.stages[k].stages = &run.stages;
-            run.stages[k].query = &run;
-        }
-        for (const std::uint32_t node : spec_.worker_node) run.made.emplace_back(*buffers_[node]);
-    }
-    std::unique_ptr<QueryRun> run = std::move(spare.back());
-    spare.pop_back();
-    return run;
-}
-
 void TaskEngine::submit(int client, std::uint32_t query, std::vector<TaskRange>& ready) {
-    QueryRun& run = *runs_.emplace_back(spare_run(query));
+    const std::vector<StageSpec>& specs = spec_.queries[query].stages;
+    auto& run = *runs_.emplace_back(std::make_unique<QueryRun>());
+    run.query = query;
     run.client = client;
-    ++begun_;
-    for (StageRun& stage : run.stages) {
-        const int table = stage.spec->table;
-        stage.number = begun_;
-        stage.began = stage.done = false;
-        if (table >= 0) stage.table = tables_[static_cast<std::size_t>(table)];
+    for (const std::uint32_t node : spec_.worker_node) run.work.emplace_back(*buffers_[node], node);
+    run.stages = std::vector<StageRun>(specs.size());
+    for (std::size_t k = 0; k < specs.size(); ++k) {
+        StageRun& stage = run.stages[k];
+        stage.spec = &specs[k];
+        stage.stages = &run.stages;
+        stage.query = &run;
+        if (specs[k].table >= 0) stage.table = tables_[static_cast<std::size_t>(specs[k].table)];
     }
     run.began_ns = steady_ns();
     start_stages(run, ready);
@@ -193,9 +177,7 @@ bool TaskEngine::start(StageRun& stage, std::vector<TaskRange>& ready) {
 
 /// Room for so many tasks of each part.
 static void divide(StageRun& stage, const std::vector<std::uint64_t>& each) {
-    const auto tasks = std::accumulate(each.begin(), each.end(), std::uint64_t{0});
-    if (stage.memory.size() < tasks) stage.memory = std::vector<Task>(tasks);
-    stage.tasks = std::span(stage.memory).first(tasks);
+    stage.tasks = std::vector<Task>(std::accumulate(each.begin(), each.end(), std::uint64_t{0}));
     stage.by_part = std::vector<PartTasks>(each.size());
     std::span<Task> left = stage.tasks;
     for (std::size_t p = 0; p < each.size(); ++p) {
@@ -244,23 +226,20 @@ std::unique_ptr<JoinTable> TaskEngine::table_for(std::uint64_t rows) {
     return found;
 }
 
-/// Together where they are in one queue.
+/// Of a part in the queue of its home; of a merge each where an input ran; else in turn.
 void TaskEngine::line_up(StageRun& stage, std::uint32_t part, std::vector<TaskRange>& ready) {
     const std::span<Task> tasks = stage.by_part[part].tasks;
     const int home = stage.table == nullptr ? -1 : stage.table->part(part).node();
-    const std::size_t each = home >= 0 || queue_nodes_.size() == 1 ? tasks.size() : 1;
-    for (std::size_t k = 0; k < tasks.size(); k += each)
-        ready.push_back({&stage, tasks.subspan(k, each), part, home, queue_for(stage, k, home)});
-}
-
-/// Of a part, that of its home; of a merge, where an input ran.
-std::uint32_t TaskEngine::queue_for(const StageRun& stage, std::size_t task, int home) {
-    if (home >= 0) return spec_.queue_of[static_cast<std::size_t>(home)];
-    if (stage.spec->kind == Kind::merge) {
-        const std::span<const Task> before = (*stage.stages)[stage.spec->inputs.front()].tasks;
-        return before[task % before.size()].ran_on;
-    }
-    return queue_nodes_[turns_[stage.spec->task_class]++ % queue_nodes_.size()];
+    if (home >= 0)
+        return ready.push_back({&stage, tasks, part, home, spec_.queue_of[std::size_t(home)]});
+    std::uint32_t& turn = turns_[stage.spec->task_class];
+    const auto queue = [&](std::size_t k) {
+        if (stage.spec->kind != Kind::merge) return queue_nodes_[turn++ % queue_nodes_.size()];
+        const std::vector<Task>& before = stage.at(stage.spec->inputs.front()).tasks;
+        return before[k % before.size()].ran_on;
+    };
+    for (std::size_t k = 0; k < tasks.size(); ++k)
+        ready.push_back({&stage, tasks.subspan(k, 1), part, home, queue(k)});
 }
 
 void TaskEngine::work(std::size_t worker) {
@@ -268,7 +247,7 @@ void TaskEngine::work(std::size_t worker) {
         pin_thread(spec_.cpu[worker]);
         move_stack(spec_.worker_host_node[worker]);
         tallies_[worker]->thread.store(::gettid());
-        Pace pace;
+        Pace pace(spec_.cpu.size());
         while (const auto range = scheduler_.next(spec_.worker_node[worker], pace))
             run(worker, *range, pace);
     } catch (...) {
@@ -286,7 +265,8 @@ void TaskEngine::run(std::size_t worker, const TaskRange& range, Pace& pace) {
         tally.since_ns = steady_ns();
         tally.Bps = std::max(class_Bps_[stage.spec->task_class].load(), 0.0);
     }
-    Work work{stage.query->made[worker], spec_.worker_node[worker]};
+    Work& work = stage.query->work[worker];
+    work.part_bytes = work.own_bytes = work.shared_bytes = 0;
     run_tasks(range, work);
     pace.took(range, count(worker, range, work));
     running_.fetch_sub(1);
@@ -319,18 +299,14 @@ std::int64_t TaskEngine::count(std::size_t worker, const TaskRange& range, const
     tally.words[spec_.classes + task_class] += stolen;
     tally.words[2 * spec_.classes + task_class] += static_cast<std::uint64_t>(ns);
     tally.words[3 * spec_.classes + range.queue] += stolen;
-    count_bytes(worker, range, work);
-    average(range, work, ns);
-    return ns;
-}
-
-void TaskEngine::count_bytes(std::size_t worker, const TaskRange& range, const Work& work) {
-    std::uint64_t* const traffic = tallies_[worker]->words.data() + 3 * spec_.classes + nodes();
+    std::uint64_t* const traffic = tally.words.data() + 3 * spec_.classes + nodes();
     traffic[work.node] += work.own_bytes;
     // What lies on all nodes is read from each alike.
     const std::uint64_t on_all = work.shared_bytes + (range.home < 0 ? work.part_bytes : 0);
     for (std::size_t n = 0; n < nodes(); ++n) traffic[n] += on_all / nodes();
     if (range.home >= 0) traffic[range.home] += work.part_bytes;
+    average(range, work, ns);
+    return ns;
 }
 
 /// As if each of them had been as fast as all together.
@@ -358,7 +334,7 @@ void TaskEngine::finish(QueryRun& run, std::vector<TaskRange>& ready) {
     if (const int client = ended->client; client < 0) {
         kept_ = std::move(ended);
     } else {
-        give_back(std::move(ended));
+        give_back(*ended);
         if (asking_) submit(client, drawn_query(client), ready);
     }
     answered_.notify_all();
@@ -386,17 +362,10 @@ void TaskEngine::verify(const QueryRun& run) {
     if (expected != found) throw std::runtime_error("a query had another answer than before");
 }
 
-void TaskEngine::give_back(std::unique_ptr<QueryRun> run) {
-    for (Made& made : run->made) made.give_back();
-    for (StageRun& stage : run->stages) {
-        if (stage.spec->kind == Kind::aggregate || stage.spec->kind == Kind::merge)
-            for (Task& task : stage.tasks) task.groups.reset();
+void TaskEngine::give_back(QueryRun& run) {
+    for (Work& work : run.work) work.give_back();
+    for (StageRun& stage : run.stages)
         if (stage.built) join_tables_.push_back(std::move(stage.built));
-        stage.tasks = {};
-        stage.by_part.clear();
-        stage.table.reset();
-    }
-    spare_runs_[run->query].push_back(std::move(run));
 }
 
 /// Of the last stage of a query.
@@ -450,7 +419,8 @@ Answer TaskEngine::answer(std::uint32_t query) {
     scheduler_.pause(true);
     if (failure_) std::rethrow_exception(failure_);
     Answer found = answer_of(kept_->stages.back());
-    give_back(std::move(kept_));
+    give_back(*kept_);
+    kept_.reset();
     return found;
 }
 

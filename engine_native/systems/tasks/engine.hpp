@@ -14,7 +14,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -58,14 +57,13 @@ struct Answer {
     std::vector<std::vector<std::uint64_t>> columns;
 };
 
-/// A query that is being answered, or memory for the next one. `client`: negative, for who asks
-/// from outside.
+/// A query that is being answered. `client`: negative, for who asks from outside.
 struct QueryRun {
     std::uint32_t query = 0;
     int client = -1;
     std::int64_t began_ns = 0;
     std::vector<StageRun> stages;
-    std::vector<Made> made;  ///< by worker
+    std::vector<Work> work;  ///< by worker
 };
 
 class TaskEngine {
@@ -146,25 +144,22 @@ class TaskEngine {
     void run(std::size_t worker, const TaskRange& range, Pace& pace);
     /// Ns that they took.
     std::int64_t count(std::size_t worker, const TaskRange& range, const Work& work);
-    void count_bytes(std::size_t worker, const TaskRange& range, const Work& work);
     void average(const TaskRange& range, const Work& work, std::int64_t ns);
     void failed(std::exception_ptr failure);
     void begin_copy(std::int64_t number, CopyJob job);
     std::size_t tally_words() const { return 3 * spec_.classes + 2 * nodes(); }
 
     // Under control_.
-    std::unique_ptr<QueryRun> spare_run(std::uint32_t query);
     void submit(int client, std::uint32_t query, std::vector<TaskRange>& ready);
     void start_stages(QueryRun& run, std::vector<TaskRange>& ready);
     bool start(StageRun& stage, std::vector<TaskRange>& ready);
     void divide_parts(StageRun& stage, std::uint64_t hint);
     void divide_merge(StageRun& stage, std::uint64_t hint);
     void line_up(StageRun& stage, std::uint32_t part, std::vector<TaskRange>& ready);
-    std::uint32_t queue_for(const StageRun& stage, std::size_t task, int home);
     std::unique_ptr<JoinTable> table_for(std::uint64_t rows);
     void finish(QueryRun& run, std::vector<TaskRange>& ready);
     void verify(const QueryRun& run);
-    void give_back(std::unique_ptr<QueryRun> run);
+    void give_back(QueryRun& run);
     std::uint32_t drawn_query(int client);
 
     EngineSpec spec_;
@@ -180,10 +175,8 @@ class TaskEngine {
     mutable std::mutex control_;
     std::condition_variable answered_;
     std::vector<std::unique_ptr<QueryRun>> runs_;
-    std::vector<std::vector<std::unique_ptr<QueryRun>>> spare_runs_;  // by query
-    std::uint64_t begun_ = 0;                                         // queries
-    std::unique_ptr<QueryRun> kept_;                                  // of who asks from outside
-    std::vector<std::unique_ptr<JoinTable>> join_tables_;             // that no query uses
+    std::unique_ptr<QueryRun> kept_;                       // of who asks from outside
+    std::vector<std::unique_ptr<JoinTable>> join_tables_;  // that no query uses
     std::vector<std::vector<std::int64_t>> latencies_;
     std::vector<std::uint64_t> latency_sums_;
     std::vector<std::vector<std::uint64_t>> expected_;

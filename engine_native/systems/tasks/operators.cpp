@@ -19,7 +19,7 @@ void scan(Task& task, Work& work) {
     const StageSpec& spec = *task.stage->spec;
     const Part& part = part_of(task);
     const std::uint64_t rows = task.last - task.first;
-    task.made = work.made.take(spec.positions ? rows * 4 : (rows + 63) / 64 * 8);
+    task.made = work.take(spec.positions ? rows * 4 : (rows + 63) / 64 * 8);
     std::uint32_t* positions = task.as<std::uint32_t>();
     std::array<std::uint64_t, block_rows / 64> other, scratch;
     for (std::uint64_t from = task.first; from < task.last; from += block_rows) {
@@ -48,7 +48,7 @@ void materialise(Task& task, Work& work) {
     task.entries = rows_of(task);
     std::size_t bytes = 0;
     for (const Reader& reader : readers) bytes += task.entries * reader.width();
-    task.made = work.made.take(bytes);
+    task.made = work.take(bytes);
     std::uint64_t done = 0;
     for_batches(task, [&](const Batch& batch) {
         std::byte* at = task.made;
@@ -99,13 +99,13 @@ void build(Task& task, Work& work) {
 /// Positions of pairs that a task makes, rising by row: two arrays of so many.
 class Pairs {
   public:
-    Pairs(Task& task, Work& work, std::uint64_t room) : task_(task), made_(work.made) {
+    Pairs(Task& task, Work& work, std::uint64_t room) : task_(task), work_(work) {
         make_room(room);
     }
     /// They are the task's.
     void end() {
         task_.entries = count_;
-        task_.made = made_.keep(std::move(memory_));
+        task_.made = work_.keep(std::move(memory_));
     }
 
     void add(std::uint32_t row, std::uint32_t built) {
@@ -116,17 +116,17 @@ class Pairs {
 
   private:
     void make_room(std::uint64_t room) {
-        Buffer larger = made_.buffers().take(room * 2 * sizeof(std::uint32_t));
+        Buffer larger = work_.buffers.take(room * 2 * sizeof(std::uint32_t));
         auto* const into = larger.as<std::uint32_t>();
         std::copy_n(rows_, count_, into);
         std::copy_n(built_, count_, into + room);
         std::swap(memory_, larger);
-        made_.buffers().give(std::move(larger));
+        work_.buffers.give(std::move(larger));
         rows_ = into, built_ = into + room, task_.room = room;
     }
 
     Task& task_;
-    Made& made_;
+    Work& work_;
     Buffer memory_;
     std::uint32_t *rows_ = nullptr, *built_ = nullptr;
     std::uint64_t count_ = 0;
@@ -154,7 +154,7 @@ void agree(Task& task, Work& work) {
     const StageSpec& spec = *task.stage->spec;
     for (const std::uint32_t k : spec.columns)
         task.entries += part_of(task).column(k).dictionary.values();
-    task.made = work.made.take(task.entries * 4);
+    task.made = work.take(task.entries * 4);
     auto* into = task.as<std::uint32_t>();
     for (const std::uint32_t k : spec.columns) {
         const Dictionary& own = part_of(task).column(k).dictionary;
@@ -168,12 +168,6 @@ void agree(Task& task, Work& work) {
         work.part_bytes += own.values() * own.value_bytes();
     }
     work.own_bytes += task.entries * 4;
-}
-
-GroupSums& group_sums(Task& task, Work& work, std::uint64_t groups, std::size_t sums) {
-    task.groups =
-        std::make_unique<GroupSums>(work.made.buffers(), groups, static_cast<std::uint32_t>(sums));
-    return *task.groups;
 }
 
 /// A table of groups, and what it takes to find them fast.
@@ -218,7 +212,8 @@ void aggregate(Task& task, Work& work) {
         if (!by_part.empty()) agreed = by_part[task.part].tasks.front().as<std::uint32_t>();
     }
     const auto sums = static_cast<std::uint32_t>(spec.sums.size());
-    GroupSums& groups = group_sums(task, work, std::min(spec.groups, task.last - task.first), sums);
+    GroupSums& groups = *(task.groups = std::make_unique<GroupSums>(
+                              work.buffers, std::min(spec.groups, task.last - task.first), sums));
     Finder finder(groups, spec.radix);
     std::array<std::uint64_t, batch_rows + 64> key, ids;
     std::vector<std::uint64_t> value(sums * key.size());  // column after column
@@ -257,8 +252,9 @@ void merge(Task& task, Work& work) {
     const auto number = static_cast<std::uint64_t>(&task - stage.tasks.data());
     const std::uint64_t low = number * each + (number > 0);
     const std::uint64_t high = number + 1 == tasks ? UINT64_MAX : (number + 1) * each;
-    GroupSums& groups =
-        group_sums(task, work, stage.spec->groups / tasks + 1, stage.spec->sums.size());
+    GroupSums& groups = *(task.groups = std::make_unique<GroupSums>(
+                              work.buffers, stage.spec->groups / tasks + 1,
+                              static_cast<std::uint32_t>(stage.spec->sums.size())));
     for (const Task& from : local.tasks) {
         task.rows += groups.merge(*from.groups, low, high);
         work.own_bytes += from.groups->bytes() / tasks;
@@ -266,32 +262,14 @@ void merge(Task& task, Work& work) {
     task.entries = groups.groups();
 }
 
-void run(Task& task, Work& work) {
-    switch (task.stage->spec->kind) {
-        case Kind::scan:
-            return scan(task, work);
-        case Kind::materialise:
-            return materialise(task, work);
-        case Kind::dictionaries:
-            return agree(task, work);
-        case Kind::aggregate:
-            return aggregate(task, work);
-        case Kind::merge:
-            return merge(task, work);
-        case Kind::build:
-            return build(task, work);
-        case Kind::probe:
-            return probe(task, work);
-    }
-}
+// In the order of Kind.
+constexpr std::array operators{scan, materialise, agree, aggregate, merge, build, probe};
 
 /// Whole words of a bitmap each, as many as the others of its part.
 void begin(Task& task, const TaskRange& range, std::uint32_t node) {
     StageRun& stage = *range.stage;
-    if (task.query == stage.number) throw std::runtime_error("a task ran twice");
-    task.query = stage.number, task.stage = &stage, task.part = range.part, task.ran_on = node;
-    task.first = task.last = task.entries = task.room = task.rows = 0;
-    task.made = nullptr;
+    if (task.stage != nullptr) throw std::runtime_error("a task ran twice");
+    task = {.stage = &stage, .part = range.part, .ran_on = node};
     const Part* const part = range.of_part();
     if (part == nullptr) return;
     const std::span<Task> all = stage.by_part[range.part].tasks;
@@ -321,7 +299,7 @@ void run_tasks(const TaskRange& range, Work& work) {
     std::uint64_t rows = 0, entries = 0;
     for (Task& task : range.tasks) {
         begin(task, range, work.node);
-        run(task, work);
+        operators[static_cast<std::size_t>(range.stage->spec->kind)](task, work);
         rows += task.last - task.first;
         entries += task.groups ? task.rows : task.entries;
     }

@@ -50,13 +50,12 @@ struct QueryRun;
 /// made stays until its query is answered. Who runs it sets all of it.
 struct Task {
     StageRun* stage = nullptr;
-    std::uint64_t query = 0;  ///< number of the last one that it ran for
     std::uint32_t part = 0, ran_on = 0;
     std::uint64_t first = 0, last = 0;
     std::uint64_t entries = 0;  ///< rows or pairs that it has found, or passed on
     std::byte* made = nullptr;
     std::uint64_t room = 0;  ///< pairs: rows, and from here on those of the table that was built
-    std::unique_ptr<GroupSums> groups;
+    std::unique_ptr<GroupSums> groups = nullptr;
     std::uint64_t rows = 0;  ///< that its groups have
 
     template <class Word>
@@ -74,13 +73,6 @@ struct TaskRange {
     std::uint32_t queue = 0;
 
     const Part* of_part() const;  ///< nullptr: none
-    /// So many of the first, which are no longer here.
-    TaskRange cut(std::size_t count) {
-        TaskRange first = *this;
-        first.tasks = tasks.first(count);
-        tasks = tasks.subspan(count);
-        return first;
-    }
 };
 
 /// Of a part, in the order of rows; rows and entries of those that have ended.
@@ -94,11 +86,9 @@ struct StageRun {
     const StageSpec* spec = nullptr;
     std::shared_ptr<const TaskTable> table;
     std::vector<StageRun>* stages = nullptr;
-    std::vector<Task> memory;  ///< for tasks, of later queries too
-    std::span<Task> tasks;
+    std::vector<Task> tasks;
     std::vector<PartTasks> by_part;  ///< of a merge: of none, as if of one
     QueryRun* query = nullptr;
-    std::uint64_t number = 0;             ///< of the query
     std::atomic<std::uint64_t> left = 0;  ///< tasks that have not ended
     bool began = false, done = false;
     std::unique_ptr<JoinTable> built;  ///< by all its tasks
@@ -116,14 +106,6 @@ struct StageRun {
 inline const Part* TaskRange::of_part() const {
     return stage->table == nullptr ? nullptr : &stage->table->part(part);
 }
-
-/// What a worker, on a node, brings along to tasks, and counts: what they asked for, caches aside,
-/// of their part, their own, on all nodes.
-struct Work {
-    Made& made;
-    std::uint32_t node;
-    std::uint64_t part_bytes = 0, own_bytes = 0, shared_bytes = 0;
-};
 
 /// Does the tasks.
 void run_tasks(const TaskRange& range, Work& work);

@@ -9,23 +9,25 @@
 
 namespace numatwin::native::tasks {
 
-constexpr unsigned spins = 2'000;          // between two looks at the clock, which let others run
-constexpr std::int64_t short_ns = 10'000;  // about what it takes to wake a worker
+constexpr unsigned spins = 2'000;           // between two looks at the clock, which let others run
+constexpr std::uint64_t short_ns = 10'000;  // about what it takes to wake a worker
+
+std::size_t Pace::tasks(const TaskRange& left) const {
+    const std::size_t share = left.tasks.size() / workers_ / 2;
+    return left.stage->spec == stage_ ? std::clamp<std::size_t>(share, 1, tasks_) : 1;
+}
 
 void Pace::took(const TaskRange& range, std::int64_t ns) {
-    const std::size_t before = tasks(*range.stage), count = range.tasks.size();
-    const auto within = short_ns * static_cast<std::int64_t>(count) / std::max<std::int64_t>(ns, 1);
-    tasks_ = std::clamp<std::size_t>(static_cast<std::size_t>(within), 1, 2 * before);
+    const std::size_t most = range.stage->spec == stage_ ? 2 * tasks_ : 2;
+    const auto within =
+        short_ns * range.tasks.size() / static_cast<std::size_t>(std::max<std::int64_t>(ns, 1));
+    tasks_ = std::clamp<std::size_t>(within, 1, most);
     stage_ = range.stage->spec;
 }
 
-Scheduler::Scheduler(std::vector<std::vector<std::uint32_t>> distance, std::size_t workers,
-                     std::size_t classes, std::int64_t look_ns)
-    : distance_(std::move(distance)),
-      workers_(workers),
-      look_ns_(look_ns),
-      nodes_(distance_.size()),
-      open_(classes) {
+Scheduler::Scheduler(std::vector<std::vector<std::uint32_t>> distance, std::size_t classes,
+                     std::int64_t look_ns)
+    : distance_(std::move(distance)), look_ns_(look_ns), nodes_(distance_.size()), open_(classes) {
     const auto n = static_cast<std::uint32_t>(nodes_.size());
     for (std::uint32_t node = 0; node < n; ++node) {
         for (std::uint32_t k = 1; k < n; ++k) nodes_[node].victims.push_back((node + k) % n);
@@ -97,7 +99,6 @@ void Scheduler::wake_for(const TaskRange& range) {
 std::optional<TaskRange> Scheduler::next(std::uint32_t node, const Pace& pace) {
     Node& own = nodes_[node];
     std::unique_lock lock(mutex_);
-    if (auto found = take(node, pace)) return found;
     for (std::int64_t since_ns = steady_ns();;) {
         if (auto found = take(node, pace)) return found;
         if (ended_) return {};
@@ -139,10 +140,11 @@ std::optional<TaskRange> Scheduler::take(std::uint32_t node, const Pace& pace) {
 }
 
 TaskRange Scheduler::cut(Node& from, std::deque<TaskRange>::iterator range, const Pace& pace) {
-    const std::size_t most =
-        std::min(pace.tasks(*range->stage), range->tasks.size() / workers_ / 2);
-    const TaskRange first = range->cut(std::max<std::size_t>(most, 1));
-    from.tasks -= first.tasks.size();
+    const std::size_t count = pace.tasks(*range);
+    TaskRange first = *range;
+    first.tasks = range->tasks.first(count);
+    range->tasks = range->tasks.subspan(count);
+    from.tasks -= count;
     if (range->tasks.empty()) from.queue.erase(range);
     return first;
 }

@@ -4,10 +4,9 @@
 // that may be stolen, the oldest one; among equally distant nodes, the one from which its node
 // stole least recently comes first. Else it polls, and after `look` it sleeps. Who puts a task
 // where more wait than workers poll wakes one: of its node, else of the nearest that may steal it.
-// Tasks of a part are queued as a range. Of short ones a worker takes or steals several at once:
-// as many as will take it ten microseconds, after what those of the stage took it before, but at
-// most half of its share in what is left of the range. So others start no later, but when tasks of
-// a stage suddenly last longer.
+// Tasks of a part are queued as a range. Of short ones a worker takes or steals several at once, by
+// what those of the stage before took it: as many as last ten microseconds, but at most half of its
+// share in what is left of the range, so that all have something to do until the end.
 // All queues are under one lock, held for a few stores; workers that poll look at a counter alone.
 #pragma once
 
@@ -18,7 +17,6 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "systems/tasks/operators.hpp"
@@ -28,19 +26,20 @@ namespace numatwin::native::tasks {
 /// How many tasks of a stage a worker takes at once; one, of another stage than before.
 class Pace {
   public:
-    std::size_t tasks(const StageRun& of) const { return of.spec == stage_ ? tasks_ : 1; }
+    explicit Pace(std::size_t workers) : workers_(workers) {}
+    std::size_t tasks(const TaskRange& left) const;
     void took(const TaskRange& range, std::int64_t ns);
 
   private:
+    std::size_t workers_, tasks_ = 1;
     const StageSpec* stage_ = nullptr;
-    std::size_t tasks_ = 1;
 };
 
 class Scheduler {
   public:
     /// `distance` [n][n]: by rank. `look_ns`: negative for ever.
-    Scheduler(std::vector<std::vector<std::uint32_t>> distance, std::size_t workers,
-              std::size_t classes, std::int64_t look_ns);
+    Scheduler(std::vector<std::vector<std::uint32_t>> distance, std::size_t classes,
+              std::int64_t look_ns);
     void put(const std::vector<TaskRange>& ranges);
     /// The next tasks of a worker of that node; none at the end.
     std::optional<TaskRange> next(std::uint32_t node, const Pace& pace);
@@ -74,7 +73,6 @@ class Scheduler {
     void changed();
 
     std::vector<std::vector<std::uint32_t>> distance_;
-    std::size_t workers_;
     std::int64_t look_ns_;
     mutable std::mutex mutex_;
     std::deque<Node> nodes_;
