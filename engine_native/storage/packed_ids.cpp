@@ -1,6 +1,7 @@
 #include "storage/packed_ids.hpp"
 
 #include <algorithm>
+#include <array>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -14,20 +15,34 @@ namespace {
 // Of these, and where in a byte they begin, there are four in half a register.
 constexpr unsigned vector_bits_max = 25;
 
+/// How a register gets eight ids from two loads, the upper half's from byte `upper` on.
+struct Unpacking {
+    alignas(32) std::uint8_t bytes[32];
+    alignas(32) std::uint32_t shifts[8];
+    unsigned upper;
+};
+
+constexpr auto unpackings = [] {
+    std::array<Unpacking, vector_bits_max + 1> all{};
+    for (unsigned bits = 1; bits <= vector_bits_max; ++bits) {
+        auto& [bytes, shifts, upper] = all[bits];
+        upper = 4 * bits / 8;
+        for (unsigned k = 0; k < 8; ++k) {
+            const unsigned bit = k * bits - (k < 4 ? 0 : 8 * upper);
+            for (unsigned b = 0; b < 4; ++b) bytes[4 * k + b] = std::uint8_t(bit / 8 + b);
+            shifts[k] = bit % 8;
+        }
+    }
+    return all;
+}();
+
 /// Words of 64 ids each.
 __attribute__((target("avx2"))) void match_words(const std::byte* from, unsigned bits,
                                                  std::uint64_t words, ValueRange range,
                                                  std::uint64_t* into) {
-    alignas(32) std::uint8_t bytes[32];
-    alignas(32) std::uint32_t shifts[8];
-    const unsigned upper = 4 * bits / 8;  // byte with which the upper half's load begins
-    for (unsigned k = 0; k < 8; ++k) {
-        const unsigned bit = k * bits - (k < 4 ? 0 : 8 * upper);
-        for (unsigned b = 0; b < 4; ++b) bytes[4 * k + b] = static_cast<std::uint8_t>(bit / 8 + b);
-        shifts[k] = bit % 8;
-    }
-    const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
-    const __m256i shift = _mm256_load_si256(reinterpret_cast<const __m256i*>(shifts));
+    const Unpacking& of = unpackings[bits];
+    const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(of.bytes));
+    const __m256i shift = _mm256_load_si256(reinterpret_cast<const __m256i*>(of.shifts));
     const __m256i mask = _mm256_set1_epi32(static_cast<int>((1U << bits) - 1));
     const __m256i low = _mm256_set1_epi32(static_cast<int>(range.low));
     const __m256i width = _mm256_set1_epi32(static_cast<int>(range.high - range.low));
@@ -35,7 +50,7 @@ __attribute__((target("avx2"))) void match_words(const std::byte* from, unsigned
         std::uint64_t found = 0;
         for (unsigned k = 0; k < 64; k += 8, from += bits) {
             const auto* half = reinterpret_cast<const __m128i*>(from);
-            const auto* other = reinterpret_cast<const __m128i*>(from + upper);
+            const auto* other = reinterpret_cast<const __m128i*>(from + of.upper);
             const __m256i both = _mm256_inserti128_si256(
                 _mm256_castsi128_si256(_mm_loadu_si128(half)), _mm_loadu_si128(other), 1);
             const __m256i ids =

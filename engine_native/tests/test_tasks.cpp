@@ -95,44 +95,62 @@ TEST(GroupSums, RangesOfHashesMergeToAllGroups) {
     EXPECT_EQ(merged, plain);
 }
 
+TEST(Scheduler, ShortTasksAreTakenTogetherWhileThereAreManyTheOldestFirst) {
+    StageSpec spec;
+    StageRun stage;
+    stage.spec = &spec;
+    std::vector<Task> tasks(64);
+    Scheduler scheduler({{0}}, 1, -1);
+    for (const std::int64_t each_ns : {10, 6'000}) {
+        scheduler.put({TaskRange{&stage, tasks}});
+        Pace pace(2);
+        std::vector<std::size_t> taken;
+        for (const Task* at = tasks.data(); at != tasks.data() + tasks.size();) {
+            const TaskRange range = *scheduler.next(0, pace);
+            EXPECT_EQ(range.tasks.data(), at);
+            taken.push_back(range.tasks.size());
+            at += taken.back();
+            pace.took(range, each_ns * static_cast<std::int64_t>(taken.back()));
+        }
+        taken.resize(12);
+        const std::vector<std::size_t> many{1, 2, 4, 8, 12, 9, 7, 5, 4, 3, 2, 1};
+        EXPECT_EQ(taken, each_ns == 10 ? many : std::vector<std::size_t>(12, 1));
+    }
+}
+
 // A table in so many parts, all on node 0 of two; a worker on each node at least.
-EngineSpec setup(std::uint32_t parts, std::uint32_t workers, std::int64_t look_ns) {
+EngineSpec setup(std::uint32_t parts, std::uint32_t workers, std::int64_t look_ns,
+                 std::uint32_t concurrency = 0) {
     EngineSpec spec;
+    spec.concurrency = concurrency;
     TableSpec table;
     ColumnSpec few, many;
-    few.bits = 5;
-    few.distinct = 20;
-    many.bits = 12;
-    many.distinct = 3'000;
-    many.by_row = true;
+    few.bits = 5, few.distinct = 20;
+    many.bits = 12, many.distinct = 3'000, many.by_row = true;
     table.columns = {few, many};
     for (std::uint32_t k = 0; k < parts; ++k) {
         PartSpec part;
-        part.rows = 700 + 64 * k;
+        part.rows = 1'200 + 64 * k;
         table.parts.push_back(part);
     }
     spec.tables = {table};
     StageSpec scan, agreed, sums, build, probe, merge;
     scan.table = agreed.table = sums.table = build.table = probe.table = 0;
-    scan.columns = {1};
-    scan.smallest = {1'500};
+    scan.columns = {1}, scan.smallest = {1'500};
     agreed.kind = Kind::dictionaries;
     agreed.parts_min = 2;
     sums.kind = Kind::aggregate;
     sums.task_class = agreed.task_class = merge.task_class = 1;
     sums.inputs = {0, 1};
-    sums.selection = 0;
-    sums.agreed = 1;
+    sums.selection = 0, sums.agreed = 1;
     agreed.columns = sums.columns = merge.columns = {0};
     sums.radix = {20};
     sums.sums = merge.sums = {1};
     // The rows that were found, with all that have their value.
     build.kind = Kind::build;
-    build.selection = 0;
-    build.inputs = {0};
+    build.selection = 0, build.inputs = {0};
     probe.kind = Kind::probe;
-    probe.built = 3;
-    probe.inputs = {3};
+    probe.built = 3, probe.inputs = {3};
     build.columns = probe.columns = {1};
     merge.kind = Kind::merge;
     merge.inputs = {2};
@@ -160,9 +178,9 @@ std::map<std::uint64_t, std::uint64_t> sums_of(const Answer& answer) {
     return found;
 }
 
-void play(std::int64_t look_ns) {
+void play(std::int64_t look_ns, std::uint32_t concurrency) {
     constexpr std::uint32_t parts = 5;
-    TaskEngine engine(setup(parts, 4, look_ns));
+    TaskEngine engine(setup(parts, 4, look_ns, concurrency));
     const Answer before = engine.answer(0);
     EXPECT_EQ(before.columns.size(), 3U);
     for (int run = 0; run < 3; ++run) {
@@ -180,7 +198,7 @@ void play(std::int64_t look_ns) {
     const std::uint64_t answered = engine.answered()[0].first;
     EXPECT_GT(answered, 3U);
     for (std::uint32_t part = 0; part < parts; ++part)
-        EXPECT_EQ(engine.rows_scanned(0, part), answered * (700 + 64 * part));
+        EXPECT_EQ(engine.rows_scanned(0, part), answered * (1'200 + 64 * part));
     std::uint64_t made = 0, done = 0, stolen = 0;
     for (std::size_t k = 0; k < 2; ++k) {
         made += engine.made(k);
@@ -194,11 +212,11 @@ void play(std::int64_t look_ns) {
 }
 
 TEST(TaskEngine, EachRowIsReadOnceWhileWorkersPollAndSteal) {
-    play(-1);
+    play(-1, 0);
 }
 
 TEST(TaskEngine, EachRowIsReadOnceWhileWorkersSleepAndAreWoken) {
-    play(0);
+    play(0, 1'000);
 }
 
 void wait_for(TaskEngine& engine, std::int64_t number) {
@@ -210,13 +228,13 @@ void wait_for(TaskEngine& engine, std::int64_t number) {
 
 // Partitioned and merged while clients ask, which hold tables as they were; parts wait and move.
 TEST(TaskEngine, EachRowIsReadOnceWhilePartsArePlaced) {
-    TaskEngine engine(setup(1, 4, 1'000));
+    TaskEngine engine(setup(1, 4, 1'000, 1'000));
     const Answer before = engine.answer(0);
     engine.begin({});
     std::int64_t number = 0;
     for (int round = 0; round < 4; ++round) {
         for (const std::vector<std::uint64_t>& rows :
-             {std::vector<std::uint64_t>{350, 350}, {175, 175, 175, 175}, {700}}) {
+             {std::vector<std::uint64_t>{600, 600}, {300, 300, 300, 300}, {1'200}}) {
             std::vector<PartSpec> parts(rows.size());
             for (std::size_t p = 0; p < rows.size(); ++p) {
                 parts[p].rows = rows[p];

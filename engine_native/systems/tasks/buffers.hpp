@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,35 @@ class Buffers {
     static constexpr std::size_t kept_max = 256, huge_bytes = std::size_t{2} << 20;
     std::mutex mutex_;
     std::vector<Buffer> free_;
+};
+
+/// Of a worker and a query: what its tasks make, until it is answered, small pieces of which share
+/// a buffer; and what those of now asked for, caches aside, of their part, their own, on all nodes.
+class alignas(64) Work {
+  public:
+    /// `buffers`: of the worker's node.
+    Work(Buffers& buffers, std::uint32_t node) : buffers(buffers), node(node) {}
+
+    std::byte* keep(Buffer buffer) { return kept_.emplace_back(std::move(buffer)).memory.get(); }
+    /// Of so many bytes. Throws std::bad_alloc.
+    std::byte* take(std::size_t bytes) {
+        if (bytes > piece_max) return keep(buffers.take(bytes));
+        bytes = (bytes + 7) / 8 * 8;  // a word's
+        if (bytes > left_.size()) left_ = {keep(buffers.take(shared)), shared};
+        return std::exchange(left_, left_.subspan(bytes)).data();
+    }
+    void give_back() {
+        for (Buffer& buffer : kept_) buffers.give(std::move(buffer));
+    }
+
+    Buffers& buffers;
+    const std::uint32_t node;
+    std::uint64_t part_bytes = 0, own_bytes = 0, shared_bytes = 0;
+
+  private:
+    static constexpr std::size_t piece_max = 1024, shared = std::size_t{16} << 10;
+    std::vector<Buffer> kept_;
+    std::span<std::byte> left_;  // of the last one of the pieces
 };
 
 }  // namespace numatwin::native::tasks

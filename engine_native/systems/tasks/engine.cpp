@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <stdexcept>
 
@@ -12,7 +13,6 @@
 namespace numatwin::native::tasks {
 namespace {
 
-constexpr std::uint64_t word_rows = 64;  // tasks begin with a word of a bitmap
 constexpr double average_weight = 1.0 / 8;
 
 }  // namespace
@@ -86,7 +86,7 @@ void TaskEngine::draw_tables() {
 }
 
 void TaskEngine::begin(const StreamKeys& keys) {
-    std::vector<Task*> ready;
+    std::vector<TaskRange> ready;
     scheduler_.pause(false);
     {
         const std::scoped_lock lock(control_);
@@ -126,11 +126,12 @@ std::uint32_t TaskEngine::drawn_query(int client) {
     return last;
 }
 
-void TaskEngine::submit(int client, std::uint32_t query, std::vector<Task*>& ready) {
+void TaskEngine::submit(int client, std::uint32_t query, std::vector<TaskRange>& ready) {
     const std::vector<StageSpec>& specs = spec_.queries[query].stages;
     auto& run = *runs_.emplace_back(std::make_unique<QueryRun>());
     run.query = query;
     run.client = client;
+    for (const std::uint32_t node : spec_.worker_node) run.work.emplace_back(*buffers_[node], node);
     run.stages = std::vector<StageRun>(specs.size());
     for (std::size_t k = 0; k < specs.size(); ++k) {
         StageRun& stage = run.stages[k];
@@ -143,19 +144,19 @@ void TaskEngine::submit(int client, std::uint32_t query, std::vector<Task*>& rea
     start_stages(run, ready);
 }
 
-void TaskEngine::start_stages(QueryRun& run, std::vector<Task*>& ready) {
+void TaskEngine::start_stages(QueryRun& run, std::vector<TaskRange>& ready) {
     // Inputs come earlier.
     for (StageRun& stage : run.stages) {
         const bool able = std::ranges::all_of(
             stage.spec->inputs, [&](std::uint32_t input) { return run.stages[input].done; });
         if (stage.began || !able) continue;
         stage.began = true;
-        stage.done = !start(run, stage, ready);
+        stage.done = !start(stage, ready);
     }
 }
 
 /// False where it is left out.
-bool TaskEngine::start(QueryRun& run, StageRun& stage, std::vector<Task*>& ready) {
+bool TaskEngine::start(StageRun& stage, std::vector<TaskRange>& ready) {
     const StageSpec& spec = *stage.spec;
     if (stage.table != nullptr && stage.table->parts() < spec.parts_min) return false;
     const std::uint32_t stated = spec.concurrency > 0 ? spec.concurrency : spec_.concurrency;
@@ -170,19 +171,19 @@ bool TaskEngine::start(QueryRun& run, StageRun& stage, std::vector<Task*>& ready
     if (spec.kind == Kind::build) stage.built = table_for(stage.rows_taken());
     stage.left.store(stage.tasks.size());
     made_[spec.task_class].fetch_add(stage.tasks.size());
-    for (std::size_t k = 0; k < stage.tasks.size(); ++k) {
-        Task& task = stage.tasks[k];
-        task.number = static_cast<std::uint32_t>(k);
-        task.stage = &stage;
-        if (spec.kind == Kind::merge) {
-            const std::vector<Task>& before = run.stages[spec.inputs.front()].tasks;
-            task.queue = before[k % before.size()].ran_on;
-        } else {
-            task.queue = queue_for(stage, task.home);
-        }
-        ready.push_back(&task);
-    }
+    for (std::uint32_t p = 0; p < stage.by_part.size(); ++p) line_up(stage, p, ready);
     return true;
+}
+
+/// Room for so many tasks of each part.
+static void divide(StageRun& stage, const std::vector<std::uint64_t>& each) {
+    stage.tasks = std::vector<Task>(std::accumulate(each.begin(), each.end(), std::uint64_t{0}));
+    stage.by_part = std::vector<PartTasks>(each.size());
+    std::span<Task> left = stage.tasks;
+    for (std::size_t p = 0; p < each.size(); ++p) {
+        stage.by_part[p].tasks = left.first(each[p]);
+        left = left.subspan(each[p]);
+    }
 }
 
 void TaskEngine::divide_parts(StageRun& stage, std::uint64_t hint) {
@@ -201,28 +202,14 @@ void TaskEngine::divide_parts(StageRun& stage, std::uint64_t hint) {
             static_cast<std::uint64_t>(static_cast<double>(hint * own) / rows * (1 + 1e-12));
         each.push_back(std::max<std::uint64_t>(std::min(wanted, most), 1));
     }
-    stage.tasks = std::vector<Task>(std::accumulate(each.begin(), each.end(), std::uint64_t{0}));
-    std::size_t at = 0;
-    for (std::size_t p = 0; p < table.parts(); ++p) {
-        const std::uint64_t own = table.part(p).rows(), words = own / word_rows;
-        for (std::uint64_t k = 0; k < each[p]; ++k) {
-            Task& task = stage.tasks[at + k];
-            task.part = static_cast<std::uint32_t>(p);
-            task.home = table.part(p).node();
-            task.first = words * k / each[p] * word_rows;
-            task.last = k + 1 == each[p] ? own : words * (k + 1) / each[p] * word_rows;
-        }
-        stage.by_part.emplace_back(stage.tasks.data() + at, each[p]);
-        at += each[p];
-    }
+    divide(stage, each);
 }
 
 void TaskEngine::divide_merge(StageRun& stage, std::uint64_t hint) {
     std::uint64_t groups = 0;
     for (const Task& task : (*stage.stages)[stage.spec->inputs.front()].tasks)
         groups += task.groups->groups();
-    stage.tasks =
-        std::vector<Task>(std::clamp<std::uint64_t>(hint, 1, std::max<std::uint64_t>(groups, 1)));
+    divide(stage, {std::clamp<std::uint64_t>(hint, 1, std::max<std::uint64_t>(groups, 1))});
 }
 
 std::unique_ptr<JoinTable> TaskEngine::table_for(std::uint64_t rows) {
@@ -239,9 +226,20 @@ std::unique_ptr<JoinTable> TaskEngine::table_for(std::uint64_t rows) {
     return found;
 }
 
-std::uint32_t TaskEngine::queue_for(const StageRun& stage, int home) {
-    if (home >= 0) return spec_.queue_of[static_cast<std::size_t>(home)];
-    return queue_nodes_[turns_[stage.spec->task_class]++ % queue_nodes_.size()];
+/// Of a part in the queue of its home; of a merge each where an input ran; else in turn.
+void TaskEngine::line_up(StageRun& stage, std::uint32_t part, std::vector<TaskRange>& ready) {
+    const std::span<Task> tasks = stage.by_part[part].tasks;
+    const int home = stage.table == nullptr ? -1 : stage.table->part(part).node();
+    if (home >= 0)
+        return ready.push_back({&stage, tasks, part, home, spec_.queue_of[std::size_t(home)]});
+    std::uint32_t& turn = turns_[stage.spec->task_class];
+    const auto queue = [&](std::size_t k) {
+        if (stage.spec->kind != Kind::merge) return queue_nodes_[turn++ % queue_nodes_.size()];
+        const std::vector<Task>& before = stage.at(stage.spec->inputs.front()).tasks;
+        return before[k % before.size()].ran_on;
+    };
+    for (std::size_t k = 0; k < tasks.size(); ++k)
+        ready.push_back({&stage, tasks.subspan(k, 1), part, home, queue(k)});
 }
 
 void TaskEngine::work(std::size_t worker) {
@@ -249,29 +247,33 @@ void TaskEngine::work(std::size_t worker) {
         pin_thread(spec_.cpu[worker]);
         move_stack(spec_.worker_host_node[worker]);
         tallies_[worker]->thread.store(::gettid());
-        while (Task* task = scheduler_.next(spec_.worker_node[worker])) run(worker, *task);
+        Pace pace(spec_.cpu.size());
+        while (const auto range = scheduler_.next(spec_.worker_node[worker], pace))
+            run(worker, *range, pace);
     } catch (...) {
         failed(std::current_exception());
     }
 }
 
-void TaskEngine::run(std::size_t worker, Task& task) {
-    const std::uint32_t node = spec_.worker_node[worker];
+void TaskEngine::run(std::size_t worker, const TaskRange& range, Pace& pace) {
+    StageRun& stage = *range.stage;
     running_.fetch_add(1);
     {
         Tally& tally = *tallies_[worker];
         const std::scoped_lock lock(tally.mutex);
-        tally.running = &task;
+        tally.running = range;
         tally.since_ns = steady_ns();
-        tally.Bps = std::max(class_Bps_[task.stage->spec->task_class].load(), 0.0);
+        tally.Bps = std::max(class_Bps_[stage.spec->task_class].load(), 0.0);
     }
-    run_task(task, *buffers_[node], node);
-    count(worker, task);
+    Work& work = stage.query->work[worker];
+    work.part_bytes = work.own_bytes = work.shared_bytes = 0;
+    run_tasks(range, work);
+    pace.took(range, count(worker, range, work));
     running_.fetch_sub(1);
-    StageRun& stage = *task.stage;
     // acq_rel: who ends the last task sees what all of them have made.
-    if (stage.left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    std::vector<Task*> ready;
+    const std::uint64_t ended = range.tasks.size();
+    if (stage.left.fetch_sub(ended, std::memory_order_acq_rel) != ended) return;
+    std::vector<TaskRange> ready;
     {
         const std::scoped_lock lock(control_);
         QueryRun& query = *stage.query;
@@ -282,70 +284,73 @@ void TaskEngine::run(std::size_t worker, Task& task) {
     scheduler_.put(ready);
 }
 
-void TaskEngine::count(std::size_t worker, const Task& task) {
-    const std::size_t classes = spec_.classes, node = spec_.worker_node[worker];
-    const std::uint32_t task_class = task.stage->spec->task_class;
+std::int64_t TaskEngine::count(std::size_t worker, const TaskRange& range, const Work& work) {
+    const std::uint32_t task_class = range.stage->spec->task_class;
     Tally& tally = *tallies_[worker];
     const std::scoped_lock lock(tally.mutex);
     const std::int64_t ns = steady_ns() - tally.since_ns;
-    tally.running = nullptr;
-    if (task.queue == node) {
-        tasks::add(tally.local, tally.running_use());
-        if (const Part* part = task.of_part()) tasks::add(part->use().local, tally.running_use());
+    tally.running.reset();
+    if (range.queue == work.node) {
+        add(tally.local, tally.use(ns));
+        if (const Part* part = range.of_part()) add(part->use().local, tally.use(ns));
     }
-    const auto add = [&tally](std::size_t at, std::uint64_t more) { tally.words[at] += more; };
-    add(task_class, 1);
-    add(classes + task_class, task.queue != node);
-    add(2 * classes + task_class, static_cast<std::uint64_t>(ns));
-    const std::size_t steals = 3 * classes, traffic = steals + nodes();
-    add(steals + task.queue, task.queue != node);
-    add(traffic + node, task.own_bytes);
+    const std::uint64_t ended = range.tasks.size(), stolen = range.queue == work.node ? 0 : ended;
+    tally.words[task_class] += ended;
+    tally.words[spec_.classes + task_class] += stolen;
+    tally.words[2 * spec_.classes + task_class] += static_cast<std::uint64_t>(ns);
+    tally.words[3 * spec_.classes + range.queue] += stolen;
+    std::uint64_t* const traffic = tally.words.data() + 3 * spec_.classes + nodes();
+    traffic[work.node] += work.own_bytes;
     // What lies on all nodes is read from each alike.
-    const std::uint64_t on_all = task.shared_bytes + (task.home < 0 ? task.part_bytes : 0);
-    for (std::size_t n = 0; n < nodes(); ++n) add(traffic + n, on_all / nodes());
-    if (task.home >= 0) add(traffic + static_cast<std::size_t>(task.home), task.part_bytes);
-    const std::uint64_t bytes = task.part_bytes + task.own_bytes + task.shared_bytes;
-    const double Bps =
-        static_cast<double>(bytes) * 1e9 / static_cast<double>(std::max<std::int64_t>(ns, 1));
-    // Of two tasks that end at once one may not count: it is an average.
-    std::atomic<double>& average = class_Bps_[task_class];
-    const double before = average.load();
-    average.store(before < 0 ? Bps : before + average_weight * (Bps - before));
+    const std::uint64_t on_all = work.shared_bytes + (range.home < 0 ? work.part_bytes : 0);
+    for (std::size_t n = 0; n < nodes(); ++n) traffic[n] += on_all / nodes();
+    if (range.home >= 0) traffic[range.home] += work.part_bytes;
+    average(range, work, ns);
+    return ns;
 }
 
-void TaskEngine::finish(QueryRun& run, std::vector<Task*>& ready) {
+/// As if each of them had been as fast as all together.
+void TaskEngine::average(const TaskRange& range, const Work& work, std::int64_t ns) {
+    const std::uint64_t bytes = work.part_bytes + work.own_bytes + work.shared_bytes;
+    const double Bps =
+        static_cast<double>(bytes) * 1e9 / static_cast<double>(std::max<std::int64_t>(ns, 1));
+    const double kept = std::pow(1 - average_weight, range.tasks.size());
+    // Of two tasks that end at once one may not count: it is an average.
+    std::atomic<double>& found = class_Bps_[range.stage->spec->task_class];
+    const double before = found.load();
+    found.store(before < 0 ? Bps : Bps + kept * (before - Bps));
+}
+
+void TaskEngine::finish(QueryRun& run, std::vector<TaskRange>& ready) {
     const std::int64_t took_ns = steady_ns() - run.began_ns;
     verify(run);
     latencies_[run.query].push_back(took_ns);
     latency_sums_[run.query] += static_cast<std::uint64_t>(took_ns);
     const auto at =
         std::ranges::find_if(runs_, [&run](const auto& each) { return each.get() == &run; });
-    const std::unique_ptr<QueryRun> ended = std::move(*at);
+    std::unique_ptr<QueryRun> ended = std::move(*at);
     std::swap(*at, runs_.back());
     runs_.pop_back();
-    if (ended->client < 0) {
-        kept_ = std::make_unique<QueryRun>();
-        kept_->query = ended->query;
-        kept_->stages.swap(ended->stages);
-        for (StageRun& stage : kept_->stages) stage.stages = &kept_->stages;
+    if (const int client = ended->client; client < 0) {
+        kept_ = std::move(ended);
     } else {
         give_back(*ended);
-        if (asking_) submit(ended->client, drawn_query(ended->client), ready);
+        if (asking_) submit(client, drawn_query(client), ready);
     }
     answered_.notify_all();
 }
 
-/// Each task ran once, each row was scanned once, and the answer is that of before.
+/// Each row was scanned once, and the answer is that of before.
 void TaskEngine::verify(const QueryRun& run) {
     std::vector<std::uint64_t> found;
     for (const StageRun& stage : run.stages) {
         std::uint64_t rows = 0, entries = 0;
-        for (const Task& task : stage.tasks) {
-            if (task.runs != 1) throw std::runtime_error("a task was lost or ran twice");
-            rows += task.last - task.first;
+        for (std::size_t p = 0; p < stage.by_part.size(); ++p) {
+            const PartTasks& part = stage.by_part[p];
+            rows += part.rows.load();
+            entries += part.entries.load();
             if (stage.spec->kind == Kind::scan)
-                stage.table->part(task.part).use().scanned += task.last - task.first;
-            entries += task.groups ? task.rows : task.entries;
+                stage.table->part(p).use().scanned += part.rows.load();
         }
         if (stage.spec->kind == Kind::scan && rows != stage.table->rows())
             throw std::runtime_error("rows were scanned twice or not at all");
@@ -358,10 +363,9 @@ void TaskEngine::verify(const QueryRun& run) {
 }
 
 void TaskEngine::give_back(QueryRun& run) {
-    for (StageRun& stage : run.stages) {
-        for (Task& task : stage.tasks) buffers_[task.ran_on]->give(std::move(task.made));
+    for (Work& work : run.work) work.give_back();
+    for (StageRun& stage : run.stages)
         if (stage.built) join_tables_.push_back(std::move(stage.built));
-    }
 }
 
 /// Of the last stage of a query.
@@ -373,9 +377,13 @@ static Answer answer_of(const StageRun& last) {
                          : last.spec->kind == Kind::merge ? 2 + last.spec->sums.size()
                          : pairs                          ? 2
                                                           : 0);
+    if (found.columns.empty()) {
+        for (const PartTasks& part : last.by_part) found.entries += part.entries.load();
+        return found;
+    }
     for (const Task& task : last.tasks) {
         found.entries += task.entries;
-        std::byte* at = task.made.memory.get();
+        std::byte* at = task.made;
         for (std::size_t c = 0; values && c < found.columns.size(); ++c) {
             const std::uint32_t width =
                 last.table_of(c).spec().columns[last.spec->columns[c]].value_bytes;
@@ -384,7 +392,7 @@ static Answer answer_of(const StageRun& last) {
             at += task.entries * width;
         }
         for (std::uint64_t k = 0; pairs && k < task.entries; ++k) {
-            const auto* const of_pair = task.made.as<std::uint32_t>() + k;
+            const auto* const of_pair = task.as<std::uint32_t>() + k;
             found.columns[0].push_back(last.table->first(task.part) + of_pair[0]);
             found.columns[1].push_back(of_pair[task.room]);
         }
@@ -398,7 +406,7 @@ static Answer answer_of(const StageRun& last) {
 }
 
 Answer TaskEngine::answer(std::uint32_t query) {
-    std::vector<Task*> ready;
+    std::vector<TaskRange> ready;
     scheduler_.pause(false);
     {
         const std::scoped_lock lock(control_);
@@ -453,7 +461,7 @@ std::vector<std::uint64_t> TaskEngine::tally(std::size_t worker) const {
     Tally& tally = *tallies_[worker];
     const std::scoped_lock lock(tally.mutex);
     std::vector<std::uint64_t> found = tally.words;
-    if (tally.running != nullptr)
+    if (tally.running)
         found[2 * spec_.classes + tally.running->stage->spec->task_class] +=
             static_cast<std::uint64_t>(steady_ns() - tally.since_ns);
     return found;

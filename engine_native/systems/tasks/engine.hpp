@@ -63,6 +63,7 @@ struct QueryRun {
     int client = -1;
     std::int64_t began_ns = 0;
     std::vector<StageRun> stages;
+    std::vector<Work> work;  ///< by worker
 };
 
 class TaskEngine {
@@ -125,36 +126,38 @@ class TaskEngine {
     struct Tally {
         std::mutex mutex;
         std::vector<std::uint64_t> words;
-        const Task* running = nullptr;
+        std::optional<TaskRange> running;
         std::int64_t since_ns = 0;
-        double Bps = 0;  // of it, as its class asks for on average
+        double Bps = 0;  // of them, as their class asks for on average
         LocalUse local{};
         std::atomic<int> thread{0};
 
-        LocalUse running_use() const {
-            const auto ns = static_cast<double>(steady_ns() - since_ns);
-            return {ns, ns * 1e-9 * Bps};
+        LocalUse use(std::int64_t ns) const {
+            return {static_cast<double>(ns), static_cast<double>(ns) * 1e-9 * Bps};
         }
+        LocalUse running_use() const { return use(steady_ns() - since_ns); }
     };
     using CopyJob = std::function<void(const std::stop_token&)>;
 
     void draw_tables();
     void work(std::size_t worker);
-    void run(std::size_t worker, Task& task);
-    void count(std::size_t worker, const Task& task);
+    void run(std::size_t worker, const TaskRange& range, Pace& pace);
+    /// Ns that they took.
+    std::int64_t count(std::size_t worker, const TaskRange& range, const Work& work);
+    void average(const TaskRange& range, const Work& work, std::int64_t ns);
     void failed(std::exception_ptr failure);
     void begin_copy(std::int64_t number, CopyJob job);
     std::size_t tally_words() const { return 3 * spec_.classes + 2 * nodes(); }
 
     // Under control_.
-    void submit(int client, std::uint32_t query, std::vector<Task*>& ready);
-    void start_stages(QueryRun& run, std::vector<Task*>& ready);
-    bool start(QueryRun& run, StageRun& stage, std::vector<Task*>& ready);
+    void submit(int client, std::uint32_t query, std::vector<TaskRange>& ready);
+    void start_stages(QueryRun& run, std::vector<TaskRange>& ready);
+    bool start(StageRun& stage, std::vector<TaskRange>& ready);
     void divide_parts(StageRun& stage, std::uint64_t hint);
     void divide_merge(StageRun& stage, std::uint64_t hint);
-    std::uint32_t queue_for(const StageRun& stage, int home);
+    void line_up(StageRun& stage, std::uint32_t part, std::vector<TaskRange>& ready);
     std::unique_ptr<JoinTable> table_for(std::uint64_t rows);
-    void finish(QueryRun& run, std::vector<Task*>& ready);
+    void finish(QueryRun& run, std::vector<TaskRange>& ready);
     void verify(const QueryRun& run);
     void give_back(QueryRun& run);
     std::uint32_t drawn_query(int client);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "systems/tasks/selections.hpp"
@@ -15,18 +15,17 @@ constexpr std::uint64_t block_rows = 4096;
 constexpr std::uint64_t ahead = 16;        // rows: as many lines as a core has under way
 constexpr std::uint64_t lines_ahead = 32;  // of tables that no cache of the address space covers
 
-void scan(Task& task, Buffers& buffers) {
+void scan(Task& task, Work& work) {
     const StageSpec& spec = *task.stage->spec;
     const Part& part = part_of(task);
     const std::uint64_t rows = task.last - task.first;
-    task.made = buffers.take(spec.positions ? rows * 4 : (rows + 63) / 64 * 8);
-    std::uint32_t* positions = task.made.as<std::uint32_t>();
+    task.made = work.take(spec.positions ? rows * 4 : (rows + 63) / 64 * 8);
+    std::uint32_t* positions = task.as<std::uint32_t>();
     std::array<std::uint64_t, block_rows / 64> other, scratch;
     for (std::uint64_t from = task.first; from < task.last; from += block_rows) {
         const std::uint64_t count = std::min(block_rows, task.last - from);
-        std::uint64_t* words = spec.positions
-                                   ? scratch.data()
-                                   : task.made.as<std::uint64_t>() + (from - task.first) / 64;
+        std::uint64_t* words =
+            spec.positions ? scratch.data() : task.as<std::uint64_t>() + (from - task.first) / 64;
         for (std::size_t k = 0; k < spec.columns.size(); ++k) {
             const ValueRange range = part.smallest(spec.columns[k], spec.smallest[k]);
             const PackedIds& ids = part.column(spec.columns[k]).ids;
@@ -39,20 +38,20 @@ void scan(Task& task, Buffers& buffers) {
         }
     }
     for (const std::uint32_t column : spec.columns)
-        task.part_bytes += rows * part.column(column).ids.bits() / 8;
-    task.own_bytes += spec.positions ? task.entries * 4 : rows / 8;
+        work.part_bytes += rows * part.column(column).ids.bits() / 8;
+    work.own_bytes += spec.positions ? task.entries * 4 : rows / 8;
 }
 
 /// Column after column, each with a value for each row.
-void materialise(Task& task, Buffers& buffers) {
+void materialise(Task& task, Work& work) {
     const std::vector<Reader> readers = readers_of(task);
     task.entries = rows_of(task);
     std::size_t bytes = 0;
     for (const Reader& reader : readers) bytes += task.entries * reader.width();
-    task.made = buffers.take(bytes);
+    task.made = work.take(bytes);
     std::uint64_t done = 0;
     for_batches(task, [&](const Batch& batch) {
-        std::byte* at = task.made.memory.get();
+        std::byte* at = task.made;
         for (const Reader& reader : readers) {
             std::byte* into = at + done * reader.width();
             if (reader.width() == 4) {
@@ -64,8 +63,8 @@ void materialise(Task& task, Buffers& buffers) {
         }
         done += batch.count;
     });
-    for (const Reader& reader : readers) reader.count(task, task.entries, true);
-    task.own_bytes += bytes;
+    for (const Reader& reader : readers) reader.count(work, task.entries, true);
+    work.own_bytes += bytes;
 }
 
 /// Calls use(row, home, key) for each row of a batch, the lines of whose key are in the caches by
@@ -83,7 +82,7 @@ void for_keys(const JoinTable& table, const Reader& reader, const Batch& batch, 
 }
 
 /// Adds its rows to the table that all tasks of the stage build.
-void build(Task& task) {
+void build(Task& task, Work& work) {
     const Reader key(task, 0);
     JoinTable& table = *task.stage->built;
     const std::uint64_t first = task.stage->table->first(task.part);
@@ -93,19 +92,21 @@ void build(Task& task) {
         });
         task.entries += batch.count;
     });
-    key.count(task, task.entries, true);
-    task.shared_bytes += task.entries * JoinTable::row_bytes;
+    key.count(work, task.entries, true);
+    work.shared_bytes += task.entries * JoinTable::row_bytes;
 }
 
 /// Positions of pairs that a task makes, rising by row: two arrays of so many.
 class Pairs {
   public:
-    Pairs(Task& task, Buffers& buffers, std::uint64_t room) : task_(task), buffers_(buffers) {
+    Pairs(Task& task, Work& work, std::uint64_t room) : task_(task), work_(work) {
         make_room(room);
     }
-    ~Pairs() { task_.entries = count_; }
-    Pairs(const Pairs&) = delete;
-    Pairs& operator=(const Pairs&) = delete;
+    /// They are the task's.
+    void end() {
+        task_.entries = count_;
+        task_.made = work_.keep(std::move(memory_));
+    }
 
     void add(std::uint32_t row, std::uint32_t built) {
         if (count_ == task_.room) make_room(2 * count_);
@@ -115,46 +116,46 @@ class Pairs {
 
   private:
     void make_room(std::uint64_t room) {
-        Buffer larger = buffers_.take(room * 2 * sizeof(std::uint32_t));
+        Buffer larger = work_.buffers.take(room * 2 * sizeof(std::uint32_t));
         auto* const into = larger.as<std::uint32_t>();
         std::copy_n(rows_, count_, into);
         std::copy_n(built_, count_, into + room);
-        std::swap(task_.made, larger);
-        buffers_.give(std::move(larger));
+        std::swap(memory_, larger);
+        work_.buffers.give(std::move(larger));
         rows_ = into, built_ = into + room, task_.room = room;
     }
 
     Task& task_;
-    Buffers& buffers_;
+    Work& work_;
+    Buffer memory_;
     std::uint32_t *rows_ = nullptr, *built_ = nullptr;
     std::uint64_t count_ = 0;
 };
 
 /// The pairs that match.
-void probe(Task& task, Buffers& buffers) {
+void probe(Task& task, Work& work) {
     const Reader key(task, 0);
     const JoinTable& table = *task.stage->at(task.stage->spec->built).built;
     const std::uint64_t rows = rows_of(task);
-    {
-        Pairs pairs(task, buffers, std::max<std::uint64_t>(rows, batch_rows));
-        for_batches(task, [&](const Batch& batch) {
-            for_keys(table, key, batch, [&](auto row, auto home, auto value) {
-                table.find(home, value, [&](std::uint32_t built) { pairs.add(row, built); });
-            });
+    Pairs pairs(task, work, std::max<std::uint64_t>(rows, batch_rows));
+    for_batches(task, [&](const Batch& batch) {
+        for_keys(table, key, batch, [&](auto row, auto home, auto value) {
+            table.find(home, value, [&](std::uint32_t built) { pairs.add(row, built); });
         });
-    }
-    key.count(task, rows, true);
-    task.shared_bytes += rows * JoinTable::row_bytes / 2;
-    task.own_bytes += task.entries * 2 * sizeof(std::uint32_t);
+    });
+    pairs.end();
+    key.count(work, rows, true);
+    work.shared_bytes += rows * JoinTable::row_bytes / 2;
+    work.own_bytes += task.entries * 2 * sizeof(std::uint32_t);
 }
 
 /// Where each value of the part's dictionary stands among all values: both are sorted.
-void agree(Task& task, Buffers& buffers) {
+void agree(Task& task, Work& work) {
     const StageSpec& spec = *task.stage->spec;
     for (const std::uint32_t k : spec.columns)
         task.entries += part_of(task).column(k).dictionary.values();
-    task.made = buffers.take(task.entries * 4);
-    auto* into = task.made.as<std::uint32_t>();
+    task.made = work.take(task.entries * 4);
+    auto* into = task.as<std::uint32_t>();
     for (const std::uint32_t k : spec.columns) {
         const Dictionary& own = part_of(task).column(k).dictionary;
         const std::vector<std::uint64_t>& all = task.stage->table->all_values(k);
@@ -164,9 +165,9 @@ void agree(Task& task, Buffers& buffers) {
             while (all[at] < value) ++at;
             *into++ = at;
         }
-        task.part_bytes += own.values() * own.value_bytes();
+        work.part_bytes += own.values() * own.value_bytes();
     }
-    task.own_bytes += task.entries * 4;
+    work.own_bytes += task.entries * 4;
 }
 
 /// A table of groups, and what it takes to find them fast.
@@ -202,17 +203,17 @@ class Finder {
     std::uint64_t slots_;
 };
 
-void aggregate(Task& task, Buffers& buffers) {
+void aggregate(Task& task, Work& work) {
     const StageSpec& spec = *task.stage->spec;
     const std::vector<Reader> readers = readers_of(task);
     const std::uint32_t* agreed = nullptr;
     if (spec.agreed >= 0) {
         const auto& by_part = task.stage->at(spec.agreed).by_part;
-        if (!by_part.empty()) agreed = by_part[task.part].front().made.as<std::uint32_t>();
+        if (!by_part.empty()) agreed = by_part[task.part].tasks.front().as<std::uint32_t>();
     }
     const auto sums = static_cast<std::uint32_t>(spec.sums.size());
-    GroupSums& groups =
-        task.groups.emplace(buffers, std::min(spec.groups, task.last - task.first), sums);
+    GroupSums& groups = *(task.groups = std::make_unique<GroupSums>(
+                              work.buffers, std::min(spec.groups, task.last - task.first), sums));
     Finder finder(groups, spec.radix);
     std::array<std::uint64_t, batch_rows + 64> key, ids;
     std::vector<std::uint64_t> value(sums * key.size());  // column after column
@@ -239,33 +240,46 @@ void aggregate(Task& task, Buffers& buffers) {
     });
     task.rows = task.entries;
     for (std::size_t k = 0; k < readers.size(); ++k)
-        readers[k].count(task, task.entries, k >= spec.columns.size());
-    task.own_bytes += groups.bytes();
+        readers[k].count(work, task.entries, k >= spec.columns.size());
+    work.own_bytes += groups.bytes();
 }
 
 /// The groups of all tasks before whose hashes are in this task's share.
-void merge(Task& task, Buffers& buffers) {
+void merge(Task& task, Work& work) {
     const StageRun& stage = *task.stage;
     const StageRun& local = (*stage.stages)[stage.spec->inputs.front()];
     const std::uint64_t tasks = stage.tasks.size(), each = UINT64_MAX / tasks;
-    const std::uint64_t low = task.number * each + (task.number > 0);
-    const std::uint64_t high = task.number + 1 == tasks ? UINT64_MAX : (task.number + 1) * each;
-    GroupSums& groups = task.groups.emplace(buffers, stage.spec->groups / tasks + 1,
-                                            static_cast<std::uint32_t>(stage.spec->sums.size()));
+    const auto number = static_cast<std::uint64_t>(&task - stage.tasks.data());
+    const std::uint64_t low = number * each + (number > 0);
+    const std::uint64_t high = number + 1 == tasks ? UINT64_MAX : (number + 1) * each;
+    GroupSums& groups = *(task.groups = std::make_unique<GroupSums>(
+                              work.buffers, stage.spec->groups / tasks + 1,
+                              static_cast<std::uint32_t>(stage.spec->sums.size())));
     for (const Task& from : local.tasks) {
         task.rows += groups.merge(*from.groups, low, high);
-        task.own_bytes += from.groups->bytes() / tasks;
+        work.own_bytes += from.groups->bytes() / tasks;
     }
     task.entries = groups.groups();
 }
 
-}  // namespace
+// In the order of Kind.
+constexpr std::array operators{scan, materialise, agree, aggregate, merge, build, probe};
 
-std::uint64_t StageRun::entries(std::size_t part) const {
-    if (by_part.empty()) return 0;
-    return std::accumulate(by_part[part].begin(), by_part[part].end(), std::uint64_t{0},
-                           [](std::uint64_t sum, const Task& task) { return sum + task.entries; });
+/// Whole words of a bitmap each, as many as the others of its part.
+void begin(Task& task, const TaskRange& range, std::uint32_t node) {
+    StageRun& stage = *range.stage;
+    if (task.stage != nullptr) throw std::runtime_error("a task ran twice");
+    task = {.stage = &stage, .part = range.part, .ran_on = node};
+    const Part* const part = range.of_part();
+    if (part == nullptr) return;
+    const std::span<Task> all = stage.by_part[range.part].tasks;
+    const auto number = static_cast<std::uint64_t>(&task - all.data());
+    const std::uint64_t words = part->rows() / word_rows, end = number + 1;
+    task.first = words * number / all.size() * word_rows;
+    task.last = end == all.size() ? part->rows() : words * end / all.size() * word_rows;
 }
+
+}  // namespace
 
 std::uint64_t StageRun::rows_taken() const {
     if (spec->selection < 0) return table->rows();
@@ -280,25 +294,18 @@ const TaskTable& StageRun::table_of(std::size_t number) const {
     return *at(at(spec->selection).spec->built).table;
 }
 
-void run_task(Task& task, Buffers& buffers, std::uint32_t node) {
-    task.ran_on = node;
-    ++task.runs;
-    switch (task.stage->spec->kind) {
-        case Kind::scan:
-            return scan(task, buffers);
-        case Kind::materialise:
-            return materialise(task, buffers);
-        case Kind::dictionaries:
-            return agree(task, buffers);
-        case Kind::aggregate:
-            return aggregate(task, buffers);
-        case Kind::merge:
-            return merge(task, buffers);
-        case Kind::build:
-            return build(task);
-        case Kind::probe:
-            return probe(task, buffers);
+void run_tasks(const TaskRange& range, Work& work) {
+    PartTasks& all = range.stage->by_part[range.part];
+    std::uint64_t rows = 0, entries = 0;
+    for (Task& task : range.tasks) {
+        begin(task, range, work.node);
+        operators[static_cast<std::size_t>(range.stage->spec->kind)](task, work);
+        rows += task.last - task.first;
+        entries += task.groups ? task.rows : task.entries;
     }
+    // Who ends the last task of the stage sees them.
+    all.rows.fetch_add(rows, std::memory_order_relaxed);
+    all.entries.fetch_add(entries, std::memory_order_relaxed);
 }
 
 }  // namespace numatwin::native::tasks

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,6 +16,8 @@
 #include "systems/tasks/tables.hpp"
 
 namespace numatwin::native::tasks {
+
+constexpr std::uint64_t word_rows = 64;  ///< tasks begin with a word of a bitmap
 
 enum class Kind { scan, materialise, dictionaries, aggregate, merge, build, probe };
 
@@ -46,38 +47,55 @@ struct StageRun;
 struct QueryRun;
 
 /// Rows [first, last) of a part; of a merge, of all hashes the one share in so many. What it has
-/// made stays until its query is answered.
+/// made stays until its query is answered. Who runs it sets all of it.
 struct Task {
     StageRun* stage = nullptr;
-    std::uint32_t number = 0, part = 0;
+    std::uint32_t part = 0, ran_on = 0;
     std::uint64_t first = 0, last = 0;
-    int home = -1;  ///< node of its part; negative: all nodes, or none
-    std::uint32_t queue = 0, ran_on = 0;
-    std::uint32_t runs = 0;
-    Buffer made;
     std::uint64_t entries = 0;  ///< rows or pairs that it has found, or passed on
-    std::uint64_t room = 0;     ///< pairs: rows, and from here on those of the table that was built
-    std::optional<GroupSums> groups;
+    std::byte* made = nullptr;
+    std::uint64_t room = 0;  ///< pairs: rows, and from here on those of the table that was built
+    std::unique_ptr<GroupSums> groups = nullptr;
     std::uint64_t rows = 0;  ///< that its groups have
-    /// That it asked for, caches aside: of its part, its own, on all nodes.
-    std::uint64_t part_bytes = 0, own_bytes = 0, shared_bytes = 0;
+
+    template <class Word>
+    Word* as() const {
+        return reinterpret_cast<Word*>(made);
+    }
+};
+
+/// Tasks of a stage that follow each other, of one part, in one queue.
+struct TaskRange {
+    StageRun* stage = nullptr;
+    std::span<Task> tasks;
+    std::uint32_t part = 0;
+    int home = -1;  ///< node of the part; negative: all nodes, or none
+    std::uint32_t queue = 0;
 
     const Part* of_part() const;  ///< nullptr: none
 };
 
-/// Of one stage of a query that is being answered; `by_part`: its tasks, in the order of rows.
+/// Of a part, in the order of rows; rows and entries of those that have ended.
+struct PartTasks {
+    std::span<Task> tasks;
+    std::atomic<std::uint64_t> rows = 0, entries = 0;
+};
+
+/// Of one stage of a query that is being answered.
 struct StageRun {
     const StageSpec* spec = nullptr;
     std::shared_ptr<const TaskTable> table;
     std::vector<StageRun>* stages = nullptr;
     std::vector<Task> tasks;
-    std::vector<std::span<Task>> by_part;
+    std::vector<PartTasks> by_part;  ///< of a merge: of none, as if of one
     QueryRun* query = nullptr;
     std::atomic<std::uint64_t> left = 0;  ///< tasks that have not ended
     bool began = false, done = false;
     std::unique_ptr<JoinTable> built;  ///< by all its tasks
 
-    std::uint64_t entries(std::size_t part) const;
+    std::uint64_t entries(std::size_t part) const {
+        return by_part.empty() ? 0 : by_part[part].entries.load();
+    }
     /// Rows that it takes: of its selection, else all.
     std::uint64_t rows_taken() const;
     const StageRun& at(int stage) const { return (*stages)[static_cast<std::size_t>(stage)]; }
@@ -85,11 +103,11 @@ struct StageRun {
     const TaskTable& table_of(std::size_t number) const;
 };
 
-inline const Part* Task::of_part() const {
+inline const Part* TaskRange::of_part() const {
     return stage->table == nullptr ? nullptr : &stage->table->part(part);
 }
 
-/// Does the task; what it makes comes from `buffers`, those of node `node`.
-void run_task(Task& task, Buffers& buffers, std::uint32_t node);
+/// Does the tasks.
+void run_tasks(const TaskRange& range, Work& work);
 
 }  // namespace numatwin::native::tasks

@@ -157,7 +157,7 @@ std::vector<std::vector<LocalUse>> TaskEngine::local_use() const {
         const Tally& tally = *tallies_[w];
         const std::uint32_t node = spec_.worker_node[w];
         add(found[0][node], tally.local);
-        if (tally.running == nullptr || tally.running->queue != node) continue;
+        if (!tally.running || tally.running->queue != node) continue;
         const LocalUse more = tally.running_use();
         add(found[0][node], more);
         const StageRun& stage = *tally.running->stage;

@@ -29,7 +29,7 @@ inline std::uint32_t* put_positions(std::uint64_t word, std::uint64_t first, std
 
 /// The bits of a scan's rows, from the table's first row on: tasks begin with a word.
 inline const std::uint64_t* words_of(const Task& scan) {
-    return scan.made.as<std::uint64_t>() - scan.first / 64;
+    return scan.as<std::uint64_t>() - scan.first / 64;
 }
 
 inline bool has_positions(const StageRun& stage) {
@@ -40,7 +40,7 @@ inline bool has_positions(const StageRun& stage) {
 inline std::pair<const std::uint32_t*, const std::uint32_t*> positions_between(const Task& scan,
                                                                                std::uint64_t first,
                                                                                std::uint64_t last) {
-    const auto* const all = scan.made.as<std::uint32_t>();
+    const auto* const all = scan.as<std::uint32_t>();
     const auto* const from = std::lower_bound(all, all + scan.entries, first);
     return {from, std::lower_bound(from, all + scan.entries, last)};
 }
@@ -48,11 +48,10 @@ inline std::pair<const std::uint32_t*, const std::uint32_t*> positions_between(c
 /// Calls use(scan, first, last) with the scans that have rows of the task's, and these.
 template <class Use>
 void for_selected(const Task& task, const StageRun& scans, Use use) {
-    for (const Task& scan : scans.by_part[task.part]) {
-        const std::uint64_t first = std::max(task.first, scan.first);
-        const std::uint64_t last = std::min(task.last, scan.last);
-        if (first < last) use(scan, first, last);
-    }
+    const std::span<const Task> all = scans.by_part[task.part].tasks;
+    auto at = std::ranges::upper_bound(all, task.first, {}, &Task::last);
+    for (; at != all.end() && at->first < task.last; ++at)
+        use(*at, std::max(task.first, at->first), std::min(task.last, at->last));
 }
 
 /// Rows of a part, rising; of pairs, which row of the table that was built each has.
@@ -150,10 +149,10 @@ class Reader {
         });
     }
     /// What so many entries, and their values too, ask of memory.
-    void count(Task& task, std::uint64_t entries, bool of_values) const {
+    void count(Work& work, std::uint64_t entries, bool of_values) const {
         const std::uint64_t bytes =
             entries * spec_.bits / 8 + (of_values && spec_.encoded ? entries * width() : 0);
-        (joined_ ? task.shared_bytes : task.part_bytes) += bytes;
+        (joined_ ? work.shared_bytes : work.part_bytes) += bytes;
     }
 
   private:
