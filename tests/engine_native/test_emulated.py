@@ -199,7 +199,7 @@ def test_structs_of_an_engine_are_made_in_another_process() -> None:
 @pytest.mark.parametrize(("placer", "homes"), [("none", 1), ("Partition", 2)])
 def test_idle_workers_of_a_guest_take_tasks_of_others(placer: str, homes: int) -> None:
     """Each scan reads 6 MB where its table lies, three times what a cache there holds; what another
-    one has just read is in a cache."""
+    of the four clients' has just read is in a cache."""
     policy = "none" if placer == "none" else f"{placed_once.__file__}:{placer}"
     placing = f"policies.placer={{policy: {policy}, period: 100 ms}}"
     settings = [*TASKS, "machine=xeon-4s-ivb", placing]
@@ -210,8 +210,8 @@ def test_idle_workers_of_a_guest_take_tasks_of_others(placer: str, homes: int) -
     assert record.model["tasks"]["scan"] == 4 * done
     assert 0.25 < record.model["stolen"]["scan"] / (4 * done) < 1.0
     read = [memory["read_bytes"] / done for memory in record.traffic["memory"]]
-    assert 0.3 * 6e6 < sum(read) < 1.1 * 6e6
-    assert all(0.3 < each * homes / sum(read) <= 1.1 for each in read[:homes])
+    assert 0.2 * 6e6 < sum(read) < 1.1 * 6e6
+    assert all(0.3 < each * homes / sum(read) < 1.7 for each in read[:homes])
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")

@@ -364,7 +364,7 @@ def test_threads_move_and_leave_cores() -> None:
             assert all(os.sched_getaffinity(engine.thread(k)) == found for k in range(3))
         seen = plane.observe("cores")
         assert isinstance(seen, CoresObservation)
-        assert 0.1 < seen.cpu_load <= 1
+        assert 0 < seen.cpu_load <= 1
         assert seen.allocated == ((0, 0), (0, 1))
         plane.outcome()
     elastic = ("policies.cores={policy: dense, period: 20 ms}", "native_horizon=300 ms")
