@@ -407,10 +407,7 @@ def test_the_time_of_another_workload_tells_as_much(tmp_path: Path) -> None:
     ],
 )
 def test_times_that_do_not_fit(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
-    expected: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], expected: str
 ) -> None:
     out = tmp_path / "made.yaml"
     assert main(["profile", str(GROUPS), *words, *TIMED_ON, "--out", str(out)]) == 2

@@ -39,10 +39,7 @@ def told(tmp_path: Path, *changes: tuple[str, str], settings: tuple[str, ...] = 
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        (
-            "placement: nearby",
-            "4:34: system.placement: found 'nearby', expected round-robin",
-        ),
+        ("placement: nearby", "4:34: system.placement: found 'nearby', expected round-robin"),
         ("placement: []", "system.placement: expected round-robin, interleaved, first-touch, or"),
         ("placement: 4", "4:34: system.placement: node 4 of machine 'intel-4s-qpi' does not exist"),
         (
@@ -60,10 +57,7 @@ def told(tmp_path: Path, *changes: tuple[str, str], settings: tuple[str, ...] = 
         ("nodes: [0, 0]", "system.nodes: a node id is listed twice"),
         ("nodes: 1, loaders: 2", "system.loaders: 1 nodes have workers: expected at most 1"),
         ("threads: 21", "system.threads: node 0 of machine 'intel-4s-qpi' has 20 hardware threads"),
-        (
-            "queue: table",
-            "system.queue: found 'table', expected 'node', 'worker' or 'machine'",
-        ),
+        ("queue: table", "system.queue: found 'table', expected 'node', 'worker' or 'machine'"),
         ("look: 5", "system.look: a bare number has no unit: expected a time such as '129 ns'"),
         ("instructions: {scan: 5}", "unknown field 'scan' in system.instructions"),
         ("instructions: {scan_row: -1}", "scan_row: found '-1', expected at least 0"),
