@@ -33,13 +33,16 @@ GROUPS = Path(__file__).parents[2] / "docs" / "examples" / "groups.callgrind.out
 
 # 1,000 rows scanned and grouped twice: the sink takes 50 instructions a row, the scan 10.
 CALLS = (Path(__file__).parent / "printed" / "callgrind.txt").read_text()
-SCAN = {"operator_type": "TABLE_SCAN", "operator_cardinality": 1000, "result_set_size": 16000}
-GROUP_BY = {"operator_type": "HASH_GROUP_BY", "operator_cardinality": 100, "result_set_size": 1600}
-OF_T = {"operator_rows_scanned": 1000, "extra_info": {"Table": "t"}, "children": []}
 PLAN: dict[str, Any] = {
     "query_name": "select k, sum(v) from t group by k",
-    "children": [{**GROUP_BY, "children": [{**SCAN, **OF_T}]}],
-}
+    "children": [{
+        "operator_type": "HASH_GROUP_BY", "operator_cardinality": 100, "result_set_size": 1600,
+        "children": [{
+            "operator_type": "TABLE_SCAN", "operator_cardinality": 1000, "result_set_size": 16000,
+            "operator_rows_scanned": 1000, "extra_info": {"Table": "t"}, "children": [],
+        }],
+    }],
+}  # fmt: skip
 NODE = {"Node Type": "Seq Scan", "Relation Name": "t", "Actual Rows": 300, "Actual Loops": 2}
 POSTGRES = [
     {
