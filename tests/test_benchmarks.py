@@ -95,11 +95,7 @@ def runs() -> Iterator[Any]:
     yield tiny(
         "native_tasks",
         "--rows 10_000 --groups 10 --build 1_000 --tasks 20 --moved 10_000 --repeat 1",
-        (
-            "group by, 10 groups, 10,000 rows",
-            "join of 1,000 and 10,000 rows",
-            "tasks of 64 rows",
-        ),
+        ("group by, 10 groups, 10,000 rows", "join of 1,000 and 10,000 rows", "tasks of 64 rows"),
         marks=needs_engine,
     )
     yield tiny(

@@ -73,10 +73,7 @@ def test_the_share_held_out_can_be_chosen(numatwin: CommandLine) -> None:
     [
         (("--from", "nothing.txt"), "nothing.txt: cannot be read: No such file or directory"),
         (("--from", MLC, "--out", "m.txt"), "--out: wrong kind of file: found 'm.txt'"),
-        (
-            ("--from", "m.yaml", "--out", "./m.yaml"),
-            "--out: it is a file of --from: found",
-        ),
+        (("--from", "m.yaml", "--out", "./m.yaml"), "--out: it is a file of --from: found"),
         (("--from", MLC, "--from", MLC), "--from: the same file twice"),
         (("--from", MLC, "--report", "r.yaml"), "--report: wrong kind of file: found 'r.yaml'"),
         (("--from", MLC, "--out", "no/m.yaml"), "no/m.yaml: cannot be written"),

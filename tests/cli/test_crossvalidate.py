@@ -35,15 +35,9 @@ runs:
     grid: {size.index: [1/3 L2, 1 MiB]}
 """
 ROW = {
-    "scenario": str,
-    "plane": str,
-    "metric": str,
-    "measured": float,
-    "measured_interval": list,
-    "predicted": float,
-    "predicted_interval": list,
-    "relative_error": float,
-    "set": str,
+    **dict.fromkeys(("scenario", "plane", "metric", "set"), str),
+    **dict.fromkeys(("measured", "predicted", "relative_error"), float),
+    **dict.fromkeys(("measured_interval", "predicted_interval"), list),
 }
 
 

@@ -53,14 +53,11 @@ def test_a_sure_decision_is_said_first(record: Record) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "to_do"),
-    [
-        (
-            "machine.distance_classes.1.latency",
-            "Measure machine.distance_classes.1.latency first ('numatwin machine measure', or "
-            "--set machine.distance_classes.1.latency=)",
-        ),
-        ("system.page_size", "Find out system.page_size first (--set system.page_size=)"),
-    ],
+    {
+        "machine.distance_classes.1.latency": "Measure machine.distance_classes.1.latency first "
+        "('numatwin machine measure', or --set machine.distance_classes.1.latency=)",
+        "system.page_size": "Find out system.page_size first (--set system.page_size=)",
+    }.items(),
 )
 def test_an_open_decision_says_what_would_settle_it(
     record: Record, setting: str, to_do: str

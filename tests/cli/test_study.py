@@ -143,28 +143,25 @@ def test_of_equal_machines_the_faster_run_is_the_best(
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        ("eris-fig8-amd", "eris-fig8", "study.yaml:2:11: scenario: unknown scenario"),
-        ("80%", "80 us", "study.yaml:7:15: constraints.0: a bound of utilisation.link.busiest"),
-        ("link.busiest", "link.most", "constraints.0: unknown metric"),
-        (
-            "lookup per",
-            "scan per",
-            "objective: unknown metric: found 'throughput.scan', expected 'throughput.lookup'",
-        ),
-        ("prices:", "notes:", "notes"),
-        ("fixed: 2000", "fixed: -1", "prices.default.fixed"),
-        ("fixed: 2000", "per_disk: 1", "unknown field 'per_disk' in prices.default"),
-        ("objective:", "objectiv:", "unknown field 'objectiv': expected 'objective'"),
-        ("name: small", "name: small\nmetrics: [speed]", "metrics: unknown metric: found 'speed'"),
-        ("name: small", "name: small\nset: {scal: 1}", "set.scal: unknown field 'scal'"),
-    ],
+    ("change", "message"),
+    {
+        ("eris-fig8-amd", "eris-fig8"): "study.yaml:2:11: scenario: unknown scenario",
+        ("80%", "80 us"): "study.yaml:7:15: constraints.0: a bound of utilisation.link.busiest",
+        ("link.busiest", "link.most"): "constraints.0: unknown metric",
+        ("lookup per", "scan per"): "objective: unknown metric: found 'throughput.scan', "
+        "expected 'throughput.lookup'",
+        ("prices:", "notes:"): "notes",
+        ("fixed: 2000", "fixed: -1"): "prices.default.fixed",
+        ("fixed: 2000", "per_disk: 1"): "unknown field 'per_disk' in prices.default",
+        ("objective:", "objectiv:"): "unknown field 'objectiv': expected 'objective'",
+        ("name: small", "name: small\nmetrics: [speed]"): "metrics: unknown metric: found 'speed'",
+        ("name: small", "name: small\nset: {scal: 1}"): "set.scal: unknown field 'scal'",
+    }.items(),
 )
 def test_bad_studies(
-    refused: Refused, tmp_path: Path, before: str, after: str, message: str
+    refused: Refused, tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
-    study_file(tmp_path, SMALL.replace(before, after, 1))
+    study_file(tmp_path, SMALL.replace(*change, 1))
     for words in (("run", "study.yaml"), ("show", "study.yaml"), ("status", "study.yaml")):
         assert message in refused("study", *words)
 

@@ -107,22 +107,9 @@ def test_samples_and_sweeps_of_runs_that_did_not_settle(
     words = "warm-up: a pilot run of 60 µs does not settle"
     assert f"Note ({found['unsettled']} of 6 runs): {words}" in numatwin(*ask, "morris").out
     assert f" of 8 runs): {words}" in numatwin(*ask, "sobol").out
-    settings = [
-        word
-        for one in ("horizon=40us", "system.threads=1", "system.buffer_commands=16")
-        for word in ("--set", one)
-    ]
-    sweep = (
-        "sweep",
-        "eris-fig8-amd",
-        "--on",
-        "event",
-        "--replications",
-        "1",
-        *settings,
-        "--set",
-        "system.nodes=4,8",
-    )
+    settings = ("horizon=40us", "system.threads=1", "system.buffer_commands=16", "system.nodes=4,8")
+    sweep = ["sweep", "eris-fig8-amd", "--on", "event", "--replications", "1"]
+    sweep += [word for one in settings for word in ("--set", one)]
     shown = numatwin(*sweep).out
     assert "Note (rows 1 to 2): warm-up: a pilot run of 40 µs does not settle" in shown
     assert "lookup.low" not in shown.splitlines()[0]

@@ -42,19 +42,10 @@ def small_run(clients: int = 2, **more: Any) -> dict[str, Any]:
         for name in ("keys", "think"):
             streams += stream_key(1, 1, f"client {client} {name}")
     settings: dict[str, Any] = {
-        "clients": clients,
-        "nodes": 3,
-        "storage": [0, 1],
-        "managers": [2],
-        "timestamps": 2,
-        "records": 400,
-        "record_bytes": 256,
-        "insert_ring": 16,
-        "timestamp_bits": 6_000,
-        "versions": 2,
-        "streams": streams,
-        "crowded": True,
-    }
+        "clients": clients, "nodes": 3, "storage": [0, 1], "managers": [2], "timestamps": 2,
+        "records": 400, "record_bytes": 256, "insert_ring": 16, "timestamp_bits": 6_000,
+        "versions": 2, "streams": streams, "crowded": True,
+    }  # fmt: skip
     return settings | more
 
 

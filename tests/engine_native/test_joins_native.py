@@ -32,21 +32,11 @@ AGGREGATION = "SELECT key, count(*), sum(payload) FROM o GROUP BY key"
 def settings(operator: str, nodes: int, **more: Any) -> dict[str, Any]:
     """Small tables, in more messages, buffers and runs than windows and caches hold."""
     return {
-        "name": operator,
-        "nodes": nodes,
-        "inner": 3_000,
-        "outer": 20_000,
-        "groups": 5_000,
-        "exponent": 0.8,
-        "selectivity": 0.6,
-        "partitions": 32,
-        "buffer_bytes": 256,
-        "message_bytes": 1_024,
-        "table_bytes": 8_192,
-        "streams": operator_streams(1, 0, nodes),
-        "rounds": 2,
-        "keep_rows": True,
-    } | more
+        "name": operator, "nodes": nodes, "inner": 3_000, "outer": 20_000, "groups": 5_000,
+        "exponent": 0.8, "selectivity": 0.6, "partitions": 32, "buffer_bytes": 256,
+        "message_bytes": 1_024, "table_bytes": 8_192, "streams": operator_streams(1, 0, nodes),
+        "rounds": 2, "keep_rows": True,
+    } | more  # fmt: skip
 
 
 def by_duckdb(given: dict[str, Any]) -> Words:

@@ -98,35 +98,14 @@ def test_whatever_is_written_is_read_or_refused(dimension: str, text: str) -> No
     assert parse_quantity(format_quantity(value, dimension), dimension) == value
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1",
-        "1.5",
-        "",
-        "GB/s",
-        "1 B//s",
-        "1 B/s/s",
-        "1 /s",
-        "1 B/",
-        "1 GT/s",
-        "1 Gbps",
-        "1 gb/s",
-        "1 GB/S",
-        "1 kiB/s",
-        "nan GB/s",
-        "inf GB/s",
-        "1_000 GB/s",
-        "1,5 GB/s",
-        "0x10 GB/s",
-        "１ GB/s",
-        "1 GB/s GB/s",
-        "1 GB*s",
-        "1 GB/s**2",
-        "1 GB/s" + " " * 100,
-        "1 __import__/s",
-    ],
-)
+REFUSED = [
+    "1", "1.5", "", "GB/s", "1 B//s", "1 B/s/s", "1 /s", "1 B/", "1 GT/s", "1 Gbps", "1 gb/s",
+    "1 GB/S", "1 kiB/s", "nan GB/s", "inf GB/s", "1_000 GB/s", "1,5 GB/s", "0x10 GB/s", "１ GB/s",
+    "1 GB/s GB/s", "1 GB*s", "1 GB/s**2", "1 GB/s" + " " * 100, "1 __import__/s",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REFUSED)
 def test_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         parse_quantity(text, "bandwidth")

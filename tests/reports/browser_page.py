@@ -57,27 +57,23 @@ def browser() -> str:
     return found
 
 
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage",
+    "--no-first-run", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr",
+    "--virtual-time-budget=20000", "--dump-dom",
+)  # fmt: skip
+
+
 def open_page(page: Path, fragment: str = "", width_px: int = 1_400) -> Opened:
     """The page as it is once its pictures are drawn; no name is resolved, no server reached."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         done = subprocess.run(
             [
                 browser(),
-                "--headless=new",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--disable-dev-shm-usage",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                "--host-resolver-rules=MAP * ~NOTFOUND",
-                "--enable-logging=stderr",
+                *FLAGS,
                 f"--window-size={width_px},1000",
-                "--virtual-time-budget=20000",
                 f"--user-data-dir={profile}",
-                "--dump-dom",
                 page.as_uri() + fragment,
             ],
             capture_output=True,

@@ -21,16 +21,8 @@ from numatwin.sim.studies.influences import Field
 BANDWIDTH = "machine.node_types.opteron-6274-die.memory.bandwidth"
 QPI_BANDWIDTH = "machine.node_types.e7-4860.memory.bandwidth"
 HOSTILE = (
-    "",
-    "fast",
-    "1 [GB/s",
-    "{a: 1}",
-    "1 GB/s # x",
-    "1: 2",
-    "*a",
-    "!!python/name:os",
-    "1" * 99,
-)
+    "", "fast", "1 [GB/s", "{a: 1}", "1 GB/s # x", "1: 2", "*a", "!!python/name:os", "1" * 99,
+)  # fmt: skip
 FASTER = Choice((f"{BANDWIDTH}=24.6 GB/s",))
 
 

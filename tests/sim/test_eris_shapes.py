@@ -24,39 +24,37 @@ def routed(tmp_path: Path) -> ErisEvents:
     return plane(tmp_path, "partitioned")
 
 
+# By fields: values that each of them refuses.
 MACHINE: dict[str, list[Any]] = {
     "node": [[], [0] * 7 + [2], [-1] * 8],
     "core": [[0], [8] * 8],
     "home": [[0, 5]],
     "issue_ps": [[1.0], [-1.0, 1.0], [float("nan")] * 2, [float("inf")] * 2],
-    "batch_ps": [[], [-1.0, 1.0]],
-    "round_ps": [[], [-1.0, 1.0]],
-    "stream_slots": [[0.0, 0.0]],
-    "read_slots": [[0.0, 0.0]],
-    "read_waits": [-1.0, float("nan")],
-    "part_ps": [[], [-1.0, 1.0]],
-    "part_waits": [-1.0, float("nan")],
+    "batch_ps round_ps part_ps memory_write_ps": [[], [-1.0, 1.0]],
+    "stream_slots read_slots": [[0.0, 0.0]],
+    "read_waits part_waits": [-1.0, float("nan")],
     "handed_ps": [[1, 2]],
-    "memory_line_ps": [[]],
-    "memory_write_ps": [[], [-1.0, 1.0]],
+    "memory_line_ps link_request_ps": [[]],
     "load": [[0.5]],
     "load_ratio": [[1.0]],
-    "link_request_ps": [[]],
     "line_data_ps": [SparseRows([0, 1, 9], [0], [1.0]), SparseRows([0, 1, 1], [99], [1.0])],
     "entering": [[], [99] * 4],
     "predecessor": [[0, 1, 0, 1], [9] * 4],
     "vertices": [1],
-    "buffer_commands": [0],
-    "round_commands": [0],
+    "buffer_commands round_commands batch scans_max": [0],
     "incoming_commands": [1, 2**40],
-    "batch": [0],
-    "scans_max": [0],
     "think_ps": [-1.0],
 }
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [(field, value) for field, values in MACHINE.items() for value in values]
+    ("field", "value"),
+    [
+        (field, value)
+        for fields, values in MACHINE.items()
+        for field in fields.split()
+        for value in values
+    ],
 )
 def test_machine(routed: ErisEvents, field: str, value: Any) -> None:
     assert isinstance(routed.player, players.RoutedPlayer)

@@ -19,107 +19,41 @@ def link(*resources: int, cap: float = inf, weight: float = 1.0) -> Flow:
     return Flow(tuple((resource, 1.0) for resource in resources), cap, weight)
 
 
-# One resource, three flows
-#   x + y + z <= 6        ->  x = y = z = 2
-def test_equal_shares() -> None:
-    shares = solve([6.0], [link(0), link(0), link(0)])
-    assert_allclose(shares.rate, [2, 2, 2], rtol=TOLERANCE)
-    assert shares.binding.tolist() == [0, 0, 0]
-    assert_allclose(shares.use, [6], rtol=TOLERANCE)
+# Worked by hand: capacities, flows; rates, what binds them (-1: the own cap), use of resources.
+HAND = {
+    # One resource:  x + y + z <= 6  ->  x = y = z = 2
+    "equal shares": ([6.0], [link(0)] * 3, [2, 2, 2], [0, 0, 0], [6]),
+    # One long flow, one short flow a link:  x + y <= 1,  x + z <= 2  ->  x = y = 1/2, z = 3/2
+    "a line": ([1.0, 2.0], [link(0, 1), link(0), link(1)], [0.5, 0.5, 1.5], [0, 0, 1], [1, 2]),
+    # y rises three times as fast as x:  x + y <= 8  ->  level 2: x = 2, y = 6
+    "weights": ([8.0], [link(0), link(0, weight=3)], [2, 6], [0, 0], [8]),
+    # Frees capacity for the others:  x + y + z <= 9,  x <= 1  ->  x = 1, y = z = 4
+    "a cap": ([9.0], [link(0, cap=1), link(0), link(0)], [1, 4, 4], [-1, 0, 0], [9]),
+    # Met at level cap / weight:  x + y <= 10,  x <= 2, weight of x is 4  ->  level 1/2; y = 8
+    "cap and weight": ([10.0], [link(0, cap=2, weight=4), link(0)], [2, 8], [-1, 0], [10]),
+    # One read moves 3 lines:  3 x + y <= 8,  x <= 9  ->  x = y = 2
+    "coefficients": ([8.0, 9.0], [Flow(((0, 3.0), (1, 1.0))), link(0)], [2, 2], [0, 0], [8, 2]),
+    # A route that crosses a hub twice adds up:  (1 + 2) x + y <= 8  ->  x = y = 2
+    "a resource twice": ([8.0], [Flow(((0, 1.0), (0, 2.0))), link(0)], [2, 2], [0, 0], [8]),
+    # A dead resource stops its users and no one else:  x <= 0,  x + y <= 5  ->  x = 0, y = 5
+    "no capacity": ([0.0, 5.0], [link(0, 1), link(1)], [0, 5], [0, 1], [0, 5]),
+    # Does not use the resource, not even a dead one:  0 x <= 0,  x <= 2  ->  x = 2
+    "a coefficient of zero": ([0.0], [Flow(((0, 0.0),), cap=2)], [2], [-1], [0]),
+    # Never binds:  x <= inf,  x + y <= 4  ->  x = y = 2
+    "infinite capacity": ([inf, 4.0], [link(0, 1), link(1)], [2, 2], [1, 1], [2, 4]),
+    # The cap alone:  x <= 3  ->  x = 3
+    "no resource": ([1.0], [Flow((), cap=3)], [3], [-1], [0]),
+    # Cap before resource, lower index before higher:  x <= 2 = own cap;  y on two resources of 2
+    "ties": ([2.0] * 3, [link(0, cap=2), link(2, 1)], [2, 2], [-1, 1], [2, 2, 2]),
+    "nothing to share": ([], [], [], [], []),
+}
 
 
-# A line network: one long flow, one short flow a link
-#   x + y      <= 1       ->  x = y = 1/2  (link 0)
-#   x     + z  <= 2       ->  z = 3/2      (link 1)
-def test_line() -> None:
-    shares = solve([1.0, 2.0], [link(0, 1), link(0), link(1)])
-    assert_allclose(shares.rate, [0.5, 0.5, 1.5], rtol=TOLERANCE)
-    assert shares.binding.tolist() == [0, 0, 1]
-    assert_allclose(shares.use, [1, 2], rtol=TOLERANCE)
-
-
-# Weights: y rises three times as fast as x
-#   x + y <= 8            ->  level 2: x = 2, y = 6
-def test_weights() -> None:
-    shares = solve([8.0], [link(0), link(0, weight=3)])
-    assert_allclose(shares.rate, [2, 6], rtol=TOLERANCE)
-
-
-# A cap frees capacity for the others
-#   x + y + z <= 9,  x <= 1   ->  x = 1 (own cap), y = z = 4
-def test_cap() -> None:
-    shares = solve([9.0], [link(0, cap=1), link(0), link(0)])
-    assert_allclose(shares.rate, [1, 4, 4], rtol=TOLERANCE)
-    assert shares.binding.tolist() == [-1, 0, 0]
-
-
-# A weighted flow meets its cap at level cap / weight
-#   x + y <= 10,  x <= 2, weight of x is 4   ->  level 1/2: x = 2; then y = 8
-def test_cap_of_a_weighted_flow() -> None:
-    shares = solve([10.0], [link(0, cap=2, weight=4), link(0)])
-    assert_allclose(shares.rate, [2, 8], rtol=TOLERANCE)
-    assert shares.binding.tolist() == [-1, 0]
-
-
-# Coefficients: each unit of x takes 3 units of resource 0 (one read moves 3 lines)
-#   3 x + y <= 8          ->  x = y = 2
-#       x   <= 9
-def test_coefficients() -> None:
-    shares = solve([8.0, 9.0], [Flow(((0, 3.0), (1, 1.0))), link(0)])
-    assert_allclose(shares.rate, [2, 2], rtol=TOLERANCE)
-    assert_allclose(shares.use, [8, 2], rtol=TOLERANCE)
-
-
-# A resource that appears twice adds up (a route that crosses a hub twice)
-#   (1 + 2) x + y <= 8    ->  x = y = 2
-def test_repeated_resource() -> None:
-    shares = solve([8.0], [Flow(((0, 1.0), (0, 2.0))), link(0)])
-    assert_allclose(shares.rate, [2, 2], rtol=TOLERANCE)
-    assert_allclose(shares.use, [8], rtol=TOLERANCE)
-
-
-# A dead resource stops its users and no one else
-#   x     <= 0            ->  x = 0 (resource 0)
-#   x + y <= 5            ->  y = 5 (resource 1)
-def test_zero_capacity() -> None:
-    shares = solve([0.0, 5.0], [link(0, 1), link(1)])
-    assert shares.rate.tolist() == [0, 5]
-    assert shares.binding.tolist() == [0, 1]
-
-
-# A coefficient of zero does not use the resource, not even a dead one
-#   0 x <= 0,  x <= 2     ->  x = 2
-def test_zero_coefficient() -> None:
-    assert solve([0.0], [Flow(((0, 0.0),), cap=2)]).rate.tolist() == [2]
-
-
-# An infinite capacity never binds
-#   x <= inf,  x + y <= 4   ->  x = y = 2
-def test_infinite_capacity() -> None:
-    shares = solve([inf, 4.0], [link(0, 1), link(1)])
-    assert_allclose(shares.rate, [2, 2], rtol=TOLERANCE)
-    assert shares.binding.tolist() == [1, 1]
-
-
-# No resource: the cap alone.   x <= 3   ->  x = 3
-def test_no_resource() -> None:
-    shares = solve([1.0], [Flow((), cap=3)])
-    assert shares.rate.tolist() == [3]
-    assert shares.binding.tolist() == [-1]
-    assert shares.use.tolist() == [0]
-
-
-# Ties: cap before resource, lower index before higher
-#   x <= 2 = own cap;  y on two resources of 2   ->  bindings -1 and 1
-def test_ties() -> None:
-    shares = solve([2.0, 2.0, 2.0], [link(0, cap=2), link(2, 1)])
-    assert shares.rate.tolist() == [2, 2]
-    assert shares.binding.tolist() == [-1, 1]
-
-
-def test_nothing_to_share() -> None:
-    shares = solve([], [])
-    assert shares.rate.shape == shares.binding.shape == shares.use.shape == (0,)
+@pytest.mark.parametrize("name", HAND)
+def test_worked_by_hand(name: str) -> None:
+    capacity, flows, *expected = HAND[name]
+    shares = solve(capacity, flows)
+    assert [shares.rate.tolist(), shares.binding.tolist(), shares.use.tolist()] == expected
 
 
 # Weights over 24 decades: the heavy flow leaves; what is left is summed afresh, not subtracted.

@@ -19,22 +19,11 @@ from numatwin.sim.systems.joins.setup import play_of
 NS, US = 1e-9, 1e-6
 # By step: of each tuple or group in ns, whatever the size.
 TIMES = {
-    "count": 1.0,
-    "partition": 2.0,
-    "gather": 3.0,
-    "take": 4.0,
-    "build": 5.0,
-    "join": 11.0,
-    "new-group": 7.0,
-    "same-group": 8.0,
-    "send-group": 9.0,
-    "result-group": 10.0,
-    "new-cached": 12.0,
-    "same-cached": 13.0,
-    "filter-add": 14.0,
-    "filter-hit": 15.0,
-    "filter-miss": 16.0,
-}
+    "count": 1.0, "partition": 2.0, "gather": 3.0, "take": 4.0, "build": 5.0, "join": 11.0,
+    "new-group": 7.0, "same-group": 8.0, "send-group": 9.0, "result-group": 10.0,
+    "new-cached": 12.0, "same-cached": 13.0,
+    "filter-add": 14.0, "filter-hit": 15.0, "filter-miss": 16.0,
+}  # fmt: skip
 EXCHANGES = {
     transport: [
         {"operation": operation, "size": "64 B", "time": f"{first} us"}

@@ -145,27 +145,18 @@ def test_users_classes_by_family(toy: Path) -> None:
 
 @pytest.mark.parametrize(
     ("policy", "message"),
-    [
-        (
-            "nosuch",
-            "--policy nosuch: a system of kind toy has no policy 'nosuch': expected FAMILY=NAME, "
-            "as 'numatwin policy list' has them",
-        ),
-        (
-            "onse",
-            "--policy onse: a system of kind toy has no policy 'onse': expected clock=once or ",
-        ),
-        (
-            "once",
-            "--policy once: a system of kind toy has policies of several kinds: expected "
-            "clock=once or mover=once",
-        ),
-        ("clok=once", "--policy clok=once: unknown kind of policy 'clok': expected 'clock'"),
-        ("clock=twice", "--policy clock=twice: unknown policy: found 'twice', expected none or"),
-        ("clock=mine.py", "--policy clock=mine.py: no policy class: expected FILE.py:CLASS"),
-        ("clock=no.py:Mine", "no.py: cannot be read"),
-        ("mover=once=2", "--policy mover=once=2: unknown policy: found 'once=2', expected 'once'"),
-    ],
+    {
+        "nosuch": "--policy nosuch: a system of kind toy has no policy 'nosuch': "
+        "expected FAMILY=NAME, as 'numatwin policy list' has them",
+        "onse": "--policy onse: a system of kind toy has no policy 'onse': expected clock=once or ",
+        "once": "--policy once: a system of kind toy has policies of several kinds: "
+        "expected clock=once or mover=once",
+        "clok=once": "--policy clok=once: unknown kind of policy 'clok': expected 'clock'",
+        "clock=twice": "--policy clock=twice: unknown policy: found 'twice', expected none or",
+        "clock=mine.py": "--policy clock=mine.py: no policy class: expected FILE.py:CLASS",
+        "clock=no.py:Mine": "no.py: cannot be read",
+        "mover=once=2": "--policy mover=once=2: unknown policy: found 'once=2', expected 'once'",
+    }.items(),
 )
 def test_a_policy_that_will_not_do(toy: Path, policy: str, message: str) -> None:
     assert told_by(load_scenario, toy, policy=policy).startswith(message)

@@ -36,23 +36,10 @@ def lines_by_building(first: int, end: int, levels: int, bits: int) -> list[int]
 
 @pytest.mark.parametrize(
     ("keys", "bits", "levels"),
-    [
-        (1, 8, 1),
-        (2, 8, 1),
-        (256, 8, 1),
-        (257, 8, 2),
-        (65_536, 8, 2),
-        (65_537, 8, 3),
-        (10**9, 8, 4),
-        (2**32, 8, 4),
-        (2**32 + 1, 8, 5),
-        (32 * 10**9, 8, 5),
-        (16, 4, 1),
-        (17, 4, 2),
-        (10**9, 16, 2),
-        (8, 1, 3),
-    ],
-)
+    [(1, 8, 1), (2, 8, 1), (256, 8, 1), (257, 8, 2), (65_536, 8, 2), (65_537, 8, 3),
+     (10**9, 8, 4), (2**32, 8, 4), (2**32 + 1, 8, 5), (32 * 10**9, 8, 5),
+     (16, 4, 1), (17, 4, 2), (10**9, 16, 2), (8, 1, 3)],
+)  # fmt: skip
 def test_levels_tell_all_keys_apart(keys: int, bits: int, levels: int) -> None:
     assert PrefixTree(keys, bits).levels == levels
     assert levels == 1 or 2 ** (bits * (levels - 1)) < keys

@@ -326,21 +326,18 @@ def test_nothing_there_or_something_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [
-        (b"", "1:1: not a record: not JSON"),
-        (b'{\n"schema": 1,,\n}', "2:13: not a record: not JSON"),
-        (b"\xff\xfe\x00", " not a record: not JSON"),
-        (b"[" * 100_000, " not a record: nested too deeply"),
-        (b"[" * 99 + b"]" * 99, " not a record: nested too deeply"),
-        (
-            b"9" * 10_000,
-            f" not a record: found '{'9' * 59}…', expected finite numbers, below 1e+36",
-        ),
-        (b"[1]", " not a record of this version: found 'list', expected schema 1"),
-        (b"{}", " not a record of this version: found 'None', expected schema 1"),
-        (b'{"schema": 2}', " not a record of this version: found '2', expected schema 1"),
-        (b'{"schema": 1}', " not a record: missing field 'scenario'"),
-    ],
+    {
+        b"": "1:1: not a record: not JSON",
+        b'{\n"schema": 1,,\n}': "2:13: not a record: not JSON",
+        b"\xff\xfe\x00": " not a record: not JSON",
+        b"[" * 100_000: " not a record: nested too deeply",
+        b"[" * 99 + b"]" * 99: " not a record: nested too deeply",
+        b"9" * 10_000: f" not a record: found '{'9' * 59}…', expected finite numbers, below 1e+36",
+        b"[1]": " not a record of this version: found 'list', expected schema 1",
+        b"{}": " not a record of this version: found 'None', expected schema 1",
+        b'{"schema": 2}': " not a record of this version: found '2', expected schema 1",
+        b'{"schema": 1}': " not a record: missing field 'scenario'",
+    }.items(),
 )
 def test_a_damaged_head(folder: Path, content: bytes, told: str) -> None:
     (folder / HEAD_FILE).write_bytes(content)

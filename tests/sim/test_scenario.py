@@ -308,25 +308,23 @@ def test_errors_name_the_file_that_says_so(here: Path) -> None:
 
 
 # Policies, as the balancer's, and the message.
-BAD_POLICIES = [
-    ("{policy: ma8}", ":5:32: unknown policy: found 'ma8', expected 'ma-8'"),
-    ("{policy: ma-8, threshold: -1}", ":5:49: policies.balancing.threshold: "),
-    ("{policy: ma-8, threshold: .nan}", "policies.balancing.threshold: "),
-    ("{policy: ma-8, period: 1 us}", "period: found '1 us', expected at least 1 ms"),
-    ("{policy: ma-8, k: 3}", "unknown field 'k' in policies.balancing"),
-    ("{policy: ma-8, options: {k: 3}}", "class and options belong to a file: expected file"),
-    ("{policy: ma-8, file: p.py, class: Mine}", "expected either policy or file, not both"),
-    ("{file: p.py}", "expected class, the name of the policy in the file"),
-    ("{class: Mine}", "class and options belong to a file"),
-    ("{file: p.py, class: Mine, threshold: 1}", "threshold belongs to bundled policies: exp"),
-    ("{file: q.py, class: Mine}", "q.py: cannot be read: No such file"),
-    ("{file: p.py, class: Min}", "p.py: no such class: found 'Min', expected 'Mine'"),
-    (
-        "{file: p.py, class: Mine, options: {gian: 1}}",
-        "p.py:5: policy Mine raised TypeError: Mine.__init__() got an unexpected keyword",
-    ),
-    ("{file: p.py, class: Mine, options: [1]}", "policies.balancing.options: "),
-]
+BAD_POLICIES = {
+    "{policy: ma8}": ":5:32: unknown policy: found 'ma8', expected 'ma-8'",
+    "{policy: ma-8, threshold: -1}": ":5:49: policies.balancing.threshold: ",
+    "{policy: ma-8, threshold: .nan}": "policies.balancing.threshold: ",
+    "{policy: ma-8, period: 1 us}": "period: found '1 us', expected at least 1 ms",
+    "{policy: ma-8, k: 3}": "unknown field 'k' in policies.balancing",
+    "{policy: ma-8, options: {k: 3}}": "class and options belong to a file: expected file",
+    "{policy: ma-8, file: p.py, class: Mine}": "expected either policy or file, not both",
+    "{file: p.py}": "expected class, the name of the policy in the file",
+    "{class: Mine}": "class and options belong to a file",
+    "{file: p.py, class: Mine, threshold: 1}": "threshold belongs to bundled policies: exp",
+    "{file: q.py, class: Mine}": "q.py: cannot be read: No such file",
+    "{file: p.py, class: Min}": "p.py: no such class: found 'Min', expected 'Mine'",
+    "{file: p.py, class: Mine, options: {gian: 1}}": "p.py:5: "
+    "policy Mine raised TypeError: Mine.__init__() got an unexpected keyword",
+    "{file: p.py, class: Mine, options: [1]}": "policies.balancing.options: ",
+}.items()
 
 
 @pytest.mark.parametrize(

@@ -13,20 +13,10 @@ from numatwin.validate.published import PUBLISHED
 REPOSITORY = Path(__file__).parents[2]
 # Folders and files that serve every system.
 EVERYBODYS = (
-    "sim/planes",
-    "sim/control",
-    "sim/run",
-    "sim/studies",
-    "sim/kernel",
-    "sim/machine",
-    "sim/systems/descriptor.py",
-    "sim/systems/fields.py",
-    "topologies",
-    "engine_native",
-    "validate",
-    "reports",
-    "numatwin",
-)
+    "sim/planes", "sim/control", "sim/run", "sim/studies", "sim/kernel", "sim/machine",
+    "sim/systems/descriptor.py", "sim/systems/fields.py",
+    "topologies", "engine_native", "validate", "reports", "numatwin",
+)  # fmt: skip
 HOMES = ("engine_native/systems", "engine_native/tests", "validate/systems")
 # Systems whose name is a word of every text: of these, modules and quoted names are looked for.
 ORDINARY_WORDS = ("tasks", "joins")

@@ -33,21 +33,14 @@ def test_lines_of_items_that_lie_one_beside_the_other(size: int) -> None:
     assert lines_of(size) == pytest.approx(sum(touched) / len(touched), rel=1e-12)
 
 
+# Where native, blocks of the native engine's size classes.
 @pytest.mark.parametrize(
-    ("value", "far", "native"),
-    [
-        ("8 B", 0, False),
-        ("9 B", 16, False),
-        ("1000 B", 1000, False),
-        # Blocks of the native engine's size classes.
-        ("8 B", 0, True),
-        ("9 B", 16, True),
-        ("49 B", 64, True),
-        ("1000 B", 1024, True),
-        ("4097 B", 5120, True),
-    ],
-)
-def test_what_is_larger_than_a_word_lies_out_of_line(value: str, far: int, native: bool) -> None:
+    ("native", "value", "far"),
+    [(False, "8 B", 0), (False, "9 B", 16), (False, "1000 B", 1000),
+     (True, "8 B", 0), (True, "9 B", 16), (True, "49 B", 64), (True, "1000 B", 1024),
+     (True, "4097 B", 5120)],
+)  # fmt: skip
+def test_what_is_larger_than_a_word_lies_out_of_line(native: bool, value: str, far: int) -> None:
     stored = DataObject(kind="index", keys=KEYS, value_size=value)
     small, inline = (tree_of(stored, bound, native=native) for bound in (8.0, 5000.0))
     assert (small.far_bytes, inline.far_bytes) == (far, 0)

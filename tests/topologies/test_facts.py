@@ -184,20 +184,18 @@ def test_what_numbers_say() -> None:
             seen[number] = name
 
 
+INTEL = {"vendor": "GenuineIntel", "family": 6}
+
+
 @pytest.mark.parametrize(
     ("identity", "name"),
     [
-        ({"vendor": "GenuineIntel", "family": 6, "model": 47}, "xeon-e7"),
-        ({"vendor": "GenuineIntel", "family": 6, "model": 85, "stepping": 4}, "xeon-scalable-1"),
-        ({"vendor": "GenuineIntel", "family": 6, "model": 85, "stepping": 7}, "xeon-scalable-2"),
+        ({**INTEL, "model": 47}, "xeon-e7"),
+        ({**INTEL, "model": 85, "stepping": 4}, "xeon-scalable-1"),
+        ({**INTEL, "model": 85, "stepping": 7}, "xeon-scalable-2"),
         # What QEMU calls it.
         (
-            {
-                "model_name": "Intel Xeon Processor (Icelake)",
-                "vendor": "GenuineIntel",
-                "family": 6,
-                "model": 106,
-            },
+            {**INTEL, "model": 106, "model_name": "Intel Xeon Processor (Icelake)"},
             "xeon-scalable-3",
         ),
         ({"vendor": "AuthenticAMD", "family": 26, "model": 17}, "epyc-9005"),

@@ -40,8 +40,7 @@ def machine_of(name: str) -> Machine:
 
 
 @pytest.mark.parametrize(
-    ("of", "measured"),
-    [(IVY_BRIDGE, SKYLAKE), (IVY_BRIDGE, ICE_LAKE), (ICE_LAKE, IVY_BRIDGE)],
+    ("of", "measured"), [(IVY_BRIDGE, SKYLAKE), (IVY_BRIDGE, ICE_LAKE), (ICE_LAKE, IVY_BRIDGE)]
 )
 def test_another_generation_is_refused(of: str, measured: str) -> None:
     """Nodes and sockets are the same; channels and their speed are not."""

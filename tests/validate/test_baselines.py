@@ -187,8 +187,7 @@ def test_words_about_a_machine_are_of_no_matter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    ["    policy: ma-8\n", "    settings: {system.buffer_commands: 64}\n"],
+    "change", ["    policy: ma-8\n", "    settings: {system.buffer_commands: 64}\n"]
 )
 def test_policies_and_parameters_may_change(change: str, tmp_path: Path) -> None:
     path = baseline(load_suite(write(tmp_path, FLOW)))

@@ -22,14 +22,7 @@ from numatwin.topologies.catalogue import machine_from_document
 from numatwin.topologies.export import machine_yaml
 from numatwin.validate.calibrate.calibration import HELD_OUT, Calibration, calibrated, held_out
 from numatwin.validate.calibrate.fit import Predict, fit
-from numatwin.validate.calibrate.observation import (
-    IDLE,
-    LOADED,
-    READ,
-    Kind,
-    Measured,
-    Observation,
-)
+from numatwin.validate.calibrate.observation import IDLE, LOADED, READ, Kind, Measured, Observation
 from numatwin.validate.calibrate.parameters import Key, Parameter, curve
 from numatwin.validate.systems.eris.calibration import INDEX, index_run
 

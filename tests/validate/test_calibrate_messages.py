@@ -16,13 +16,7 @@ from numatwin.topologies.measurements import HostState, Measurement, Parameters,
 from numatwin.topologies.processes import ProcessFacts
 from numatwin.validate.calibrate import Calibration
 from numatwin.validate.calibrate.calibration import calibrated, read_source
-from numatwin.validate.calibrate.observation import (
-    ATOMIC,
-    LINE,
-    Kind,
-    Measured,
-    Observation,
-)
+from numatwin.validate.calibrate.observation import ATOMIC, LINE, Kind, Measured, Observation
 from numatwin.validate.calibrate.parameters import Key, pair_classes
 from numatwin.validate.calibrate.predictions import Candidate, contended_s, predict
 from numatwin.validate.systems.commits.process_costs import BLOCK, MESSAGE

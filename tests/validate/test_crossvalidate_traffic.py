@@ -115,12 +115,7 @@ def test_equal_traffic_reaches_the_aim_and_other_traffic_misses_it(
     case: TrafficCase, predicted: Record
 ) -> None:
     rows = list(traffic_rows(case.name, as_counted(predicted), predicted))
-    assert [row.metric for row in rows] == [
-        "memory",
-        "busiest controller",
-        "links",
-        "busiest link",
-    ]
+    assert [row.metric for row in rows] == ["memory", "busiest controller", "links", "busiest link"]
     assert max(row.error for row in rows) < 1e-6
     result = traffic_crossvalidated([case], count=lambda _: as_counted(predicted))
     assert {row.plane for row in result.rows} == {"flow", "event"}

@@ -85,9 +85,7 @@ def test_a_bad_buffer_size(
     commands: int, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     suite = suite_with(
-        tmp_path,
-        r"(settings: \{event_horizon: 3 ms)",
-        rf"\1, system.buffer_commands: {commands}",
+        tmp_path, r"(settings: \{event_horizon: 3 ms)", rf"\1, system.buffer_commands: {commands}"
     )
     assert main(["regress", suite, *checks(OF_BUFFERS)]) == status, capsys.readouterr().out
 

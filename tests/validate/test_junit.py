@@ -23,10 +23,7 @@ SCHEMA: dict[str, tuple[str, str]] = {
         "name* tests* failures* errors* time skipped timestamp hostname id package file log url",
         "testsuite properties testcase system-out system-err",
     ),
-    "testcase": (
-        "name* time classname group",
-        "skipped error failure system-out system-err",
-    ),
+    "testcase": ("name* time classname group", "skipped error failure system-out system-err"),
     "failure": ("type message", ""),
     "error": ("type message", ""),
     "skipped": ("type message", ""),

@@ -356,10 +356,7 @@ def two_nodes(result: Result) -> Result:
     base = result.layout.description
     group = base.nodes[0].model_copy(update={"cpus": None, "id": 0})
     description = base.model_copy(
-        update={
-            "nodes": (group, group.model_copy(update={"id": 1})),
-            "slit": None,
-        }
+        update={"nodes": (group, group.model_copy(update={"id": 1})), "slit": None}
     )
     first = result.layout.nodes[0]
     nodes = (first, NodeLayout(1, (98, 99), (98, 99), first.memory_bytes, first.last_cache_bytes))

@@ -35,24 +35,14 @@ GROUPS = Path(__file__).parents[2] / "docs" / "examples" / "groups.callgrind.out
 CALLS = (Path(__file__).parent / "printed" / "callgrind.txt").read_text()
 PLAN: dict[str, Any] = {
     "query_name": "select k, sum(v) from t group by k",
-    "children": [
-        {
-            "operator_type": "HASH_GROUP_BY",
-            "operator_cardinality": 100,
-            "result_set_size": 1600,
-            "children": [
-                {
-                    "operator_type": "TABLE_SCAN",
-                    "operator_cardinality": 1000,
-                    "result_set_size": 16000,
-                    "operator_rows_scanned": 1000,
-                    "extra_info": {"Table": "t"},
-                    "children": [],
-                }
-            ],
-        }
-    ],
-}
+    "children": [{
+        "operator_type": "HASH_GROUP_BY", "operator_cardinality": 100, "result_set_size": 1600,
+        "children": [{
+            "operator_type": "TABLE_SCAN", "operator_cardinality": 1000, "result_set_size": 16000,
+            "operator_rows_scanned": 1000, "extra_info": {"Table": "t"}, "children": [],
+        }],
+    }],
+}  # fmt: skip
 NODE = {"Node Type": "Seq Scan", "Relation Name": "t", "Actual Rows": 300, "Actual Loops": 2}
 POSTGRES = [
     {
@@ -407,10 +397,7 @@ def test_the_time_of_another_workload_tells_as_much(tmp_path: Path) -> None:
     ],
 )
 def test_times_that_do_not_fit(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
-    expected: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], expected: str
 ) -> None:
     out = tmp_path / "made.yaml"
     assert main(["profile", str(GROUPS), *words, *TIMED_ON, "--out", str(out)]) == 2

@@ -123,11 +123,7 @@ def test_values_that_agree_are_no_surer_than_their_steps() -> None:
 
 @pytest.mark.parametrize(
     ("value", "higher", "verdict"),
-    [
-        (1.0, True, "better"),
-        (1.0, False, "worse"),
-        (0.0, True, "no difference"),
-    ],
+    [(1.0, True, "better"), (1.0, False, "worse"), (0.0, True, "no difference")],
 )
 def test_of_nothing_there_is_no_part(value: float, higher: bool, verdict: str) -> None:
     """What was 0 and is not any more is beyond each tolerance: a gate must not be blind there."""

@@ -49,77 +49,42 @@ OPERATORS = "operations.q.operators"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (
-            "rows: 50,",
-            "rows: 50, parts: 51,",
-            "4:37: objects.u.parts: 51 parts of 50 rows: expected at most 50: found '51'",
-        ),
-        ("key: {distinct: 50}", "key: {distinct: 51}", "51 values in 50 rows: expected at most 50"),
-        ("rows: 50,", "rows: 50, record_size: 1 KiB,", "does not belong to kind 'table'"),
-        (", columns: {a: {distinct: 10}, key: {distinct: 50}}", "", "missing field 'columns'"),
-        (
-            "selectivity: 0.1",
-            "selectivity: 1.1",
-            f"10:63: {OPERATORS}.find.selectivity: found '1.1', expected at most 1",
-        ),
-        (
-            "selectivity: 0.1",
-            "selectivity: -0.1",
-            f"10:63: {OPERATORS}.find.selectivity: found '-0.1', expected at least 0",
-        ),
-        (
-            "selectivity: 0.1",
-            "concurrency: 0",
-            f"10:63: {OPERATORS}.find.concurrency: found '0', expected at least 1",
-        ),
-        (
-            "columns: [a], selectivity: 0.1",
-            "columns: [b], selectivity: 0.1",
-            f"10:36: {OPERATORS}.find.columns: no column 'b' in what it reads: expected one of a, "
-            "id",
-        ),
-        (
-            "columns: [a], selectivity",
-            "selectivity",
-            f"10:49: {OPERATORS}.find.selectivity: a filter reads columns: expected some in "
-            "'columns', or 1: found '0.1'",
-        ),
-        ("table: u}", "table: v}", f"11:32: {OPERATORS}.all.table: no such object: expected one"),
-        (
-            "build: all",
-            "build: some",
-            f"12:33: {OPERATORS}.both.build: no such operator: expected one of find, all, both, "
-            "sums: found 'some'",
-        ),
-        (
-            "build: all",
-            "build: sums",
-            f"13:38: {OPERATORS}.sums.input: operators wait for each other: both after sums after "
-            "both",
-        ),
-        (
-            "build: all",
-            "build: all, after: al",
-            f"12:45: {OPERATORS}.both.after: no such operator: expected one of find, all, both, "
-            "sums: found 'al'",
-        ),
-        ("build_key: key", "build_key: id", "both.build_key: no column 'id' in what it reads"),
-        ("group_by: t.a", "group_by: a", "several tables have 'a': expected one of t.a, u.a"),
-        ("group_by: t.a", "groups: 3", "sums.groups: without group_by there is one group"),
-        ("kind: aggregate", "kind: sort", "sums: unknown kind: found 'sort', expected one of"),
-        ("clients: 4", "clients: 0", "8:14: operations.q.clients: found '0', expected at least 1"),
-        (
-            "clients: 4",
-            "clients: 1_000_000",
-            "8:14: operations.q.clients: found '1000000', expected at most 100000",
-        ),
-        (CLIENTS, CLIENTS + "    object: t\n", "operations.q.object: does not belong to kind"),
-    ],
+    ("change", "expected"),
+    {
+        ("rows: 50,", "rows: 50, parts: 51,"): "4:37: objects.u.parts: "
+        "51 parts of 50 rows: expected at most 50: found '51'",
+        ("key: {distinct: 50}", "key: {distinct: 51}"): "51 values in 50 rows: expected at most 50",
+        ("rows: 50,", "rows: 50, record_size: 1 KiB,"): "does not belong to kind 'table'",
+        (", columns: {a: {distinct: 10}, key: {distinct: 50}}", ""): "missing field 'columns'",
+        ("selectivity: 0.1", "selectivity: 1.1"): f"10:63: {OPERATORS}.find.selectivity: "
+        "found '1.1', expected at most 1",
+        ("selectivity: 0.1", "selectivity: -0.1"): f"10:63: {OPERATORS}.find.selectivity: "
+        "found '-0.1', expected at least 0",
+        ("selectivity: 0.1", "concurrency: 0"): f"10:63: {OPERATORS}.find.concurrency: "
+        "found '0', expected at least 1",
+        ("columns: [a], selectivity: 0.1", "columns: [b], selectivity: 0.1"): "10:36: "
+        f"{OPERATORS}.find.columns: no column 'b' in what it reads: expected one of a, id",
+        ("columns: [a], selectivity", "selectivity"): f"10:49: {OPERATORS}.find.selectivity: "
+        "a filter reads columns: expected some in 'columns', or 1: found '0.1'",
+        ("table: u}", "table: v}"): f"11:32: {OPERATORS}.all.table: no such object: expected one",
+        ("build: all", "build: some"): f"12:33: {OPERATORS}.both.build: "
+        "no such operator: expected one of find, all, both, sums: found 'some'",
+        ("build: all", "build: sums"): f"13:38: {OPERATORS}.sums.input: "
+        "operators wait for each other: both after sums after both",
+        ("build: all", "build: all, after: al"): f"12:45: {OPERATORS}.both.after: "
+        "no such operator: expected one of find, all, both, sums: found 'al'",
+        ("build_key: key", "build_key: id"): "both.build_key: no column 'id' in what it reads",
+        ("group_by: t.a", "group_by: a"): "several tables have 'a': expected one of t.a, u.a",
+        ("group_by: t.a", "groups: 3"): "sums.groups: without group_by there is one group",
+        ("kind: aggregate", "kind: sort"): "sums: unknown kind: found 'sort', expected one of",
+        ("clients: 4", "clients: 0"): "8:14: operations.q.clients: found '0', expected at least 1",
+        ("clients: 4", "clients: 1_000_000"): "8:14: operations.q.clients: "
+        "found '1000000', expected at most 100000",
+        (CLIENTS, CLIENTS + "    object: t\n"): "operations.q.object: does not belong to kind",
+    }.items(),
 )
-def test_one_clear_line(tmp_path: Path, old: str, new: str, expected: str) -> None:
-    assert expected in told(tmp_path, (old, new))
+def test_one_clear_line(tmp_path: Path, change: tuple[str, str], expected: str) -> None:
+    assert expected in told(tmp_path, change)
 
 
 def test_clients_of_a_mix_and_of_a_query(tmp_path: Path) -> None:

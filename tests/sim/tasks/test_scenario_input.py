@@ -38,36 +38,28 @@ def told(tmp_path: Path, *changes: tuple[str, str], settings: tuple[str, ...] = 
 
 @pytest.mark.parametrize(
     ("more", "expected"),
-    [
-        (
-            "placement: nearby",
-            "4:34: system.placement: found 'nearby', expected round-robin",
-        ),
-        ("placement: []", "system.placement: expected round-robin, interleaved, first-touch, or"),
-        ("placement: 4", "4:34: system.placement: node 4 of machine 'intel-4s-qpi' does not exist"),
-        (
-            "placement: [0, 9]",
-            "4:38: system.placement.1: node 9 of machine 'intel-4s-qpi' does not exist",
-        ),
-        ("tables: {u: 0}", "4:35: system.tables.u: no such table: expected one of t"),
-        ("tables: {t: 7}", "4:35: system.tables.t: node 7 of machine 'intel-4s-qpi' does not exis"),
-        ("concurrency: 0", "4:36: system.concurrency: found '0', expected at least 1"),
-        ("parts: 0", "4:30: system.parts: found '0', expected at least 1"),
-        ("nodes: 5", "system.nodes: machine 'intel-4s-qpi' has 4 nodes with cores: expected at"),
-        ("affinity: node, nodes: []", "4:39: system.nodes: expected at least one node id"),
-        ("affinity: []", "4:23: system.affinity: expected 'core', 'node' or 'none'"),
-        ("affinity: none, nodes: 0", "system.nodes: found '0', expected at least 1"),
-        ("nodes: [0, 0]", "system.nodes: a node id is listed twice"),
-        ("nodes: 1, loaders: 2", "system.loaders: 1 nodes have workers: expected at most 1"),
-        ("threads: 21", "system.threads: node 0 of machine 'intel-4s-qpi' has 20 hardware threads"),
-        (
-            "queue: table",
-            "system.queue: found 'table', expected 'node', 'worker' or 'machine'",
-        ),
-        ("look: 5", "system.look: a bare number has no unit: expected a time such as '129 ns'"),
-        ("instructions: {scan: 5}", "unknown field 'scan' in system.instructions"),
-        ("instructions: {scan_row: -1}", "scan_row: found '-1', expected at least 0"),
-    ],
+    {
+        "placement: nearby": "4:34: system.placement: found 'nearby', expected round-robin",
+        "placement: []": "system.placement: expected round-robin, interleaved, first-touch, or",
+        "placement: 4": "4:34: system.placement: node 4 of machine 'intel-4s-qpi' does not exist",
+        "placement: [0, 9]": "4:38: system.placement.1: "
+        "node 9 of machine 'intel-4s-qpi' does not exist",
+        "tables: {u: 0}": "4:35: system.tables.u: no such table: expected one of t",
+        "tables: {t: 7}": "4:35: system.tables.t: node 7 of machine 'intel-4s-qpi' does not exis",
+        "concurrency: 0": "4:36: system.concurrency: found '0', expected at least 1",
+        "parts: 0": "4:30: system.parts: found '0', expected at least 1",
+        "nodes: 5": "system.nodes: machine 'intel-4s-qpi' has 4 nodes with cores: expected at",
+        "affinity: node, nodes: []": "4:39: system.nodes: expected at least one node id",
+        "affinity: []": "4:23: system.affinity: expected 'core', 'node' or 'none'",
+        "affinity: none, nodes: 0": "system.nodes: found '0', expected at least 1",
+        "nodes: [0, 0]": "system.nodes: a node id is listed twice",
+        "nodes: 1, loaders: 2": "system.loaders: 1 nodes have workers: expected at most 1",
+        "threads: 21": "system.threads: node 0 of machine 'intel-4s-qpi' has 20 hardware threads",
+        "queue: table": "system.queue: found 'table', expected 'node', 'worker' or 'machine'",
+        "look: 5": "system.look: a bare number has no unit: expected a time such as '129 ns'",
+        "instructions: {scan: 5}": "unknown field 'scan' in system.instructions",
+        "instructions: {scan_row: -1}": "scan_row: found '-1', expected at least 0",
+    }.items(),
 )
 def test_one_clear_line(tmp_path: Path, more: str, expected: str) -> None:
     assert expected in told(tmp_path, (SYSTEM, f"{SYSTEM}, {more}"))

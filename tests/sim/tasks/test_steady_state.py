@@ -85,9 +85,7 @@ def cpu_bound(task_class: str = "scan", **more: Any) -> Stage:
 def test_one_client_has_all_workers_of_its_node() -> None:
     """1,000,000 entries of 100 ns over 4 workers: 25 ms, and no other node takes part."""
     program = hand.program(
-        hand.query(cpu_bound(concurrency=4)),
-        tables=[hand.table(rows=1_000_000)],
-        workers=FOUR,
+        hand.query(cpu_bound(concurrency=4)), tables=[hand.table(rows=1_000_000)], workers=FOUR
     )
     rates = solve(program)
     assert rates.response_s[0] == pytest.approx(0.025, rel=1e-6)

@@ -55,11 +55,7 @@ def test_rows_of_parts_sum_to_the_table_and_differ_by_one(rows: int, parts: int)
 
 tables = st.integers(200, 10**7).flatmap(
     lambda rows: st.builds(
-        stored,
-        st.just(rows),
-        st.integers(1, 64),
-        a=st.integers(1, rows),
-        b=st.integers(1, rows),
+        stored, st.just(rows), st.integers(1, 64), a=st.integers(1, rows), b=st.integers(1, rows)
     )
 )
 

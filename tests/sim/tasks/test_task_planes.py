@@ -261,9 +261,6 @@ def test_equal_points_of_loaded_latency_are_one() -> None:
             )
         ).throughput
         for plane in ("flow", "event", "reference")
-        for points in (
-            (first, again, last),
-            (first, again.replace("120", "100"), again, last),
-        )
+        for points in ((first, again, last), (first, again.replace("120", "100"), again, last))
     ]
     assert found[0::2] == found[1::2]
