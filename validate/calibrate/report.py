@@ -1,6 +1,6 @@
 """The report of a calibration: its texts and tables; ``reports`` lays it out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..._version import __version__
 from ...inputs.quantities import time_text
@@ -106,13 +106,11 @@ def _left(found: Calibration) -> Table:
     names: dict[str, list[str]] = {}
     for left_out in found.fit.left:
         names.setdefault(left_out.reason, []).append(left_out.parameter.name)
-    rows = [[Cell(_listed(ones)), Cell(reason)] for reason, ones in names.items()]
+    rows = []
+    for reason, ones in names.items():
+        more = f" … ({len(ones)})" if len(ones) > NAMES_MAX else ""
+        rows.append([Cell(", ".join(ones[:NAMES_MAX]) + more), Cell(reason)])
     return Table("Not determined, and unchanged", ("parameter", "why"), rows, texts=2)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" … ({len(names)})" if len(names) > NAMES_MAX else ""
-    return ", ".join(names[:NAMES_MAX]) + more
 
 
 def row_tables(found: Calibration) -> Iterator[Table]:

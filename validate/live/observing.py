@@ -98,7 +98,10 @@ def observe(pid: int, for_s: float, progress: Progress = silent) -> Record:
         bandwidth_Bps=_rates(rows, seen_s),
         model={
             "threads": len(sampler.all_threads),
-            "run_s": _by_node(machine, sampler.totals.run_s),
+            "run_s": {
+                str(node.id): run_s
+                for node, run_s in zip(machine.nodes, sampler.totals.run_s, strict=True)
+            },
             "wait_s": sampler.totals.wait_s,
             "moves": sampler.totals.moves,
             "moves_between_nodes": sampler.totals.crossings,
@@ -147,10 +150,6 @@ def _rates(rows: list[Row], seen_s: float) -> dict[str, float | None]:
         name: None if a is None or b is None else (b - a) / seen_s
         for name, a, b in zip(("memory", "links"), first, last, strict=True)
     }
-
-
-def _by_node(machine: Machine, values: list[float]) -> dict[str, float]:
-    return {str(node.id): value for node, value in zip(machine.nodes, values, strict=True)}
 
 
 def _by_socket(

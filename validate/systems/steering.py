@@ -180,11 +180,8 @@ class _Loop:
                 self.allocated.remove(core)
             self._tell(CORES.event(command, self.what.policy.name, at_s), core, load)
         # Threads that have come since are moved, too.
-        if commands or len(self.allocated) < sum(map(len, self.cores)):
-            self._set()
-
-    def _set(self) -> None:
-        if not self.what.dry:
+        moved = commands or len(self.allocated) < sum(map(len, self.cores))
+        if moved and not self.what.dry:
             self.masks.set(self._cpus())
 
     def _tell(self, event: ControlEvent, core: Core, load: float) -> None:

@@ -131,7 +131,8 @@ class HostPlanner(Planner):
         sel, passing, each_error = self.tables.selectivity, {inner: 1.0, outer: 1.0}, 0.0
         if operator == "ghj-bloom":
             each_error = 1.0 - (1.0 - self.system.filter_error) ** (1.0 / self.nodes)
-            met = self._match_share(inner, outer)
+            # The part of inner tuples that an outer one asks for, with uniform keys.
+            met = 1.0 - math.exp(-outer.records * sel / max(inner.records, 1))
             error = self.system.filter_error
             passing = {inner: met + (1.0 - met) * error, outer: sel + (1.0 - sel) * error}
         rows = {table: self._drawn(table, fan.final, passing[table]) for table in (inner, outer)}
@@ -166,11 +167,6 @@ class HostPlanner(Planner):
         if operator != "rrj":
             yield self._partitioned(count, fan)
         yield self._joined(count, fan)
-
-    def _match_share(self, inner: Table, outer: Table) -> float:
-        """The part of inner tuples that an outer one asks for, with uniform keys."""
-        asked = outer.records * self.tables.selectivity / max(inner.records, 1)
-        return 1.0 - math.exp(-asked)
 
     def _filter_bytes(self, table: Table, passing: float, error: float) -> Floats:
         """Of each node's filter, in whole blocks."""
