@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...inputs import Quantity
+from ...inputs.grouping import by_key
 from ..build import build_machine
 from ..importers.number_sets import format_list
 from ..machine import Floats, Machine, Node
@@ -133,11 +134,8 @@ class _Completer:
 
     def _packages(self) -> dict[str, list[int]]:
         """Nodes with CPUs (or of which it is not known) by package; alone where it has none."""
-        found: dict[str, list[int]] = {}
-        for node in self.machine.nodes:
-            if self._has_cpus(node):
-                found.setdefault(node.group or f"node{node.id}", []).append(node.id)
-        return found
+        nodes = (node for node in self.machine.nodes if self._has_cpus(node))
+        return by_key((node.group or f"node{node.id}", node.id) for node in nodes)
 
     def _has_cpus(self, node: Node) -> bool:
         return self._kinds()[self.type_of[node.id]].cores != 0

@@ -196,8 +196,7 @@ class NativeTasks:
         """What the clock says; of processors, what the engine's process has had."""
         return time.monotonic(), self._called("time.process_time")
 
-    @staticmethod
-    def _called(name: str, *arguments: Any) -> Any:
+    def _called(self, name: str, *arguments: Any) -> Any:
         """A function of Python's, where the engine runs."""
         module, _, function = name.partition(".")
         return getattr(sys.modules[module], function)(*arguments)

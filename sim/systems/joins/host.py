@@ -21,11 +21,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from ....inputs.grouping import by_key
 from ..._kernel import MessageCost
 from ...kernel.arrays import Floats, Ints
 from ...kernel.picoseconds import PS_PER_S
 from ...machine.message_costs import interpolated
-from .facts import ENGINE, GROUP_BYTES, TUPLE_BYTES, JoinFacts, PassCost, Step
+from .facts import ENGINE, GROUP_BYTES, TUPLE_BYTES, JoinFacts, Step
 from .operators import FILTER_BLOCK_BYTES, TABLE_PART, Pieces, Planner, StepPlan
 from .spec import LINE_BYTES, ONE_SIDED, FanOut, Operator, own_cache_bytes
 from .tables import Table, merged, of_homes
@@ -41,9 +42,7 @@ class PassCosts:
     """
 
     def __init__(self, facts: JoinFacts) -> None:
-        self._passes: dict[str, list[PassCost]] = {}
-        for measured in facts.passes:
-            self._passes.setdefault(measured.step, []).append(measured)
+        self._passes = by_key((str(measured.step), measured) for measured in facts.passes)
         self._exchanges = facts.exchanges
 
     def seconds(self, step: Step, at: float = 1.0, buffer: float | None = None) -> float:
@@ -51,12 +50,9 @@ class PassCosts:
         known = self._passes[step]
         if buffer is None:
             return between([(measured.at, measured.time.value) for measured in known], at)
-        by_buffer: dict[float, list[Point]] = {}
-        for measured in known:
-            assert measured.buffer is not None
-            by_buffer.setdefault(measured.buffer.value, []).append(
-                (measured.at, measured.time.value)
-            )
+        by_buffer = by_key(
+            (one.buffer.value, (one.at, one.time.value)) for one in known if one.buffer is not None
+        )
         return between([(size, between(curve, at)) for size, curve in by_buffer.items()], buffer)
 
     def exchange_s(self, transport: str, operation: str, size: float) -> float:
