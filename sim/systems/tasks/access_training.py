@@ -115,7 +115,10 @@ def observe(
         rows = order[bounds[number] : bounds[number + 1]]
         if not len(rows):
             continue
-        background = _background(node, homes[home_index], wires, copies)
+        background = (
+            Background("interconnect", node, homes[home_index], wires),
+            Background("copy-engine", node, homes[home_index], copies),
+        )
         traffic[rows] = flows.traffic(background)
         if events is None:
             for k, stage in enumerate(stages):
@@ -137,13 +140,6 @@ def observe(
         [entries * VALUE_BYTES, latency_ns, entries * matches * VALUE_BYTES, traffic]
     )
     return Observations(features, cpu_s, engine_s)
-
-
-def _background(node: int, home: int, wires: int, copies: int) -> tuple[Background, ...]:
-    return (
-        Background("interconnect", node, home, wires),
-        Background("copy-engine", node, home, copies),
-    )
 
 
 class _EventCells:
