@@ -20,16 +20,7 @@ import numpy as np
 
 from ..inputs.grouping import by_key
 from ..inputs.quantities import format_quantity
-from .picture import (
-    USE_STEPS,
-    Key,
-    Lines,
-    LinkLine,
-    MachinePicture,
-    Scene,
-    VertexId,
-    use_colour,
-)
+from .picture import USE_STEPS, Key, Lines, LinkLine, MachinePicture, Scene, VertexId, use_colour
 from .routes import Floats
 
 GRID_FROM_NODES = 49

@@ -305,11 +305,7 @@ class _Callbacks:
 
     @_checked
     def take(
-        self,
-        scenario: int | None,
-        report: int | None,
-        choice: _Choice | None,
-        pins: _Pins | None,
+        self, scenario: int | None, report: int | None, choice: _Choice | None, pins: _Pins | None
     ) -> tuple[Any, str]:
         """A file of what is chosen, or of all that is pinned."""
         name = self.explorer.scenario.name

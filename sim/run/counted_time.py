@@ -207,11 +207,7 @@ class _Played:
         self.tried_call = traffic.whole.tried_call
 
     def middle_s(
-        self,
-        part: _Part,
-        *,
-        homes: Floats | None = None,
-        binding: dict[str, float] | None = None,
+        self, part: _Part, *, homes: Floats | None = None, binding: dict[str, float] | None = None
     ) -> float:
         """Counts do not show how much of what comes next processors fetch on the wrong path of a
         branch (much: Mutlu et al., IEEE Transactions on Computers 54, 2005): the geometric mean of

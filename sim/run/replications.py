@@ -71,11 +71,7 @@ class WarmUp:
 
 
 def play(
-    make: Maker,
-    scenario: Scenario,
-    number: int,
-    warm_up_s: float,
-    progress: Progress = silent,
+    make: Maker, scenario: Scenario, number: int, warm_up_s: float, progress: Progress = silent
 ) -> Replication:
     """One replication, from time 0 to the horizon."""
     began = time.perf_counter()

@@ -127,11 +127,7 @@ def node_types(machine: Machine) -> tuple[str, ...]:
 
 
 def _key(
-    machine: Machine,
-    types: Sequence[str],
-    counts: Mapping[str, Floats],
-    i: int,
-    j: int,
+    machine: Machine, types: Sequence[str], counts: Mapping[str, Floats], i: int, j: int
 ) -> tuple[object, ...]:
     of_class = int(machine.distance_class[i, j])
     if of_class >= 0:

@@ -143,11 +143,7 @@ def described(machine: str | None, folder: Path) -> str:
 
 
 def one_query(
-    folder: Path,
-    machine: str,
-    workload: Path,
-    threads: int | None,
-    settings: Iterable[str] = (),
+    folder: Path, machine: str, workload: Path, threads: int | None, settings: Iterable[str] = ()
 ) -> Scenario:
     """With so many ``threads`` on each node, by default one for each core; ``folder``: for its
     file. Raises InputError."""

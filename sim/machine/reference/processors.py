@@ -20,11 +20,7 @@ from .run_queues import ON, Job, Process, Processor
 class SharedProcessors:
     """All processors of a host."""
 
-    def __init__(
-        self,
-        env: simpy.Environment,
-        setup: ProcessorSetup,
-    ) -> None:
+    def __init__(self, env: simpy.Environment, setup: ProcessorSetup) -> None:
         self.env, self.setup = env, plain(setup)
         self.processors = [Processor() for _ in range(setup.count)]
         self.lag_max_ps = max(2 * setup.slice_ps, setup.tick_ps)

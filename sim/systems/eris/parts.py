@@ -442,12 +442,7 @@ def _misses(costs: ErisCosts, node: int, keys: int, page_bytes: float) -> tuple[
 
 @lru_cache(maxsize=4096)
 def _found(
-    keys: int,
-    page_bytes: float,
-    reach: float,
-    private: float,
-    last: float,
-    exclusive: bool,
+    keys: int, page_bytes: float, reach: float, private: float, last: float, exclusive: bool
 ) -> tuple[float, float, float]:
     """Lines that a lookup by the only core at work finds in its private caches, in the last one,
     and in memory. ``reach``: pages that the TLB knows; of each cache: lines that it has room for.

@@ -208,11 +208,7 @@ def train_on(
 
 
 def train(
-    machine: Machine,
-    observed: Observations,
-    seed: int,
-    on: str = "flow",
-    online: int | None = None,
+    machine: Machine, observed: Observations, seed: int, on: str = "flow", online: int | None = None
 ) -> AccessModel:
     """Fits regressions and a tree to four fifths, or learns them ``online`` from so many scans by
     both paths on (without a tree); scores are of the rest.
