@@ -109,7 +109,12 @@ def observe(pid: int, for_s: float, progress: Progress = silent) -> Record:
             "pages_bytes_at_the_end": later,
             "memory_bytes": memory,
             "events": counts,
-            "memory_traffic_bytes": _by_socket(machine, sampler, by_cpu),
+            # Of all programs, by the node of the CPU that a socket's counters are read from.
+            "memory_traffic_bytes": {
+                str(machine.nodes[sampler.node_of.get(cpu, 0)].id): moved
+                for cpu, moved in by_cpu.items()
+            }
+            or None,
         },
         warnings=warnings,
     )
@@ -150,14 +155,6 @@ def _rates(rows: list[Row], seen_s: float) -> dict[str, float | None]:
         name: None if a is None or b is None else (b - a) / seen_s
         for name, a, b in zip(("memory", "links"), first, last, strict=True)
     }
-
-
-def _by_socket(
-    machine: Machine, sampler: Sampler, by_cpu: dict[int, float]
-) -> dict[str, float] | None:
-    """Of all programs, by the node of the CPU that a socket's counters are read from."""
-    nodes = {cpu: machine.nodes[sampler.node_of.get(cpu, 0)].id for cpu in by_cpu}
-    return {str(nodes[cpu]): value for cpu, value in by_cpu.items()} or None
 
 
 HARDWARE = 0  # PERF_TYPE_HARDWARE, and its events

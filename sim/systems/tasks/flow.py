@@ -198,12 +198,8 @@ class TasksFlow:
 
     def _columns_of(self, rates: Rates) -> dict[str, float]:
         """Of the series, what else is constant while these rates hold."""
-        waiting = {
-            f"waiting/node {node.id}": float(waiting)
-            for node, waiting in zip(self.machine.nodes, rates.waiting.tolist(), strict=True)
-        }
-        parts = self.control.columns()
-        return {**parts, **waiting}
+        waiting = zip(self.machine.nodes, rates.waiting.tolist(), strict=True)
+        return self.control.columns() | {f"waiting/node {n.id}": float(k) for n, k in waiting}
 
     def _play(self, rates: Rates, step: float) -> None:
         self.log.add(self.time_s, step, rates, self._running, self._columns)
