@@ -42,7 +42,7 @@ class PassCosts:
     """
 
     def __init__(self, facts: JoinFacts) -> None:
-        self._passes = by_key((str(measured.step), measured) for measured in facts.passes)
+        self._passes = by_key((measured.step, measured) for measured in facts.passes)
         self._exchanges = facts.exchanges
 
     def seconds(self, step: Step, at: float = 1.0, buffer: float | None = None) -> float:

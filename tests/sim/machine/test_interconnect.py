@@ -1,12 +1,7 @@
 """Links and routes over them, by hand; whole traces of ERIS hold the kernel to them."""
 
 from numatwin.sim._kernel import SparseRows
-from numatwin.sim.machine.reference.interconnect import (
-    Crossing,
-    Interconnect,
-    MemoryPaths,
-    Routes,
-)
+from numatwin.sim.machine.reference.interconnect import Crossing, Interconnect, MemoryPaths, Routes
 
 NS = 1000
 US = 1_000_000
