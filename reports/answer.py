@@ -100,7 +100,8 @@ def comparing_answer(runs: Sequence[Run]) -> Markup:
     sentences = [*_probability(able, best, operation), *sentences]
     found = recoveries_of(able, operation)
     if share_levels(list(found.values())):
-        sentences += _drops(found, [run.label for run in able if _balances(run.record)])
+        kinds = {run.label: {event.kind for event in run.record.control_events} for run in able}
+        sentences += _drops(found, [label for label in kinds if "balance" in kinds[label]])
     return Markup(" ").join(sentences)
 
 
@@ -247,10 +248,6 @@ def _unsettled(changes: int, of: int) -> str:
         f"Not recovered after {changes} of the {of} changes, as throughput still changes when the "
         "next one comes or the run ends."
     )
-
-
-def _balances(record: Record) -> bool:
-    return any(event.kind == "balance" for event in record.control_events)
 
 
 def _drops(found: Mapping[str, Sequence[Recovery]], balanced: Sequence[str]) -> list[Markup]:

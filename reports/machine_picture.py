@@ -40,10 +40,7 @@ def machine_in_use(record: Record) -> tuple[str, str] | None:
         NODE_KINDS[use.kind] for use in record.resources if use.kind in NODE_KINDS
     )
     busiest = f"mean use of {_busiest(list(kinds))}" if nodes else ""
-    facts = [
-        "links by their mean use" if links else "",
-        f"nodes by the {busiest}" if nodes else "",
-    ]
+    facts = ["links by their mean use" if links else "", f"nodes by the {busiest}" if nodes else ""]
     caption = ", ".join(part for part in facts if part)
     return _picture(
         record, links, nodes, f"{caption[:1].upper()}{caption[1:]}.{_several_links(record)}"

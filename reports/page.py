@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 from markupsafe import Markup
 
+from ..inputs.grouping import by_key
 from ..sim.planes.outcome import ControlEvent, ResourceUse
 from ..sim.run.limit import limits, together
 from ..sim.run.real_planes import NATIVE
@@ -253,9 +254,7 @@ class Chapter:
 def chapters_of(records: Sequence[Record]) -> list[Chapter]:
     """A chapter per scenario, in the order of the records."""
     plots = Plots()
-    by_scenario: dict[str, list[Record]] = {}
-    for record in records:
-        by_scenario.setdefault(record.scenario, []).append(record)
+    by_scenario = by_key((record.scenario, record) for record in records)
     return [
         _chapter(f"scenario-{k}", scenario, runs_of(together), plots)
         for k, (scenario, together) in enumerate(by_scenario.items(), 1)

@@ -320,16 +320,12 @@ def _placed(*place: str | int) -> Iterator[None]:
         raise DescriptionError(place, str(failure)) from None
 
 
-def _response_bytes(facts: LinkType) -> float:
-    size = facts.response or facts.request
-    return size.value if size else 0.0
-
-
 def _link(
     facts: LinkType, kind: str, ends: tuple[int, int], shared: bool, dimension: int
 ) -> LinkEdge:
     if facts.splits:
         kind += "-dual" if shared else "-single"
+    response = facts.response or facts.request
     return LinkEdge(
         ends=ends,
         kind=kind,
@@ -338,7 +334,7 @@ def _link(
         latency_ns=in_ns(facts.latency),
         data_header_bytes=facts.data_header.value if facts.data_header else 0.0,
         request_bytes=facts.request.value if facts.request else 0.0,
-        response_bytes=_response_bytes(facts),
+        response_bytes=response.value if response else 0.0,
         energy_J_per_bit=si(facts.energy),
         dimension=dimension,
     )

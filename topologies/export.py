@@ -8,11 +8,7 @@ import yaml
 from .schema import MachineDescription
 
 _LINE = 96  # columns; what fits stands on one line
-_MATRICES = (
-    "slit",
-    "pair_latency",
-    "pair_bandwidth",
-)
+_MATRICES = ("slit", "pair_latency", "pair_bandwidth")
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 

@@ -154,17 +154,13 @@ def _enhanced_hypercube(generator: Generator, count: int) -> Edges:
         yield from ((v, v ^ mask, bits + k) for v in range(count) if v < v ^ mask)
 
 
-def _all_to_all(_: Generator, count: int) -> Edges:
-    yield from ((a, b, 0) for a, b in combinations(range(count), 2))
-
-
 _SHAPES: dict[str, Callable[[Generator, int], Edges]] = {
     "mesh": _grid,
     "torus": _grid,
     "ring": _ring,
     "hypercube": _hypercube,
     "enhanced_hypercube": _enhanced_hypercube,
-    "all_to_all": _all_to_all,
+    "all_to_all": lambda _, count: ((a, b, 0) for a, b in combinations(range(count), 2)),
 }
 
 

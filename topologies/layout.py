@@ -18,17 +18,9 @@ from math import ceil, cos, isfinite, pi, sin, sqrt
 
 import numpy as np
 
+from ..inputs.grouping import by_key
 from ..inputs.quantities import format_quantity
-from .picture import (
-    USE_STEPS,
-    Key,
-    Lines,
-    LinkLine,
-    MachinePicture,
-    Scene,
-    VertexId,
-    use_colour,
-)
+from .picture import USE_STEPS, Key, Lines, LinkLine, MachinePicture, Scene, VertexId, use_colour
 from .routes import Floats
 
 GRID_FROM_NODES = 49
@@ -239,10 +231,8 @@ def _block_grids(blocks: list[_Block], positions: Floats) -> None:
 
 def _frames(picture: MachinePicture, blocks: list[_Block]) -> list[tuple[str, list[int]]]:
     """Groups of at least two vertices, larger ones first, so that small ones lie on top."""
-    groups: dict[str, list[int]] = {}
-    for k, vertex in enumerate(picture.vertices):
-        if vertex.group is not None:
-            groups.setdefault(vertex.group, []).append(k)
+    vertices = enumerate(picture.vertices)
+    groups = by_key((one.group, k) for k, one in vertices if one.group is not None)
     for block in blocks:
         # A block of many hubs frames all that hangs on them.
         if len(block.hubs) >= MANY_HUBS and block.name in groups:

@@ -4,18 +4,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from math import ceil
 
-from .picture import (
-    INK,
-    PALE_INK,
-    PAPER,
-    USE_STEPS,
-    Areas,
-    Key,
-    Label,
-    Lines,
-    Scene,
-    use_colour,
-)
+from .picture import INK, PALE_INK, PAPER, USE_STEPS, Areas, Key, Label, Lines, Scene, use_colour
 from .routes import Floats
 
 EDGE_PX, TITLE_PX, LEGEND_PX, ROW_PX = 12.0, 64.0, 190.0, 24.0

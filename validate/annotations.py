@@ -86,7 +86,8 @@ def message_of(result: Result) -> str:
     unit = "" if unit == "1" else f" {unit}"
     text = f"{metric} of {result.check.scenario.name}: {result.value:.6g}{unit}"
     if result.reference is not None:
-        what = f"{_multiple(result)}{AGAINST[result.check.kind]}"
+        times = f"{result.check.factor:g} × " if result.check.factor != 1.0 else ""
+        what = f"{times}{AGAINST[result.check.kind]}"
         text += f" against {result.reference:.6g}{unit} of {what}"
     if relative is not None:
         text += (
@@ -94,11 +95,6 @@ def message_of(result: Result) -> str:
             f"({100 * relative.low:+.2f} to {100 * relative.high:+.2f}%)"
         )
     return f"{text}: {verdict_in_words(result)}"
-
-
-def _multiple(result: Result) -> str:
-    factor = result.check.factor
-    return "" if factor == 1.0 else f"{factor:g} × "
 
 
 def verdict_in_words(result: Result) -> str:

@@ -33,8 +33,7 @@ def _range(raw: Any) -> Any:
 
 
 Range = Annotated[
-    tuple[float, float],
-    BeforeValidator(_range, json_schema_input_type=float | tuple[float, float]),
+    tuple[float, float], BeforeValidator(_range, json_schema_input_type=float | tuple[float, float])
 ]
 
 

@@ -28,9 +28,7 @@ RIGHT, WRONG, UNDECIDED, NOT_MODELLED, INPUT = (
 
 
 def scored(
-    files: Sequence[CaseFile],
-    plane: str | None = None,
-    progress: Progress = silent,
+    files: Sequence[CaseFile], plane: str | None = None, progress: Progress = silent
 ) -> list[Row]:
     """A row for each alternative of each case but its baseline; see ``_row``."""
     rows: list[Row] = []

@@ -265,16 +265,14 @@ class Problem:
         ridge[0, 0] = 0.0
         slopes = np.linalg.solve(x.T @ x + ridge, x.T @ y)
         left = ((y - x @ slopes) ** 2).sum(0) / weights[good].sum()
-        likely = 0.01 if self.exact else self._likely_deviation()
+        likely = 0.01
+        if not self.exact:  # the median of what the model's error may be in the first class
+            below = np.cumsum(error_weights(*self.classes[0]))
+            likely = float(DEVIATIONS[int(np.searchsorted(below, 0.5))])
         noise = 1.0 / (self.spreads**2 + likely**2 + left)
         covariance = covariance_of(slopes[1:].T, noise, 1.0)
         mean = covariance @ (slopes[1:] @ (noise * (self.logs - slopes[0])))
         return mean, 1.5 * covariance
-
-    def _likely_deviation(self) -> float:
-        """The median of what the model's error may be in the first class."""
-        weights = error_weights(*self.classes[0])
-        return float(DEVIATIONS[int(np.searchsorted(np.cumsum(weights), 0.5))])
 
 
 def _log_density(scores: Floats, mean: Floats, covariance: Floats) -> Floats:

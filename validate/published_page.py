@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..inputs.atomic import write_text_atomically
+from ..inputs.grouping import by_key
 from ..reports.curve_svg import curve_svg
 from ..sim.studies.results import Response
 from .markdown import page_text, table_rows
@@ -38,11 +39,8 @@ def pictures(rows: Sequence[Row]) -> dict[str, str]:
         if row["relative_error"] is not None
     ]
     predicted = {row["id"]: row["predicted"] for row in rows}
-    curves: dict[str, list[tuple[float, float, None, None]]] = {}
-    for id_, result in PUBLISHED.items():
-        if result.curve is not None:
-            name, place = result.curve
-            curves.setdefault(name, []).append((place, predicted[id_], None, None))
+    of_curves = ((id_, one.curve) for id_, one in PUBLISHED.items() if one.curve is not None)
+    curves = by_key((name, (place, predicted[id_], None, None)) for id_, (name, place) in of_curves)
     advance = Response("clients", "", "transactions per second", curves, 0, log=False)
     return {
         ERRORS: bars_svg(bars, "predicted over published, less 1"),
@@ -102,10 +100,7 @@ def _of_words(row: Row) -> Iterator[str]:
 def _why(numbers: Sequence[Row], words: Sequence[Row]) -> Iterator[str]:
     said: dict[str, str] = {}
     for title, chosen in _by_success(numbers, words):
-        ids_by_note: dict[str, list[str]] = {}
-        for row in chosen:
-            if row["note"]:
-                ids_by_note.setdefault(row["note"], []).append(f"`{row['id']}`")
+        ids_by_note = by_key((row["note"], f"`{row['id']}`") for row in chosen if row["note"])
         if ids_by_note:
             yield f"### {title}\n"
             for note, ids in ids_by_note.items():
@@ -166,10 +161,8 @@ def _of_machines(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
 
 
 def _calibrated(rows: Sequence[Row]) -> Iterator[str]:
-    by_results: dict[str, list[str]] = {}
-    for row in rows:
-        if row["calibrated_on"]:
-            by_results.setdefault(", ".join(row["calibrated_on"]), []).append(f"`{row['id']}`")
+    calibrated = (row for row in rows if row["calibrated_on"])
+    by_results = by_key((", ".join(row["calibrated_on"]), f"`{row['id']}`") for row in calibrated)
     for results, ids in by_results.items():
         yield f"A parameter of {', '.join(ids)} comes from `{results}`.\n"
 

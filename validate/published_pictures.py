@@ -59,7 +59,8 @@ def bars_svg(bars: Sequence[Bar], axis: str) -> str:
         beyond = 6 if bar.error >= 0 else -6
         label = f"{100 * bar.error:+.1f}%"
         _text(root, (end + beyond, y + row / 2 + 4), label, "start" if beyond > 0 else "end")
-    return _written(root)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 def _svg(width: int, height: int, title: str) -> Element:
@@ -94,8 +95,3 @@ def _text(root: Element, at: tuple[float, float], text: str, anchor: str) -> Non
 
 def _at(value: float) -> str:
     return f"{value:.1f}"
-
-
-def _written(root: Element) -> str:
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode") + "\n"

@@ -156,11 +156,7 @@ class Runs:
         return found
 
     def _note(self, name: str, source: str, calibrated_on: Sequence[str]) -> None:
-        self.machines[name] = {
-            "name": name,
-            "source": source,
-            "calibrated_on": list(calibrated_on),
-        }
+        self.machines[name] = {"name": name, "source": source, "calibrated_on": list(calibrated_on)}
 
     def chosen(self, name: str, otherwise: str) -> str:
         """Which choice is taken of what the source leaves open (``Condition``)."""

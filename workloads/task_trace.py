@@ -172,12 +172,7 @@ def _order(header: Sequence[str], name: str) -> list[int]:
     """Where each of ``COLUMNS`` stands."""
     if sorted(header) != sorted(COLUMNS):
         raise InputError(
-            "not a trace of tasks",
-            name,
-            1,
-            1,
-            ",".join(header),
-            f"the columns {','.join(COLUMNS)}",
+            "not a trace of tasks", name, 1, 1, ",".join(header), f"the columns {','.join(COLUMNS)}"
         )
     return [list(header).index(column) for column in COLUMNS]
 

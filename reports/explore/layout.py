@@ -6,8 +6,9 @@ from typing import Any
 
 from dash import dcc, html
 
+from ...inputs.grouping import by_key
 from ...sim.machine.assumptions import split_quantity
-from ...sim.planes.outcome import ResourceUse, Why
+from ...sim.planes.outcome import Why
 from ...sim.run.limit import together
 from ...sim.run.scenario import Scenario
 from ...sim.studies.influences import Field
@@ -186,11 +187,8 @@ def answer(moment: Moment, first: Moment) -> list[Any]:
 
 def busiest(moment: Moment) -> html.Table:
     """The busiest resource of each kind, in the order of their use."""
-    kinds: dict[str, list[ResourceUse]] = {}
-    for use in moment.busiest:
-        kinds.setdefault(use.kind, []).append(use)
     rows = []
-    for uses in kinds.values():
+    for uses in by_key((use.kind, use) for use in moment.busiest).values():
         mean = sum(use.utilisation for use in uses) / len(uses)
         others = html.Small(f"mean of {len(uses)}: {percent(mean)}" if len(uses) > 1 else "")
         bar = _bar(min(uses[0].utilisation, 1.0), percent(uses[0].utilisation), "use")

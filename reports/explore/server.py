@@ -30,7 +30,7 @@ from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 from ...inputs import InputError
 from ..words import shortened
 from . import layout
-from .explorer import Choice, Explorer, Moment
+from .explorer import Choice, Explorer
 
 LOOPBACK = "127.0.0.1"
 PINS_MAX = 24
@@ -297,7 +297,7 @@ class _Callbacks:
             case {"kind": "return", "k": int(k)} if clicked and 0 <= k < len(kept):
                 wanted = kept[k]
         try:
-            rows = [self._row(one) for one in kept]
+            rows = [(one, self.explorer.moment(one)) for one in map(self._choice, kept)]
         except InputError:  # told where it was predicted
             raise PreventUpdate from None
         names = ["as given", *(self._name(one) for one in kept[1:])]
@@ -305,11 +305,7 @@ class _Callbacks:
 
     @_checked
     def take(
-        self,
-        scenario: int | None,
-        report: int | None,
-        choice: _Choice | None,
-        pins: _Pins | None,
+        self, scenario: int | None, report: int | None, choice: _Choice | None, pins: _Pins | None
     ) -> tuple[Any, str]:
         """A file of what is chosen, or of all that is pinned."""
         name = self.explorer.scenario.name
@@ -321,10 +317,6 @@ class _Callbacks:
             return dcc.send_string(self.explorer.report(choices), f"{name}.html"), ""
         except InputError as failure:
             return no_update, str(failure)
-
-    def _row(self, one: _Chosen) -> tuple[Choice, Moment]:
-        choice = self._choice(one)
-        return choice, self.explorer.moment(choice)
 
     def _name(self, one: _Chosen) -> str:
         choice = self._choice(one)

@@ -17,7 +17,7 @@ from ...workloads import Workload
 from ..planes.outcome import ControlEvent
 from ..planes.plane import Change, Plane, StartPhase, is_real_time, unchanged_until_s
 from .family import ChosenPolicy, decide
-from .policy import AnyPolicy, is_memoryless
+from .policy import AnyPolicy
 
 # SimPy's own events have priorities 0 and 1.
 FIRST_TURN = 2
@@ -121,7 +121,8 @@ class ControlPlane:
             if commands:
                 self.events += [family.event(command, chosen.name, at_s) for command in commands]
                 self.plane.apply(commands)
-            elif is_memoryless(policy):
+            # To one that says so, neither the time nor what it saw before matters.
+            elif getattr(policy, "MEMORYLESS", False):
                 next_s = min(self.clock.peek() / 1e9, unchanged_until_s(self.plane), horizon_s)
                 count = max(count, ceil(next_s / chosen.period_s - 1e-6) - 1)
 

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,16 +83,13 @@ def choose(spec: PolicySpec, family: Family, folder: Path) -> ChosenPolicy:
         path = folder / spec.file
         make = user_policy(path, spec.class_name, spec.options or {})
         return ChosenPolicy(family, spec.class_name, make, period_s, path)
-    name, options = spec.policy or NO_POLICY, spec.bundled_options()
-
-    def make_bundled() -> AnyPolicy:
-        return family.bundled(name, options)
-
+    name = spec.policy or NO_POLICY
+    make = partial(family.bundled, name, spec.bundled_options())
     try:
-        make_bundled()
+        make()
     except ValueError as failure:
         raise DescriptionError((), str(failure)) from None
-    return ChosenPolicy(family, name, make_bundled, period_s)
+    return ChosenPolicy(family, name, make, period_s)
 
 
 def decide(family: Family, policy: AnyPolicy, observation: Any) -> tuple[Any, ...]:

@@ -39,11 +39,6 @@ class NoPolicy:
         return ()
 
 
-def is_memoryless(policy: AnyPolicy) -> bool:
-    """Whether it says ``MEMORYLESS = True``: neither the time nor what it saw before matters."""
-    return bool(getattr(policy, "MEMORYLESS", False))
-
-
 NO_POLICY = "none"
 PERIOD_MIN_S = 1e-3
 

@@ -7,9 +7,10 @@ import numpy as np
 import simpy
 
 from ..planes.outcome import Series
-from ..planes.plane import RandomPlane, is_real_time, look_every_s
+from ..planes.plane import RandomPlane, is_real_time
 
 INTERVALS = 1_000
+REAL_LOOK_EVERY_S = 0.02  # who looks at a real engine takes time from it
 
 
 class Sampling:
@@ -29,7 +30,8 @@ class Sampling:
         self._real = is_real_time(plane)
         self._looked_at_s = 0.0
         if self._real:
-            count = min(count, max(int(horizon_s / look_every_s(plane)), 1))
+            look_s = getattr(plane, "LOOK_EVERY_S", REAL_LOOK_EVERY_S)
+            count = min(count, max(int(horizon_s / look_s), 1))
         edges = {round(end * k / count) for k in range(1, count)} | {self._warm_up}
         self._edges = sorted(edge for edge in edges if 0 < edge < end)
         self._times_s = [0.0]

@@ -82,7 +82,9 @@ def missing_facts(machine: Machine) -> Iterator[Assumption]:
     yield from _interruptions(machine)
     yield from _links(machine)
     yield from _of_nodes(machine)
-    yield from _energy(machine)
+    if not _power_known(machine):
+        source = "Not known of all nodes: no energy is predicted"
+        yield Assumption("power of cores and memory", "unknown", "", source)
 
 
 def _latency(machine: Machine) -> Iterator[Assumption]:
@@ -265,13 +267,6 @@ def _hits(machine: Machine, types: Mapping[str, Node]) -> Iterator[Assumption]:
             )
             source = f"Not known: none counted; {source}"
             yield Assumption(f"latency of caches of level {level}", 0.0, "ns", source, low, high)
-
-
-def _energy(machine: Machine) -> Iterator[Assumption]:
-    """``MachineUse.energy_J``."""
-    if not _power_known(machine):
-        source = "Not known of all nodes: no energy is predicted"
-        yield Assumption("power of cores and memory", "unknown", "", source)
 
 
 def _power_known(machine: Machine) -> bool:

@@ -72,9 +72,6 @@ class Change:
     command: Command
 
 
-REAL_LOOK_EVERY_S = 0.02  # who looks at a real engine takes time from it
-
-
 class Plane(Protocol):
     """Does the work between two control events; time starts at 0 and is virtual or real.
 
@@ -119,11 +116,6 @@ def is_real_time(plane: Plane) -> bool:
 def unchanged_until_s(plane: Plane) -> float:
     """Until when policies see the same if nothing is ordered; the time reached where unknown."""
     return float(getattr(plane, "unchanged_until_s", plane.time_s))
-
-
-def look_every_s(plane: Plane) -> float:
-    """How often a plane in real time may be looked at, without taking much from what it does."""
-    return float(getattr(plane, "LOOK_EVERY_S", REAL_LOOK_EVERY_S))
 
 
 class RandomPlane(Plane, Protocol):

@@ -39,10 +39,7 @@ def counted_record(
         machine=picture_data(traffic.machine),
         settings=settings,
         model=_hit_rates(traffic),
-        warnings=(
-            *traffic.notes,
-            *_ending(run),
-        ),
+        warnings=(*traffic.notes, *_ending(run)),
         provenance=provenance(wall_s, int(traffic.whole.accesses.sum())),
         traffic=traffic_json(traffic),
     )
@@ -62,10 +59,7 @@ def with_traffic(scenario: Scenario, outcome: Outcome, traffic: Traffic, wall_s:
         operations=outcome.operations,
         control_events=outcome.events,
         model=_hit_rates(traffic) | dict(outcome.model),
-        warnings=(
-            *outcome.warnings,
-            *traffic.notes,
-        ),
+        warnings=(*outcome.warnings, *traffic.notes),
         provenance=provenance(wall_s, int(traffic.whole.accesses.sum())),
         traffic=traffic_json(traffic),
     )

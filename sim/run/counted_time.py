@@ -158,12 +158,6 @@ class _Part:
         mine, others = vars(self), vars(other)
         return _Part(**{name: mine[name] + others[name] for name in mine})
 
-    def reconverged(self) -> _Part:
-        """The same where what follows a mispredicted branch does not wait for it: the wrong path
-        meets the right one, and has fetched all that comes next.
-        """
-        return replace(self, serial=self.serial - self.branched, branched=0.0 * self.branched)
-
     def placed(self, homes: Floats | None) -> _Part:
         """The same with lines of home h on each node in parts ``homes`` (n, n, n): [i, h]."""
         if homes is None:
@@ -213,11 +207,7 @@ class _Played:
         self.tried_call = traffic.whole.tried_call
 
     def middle_s(
-        self,
-        part: _Part,
-        *,
-        homes: Floats | None = None,
-        binding: dict[str, float] | None = None,
+        self, part: _Part, *, homes: Floats | None = None, binding: dict[str, float] | None = None
     ) -> float:
         """Counts do not show how much of what comes next processors fetch on the wrong path of a
         branch (much: Mutlu et al., IEEE Transactions on Computers 54, 2005): the geometric mean of
@@ -226,7 +216,9 @@ class _Played:
         waits_s = self.interval_s(part, COUNTED, homes=homes, binding=binding)
         if not part.branched.any():
             return waits_s
-        meets_s = self.interval_s(part.reconverged(), COUNTED, homes=homes)
+        # Where the wrong path meets the right one, it has fetched all that comes next.
+        meets = replace(part, serial=part.serial - part.branched, branched=0.0 * part.branched)
+        meets_s = self.interval_s(meets, COUNTED, homes=homes)
         return float((waits_s * meets_s) ** 0.5)
 
     def interval_s(

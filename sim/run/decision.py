@@ -25,11 +25,7 @@ FACTS, REPLICATIONS, MODEL = "facts and assumptions", "replications", "the model
 
 
 def decision(
-    first: Record,
-    other: Record,
-    operation: str,
-    but_source: str | None = None,
-    factor: float = 1.0,
+    first: Record, other: Record, operation: str, but_source: str | None = None, factor: float = 1.0
 ) -> dict[str, Any] | None:
     """How sure it is that ``other`` does more of an operation than ``first``, or than so many times
     (``factor``) as much; evidence of a source (``but_source``) says nothing of what the model may

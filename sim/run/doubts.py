@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...inputs.grouping import by_key
 from ...topologies import Machine, MachineDescription, build_machine
 from ..kernel.arrays import Floats
 from ..kernel.streams import stream_key
@@ -125,10 +126,11 @@ def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
     """
     found = list(_unknown(scenario.settings))
     named = {place for one in found for place in _places(one.assumption)}
-    streams: dict[str, list[Assumption]] = {}
-    for one in assumptions_in(scenario, costs_of(scenario)):
-        if (one.low or one.high) and not any(place in named for place in _places(one)):
-            streams.setdefault(_stream_of(one), []).append(one)
+    streams = by_key(
+        (_stream_of(one), one)
+        for one in assumptions_in(scenario, costs_of(scenario))
+        if (one.low or one.high) and named.isdisjoint(_places(one))
+    )
     found += [
         Doubt(first, stream, others=tuple(others)) for stream, (first, *others) in streams.items()
     ]
@@ -137,7 +139,7 @@ def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
         doubt
         for doubt in doubts_about(scenario.machine)
         if system_of(scenario.system).reads(doubt.name)
-        and not any(place in known for place in _places(doubt.assumption))
+        and known.isdisjoint(_places(doubt.assumption))
     ]
     return tuple(found)
 

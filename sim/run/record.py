@@ -20,6 +20,7 @@ import numpy as np
 
 from ...inputs import InputError
 from ...inputs.fields import part_at as part_at
+from ...inputs.grouping import by_key
 from ..planes.outcome import ControlEvent, ResourceUse, Series, Why
 from .record_files import LARGEST, SCHEMA, not_tiny, read_head, read_series, write_files
 
@@ -276,9 +277,7 @@ def power_W(record: Record) -> float | None:
 
 def _used(record: Record) -> dict[str, dict[str, float]]:
     """By kind of resource, its mean use and that of the busiest."""
-    by_kind: dict[str, list[float]] = {}
-    for use in record.resources:
-        by_kind.setdefault(use.kind, []).append(use.utilisation)
+    by_kind = by_key((use.kind, use.utilisation) for use in record.resources)
     return {
         kind: {"mean": math.fsum(uses) / len(uses), "busiest": max(uses)}
         for kind, uses in by_kind.items()

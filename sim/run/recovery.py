@@ -164,7 +164,7 @@ def _between_changes(record: Record, operation: str) -> list[_Pieces]:
 def _recovery(pieces: _Pieces, before: float | None, level: float | None) -> Recovery:
     """Of ``pieces``, at least one, from a change on; ``level``: None for their final one."""
     change_s, until_s = float(pieces.start_s[0]), float(pieces.end_s[-1])
-    clear = pieces.without_noise()
+    clear = replace(pieces, rate=steps(pieces.rate, pieces.end_s - pieces.start_s))
     tenth_s = FINAL_PART * (until_s - change_s)
     final = clear.mean(until_s - tenth_s, until_s)
     earlier = clear.mean(until_s - 2 * tenth_s, until_s - tenth_s)
@@ -250,10 +250,6 @@ class _Pieces:
         if not len(length_s):
             return float(self.rate[-1])
         return float((length_s * part.rate).sum() / length_s.sum())
-
-    def without_noise(self) -> _Pieces:
-        """The same pieces of time, each with the rate of the step that it belongs to."""
-        return _Pieces(self.start_s, self.end_s, steps(self.rate, self.end_s - self.start_s))
 
     def sampled(self, step_s: float) -> _Pieces:
         """Means over steps from the first piece on, longer ones where they would be too many.

@@ -22,6 +22,7 @@ import numpy as np
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from ...inputs import InputError
+from ...inputs.grouping import by_key
 from ...inputs.progress import Progress, part_of, silent
 from ...inputs.quantities import time_text
 from ..control.control_plane import ControlPlane
@@ -70,11 +71,7 @@ class WarmUp:
 
 
 def play(
-    make: Maker,
-    scenario: Scenario,
-    number: int,
-    warm_up_s: float,
-    progress: Progress = silent,
+    make: Maker, scenario: Scenario, number: int, warm_up_s: float, progress: Progress = silent
 ) -> Replication:
     """One replication, from time 0 to the horizon."""
     began = time.perf_counter()
@@ -167,10 +164,7 @@ def unsettled_notes(
     """A note for each warning of ``unsettled``, with the names of the runs that have it: what beats
     what may change in longer runs. Of ``most`` at most, and how many more there are.
     """
-    named: dict[str, list[Name]] = {}
-    for name, warning in warnings:
-        if warning is not None:
-            named.setdefault(warning, []).append(name)
+    named = by_key((warning, name) for name, warning in warnings if warning is not None)
     notes = [f"Note ({written(names)}): {warning}" for warning, names in named.items()]
     if most is None or len(notes) <= most:
         return notes

@@ -112,11 +112,7 @@ def run_scenario(
 
 
 def bare_record(
-    scenario: Scenario,
-    *,
-    gains: bool = False,
-    progress: Progress = silent,
-    workers: int | None = 1,
+    scenario: Scenario, *, gains: bool = False, progress: Progress = silent, workers: int | None = 1
 ) -> Record:
     """The Record of ``scenario`` without what studies do not read of each run: the machine's
     picture, assumptions, and, unless ``gains``, what more of each

@@ -148,8 +148,7 @@ def description_of(system: System) -> type[ScenarioDescription]:
         ),
         "policies": (
             Annotated[
-                policies,
-                BeforeValidator(_nothing_is_empty, json_schema_input_type=policies | None),
+                policies, BeforeValidator(_nothing_is_empty, json_schema_input_type=policies | None)
             ],
             Field(default_factory=policies),
         ),

@@ -36,10 +36,7 @@ Figures = Mapping[str, float | None]
 
 
 def idle_settings(
-    record: Record,
-    settings: Sequence[str],
-    load: Load,
-    progress: Progress = silent,
+    record: Record, settings: Sequence[str], load: Load, progress: Progress = silent
 ) -> tuple[dict[str, Any], ...]:
     """``Record.idle_settings``: of the settings with which ``load`` gave what ``record`` is of,
     those that change throughput and latency little or not at all.

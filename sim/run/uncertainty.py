@@ -157,11 +157,7 @@ def interval_of(record: Record, path: Sequence[str], shift: Floats, factors: Flo
 
 
 def _drawn_doubts(
-    record: Record,
-    scenario: Scenario,
-    doubts: tuple[Doubt, ...],
-    progress: Progress,
-    most: bool,
+    record: Record, scenario: Scenario, doubts: tuple[Doubt, ...], progress: Progress, most: bool
 ) -> tuple[dict[Path, Floats], list[dict[str, Any]]]:
     """(DRAWS,) by what each draw of the doubts multiplies each figure, and the doubts that decide
     most. A draw that contradicts itself, or that the scenario cannot run with, leaves it as it is.
@@ -198,10 +194,7 @@ def figure_of(moment: Moment, path: Path) -> float | None:
 
 
 def _most(
-    predictor: Predictor,
-    doubts: tuple[Doubt, ...],
-    parts: Floats,
-    shifts: Mapping[Path, Floats],
+    predictor: Predictor, doubts: tuple[Doubt, ...], parts: Floats, shifts: Mapping[Path, Floats]
 ) -> list[dict[str, Any]]:
     """Of the doubts that decide most: the ``name`` (the field that
     states it), and from what to what throughput changes at the

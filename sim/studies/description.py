@@ -280,8 +280,7 @@ class StudyDescription(Strict):
         Field(min_length=1),
     ]
     design: Annotated[
-        DesignDescription,
-        BeforeValidator(_design, json_schema_input_type=DesignDescription | str),
+        DesignDescription, BeforeValidator(_design, json_schema_input_type=DesignDescription | str)
     ] = DesignDescription()
     replications: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
     common_random_numbers: bool = True

@@ -230,11 +230,7 @@ def _present_kept() -> Iterator[None]:
 
 
 def _row(
-    runs: Runs,
-    point: int,
-    values: Sequence[Any],
-    go_on: Progress,
-    workers: int | None,
+    runs: Runs, point: int, values: Sequence[Any], go_on: Progress, workers: int | None
 ) -> Row:
     row: Row = {POINT: point, **dict(zip(runs.paths, values, strict=True))}
     began = time.perf_counter()

@@ -99,10 +99,7 @@ def influences(
         tried.append(replace(field, effect=_effect(base, field, predictor)))
         progress((k + 1) / len(fields))
     return tuple(
-        sorted(
-            tried,
-            key=lambda tested: -1.0 if tested.effect is None else tested.effect,
-        )
+        sorted(tried, key=lambda tested: -1.0 if tested.effect is None else tested.effect)
     )[::-1]
 
 

@@ -1,13 +1,13 @@
 """Runs what is left of a study, into its folder."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ...inputs import InputError
 from ...inputs.progress import Progress, silent
-from .engine import Point, run_points
+from .engine import run_points
 from .evaluate import ERROR
 from .store import MANIFEST, Store
 from .study import Study, changes, check_size
@@ -68,9 +68,10 @@ def run_study(
     new = 0
     waiting: list[dict[str, object]] = []
     last_s = began
+    pending = islice((point for point in range(count) if point not in skipped), expected)
     rows_of_points = run_points(
         study.runs,
-        _pending(study, skipped, expected),
+        ((point, study.design.of(point)) for point in pending),
         expected=expected,
         jobs=jobs,
         scheduler=scheduler,
@@ -78,7 +79,9 @@ def run_study(
     try:
         for rows in rows_of_points:
             if before is None:
-                _check_metrics(study, rows)
+                if not OTHER_FIGURES & set(study.runs.paths):  # all runs have the same figures
+                    worked = [row for row in rows if ERROR not in row]
+                    study.runs.metrics.check_found(worked, study.file)
                 store.begin(study.identity)
                 before = dict(study.identity)
             waiting += rows
@@ -95,12 +98,6 @@ def run_study(
     if new:
         store.compact()
     return Progressed(count, len(done), len(failed), new, time.perf_counter() - began)
-
-
-def _check_metrics(study: Study, rows: Sequence[Mapping[str, object]]) -> None:
-    """Refuses a figure that the first runs do not have, where all runs have the same figures."""
-    if not OTHER_FIGURES & set(study.runs.paths):
-        study.runs.metrics.check_found([row for row in rows if ERROR not in row], study.file)
 
 
 def check_same(study: Study, before: dict[str, object], folder: Path) -> None:
@@ -132,10 +129,3 @@ def progressed(study: Study, folder: Path) -> Progressed:
     check_same(study, before, folder)
     done, failed = store.done()
     return Progressed(study.design.count, len(done), len(failed))
-
-
-def _pending(study: Study, done: set[int], most: int) -> Iterator[Point]:
-    """The first ``most`` points that are not done."""
-    left = (point for point in range(study.design.count) if point not in done)
-    for _, point in zip(range(most), left, strict=False):
-        yield point, study.design.of(point)

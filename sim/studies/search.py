@@ -144,11 +144,7 @@ def _stored(
 
 
 def verify(
-    study: Study,
-    found: Found,
-    folder: Path,
-    jobs: int | None = None,
-    progress: Progress = silent,
+    study: Study, found: Found, folder: Path, jobs: int | None = None, progress: Progress = silent
 ) -> Iterator[tuple[int, Results]]:
     """The best points on the event plane, each with its one row, until one holds all constraints
     there too, three at most. Nothing where the study itself is on a plane that runs operations.

@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -189,18 +190,14 @@ def rows_in(table: pa.Table) -> Iterable[Row]:
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     """One table of all, each point once: as the last table has it."""
-    tables = [_as_texts(table, _text_columns(tables)) for table in tables]
+    # A factor may have numbers in one table, and words in another.
+    fields = chain.from_iterable(table.schema for table in tables)
+    texts = {field.name for field in fields if pa.types.is_string(field.type)}
+    tables = [_as_texts(table, texts) for table in tables]
     joined = pa.concat_tables(tables, promote_options="permissive")
     points = joined[POINT].to_numpy()
     last = {point: row for row, point in enumerate(points.tolist())}
     return joined if len(last) == len(points) else joined.take(pa.array(sorted(last.values())))
-
-
-def _text_columns(tables: Sequence[pa.Table]) -> set[str]:
-    """Columns that are texts in any of the tables: a factor may have numbers and words."""
-    return {
-        field.name for table in tables for field in table.schema if pa.types.is_string(field.type)
-    }
 
 
 def _as_texts(table: pa.Table, names: set[str]) -> pa.Table:

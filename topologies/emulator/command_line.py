@@ -137,7 +137,8 @@ def _distances(guest: GuestMachine) -> Iterator[str]:
                 yield from ("-numa", f"dist,src={a},dst={b},val={slit[a, b]}")
     if not guest.platform.attributes:
         return
-    latency, bandwidth = guest_latency_ns(guest), guest_bandwidth_MBps(guest)
+    latency = _whole(guest.machine.latency_ns[np.ix_(guest.nodes, guest.nodes)])
+    bandwidth = guest_bandwidth_MBps(guest)
     for k in (k for k in range(count) if guest.node(k).threads):
         for home in range(count):
             pair = f"hmat-lb,initiator={k},target={home},hierarchy=memory,data-type=access"
@@ -192,11 +193,6 @@ def guest_slit(guest: GuestMachine) -> Ints:
     return slit
 
 
-def guest_latency_ns(guest: GuestMachine) -> Ints:
-    """(n, n) whole nanoseconds, 0 where unknown; rows are initiators."""
-    return _whole(guest.machine.latency_ns[np.ix_(guest.nodes, guest.nodes)])
-
-
 def guest_bandwidth_MBps(guest: GuestMachine) -> Ints:
     """(n, n) in MB/s, 0 where unknown, in steps that 16 bits can count; rows are initiators."""
     found = guest.machine.bandwidth_Bps[np.ix_(guest.nodes, guest.nodes)] / 1e6
@@ -208,5 +204,4 @@ def guest_bandwidth_MBps(guest: GuestMachine) -> Ints:
 
 
 def _whole(values: Floats) -> Ints:
-    known = np.isfinite(values)
-    return np.where(known, np.rint(np.where(known, values, 0.0)), 0.0).astype(np.int64)
+    return np.rint(np.where(np.isfinite(values), values, 0.0)).astype(np.int64)

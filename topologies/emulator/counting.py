@@ -95,7 +95,8 @@ def run_counted(
         _path(settings).write_text(text, encoding="utf-8")
         arguments = {"settings": str(_path(settings))}
         plugin = Plugin(traffic_plugin(), arguments, (settings.fileno(), counts.fileno()))
-        words = [str(command_marker()), *counting.region, *command]
+        marker = compiled("run_counted", ("run_counted.cpp",), (), "")  # of where it is counted
+        words = [str(marker), *counting.region, *command]
         run = run_in_guest(guest, words, plugins=[plugin], **options)
         spans = read_counts(
             _path(counts), len(guest.machine.nodes), len(caches.levels), len(caches.cpu_node)
@@ -108,7 +109,7 @@ def run_counted(
         tuple(level.level for level in caches.levels),
         spans["command"],
         spans.get("regions"),
-        (*guest.notes, *caches.notes, *_turns(len(caches.cpu_node)), *_left_out(counting)),
+        (*guest.notes, *caches.notes, *_notes(len(caches.cpu_node), counting)),
         tuple(counts for name, counts in spans.items() if name.startswith("interval ")),
         caches.cpu_node,
     )
@@ -128,19 +129,16 @@ def _path(file: FileIO) -> Path:
     return Path(f"/proc/self/fd/{file.fileno()}")
 
 
-def _turns(processors: int) -> list[str]:
-    """What it means that a host with fewer processors plays them in turn."""
+def _notes(processors: int, counting: Counting) -> Iterator[str]:
+    """What was not counted, and what it means that a host with fewer processors takes turns."""
     host = len(os.sched_getaffinity(0))
-    if processors <= host:
-        return []
-    return [
-        f"{processors} processors took turns on {host} of this host: lines that several write at "
-        "the same time were handed over less often than on the machine"
-    ]
-
-
-def _left_out(counting: Counting) -> list[str]:
-    return ["what the kernel accesses is left out"] if counting.user_only else []
+    if processors > host:
+        yield (
+            f"{processors} processors took turns on {host} of this host: lines that several write "
+            "at the same time were handed over less often than on the machine"
+        )
+    if counting.user_only:
+        yield "what the kernel accesses is left out"
 
 
 def plugin_settings(
@@ -208,11 +206,6 @@ def plugin_interface(qemu: tuple[int, int]) -> int:
     if qemu < (9, 0):
         return 1
     return 2 if qemu < (9, 1) else 3
-
-
-def command_marker() -> Path:
-    """The program that runs a command between its marks; raises InputError."""
-    return compiled("run_counted", ("run_counted.cpp",), (), "")
 
 
 def compiled(name: str, sources: Sequence[str], flags: Sequence[str], suffix: str) -> Path:

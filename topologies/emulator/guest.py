@@ -219,7 +219,8 @@ class Qemu:
         began = time.monotonic()
         if self._restored:
             try:
-                self._resume()
+                with contextlib.closing(Monitor(self._ends["monitor"])) as monitor:
+                    monitor.resume(RESUME_LIMIT_S)
                 return time.monotonic() - began
             except (OSError, RuntimeError):  # what was kept is damaged: it boots again
                 self._snapshot.unlink(missing_ok=True)
@@ -255,10 +256,6 @@ class Qemu:
         except OSError:
             return 0.0
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def _resume(self) -> None:
-        with contextlib.closing(Monitor(self._ends["monitor"])) as monitor:
-            monitor.resume(RESUME_LIMIT_S)
 
     def _keep(self) -> None:
         """For the next guest like this one, unless it would take all of the room for them."""

@@ -123,11 +123,7 @@ def guest_machine(
             + ", ".join(f"{machine.nodes[k].id} is {number}" for number, k in enumerate(order))
         )
     return GuestMachine(
-        machine,
-        tuple(order),
-        tuple(sizes[k] for k in order),
-        tuple(notes),
-        platform.architecture,
+        machine, tuple(order), tuple(sizes[k] for k in order), tuple(notes), platform.architecture
     )
 
 

@@ -94,11 +94,7 @@ def build_server(wanted: Server) -> MachineDescription:
         nodes.append(NodeGroup(id=count, type="expander"))
         title += ", a CXL memory expander as a node without cores"
     description = MachineDescription(
-        name=wanted.name,
-        title=title,
-        source=SOURCE,
-        node_types=kinds,
-        nodes=tuple(nodes),
+        name=wanted.name, title=title, source=SOURCE, node_types=kinds, nodes=tuple(nodes)
     )
     return complete(description, modules=wanted.modules).description
 

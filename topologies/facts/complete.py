@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...inputs import Quantity
+from ...inputs.grouping import by_key
 from ..build import build_machine
 from ..importers.number_sets import format_list
 from ..machine import Floats, Machine, Node
@@ -104,7 +105,9 @@ class _Completer:
         self.entries = {
             name: self._entry(kind.processor) for name, kind in self.description.node_types.items()
         }
-        kinds = {name: self._filled(name, kind) for name, kind in self._kinds().items()}
+        kinds = {
+            name: self._filled(name, kind) for name, kind in self.description.node_types.items()
+        }
         update: dict[str, object] = {"node_types": kinds}
         joined = self._joined(kinds)
         if joined is not None:
@@ -128,19 +131,13 @@ class _Completer:
             return guess_for(identity)
         return found if self.modules is None else with_modules(found, self.modules)
 
-    def _kinds(self) -> Mapping[str, NodeType]:
-        return self.description.node_types
-
     def _packages(self) -> dict[str, list[int]]:
         """Nodes with CPUs (or of which it is not known) by package; alone where it has none."""
-        found: dict[str, list[int]] = {}
-        for node in self.machine.nodes:
-            if self._has_cpus(node):
-                found.setdefault(node.group or f"node{node.id}", []).append(node.id)
-        return found
+        nodes = (node for node in self.machine.nodes if self._has_cpus(node))
+        return by_key((node.group or f"node{node.id}", node.id) for node in nodes)
 
     def _has_cpus(self, node: Node) -> bool:
-        return self._kinds()[self.type_of[node.id]].cores != 0
+        return self.description.node_types[self.type_of[node.id]].cores != 0
 
     def _filled(self, name: str, kind: NodeType) -> NodeType:
         positions = [
@@ -263,7 +260,7 @@ class _Completer:
     def _taken(self, joined: Joined | None, coherence: Coherence | None) -> Iterator[str]:
         lines = []
         for name, entry in self.entries.items():
-            if not self._kinds()[name].cores:
+            if not self.description.node_types[name].cores:
                 continue
             if isinstance(entry, Entry):
                 lines.append(
@@ -271,7 +268,7 @@ class _Completer:
                     f"({entry.processor.title}): values whose source begins with 'catalogue'; "
                     "uncertain where it knows a range only."
                 )
-                if lacking := _lacking(entry, self._kinds()[name], self.description):
+                if lacking := _lacking(entry, self.description.node_types[name], self.description):
                     lines.append(
                         f"Not known of this model, so its family's: {' and '.join(lacking)}."
                     )

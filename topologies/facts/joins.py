@@ -130,7 +130,8 @@ class _Joiner:
                 for one, other in combinations(packages, 2)
                 for pair in zip(one, other, strict=False)
             ]
-        if not _joins_all([*chosen, *self._ends()], [n for nodes in packages for n in nodes]):
+        made = [link.ends for link in self.made.links]
+        if not _joins_all([*chosen, *made], [n for nodes in packages for n in nodes]):
             chosen = pairs
         for a, b in chosen:
             self.made.link(a, b, "socket")
@@ -363,9 +364,6 @@ class _Joiner:
 
     def _end(self, unit: str) -> EndId:
         return self.hub_of.get(unit) or self.found.packages[unit][0]
-
-    def _ends(self) -> list[tuple[EndId, EndId]]:
-        return [link.ends for link in self.made.links]
 
     def _note_guess(self, what: str, how: str) -> None:
         self.made.notes.append(f"{what} is a guess: {how}")

@@ -132,7 +132,7 @@ class _Reader:
             left = len(self.threads) - len(homes)
             inventory.notes.append(f"{left} CPUs are in no node: left out.")
         inventory.nodes = [self._node(numa, homes) for numa in numas]
-        clocks = read_clocks(root, self._set_of)
+        clocks = read_clocks(root, lambda one: self._set(one, one.attributes.get("cpuset", "")))
         inventory.cores = self._found_cores(set(homes), clocks, next(root.each("object"), None))
         caches = [
             self._cache(element, place, level)
@@ -315,9 +315,6 @@ class _Reader:
         if "initiator_obj_gp_index" in attributes:
             return self._set(value, self.cpusets.get(attributes["initiator_obj_gp_index"], ""))
         return None
-
-    def _set_of(self, element: Element) -> frozenset[int]:
-        return self._set(element, element.attributes.get("cpuset", ""))
 
     def _set(self, element: Element, text: str) -> frozenset[int]:
         """The CPUs in hwloc's text of a set; an endless one ends with the machine's last CPU."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ...inputs import Quantity
+from ...inputs.grouping import by_key
 from ...inputs.quantities import read_quantity
 from ..schema import (
     Cache,
@@ -91,9 +92,7 @@ class Inventory:
         nodes = sorted(self.nodes, key=lambda node: node.id)
         kinds, groups = self._kinds_and_groups(nodes)
         names = _type_names(kinds)
-        sizes: dict[NodeType, list[int | None]] = {}
-        for node, kind in zip(nodes, kinds, strict=True):
-            sizes.setdefault(kind, []).append(node.memory_bytes)
+        sizes = by_key(zip(kinds, (node.memory_bytes for node in nodes), strict=True))
         usual = {kind: _most_common(size) for kind, size in sizes.items()}
         return MachineDescription(
             name=self.name,
@@ -129,10 +128,7 @@ class Inventory:
         cores_of_cache = [
             {core_of[cpu] for cpu in cache.cpus if cpu in core_of} for cache in self.caches
         ]
-        caches_of: dict[Core, list[int]] = {}
-        for k, cores in enumerate(cores_of_cache):
-            for core in cores:
-                caches_of.setdefault(core, []).append(k)
+        caches_of = by_key((core, k) for k, cores in enumerate(cores_of_cache) for core in cores)
         kinds, groups = [], []
         for node in nodes:
             cores = {core_of[cpu] for cpu in node.cpus or () if cpu in core_of}
@@ -162,13 +158,11 @@ class Inventory:
         )
         if node.cpus is None:
             return NodeType(memory=memory)
-        seen: dict[int, list[tuple[int, int, int | None, int | None]]] = {}
-        for core in cores:
-            for k in caches_of.get(core, ()):
-                cache = self.caches[k]
-                seen.setdefault(cache.level, []).append(
-                    (cache.size_bytes, len(cores_of_cache[k]), cache.line_bytes, cache.ways)
-                )
+        caches_seen = ((k, self.caches[k]) for core in cores for k in caches_of.get(core, ()))
+        seen = by_key(
+            (cache.level, (cache.size_bytes, len(cores_of_cache[k]), cache.line_bytes, cache.ways))
+            for k, cache in caches_seen
+        )
         if len({(len(core.cpus), core.clock) for core in cores}) > 1:
             self._note("The cores within a node differ in threads or clock: taken as equal.")
         caches = []

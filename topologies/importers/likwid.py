@@ -4,14 +4,7 @@ import re
 
 from ..schema import MachineDescription
 from ..schema_types import ProcessorIdentity
-from .inventory import (
-    CacheFacts,
-    Core,
-    Inventory,
-    NodeFacts,
-    clock_of_model,
-    machine_title,
-)
+from .inventory import CacheFacts, Core, Inventory, NodeFacts, clock_of_model, machine_title
 from .source import Source
 
 _BEGINNING = re.compile(r"^(?:Hardware Thread Topology|HWThread\s+Thread\s+Core\b)", re.M)

@@ -27,14 +27,7 @@ from ...sim.run.scenario_parts import on_machine
 from ...sim.run.what_if import flow_plane
 from ...sim.systems.descriptor import System
 from ...sim.systems.registry import system_of
-from .calibration import (
-    FITTED,
-    HELD_OUT,
-    Calibration,
-    error_percent,
-    error_summary,
-    residuals_of,
-)
+from .calibration import FITTED, HELD_OUT, Calibration, error_percent, error_summary, residuals_of
 from .engine_rows import ASSUMED_SPREAD, EngineRow, OwnEngine, load_rows, own_engine, run_of_row
 from .fit import Fit, Floats, NothingDetermined, Predict, fit
 from .observation import Kind, Measured, Observation, Origin

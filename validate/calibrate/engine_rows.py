@@ -247,11 +247,7 @@ def own_engine(whole: Scenario) -> OwnEngine | None:
 
 
 def run_of_row(
-    base: Document,
-    settings: Sequence[str],
-    machine: str | None,
-    whole: Scenario,
-    row: EngineRow,
+    base: Document, settings: Sequence[str], machine: str | None, whole: Scenario, row: EngineRow
 ) -> Scenario:
     """The scenario that a row is of; raises InputError with the row's place."""
     operations = whole.workload.at(0.0).operations

@@ -13,10 +13,12 @@ under way, so that it does not grow without bound.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from scipy.optimize import least_squares
 
+from ...inputs.grouping import by_key
 from ...sim.kernel.arrays import Flags, Floats
 from ...sim.machine.costs import CostModel
 from ...sim.machine.defaults import (
@@ -98,11 +100,8 @@ def pair_classes(machine: Machine) -> tuple[PairClass, ...]:
     """
     types, n = node_types(machine), len(machine.nodes)
     counts = kind_counts(machine.routes, machine.links)
-    found: dict[tuple[object, ...], list[tuple[int, int]]] = {}
-    for i in range(n):
-        for j in range(n):
-            if machine.nodes[j].memory_bytes != 0:
-                found.setdefault(_key(machine, types, counts, i, j), []).append((i, j))
+    pairs_of = product(range(n), [j for j in range(n) if machine.nodes[j].memory_bytes != 0])
+    found = by_key((_key(machine, types, counts, i, j), (i, j)) for i, j in pairs_of)
     one_local = sum(key[0] == "local" for key in found) == 1
     classes = []
     for key, pairs in found.items():
@@ -128,11 +127,7 @@ def node_types(machine: Machine) -> tuple[str, ...]:
 
 
 def _key(
-    machine: Machine,
-    types: Sequence[str],
-    counts: Mapping[str, Floats],
-    i: int,
-    j: int,
+    machine: Machine, types: Sequence[str], counts: Mapping[str, Floats], i: int, j: int
 ) -> tuple[object, ...]:
     of_class = int(machine.distance_class[i, j])
     if of_class >= 0:

@@ -1,8 +1,9 @@
 """The report of a calibration: its texts and tables; ``reports`` lays it out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..._version import __version__
+from ...inputs.grouping import by_key
 from ...inputs.quantities import time_text
 from ...reports.predicted_measured import Cell, Row, Table, Validation, in_unit
 from ...reports.words import count, percent, signed_percent
@@ -72,9 +73,8 @@ def _drawn(one: Residual) -> Row:
 
 def errors_table(found: Calibration) -> Table:
     """By set and kind."""
-    groups: dict[tuple[str, str], list[Residual]] = {}
-    for residual in (*found.of(FITTED), *found.of(HELD_OUT)):
-        groups.setdefault((residual.set, residual.observation.kind), []).append(residual)
+    residuals = (*found.of(FITTED), *found.of(HELD_OUT))
+    groups = by_key(((one.set, one.observation.kind), one) for one in residuals)
     rows = []
     for (which, kind), ones in groups.items():
         middle, worst = error_summary(ones) or (0.0, ones[0])
@@ -103,16 +103,11 @@ def _estimates(found: Calibration) -> Table:
 
 
 def _left(found: Calibration) -> Table:
-    names: dict[str, list[str]] = {}
-    for left_out in found.fit.left:
-        names.setdefault(left_out.reason, []).append(left_out.parameter.name)
-    rows = [[Cell(_listed(ones)), Cell(reason)] for reason, ones in names.items()]
+    rows = []
+    for reason, ones in by_key((one.reason, one.parameter.name) for one in found.fit.left).items():
+        more = f" … ({len(ones)})" if len(ones) > NAMES_MAX else ""
+        rows.append([Cell(", ".join(ones[:NAMES_MAX]) + more), Cell(reason)])
     return Table("Not determined, and unchanged", ("parameter", "why"), rows, texts=2)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" … ({len(names)})" if len(names) > NAMES_MAX else ""
-    return ", ".join(names[:NAMES_MAX]) + more
 
 
 def row_tables(found: Calibration) -> Iterator[Table]:

@@ -98,7 +98,10 @@ def observe(pid: int, for_s: float, progress: Progress = silent) -> Record:
         bandwidth_Bps=_rates(rows, seen_s),
         model={
             "threads": len(sampler.all_threads),
-            "run_s": _by_node(machine, sampler.totals.run_s),
+            "run_s": {
+                str(node.id): run_s
+                for node, run_s in zip(machine.nodes, sampler.totals.run_s, strict=True)
+            },
             "wait_s": sampler.totals.wait_s,
             "moves": sampler.totals.moves,
             "moves_between_nodes": sampler.totals.crossings,
@@ -106,7 +109,12 @@ def observe(pid: int, for_s: float, progress: Progress = silent) -> Record:
             "pages_bytes_at_the_end": later,
             "memory_bytes": memory,
             "events": counts,
-            "memory_traffic_bytes": _by_socket(machine, sampler, by_cpu),
+            # Of all programs, by the node of the CPU that a socket's counters are read from.
+            "memory_traffic_bytes": {
+                str(machine.nodes[sampler.node_of.get(cpu, 0)].id): moved
+                for cpu, moved in by_cpu.items()
+            }
+            or None,
         },
         warnings=warnings,
     )
@@ -147,18 +155,6 @@ def _rates(rows: list[Row], seen_s: float) -> dict[str, float | None]:
         name: None if a is None or b is None else (b - a) / seen_s
         for name, a, b in zip(("memory", "links"), first, last, strict=True)
     }
-
-
-def _by_node(machine: Machine, values: list[float]) -> dict[str, float]:
-    return {str(node.id): value for node, value in zip(machine.nodes, values, strict=True)}
-
-
-def _by_socket(
-    machine: Machine, sampler: Sampler, by_cpu: dict[int, float]
-) -> dict[str, float] | None:
-    """Of all programs, by the node of the CPU that a socket's counters are read from."""
-    nodes = {cpu: machine.nodes[sampler.node_of.get(cpu, 0)].id for cpu in by_cpu}
-    return {str(nodes[cpu]): value for cpu, value in by_cpu.items()} or None
 
 
 HARDWARE = 0  # PERF_TYPE_HARDWARE, and its events

@@ -1,10 +1,10 @@
 """Scans whose column is copied ahead by another thread, as a copy engine would; what overlaps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from .bench import Bench, Samples, Windows, ends, methods_of
+from .bench import Bench, Windows, ends, methods_of
 
 METHODS = methods_of("buffering")
 RESULTS = ("direct_ns", "copies_ns", "cached_ns", "overlap_ns")
@@ -33,16 +33,12 @@ def measure(bench: Bench) -> Iterator[float]:
             found = measure_copied_scan(size, chunk, rounds + 1, *start.cores[:2])
             for (name, method), times in zip(METHODS.items(), RESULTS, strict=True):
                 # The first round meets pages and caches that nobody has used.
-                samples = _undisturbed(found[times][1:])
+                ns, disturbed = np.array(found[times][1:], dtype=np.float64).T
+                windows = Windows(np.ones((len(ns), 1)), ns[:, None], disturbed > 0)
+                samples = windows.ns_each()
                 bench.add(name, samples, "time", method, size=size, buffer=chunk,
                           place=place, **ends(start, home))  # fmt: skip
         yield (at + 1) / len(sizes)
-
-
-def _undisturbed(rounds: Sequence[tuple[int, bool]]) -> Samples:
-    """Those in which nobody took a processor; too few of them: all."""
-    elapsed_ns, disturbed = np.array(rounds, dtype=np.float64).T
-    return Windows(np.ones((len(rounds), 1)), elapsed_ns[:, None], disturbed > 0).ns_each()
 
 
 def double_buffered_s(copies_s: float, scan_s: float, chunks: float) -> float:

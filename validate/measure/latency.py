@@ -115,10 +115,7 @@ def _small_pages(bench: Bench, start: NodeLayout, home: NodeLayout) -> Iterator[
     work = chase(block, 0, min(lines, _held_lines(bench)))
     small = bench.run([(start.cores[0], work)], limit_s=0.5).ns_each()
     huge = _chase(bench, start, home, block.size_bytes)
-    for samples, page, method in (
-        (small, SMALL_PAGE_BYTES, SMALL_CHASE),
-        (huge, 2 << 20, CHASE),
-    ):
+    for samples, page, method in ((small, SMALL_PAGE_BYTES, SMALL_CHASE), (huge, 2 << 20, CHASE)):
         bench.add(
             "page.latency", samples, "time", method, size=block.size_bytes, page=page,
             **ends(start, home),

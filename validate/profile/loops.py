@@ -174,12 +174,7 @@ def whole_loop(counted: Counted, share: Floats) -> Loop:
 
 
 def _loop(
-    counted: Counted,
-    share: Floats,
-    group: Ints,
-    rows: float,
-    *,
-    streams: Flags | None,
+    counted: Counted, share: Floats, group: Ints, rows: float, *, streams: Flags | None
 ) -> Loop:
     part = share[group] / rows
 

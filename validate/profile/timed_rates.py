@@ -59,12 +59,13 @@ def set_rates(document: dict[str, Any], timed: Timed) -> None:
     with shared(SharedWork()):
         parts = _Times(measured).parts(timed.times_s)
     rate = _rate(scenario, doubts_of(scenario))
-    low, middle, high = (_rounded(rate.at(part)) for part in parts)
-    for place, value in middle.items():
+    low, middle, high = map(rate.at, parts)
+    for place in middle:
         fact: Any = document
         for key in place[1:]:
             fact = fact[key]
-        fact |= {"value": value, "range": [low[place], high[place]]}
+        ends = [rounded(low[place]), rounded(high[place])]
+        fact |= {"value": rounded(middle[place]), "range": ends}
 
 
 def _rate(scenario: Scenario, doubts: Sequence[Doubt]) -> Doubt:
@@ -77,10 +78,6 @@ def _rate(scenario: Scenario, doubts: Sequence[Doubt]) -> Doubt:
         token=query,
         expected="a workload of 'numatwin profile' without --time",
     )
-
-
-def _rounded(settings: Mapping[Place, Any]) -> dict[Place, float]:
-    return {place: rounded(value) for place, value in settings.items()}
 
 
 class _Times:
@@ -146,11 +143,7 @@ def described(machine: str | None, folder: Path) -> str:
 
 
 def one_query(
-    folder: Path,
-    machine: str,
-    workload: Path,
-    threads: int | None,
-    settings: Iterable[str] = (),
+    folder: Path, machine: str, workload: Path, threads: int | None, settings: Iterable[str] = ()
 ) -> Scenario:
     """With so many ``threads`` on each node, by default one for each core; ``folder``: for its
     file. Raises InputError."""

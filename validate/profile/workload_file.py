@@ -122,12 +122,7 @@ class _Writer:
             least = counts["instructions"] / counts["cycles"]
             ipc = max(ipc[0], least), max(ipc[1], least), max(ipc[2], least)
         loop = Loop(
-            "the whole program",
-            counts["instructions"],
-            ipc,
-            (lines or 0.0) * LINE_BYTES,
-            0.0,
-            (),
+            "the whole program", counts["instructions"], ipc, (lines or 0.0) * LINE_BYTES, 0.0, ()
         )
         return self._operator([loop], {"entries": 1, "results": 0}, "all")
 

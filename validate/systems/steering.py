@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs import DescriptionError, InputError, Quantity
+from ...inputs.grouping import by_key
 from ...sim.control.family import ChosenPolicy, choose, decide
 from ...sim.control.policy import named
 from ...sim.planes.outcome import ControlEvent
@@ -79,10 +80,8 @@ def cores_of(machine: Machine, cpus: list[int]) -> list[list[list[int]]]:
     """Of each node its cores, as lists of those of ``cpus`` that are its hardware threads."""
     able, found = set(cpus), []
     for node in machine.nodes:
-        cores: dict[frozenset[int], list[int]] = {}
-        for cpu in sorted(able.intersection(node.cpus)):
-            cores.setdefault(siblings_of(cpu), []).append(cpu)
-        found.append(list(cores.values()))
+        cpus_here = sorted(able.intersection(node.cpus))
+        found.append(list(by_key((siblings_of(cpu), cpu) for cpu in cpus_here).values()))
     return found
 
 
@@ -180,11 +179,8 @@ class _Loop:
                 self.allocated.remove(core)
             self._tell(CORES.event(command, self.what.policy.name, at_s), core, load)
         # Threads that have come since are moved, too.
-        if commands or len(self.allocated) < sum(map(len, self.cores)):
-            self._set()
-
-    def _set(self) -> None:
-        if not self.what.dry:
+        moved = commands or len(self.allocated) < sum(map(len, self.cores))
+        if moved and not self.what.dry:
             self.masks.set(self._cpus())
 
     def _tell(self, event: ControlEvent, core: Core, load: float) -> None:

@@ -60,10 +60,7 @@ def _engine_spec(engine: Any, cpu: int) -> Any:
     def grouping(k: int, merge: int, *grouped: int, sums: tuple[int, ...] = ()) -> list[Any]:
         groups, summed = int(columns[grouped[0]].distinct), list(sums)
         own = stage(kinds.AGGREGATE, k, *grouped, table=0, sums=summed, groups=groups)
-        return [
-            own,
-            stage(kinds.MERGE, merge, *grouped, inputs=[0], sums=summed, groups=groups),
-        ]
+        return [own, stage(kinds.MERGE, merge, *grouped, inputs=[0], sums=summed, groups=groups)]
 
     def joining(k: int, built: int) -> list[Any]:
         """With so many rows, each of which has a key of its own."""

@@ -19,8 +19,6 @@ class Choice {
     /// Throws std::invalid_argument where a weight is not finite or below 0, or none is above 0.
     explicit Choice(std::span<const double> weights);
 
-    std::size_t alternatives() const noexcept { return slots_.size(); }
-
     std::size_t draw(Random& random) const noexcept {
         const auto wide = static_cast<unsigned __int128>(random.next()) * slots_.size();
         const auto at = static_cast<std::size_t>(wide >> 64);

@@ -80,15 +80,12 @@ class EmulatedTasks(NativeTasks):
         self._host.stop()
         counted("end", self._engine, "answered")
         more = self._host.counts().since(self._since)
-        stolen = more.stolen.sum(axis=0).tolist()
         return Outcome(
             operations=dict(zip(self._names, more.answered[:, 0].tolist(), strict=True)),
             events=self._placed(),
             model={
-                "tasks": dict(
-                    zip(self._program.classes, more.done.sum(axis=0).tolist(), strict=True)
-                ),
-                "stolen": dict(zip(self._program.classes, stolen, strict=True)),
+                "tasks": self._by_class(more.done),
+                "stolen": self._by_class(more.stolen),
                 "steals": more.steals.tolist(),  # by node of the thief, and home
             },
             warnings=tuple(self._warnings(0.0, float(more.answered[:, 0].sum()))),

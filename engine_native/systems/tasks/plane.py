@@ -131,10 +131,7 @@ class NativeTasks:
         if has_placer(scenario):
             self._placing = NativePlacing(scenario, host.engine, host.plan.mapping.host_node)
         self._allocated = set(host.plan.cpus)
-        self._seen, self._seen_s = (
-            host.counts(),
-            (time.monotonic(), self._called("time.process_time")),
-        )
+        self._seen, self._seen_s = host.counts(), self._times_s()
         self.time_s = 0.0
         self.start_counting()
 
@@ -199,8 +196,7 @@ class NativeTasks:
         """What the clock says; of processors, what the engine's process has had."""
         return time.monotonic(), self._called("time.process_time")
 
-    @staticmethod
-    def _called(name: str, *arguments: Any) -> Any:
+    def _called(self, name: str, *arguments: Any) -> Any:
         """A function of Python's, where the engine runs."""
         module, _, function = name.partition(".")
         return getattr(sys.modules[module], function)(*arguments)
@@ -253,9 +249,12 @@ class NativeTasks:
         for name, (done, ns) in zip(self._names, more.answered.tolist(), strict=True):
             found[f"throughput/{name}"] = done
             found[f"under_way/{name}"] = ns * 1e-9
-        stolen = more.stolen.sum(axis=0).tolist()
-        found |= {f"stolen/{k}": n for k, n in zip(self._program.classes, stolen, strict=True)}
+        found |= {f"stolen/{name}": count for name, count in self._by_class(more.stolen).items()}
         return found | {f"utilisation/{name}": busy_s for name, _, busy_s in self._busy(more)}
+
+    def _by_class(self, counts: Floats) -> dict[str, float]:
+        """Of all nodes together."""
+        return dict(zip(self._program.classes, counts.sum(axis=0).tolist(), strict=True))
 
     def _busy(self, more: Counts) -> Iterator[tuple[str, int, float]]:
         """Of each node with workers: name, id, and for how long they were busy on average."""
@@ -310,11 +309,11 @@ class NativeTasks:
 
     def _facts(self, more: Counts, counted_s: float, waited: float) -> dict[str, Any]:
         """What the event plane tells, by the same names, and what this host did with it."""
-        classes, traffic, mapping = self._program.classes, more.traffic, self._host.plan.mapping
+        traffic, mapping = more.traffic, self._host.plan.mapping
         return {
             **({} if self._placing is None else self._placing.control.described()),
-            "tasks": dict(zip(classes, more.done.sum(axis=0).tolist(), strict=True)),
-            "stolen": dict(zip(classes, more.stolen.sum(axis=0).tolist(), strict=True)),
+            "tasks": self._by_class(more.done),
+            "stolen": self._by_class(more.stolen),
             "traffic_Bps": (traffic / counted_s).tolist(),
             "interconnect_ratio": interconnect_ratio(traffic),
             "native": {

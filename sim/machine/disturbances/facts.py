@@ -41,9 +41,7 @@ class Interruptions:
         for length_ps in self.length_ps:
             if not 0 <= length_ps <= DISTURBANCE_MAX_PS:
                 raise InputError(
-                    "length_ps of interruptions",
-                    token=f"{length_ps:g}",
-                    expected="from 0 to 10^17",
+                    "length_ps of interruptions", token=f"{length_ps:g}", expected="from 0 to 10^17"
                 )
         rises = all(a <= b for a, b in pairwise((0.0, *self.share, 1.0)))
         if not (len(self.length_ps) == len(self.share) > 0 and rises and self.share[-1] == 1.0):

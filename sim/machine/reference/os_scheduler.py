@@ -308,7 +308,8 @@ class OsScheduler:
             if domain.places_new_threads:
                 group = self._idlest(now, thread, domain, cpu)
                 if group is not None:
-                    cpu = self._emptiest(thread, group)
+                    able = (other for other in group if self._may(thread, other))
+                    cpu = min(able, key=lambda other: self.cpus[other].threads)
 
     def _idlest(self, now: int, thread: int, domain: OsDomain, cpu: int) -> list[int] | None:
         """The group to go to; None: the local one is as good."""
@@ -333,10 +334,6 @@ class OsScheduler:
         if is_far and local.threads + 1 <= domain.spare and best.idle - local.idle <= 2:
             return None
         return group
-
-    def _emptiest(self, thread: int, group: Sequence[int]) -> int:
-        cpus = [cpu for cpu in group if self._may(thread, cpu)]
-        return min(cpus, key=lambda cpu: self.cpus[cpu].threads)
 
     def _balance(self, now: int, cpu: int) -> None:
         """What is due at this tick (5)."""

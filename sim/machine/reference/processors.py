@@ -20,11 +20,7 @@ from .run_queues import ON, Job, Process, Processor
 class SharedProcessors:
     """All processors of a host."""
 
-    def __init__(
-        self,
-        env: simpy.Environment,
-        setup: ProcessorSetup,
-    ) -> None:
+    def __init__(self, env: simpy.Environment, setup: ProcessorSetup) -> None:
         self.env, self.setup = env, plain(setup)
         self.processors = [Processor() for _ in range(setup.count)]
         self.lag_max_ps = max(2 * setup.slice_ps, setup.tick_ps)
@@ -60,14 +56,11 @@ class SharedProcessors:
             ps += parts * self.setup.across_ps
         job = Job(ps, self.env.event(), sender, parts)
         (process.own if sender is None else process.incoming).append(job)
-        self._take_up(process, sender)
-        return job.done
-
-    def _take_up(self, process: Process, sender: Process | None) -> None:
         if process.state == "spinning":
             self._go_on(self.home(process), process)
         elif process.state == "asleep":
             self._wake(self.home(process), process, sender)
+        return job.done
 
     def give_way(self, process: Process) -> None:
         """Before its next work a process lets those run who wait."""
@@ -112,9 +105,10 @@ class SharedProcessors:
     # The queue.
 
     def _wake(self, processor: Processor, process: Process, sender: Process | None) -> None:
-        if processor.process is not None and (idle := self._idle_sibling(processor)) is not None:
-            self.move(process, idle)
-            processor = self.processors[idle]
+        idle = (k for k in self._group(processor) if self.processors[k].process is None)
+        if processor.process is not None and (sibling := next(idle, None)) is not None:
+            self.move(process, sibling)
+            processor = self.processors[sibling]
         process.debt_ps += self.setup.sleep_ps
         process.woken = True
         processor.catch_up(self.now_ps, self.setup)
@@ -229,11 +223,6 @@ class SharedProcessors:
         groups = self.setup.groups
         own = groups[self.processors.index(processor)] if groups else None
         return [index for index, group in enumerate(groups) if group == own]
-
-    def _idle_sibling(self, processor: Processor) -> int | None:
-        """The first idle processor of that one's group."""
-        idle = (index for index in self._group(processor) if self.processors[index].process is None)
-        return next(idle, None)
 
     def _waiting_on_sibling(self, processor: Processor) -> Process | None:
         """Of the group's processor where most processes wait, the first of these."""

@@ -1,7 +1,6 @@
 """Faults on the flow plane: who is blocked when, and what messages take meanwhile."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -47,11 +46,9 @@ class FlowFaults:
             (stop.at_ps, self._resumes_ps(stop.at_ps, out or stop.returns_ps))
             for stop, out, _ in self._away
         ]
-        ends = [(f.from_ps, f.until_ps) for f in p.path_faults]
-        down = [self._down(f) for f in p.path_faults]
         self._paths = [
-            (f, self._resumes_ps(*span) if is_down else span[1])
-            for f, span, is_down in zip(p.path_faults, ends, down, strict=True)
+            (f, self._resumes_ps(f.from_ps, f.until_ps) if f.loss >= 1 else f.until_ps)
+            for f in p.path_faults
         ]
         times = {t for span in self._stops for t in span} | {
             t for f, until in self._paths for t in (f.from_ps, until)
@@ -68,10 +65,14 @@ class FlowFaults:
             for f, until in self._paths
             if f.from_ps <= now_ps and (until is None or now_ps < until)
         ]
-        cut = {c for f in active if self._down(f) for c in self._cut(f)}
+        down = [f for f in active if f.loss >= 1]
+        cut = {
+            client
+            for client, machine in enumerate(self.p.client_machine)
+            if any(_between(f, machine, server) for f in down for server in self._servers)
+        }
         servers_cut = not self.p.one_sided and any(
-            self._down(f) and any(_between(f, a, b) for a, b in product(self._servers, repeat=2))
-            for f in active
+            _between(f, a, b) for f in down for a, b in product(self._servers, repeat=2)
         )
         remedied = self.p.lease_ps is not None and self.p.skip_after_ps is not None
         all_wait = bool(cut) and self.p.one_sided and not remedied
@@ -126,15 +127,6 @@ class FlowFaults:
         return sum(
             max(0.0, min(until_s, until_s if b is None else b / PS) - a / PS) for a, b in ends
         )
-
-    @staticmethod
-    def _down(fault: PathFault) -> bool:
-        return fault.loss >= 1
-
-    def _cut(self, fault: PathFault) -> Iterator[int]:
-        for client, machine in enumerate(self.p.client_machine):
-            if any(_between(fault, machine, server) for server in self._servers):
-                yield client
 
     def _slower(self, active: list[PathFault], now_ps: float) -> CommitParameters:
         """Paths that lose or are slow make messages take longer, averaged over all paths."""

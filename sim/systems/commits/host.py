@@ -186,12 +186,7 @@ def _begin_s(facts: HostFacts, records: Records) -> float:
 
 
 def _direct(
-    host: Host,
-    facts: HostFacts,
-    blocks: BlockCosts,
-    region: Region,
-    records: Records,
-    sizes: Sizes,
+    host: Host, facts: HostFacts, blocks: BlockCosts, region: Region, records: Records, sizes: Sizes
 ) -> dict[str, tuple[MessageCost, ...]]:
     """All is the client's own time; answers cost nothing."""
     size = host.block_bytes

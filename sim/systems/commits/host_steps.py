@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ....inputs.grouping import by_key
 from ....topologies import Machine
 from ....workloads import Workload
 from ....workloads.key_specs import HotRangeSpec, ZipfSpec
 from ...machine.message_costs import interpolated
-from .facts import BlockCost, EndCost, TransportCosts
+from .facts import BlockCost, TransportCosts
 from .sizes import Records
 
 Part = tuple[float, float, float]
@@ -54,9 +55,7 @@ class Ends:
 
     def __init__(self, costs: TransportCosts) -> None:
         self.costs = costs
-        self._of: dict[tuple[str, int], list[EndCost]] = {}
-        for end in costs.ends:
-            self._of.setdefault((end.operation, end.count), []).append(end)
+        self._of = by_key(((end.operation, end.count), end) for end in costs.ends)
         self._known: dict[tuple[str, str, float, float], float] = {}
 
     def total(self, operation: str, part: str, size: float, count: float) -> float:

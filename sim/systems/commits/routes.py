@@ -144,10 +144,8 @@ class Routes:
             TIMESTAMPS: {p.timestamps: 1.0},
             MANAGER: dict.fromkeys(p.managers, 1.0 / max(len(p.managers), 1)),
         }
-        for role, nodes in self._nodes.items():
-            self._machines[role] = {}
-            for node, share in nodes.items():
-                add(self._machines[role], p.nodes[node].machine, share)
+        machine_of = [node.machine for node in p.nodes]
+        self._machines |= {role: by_group(of, machine_of) for role, of in self._nodes.items()}
         self.machine_group, self._groups = grouped(
             range(p.machines), lambda m: tuple(self._machines[role].get(m, 0.0) for role in ROLES)
         )
@@ -205,14 +203,11 @@ class Routes:
             self._crowd = clients / len(set(of_clients))
             return []
         self.on_host = True
-        self.processors[CLIENT] = {}
-        for home in of_clients:
-            add(self.processors[CLIENT], self._first_processor + home, 1.0 / clients)
+        stations = [self._first_processor + home for home in homes]
+        equal = dict.fromkeys(range(clients), 1.0 / clients)
+        self.processors[CLIENT] = by_group(equal, stations[:clients])
         for role, nodes in self._nodes.items():
-            self.processors[role] = {}
-            for node, share in nodes.items():
-                home = of_nodes[node]
-                add(self.processors[role], self._first_processor + home, share)
+            self.processors[role] = by_group(nodes, stations[clients:])
         return [Station(f"processor {k}") for k in range(shared.count)]
 
     def _serve_themselves(self) -> bool:

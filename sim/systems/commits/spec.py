@@ -188,8 +188,7 @@ class CommitSystem(FaultySystem):
                 raise DescriptionError((field,), "a remedy for architecture rsi only")
         if self.architecture == "rsi" and self.timestamp_bits < self.clients:
             raise DescriptionError(
-                ("timestamp_bits",),
-                f"expected at least {self.clients}, one for each client",
+                ("timestamp_bits",), f"expected at least {self.clients}, one for each client"
             )
 
     def check(self, machine: Machine, workload: Workload) -> None:

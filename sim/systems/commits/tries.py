@@ -96,8 +96,9 @@ class TryModel:
 
     def _with_retries(self, chances: Chances) -> Chances:
         """Of all tries, those that are followed by one of the same transaction."""
-        failed, retries = 1.0 - chances.commits, self.p.retries
-        tries = _tries(failed, retries)
+        failed, tries = 1.0 - chances.commits, self.p.retries + 1.0
+        if failed < 1.0:
+            tries = float((1.0 - failed ** (self.p.retries + 1)) / (1.0 - failed))
         return replace(chances, retry=1.0 - 1.0 / tries)
 
     def _active(self, customers: float) -> float:
@@ -247,13 +248,6 @@ class TryModel:
             0.5 * times["reads"] + times["own work"] + times["commit request"] + 0.5 * votes_s
         )
         return done_s + read_s, until_locked_s + 0.5 * votes_s + 0.5 * install_s
-
-
-def _tries(failed: float, retries: int) -> float:
-    """Of a transaction, on average."""
-    if failed >= 1.0:
-        return retries + 1.0
-    return float((1.0 - failed ** (retries + 1)) / (1.0 - failed))
 
 
 def _own_nodes(p: CommitParameters) -> list[int]:

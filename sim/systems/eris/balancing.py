@@ -28,12 +28,7 @@ from ...control.family import Family
 from ...control.policy import NoPolicy, Policy, PolicySpec
 from ...kernel.arrays import Floats, Ints
 from ...planes.outcome import ControlEvent
-from .commands import (
-    BalancingObservation,
-    ObjectObservation,
-    Rebalance,
-    check_commands,
-)
+from .commands import BalancingObservation, ObjectObservation, Rebalance, check_commands
 
 # The paper compares with a threshold but does not give it: a tenth of the mean load is assumed.
 THRESHOLD = 0.1

@@ -271,7 +271,9 @@ class Cycles:
         rebuilt = player.model.rebuilt
         ranges: dict[str, list[tuple[int, int, float, float]]] = {}
         amounts = []
-        for copies in self._in_order():
+        # In the order in which ERIS's state lists objects.
+        order = list(eris.partitions)
+        for copies in sorted(self._copies, key=lambda one: order.index(one.name)):
             part = eris.partitions[copies.name]
             t = part.transfers
             now = rebuilt[copies.first : copies.first + len(copies.on)]
@@ -289,11 +291,6 @@ class Cycles:
         if not self._copies:
             player.model.begin([])
             self._begun = 0
-
-    def _in_order(self) -> list[_Copies]:
-        """Cycles in the order in which ERIS's state lists objects."""
-        names = list(self.eris.partitions)
-        return sorted(self._copies, key=lambda one: names.index(one.name))
 
 
 def _ranges(

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ....inputs.grouping import by_key
 from ....topologies.machine import Machine
 from ....workloads.schema import DataObject
 from ....workloads.workload import PhaseState, ResolvedOperation
@@ -116,10 +117,7 @@ class ErisDemands(ABC):
         )
 
     def _by_object(self, phase: PhaseState) -> dict[str, Operations]:
-        found: dict[str, Operations] = {}
-        for operation in phase.asked:
-            found.setdefault(operation.object, []).append(operation)
-        return found
+        return by_key((operation.object, operation) for operation in phase.asked)
 
     def _walk_instructions(self, name: str, operation: ResolvedOperation) -> float:
         counts, tree = self.costs.instructions, self.trees[name]
@@ -444,12 +442,7 @@ def _misses(costs: ErisCosts, node: int, keys: int, page_bytes: float) -> tuple[
 
 @lru_cache(maxsize=4096)
 def _found(
-    keys: int,
-    page_bytes: float,
-    reach: float,
-    private: float,
-    last: float,
-    exclusive: bool,
+    keys: int, page_bytes: float, reach: float, private: float, last: float, exclusive: bool
 ) -> tuple[float, float, float]:
     """Lines that a lookup by the only core at work finds in its private caches, in the last one,
     and in memory. ``reach``: pages that the TLB knows; of each cache: lines that it has room for.

@@ -96,9 +96,7 @@ class RoutedPlayer:
         draws = scenario.seed, replication
         keys = [stream_key(*draws, name) for name in worker_streams(eris.workers)]
         machine = machine_of(
-            demands,
-            scenario.workload.description.clients,
-            scenario.workload.at(0.0),
+            demands, scenario.workload.description.clients, scenario.workload.at(0.0)
         )
         machine.disturbances = costs.disturbances.compiled(worker_names(eris.workers), *draws)
         self.model = ErisRouting(machine, len(self.order), self.keyed, keys, *draws)

@@ -21,11 +21,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from ....inputs.grouping import by_key
 from ..._kernel import MessageCost
 from ...kernel.arrays import Floats, Ints
 from ...kernel.picoseconds import PS_PER_S
 from ...machine.message_costs import interpolated
-from .facts import ENGINE, GROUP_BYTES, TUPLE_BYTES, JoinFacts, PassCost, Step
+from .facts import ENGINE, GROUP_BYTES, TUPLE_BYTES, JoinFacts, Step
 from .operators import FILTER_BLOCK_BYTES, TABLE_PART, Pieces, Planner, StepPlan
 from .spec import LINE_BYTES, ONE_SIDED, FanOut, Operator, own_cache_bytes
 from .tables import Table, merged, of_homes
@@ -41,9 +42,7 @@ class PassCosts:
     """
 
     def __init__(self, facts: JoinFacts) -> None:
-        self._passes: dict[str, list[PassCost]] = {}
-        for measured in facts.passes:
-            self._passes.setdefault(measured.step, []).append(measured)
+        self._passes = by_key((measured.step, measured) for measured in facts.passes)
         self._exchanges = facts.exchanges
 
     def seconds(self, step: Step, at: float = 1.0, buffer: float | None = None) -> float:
@@ -51,12 +50,9 @@ class PassCosts:
         known = self._passes[step]
         if buffer is None:
             return between([(measured.at, measured.time.value) for measured in known], at)
-        by_buffer: dict[float, list[Point]] = {}
-        for measured in known:
-            assert measured.buffer is not None
-            by_buffer.setdefault(measured.buffer.value, []).append(
-                (measured.at, measured.time.value)
-            )
+        by_buffer = by_key(
+            (one.buffer.value, (one.at, one.time.value)) for one in known if one.buffer is not None
+        )
         return between([(size, between(curve, at)) for size, curve in by_buffer.items()], buffer)
 
     def exchange_s(self, transport: str, operation: str, size: float) -> float:
@@ -131,7 +127,8 @@ class HostPlanner(Planner):
         sel, passing, each_error = self.tables.selectivity, {inner: 1.0, outer: 1.0}, 0.0
         if operator == "ghj-bloom":
             each_error = 1.0 - (1.0 - self.system.filter_error) ** (1.0 / self.nodes)
-            met = self._match_share(inner, outer)
+            # The part of inner tuples that an outer one asks for, with uniform keys.
+            met = 1.0 - math.exp(-outer.records * sel / max(inner.records, 1))
             error = self.system.filter_error
             passing = {inner: met + (1.0 - met) * error, outer: sel + (1.0 - sel) * error}
         rows = {table: self._drawn(table, fan.final, passing[table]) for table in (inner, outer)}
@@ -166,11 +163,6 @@ class HostPlanner(Planner):
         if operator != "rrj":
             yield self._partitioned(count, fan)
         yield self._joined(count, fan)
-
-    def _match_share(self, inner: Table, outer: Table) -> float:
-        """The part of inner tuples that an outer one asks for, with uniform keys."""
-        asked = outer.records * self.tables.selectivity / max(inner.records, 1)
-        return 1.0 - math.exp(-asked)
 
     def _filter_bytes(self, table: Table, passing: float, error: float) -> Floats:
         """Of each node's filter, in whole blocks."""

@@ -90,12 +90,7 @@ class Planner:
     """Makes plans from a scenario; ``replication``: of the draws of tuples."""
 
     def __init__(
-        self,
-        system: JoinSystem,
-        machine: Machine,
-        workload: Workload,
-        seed: int,
-        replication: int,
+        self, system: JoinSystem, machine: Machine, workload: Workload, seed: int, replication: int
     ) -> None:
         self.system, self.machine = system, machine
         self.tables: Tables = tables_of(system, workload)

@@ -105,7 +105,10 @@ class JoinPlane:
         passed_s = max(self.time_s - self._since_s, 1e-12)
         queries = len(counted["latencies_ps"])
         uses = tuple(self._uses(counted, passed_s))
-        self._check(uses)
+        # The model checks rows, each query.
+        for use in uses:
+            if use.utilisation > 1.0 + 1e-6:
+                raise AssertionError(f"{use.name} was busy for longer than the run lasted")
         lines = counted["lines_read"] + counted["lines_written"]
         why = {}
         if self.replication == 1 and queries:
@@ -150,12 +153,6 @@ class JoinPlane:
             "pieces": dict(zip(map(str, self.play.ids), counted["pieces"].tolist(), strict=True)),
             "waited_s": float(counted["waited_ps"].sum()) / PS_PER_S,
         }
-
-    def _check(self, uses: Sequence[ResourceUse]) -> None:
-        """No part was busy for longer than the run lasted. The model checks rows, each query."""
-        for use in uses:
-            if use.utilisation > 1.0 + 1e-6:
-                raise AssertionError(f"{use.name} was busy for longer than the run lasted")
 
 
 event_plane = partial(JoinPlane, ExchangeModel)

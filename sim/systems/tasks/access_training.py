@@ -115,7 +115,10 @@ def observe(
         rows = order[bounds[number] : bounds[number + 1]]
         if not len(rows):
             continue
-        background = _background(node, homes[home_index], wires, copies)
+        background = (
+            Background("interconnect", node, homes[home_index], wires),
+            Background("copy-engine", node, homes[home_index], copies),
+        )
         traffic[rows] = flows.traffic(background)
         if events is None:
             for k, stage in enumerate(stages):
@@ -137,13 +140,6 @@ def observe(
         [entries * VALUE_BYTES, latency_ns, entries * matches * VALUE_BYTES, traffic]
     )
     return Observations(features, cpu_s, engine_s)
-
-
-def _background(node: int, home: int, wires: int, copies: int) -> tuple[Background, ...]:
-    return (
-        Background("interconnect", node, home, wires),
-        Background("copy-engine", node, home, copies),
-    )
 
 
 class _EventCells:
@@ -212,11 +208,7 @@ def train_on(
 
 
 def train(
-    machine: Machine,
-    observed: Observations,
-    seed: int,
-    on: str = "flow",
-    online: int | None = None,
+    machine: Machine, observed: Observations, seed: int, on: str = "flow", online: int | None = None
 ) -> AccessModel:
     """Fits regressions and a tree to four fifths, or learns them ``online`` from so many scans by
     both paths on (without a tree); scores are of the rest.

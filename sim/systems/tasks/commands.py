@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ....inputs.grouping import by_key
 from ...control.user_policy import CommandCheck, Origin
 from ...kernel.arrays import Floats, Ints
 from .program import Path
@@ -216,9 +217,7 @@ def check_placement(
     is busy or has two commands, and parts with fewer than two rows that are to be split.
     """
     check = CommandCheck(policy_name, origin)
-    tables: dict[str, list[Any]] = {}
-    for use in seen.parts:
-        tables.setdefault(use.table, []).append(use)
+    tables = by_key((use.table, use) for use in seen.parts)
     nodes = len(seen.threads)
     touched: set[tuple[str, int]] = set()
     found = check.listed(commands, MovePart, PartitionTable, MergeTable)

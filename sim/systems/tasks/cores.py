@@ -35,7 +35,7 @@ from ...control.family import Family
 from ...control.policy import NoPolicy, Policy, PolicySpec
 from ...planes.outcome import ControlEvent
 from .commands import AllocateCore, CoresCommand, CoresObservation, ReleaseCore, check_cores
-from .petri_net import PetriNet, Token, Transition, net_svg
+from .petri_net import PetriNet, Transition, net_svg
 
 TH_MIN, TH_MAX = 0.1, 0.7
 PERIOD = Quantity(0.1, 0.1, 0.1)  # not given in the source
@@ -73,18 +73,15 @@ def elastic_net(cores: int, th_min: float = TH_MIN, th_max: float = TH_MAX) -> P
         text: str,
         step: int = 0,
     ) -> Transition:
-        def effect(token: Token) -> Token:
-            return (token[0], token[1] + step)
-
-        action = {1: "allocate", -1: "release"}.get(step, "")
-        effect_text = {1: "n := n + 1", -1: "n := n − 1"}.get(step, "")
+        actions = {1: ("n := n + 1", "allocate"), -1: ("n := n − 1", "release")}
+        effect_text, action = actions.get(step, ("", ""))
         return Transition(
             name,
             source,
             target,
-            lambda token: guard(token[0], token[1]),
+            lambda token: guard(*token),
             text,
-            effect,
+            lambda token: (token[0], token[1] + step),
             effect_text,
             waits=target == "Checks",
             action=action,

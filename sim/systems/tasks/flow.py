@@ -198,12 +198,8 @@ class TasksFlow:
 
     def _columns_of(self, rates: Rates) -> dict[str, float]:
         """Of the series, what else is constant while these rates hold."""
-        waiting = {
-            f"waiting/node {node.id}": float(waiting)
-            for node, waiting in zip(self.machine.nodes, rates.waiting.tolist(), strict=True)
-        }
-        parts = self.control.columns()
-        return {**parts, **waiting}
+        waiting = zip(self.machine.nodes, rates.waiting.tolist(), strict=True)
+        return self.control.columns() | {f"waiting/node {n.id}": float(k) for n, k in waiting}
 
     def _play(self, rates: Rates, step: float) -> None:
         self.log.add(self.time_s, step, rates, self._running, self._columns)
@@ -323,16 +319,14 @@ class TasksFlow:
         """``why`` holds at the end of the run; without gains there is none."""
         self.layout.check()
         cost = cost_of_faults(self.log.looks, self.control.failing, self.time_s)
+        left_out = {MEAN_FREE: self.rates().mean_free, POLLERS: self._pollers_take_turns()}
+        notes = [text for text, holds in left_out.items() if holds]
         return self.log.outcome(
             why=self._why() if with_gains else {},
             events=self.layout.events,
             model={**self.control.described(), **({"queries": cost} if cost else {})},
-            warnings=tuple(dict.fromkeys([*self.costs.warnings, *self._left_out()])),
+            warnings=tuple(dict.fromkeys([*self.costs.warnings, *notes])),
         )
-
-    def _left_out(self) -> list[str]:
-        found = {MEAN_FREE: self.rates().mean_free, POLLERS: self._pollers_take_turns()}
-        return [text for text, holds in found.items() if holds]
 
     def _pollers_take_turns(self) -> bool:
         scheduling, clients = self.program.scheduling, self.program.mix_clients

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ....inputs.grouping import by_key
 from ...kernel.arrays import Floats
 from ...planes.pictures import Picture, PicturedRecord, Span, Square, Steps, Strips, Timeline
 
@@ -68,9 +69,7 @@ def _columns(series: Mapping[str, Any], prefix: str) -> dict[str, Floats]:
 def _parts(record: PicturedRecord) -> Timeline | None:
     """Where each part of each table lies; None where the record does not tell."""
     history: Sequence[Sequence[Any]] = record.model.get("layout", ())
-    by_table: dict[str, list[tuple[float, Sequence[Any]]]] = {}
-    for time_s, table, parts in history:
-        by_table.setdefault(table, []).append((time_s, parts))
+    by_table = by_key((table, (time_s, parts)) for time_s, table, parts in history)
     ordered = sorted(by_table, key=lambda table: len(by_table[table]) < 2)
     rows: dict[str, tuple[Span, ...]] = {}
     for table in ordered:

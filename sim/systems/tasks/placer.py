@@ -22,7 +22,7 @@ it acts on nodes where an action was under way in the last period (here it does 
 guide).
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -33,6 +33,7 @@ import numpy as np
 from pydantic import Field
 
 from ....inputs import Quantity
+from ....inputs.grouping import by_key
 from ....inputs.quantities import Duration
 from ...control.family import Family
 from ...control.policy import NoPolicy, Policy, PolicySpec
@@ -108,13 +109,10 @@ class AdaptivePlacer:
         """At most one move or partitioning, and merges of cold tables."""
         seen = tuple(self._look(observation))
         action = self._balance(observation, seen)
-        merges = self._merges(observation, seen)
-        return (*(() if action is None else (action,)), *merges)
+        return (*(() if action is None else (action,)), *self._merges(seen))
 
     def _look(self, observation: PlacerObservation) -> Iterator[_Seen]:
-        parts_of: dict[str, int] = {}
-        for use in observation.parts:
-            parts_of[use.table] = parts_of.get(use.table, 0) + 1
+        parts_of = Counter(use.table for use in observation.parts)
         nodes = len(observation.threads)
         kept: dict[tuple[str, int, int], UseHistory] = {}
         for use in observation.parts:
@@ -225,13 +223,9 @@ class AdaptivePlacer:
             found[sample.use.part] = (node, target)
         return tuple(node for part in sorted(found) for node in found[part])
 
-    def _merges(
-        self, observation: PlacerObservation, seen: Sequence[_Seen]
-    ) -> Iterator[MergeTable]:
-        by_table: dict[str, list[_Seen]] = {}
-        for part in seen:
-            by_table.setdefault(part.use.table, []).append(part)
-        for table, parts in by_table.items():
+    @staticmethod
+    def _merges(seen: Sequence[_Seen]) -> Iterator[MergeTable]:
+        for table, parts in by_key((part.use.table, part) for part in seen).items():
             first = parts[0].use
             if len(parts) > 1 and first.node is not None and all(part.cold for part in parts):
                 yield MergeTable(table, first.node)

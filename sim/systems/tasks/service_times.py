@@ -9,6 +9,7 @@ of the controllers' time.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -187,7 +188,7 @@ class ServiceTimes:
         die_s = costs.die_s(costs.cores if in_use is None else in_use)
         self.links, limits = len(costs.link_Bps), costs.limits.count(die_s)
         self._columns = costs.limits.columns(die_s)
-        self._ways: dict[tuple[int, int], tuple[Floats, Floats]] = {}
+        self._way = cache(costs.line_bytes)
         entries = costs.home_agent_entries
         idle = np.diag(costs.idle_s)
         idle_s = np.where(np.isfinite(idle), idle, np.nanmin(costs.idle_s))
@@ -296,8 +297,3 @@ class ServiceTimes:
         if kinds.held_s is not None:
             found[:, -kinds.held_s.shape[1] :] = kinds.held_s
         return found
-
-    def _way(self, node: int, home: int) -> tuple[Floats, Floats]:
-        if (node, home) not in self._ways:
-            self._ways[node, home] = self.costs.line_bytes(node, home)
-        return self._ways[node, home]

@@ -8,7 +8,7 @@ Current paths of scans, and observations of choosers; the same on all planes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from math import inf
 
 import numpy as np
@@ -207,7 +207,7 @@ class ScanPaths:
         able = pinned and bool(costs.machine.copy_engines)
         self.current = initial_paths(program, self.nodes) if able else ()
         self._engines = nearest_engines(costs.machine)
-        self._flows: dict[int, FlowScans] = {}
+        self._flows = cache(partial(FlowScans, costs))  # of a node
         if policy != "none" and not self._open:
             costs.warnings.append(
                 f"policy access-path={policy} chooses nothing: no scan by pinned threads leaves "
@@ -267,7 +267,7 @@ class ScanPaths:
         written = sum(use.written for use in memory) * LINE_BYTES
         idle = self.costs.idle_s[node]
         latency_s = float(np.nanmean(idle)) if home is None else float(idle[home])
-        flows = self._of(node)
+        flows = self._flows(node)
         over, through = flows.traffic(self.program.background)
         paths: list[Path] = ["cpu"]
         engine = self._engines[node]
@@ -308,11 +308,6 @@ class ScanPaths:
             return able[0] if home is None else home
         latency_s = self.costs.idle_s[:, home]
         return min(able, key=lambda k: (latency_s[k], k))
-
-    def _of(self, node: int) -> FlowScans:
-        if node not in self._flows:
-            self._flows[node] = FlowScans(self.costs, node)
-        return self._flows[node]
 
     def choose(self, command: ChoosePath) -> None:
         """From now on scans of that kind take the path."""

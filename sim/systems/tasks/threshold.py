@@ -115,11 +115,7 @@ class ThresholdFound:
 
 
 def search_threshold(
-    machine: Machine,
-    on: str = "flow",
-    progress: Progress = silent,
-    *,
-    backlog: bool = True,
+    machine: Machine, on: str = "flow", progress: Progress = silent, *, backlog: bool = True
 ) -> ThresholdFound:
     """Runs the micro-benchmark on the plane ``on`` (flow or event), with more tasks than workers
     or, without ``backlog``, as many.

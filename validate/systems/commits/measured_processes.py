@@ -167,10 +167,7 @@ def host_facts(measurements: Iterable[Measurement], day: str) -> HostFacts | Non
     return HostFacts(
         ProcessFacts(**of_machine, line=None if line is None else line.quantity(day)),
         CommitFacts(
-            **of_engine,
-            note=one("note"),
-            blocks=tuple(_blocks(found)),
-            transports=transports,
+            **of_engine, note=one("note"), blocks=tuple(_blocks(found)), transports=transports
         ),
     )
 
@@ -191,9 +188,7 @@ def _blocks(found: Mapping[tuple[str, str | None], Sequence[Measurement]]) -> It
 
 
 def _transport(
-    found: dict[tuple[str, str | None], list[Measurement]],
-    transport: str,
-    day: str,
+    found: dict[tuple[str, str | None], list[Measurement]], transport: str, day: str
 ) -> TransportCosts | None:
     ends = []
     for operation in ENDS_OF:

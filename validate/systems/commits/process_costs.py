@@ -23,13 +23,7 @@ from ....sim.systems.commits.host_steps import BlockCosts
 from ....topologies.machine import Machine
 from ....topologies.measurements import Measurement
 from ....topologies.schema import MachineDescription
-from ...calibrate.observation import (
-    NO_PARAMETER,
-    HostReader,
-    Kind,
-    Observation,
-    size_of,
-)
+from ...calibrate.observation import NO_PARAMETER, HostReader, Kind, Observation, size_of
 from ...calibrate.parameters import Key, Parameter
 from ...calibrate.predictions import Candidate, EngineCalibration, Quantities
 

@@ -3,7 +3,7 @@
 What is fitted is in ``loops.py``; here, how measurements tell of it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -29,11 +29,6 @@ from ...calibrate.predictions import (
 )
 from . import loops
 from .engine_steps import COMMAND_BYTES, HEADER_BYTES
-
-
-def row_settings(scenario: Scenario, row: EngineRow) -> Sequence[str]:
-    """The settings of a row's run; raises InputError with the row's place."""
-    return [*_layout(scenario, row), *_size(scenario, row)]
 
 
 def _layout(scenario: Scenario, row: EngineRow) -> Iterator[str]:
@@ -147,10 +142,6 @@ def _costs(tried: Candidate) -> ErisCosts:
     return ErisCosts(tried.machine)
 
 
-def _routing_s(tried: Candidate, observation: Observation) -> float:
-    return routing_s(_costs(tried), observation.at["targets"], observation.at["buffer"])
-
-
 CALIBRATION = EngineCalibration(
     parameters=loops.loop_parameters,
     readers={
@@ -160,11 +151,14 @@ CALIBRATION = EngineCalibration(
         "index-lookup": lambda reader, measurement: SPARSE,
         "index-upsert": lambda reader, measurement: SPARSE,
     },
-    predictions={ROUTING: _routing_s, INDEX: native_step_s},
+    predictions={
+        ROUTING: lambda tried, one: routing_s(_costs(tried), one.at["targets"], one.at["buffer"]),
+        INDEX: native_step_s,
+    },
     written=loops.with_fitted_times,
     in_runs=True,
     native=NativeSteps(STEPS, _commands_per_s),
-    own=OwnEngine("eris-mixed-amd", row_settings),
+    own=OwnEngine("eris-mixed-amd", lambda run, row: [*_layout(run, row), *_size(run, row)]),
 )
 
 

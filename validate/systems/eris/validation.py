@@ -140,12 +140,7 @@ def _traffic(kind: str, scenario: str, *settings: str) -> Callable[..., Predicti
 
 
 def _shared_traffic(
-    kind: str,
-    links: float,
-    memory: float,
-    buffers: float,
-    scenario: str,
-    *settings: str,
+    kind: str, links: float, memory: float, buffers: float, scenario: str, *settings: str
 ) -> Callable[..., Prediction]:
     """As ``_traffic``, of a baseline; ``links``, ``memory``: what the source measured;
     ``buffers``: GB/s of memory that few buffers leave (benchmarks/link_buffers.py).

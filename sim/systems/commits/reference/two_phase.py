@@ -141,12 +141,7 @@ class TwoPhaseModel(CommitModel):
     # The TM's side.
 
     def managed(
-        self,
-        tm: Node,
-        client: Client,
-        updates: list[int],
-        inserts: list[int],
-        outcome: simpy.Event,
+        self, tm: Node, client: Client, updates: list[int], inserts: list[int], outcome: simpy.Event
     ) -> Managed:
         """The TM notes that it begins."""
         shares = [

@@ -47,11 +47,7 @@ class ReferencePlayer:
         draws = scenario.seed, replication
         names = worker_streams(eris.workers)[: eris.workers.count]  # nothing is forwarded
         self.model = ErisRoutingReference(
-            machine_of(
-                demands,
-                scenario.workload.description.clients,
-                scenario.workload.at(0.0),
-            ),
+            machine_of(demands, scenario.workload.description.clients, scenario.workload.at(0.0)),
             kernel_demands(demands.commands(eris.phase, 0.0, eris.partitions), order),
             table_of(shares, [])[0].tolist(),
             len(order),
