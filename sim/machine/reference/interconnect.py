@@ -73,8 +73,21 @@ class Interconnect:
         self.links = [Link() for _ in data_ps]
         self.start_counting(0)
 
+    def send_lines(self, now: int, start: int, end: int, lines: float, done: int) -> int:
+        """When lines that go from node to node are across, no earlier than ``done``.
+
+        Requests for them take the way back, and nobody waits for these.
+        """
+        if start == end:
+            return done
+        for link in self.route(start, end):
+            done = max(done, self.carry(now, link, lines))
+        for link in self.route(end, start):
+            self.signal(now, link, lines)
+        return done
+
     def cross(self, now: int, start: int, end: int, sent: Crossing, done: int) -> int:
-        """When what goes from node to node at a time is across, no earlier than ``done``."""
+        """The same for all that goes one way at a time."""
         if start == end:
             return done
         for link in self.route(start, end):

@@ -139,6 +139,14 @@ class SharedService:
         )
         return left / self.lines_of[piece.demand]
 
+    def wait_ps(self, node: int) -> float:
+        """How much longer a line of a node takes than without load."""
+        return self.homes[node].controller_wait_ps
+
+    def entry_wait_ps(self, node: int) -> float:
+        """How long a line waits for an entry of a node's home agents."""
+        return self.homes[node].entry_wait_ps
+
     def count(self, now: int) -> None:
         """Brings what is counted up to date."""
         self._advance(now)

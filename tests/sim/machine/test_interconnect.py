@@ -1,19 +1,13 @@
 """Links and routes over them, by hand; whole traces of ERIS hold the kernel to them."""
 
 from numatwin.sim._kernel import SparseRows
-from numatwin.sim.machine.reference.interconnect import Crossing, Interconnect, MemoryPaths, Routes
+from numatwin.sim.machine.reference.interconnect import Interconnect, MemoryPaths, Routes
 
 NS = 1000
 US = 1_000_000
 # Nodes 0 and 1 and a hub 2 between them: links 0 -> 2, 2 -> 0, 1 -> 2, 2 -> 1 are 0 to 3.
 ROUTES = Routes(entering=(-1, 3, 0, 1, -1, 2), predecessor=(-1, 2, 0, 2, -1, 1), vertices=3)
 DATA_PS, REQUEST_PS = (5 * NS, 5 * NS, 5 * NS, 10 * NS), (1 * NS,) * 4
-
-
-def send_lines(links: Interconnect, now: int, start: int, end: int, lines: float, done: int) -> int:
-    """Lines there, and requests for them on the way back, which nobody waits for."""
-    links.cross(now, end, start, Crossing(0, lines, 0, 0), done)
-    return links.cross(now, start, end, Crossing(lines, 0, 0, 0), done)
 
 
 def test_lines_take_every_link_on_the_way() -> None:
@@ -26,9 +20,9 @@ def test_lines_take_every_link_on_the_way() -> None:
     100 ns  1       … 105 ns     … 110 ns      no earlier than 500 ns, as the caller says
     """
     links = Interconnect(DATA_PS, REQUEST_PS, ROUTES)
-    assert send_lines(links, 0, 0, 1, 4, 0) == 40 * NS
-    assert send_lines(links, 10 * NS, 0, 1, 2, 0) == 60 * NS
-    assert send_lines(links, 100 * NS, 0, 1, 1, 500 * NS) == 500 * NS
+    assert links.send_lines(0, 0, 1, 4, 0) == 40 * NS
+    assert links.send_lines(10 * NS, 0, 1, 2, 0) == 60 * NS
+    assert links.send_lines(100 * NS, 0, 1, 1, 500 * NS) == 500 * NS
     assert list(links.lines) == [7, 0, 0, 7]
     assert list(links.requests) == [0, 7, 7, 0]
     assert list(links.done(200 * NS)) == [35 * NS, 7 * NS, 7 * NS, 70 * NS]
@@ -36,7 +30,7 @@ def test_lines_take_every_link_on_the_way() -> None:
 
 def test_within_a_node_nothing_is_sent() -> None:
     links = Interconnect(DATA_PS, REQUEST_PS, ROUTES)
-    assert send_lines(links, 7, 1, 1, 100, 9) == 9
+    assert links.send_lines(7, 1, 1, 100, 9) == 9
     assert list(links.lines) == [0, 0, 0, 0]
 
 
@@ -44,8 +38,8 @@ def test_requests_leave_data_the_rest_of_the_wire() -> None:
     """In the first 100 µs requests take 60 µs of link 1: from then on data on it take 1 / 0.4 as
     long. Requests themselves wait for other requests only."""
     links = Interconnect(DATA_PS, REQUEST_PS, ROUTES)
-    assert send_lines(links, 0, 0, 1, 60_000, 0) == 600 * US  # 10 ns each on link 3
-    assert send_lines(links, 100 * US, 1, 0, 100, 0) == 100 * US + round(2.5 * 500 * NS)
+    assert links.send_lines(0, 0, 1, 60_000, 0) == 600 * US  # 10 ns each on link 3
+    assert links.send_lines(100 * US, 1, 0, 100, 0) == 100 * US + round(2.5 * 500 * NS)
 
 
 def test_lines_of_memory_take_data_and_snoops() -> None:
