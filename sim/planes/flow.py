@@ -170,9 +170,13 @@ class FlowPlane:
                 rates = solver.solve(flow, transfers, rates.loads, tolerance)
             units_per_s = max(float(rates.flows.sum()), 1e-300)
             service_s, batch_s = _work(rates) / units_per_s, 0.0
-            if exchange is not None and outside_s and flow.customers is None:
-                made_s = rates.of_core @ rates.steps[exchange.names[0]] / units_per_s
-                batch_s = (flow.batch - 1.0) * float(made_s)  # of an operation, until all are made
+            if outside_s and flow.customers is None:
+                # Of an operation, until all are made; or done, by the worker itself.
+                each_s = service_s
+                if exchange is not None:
+                    made_s = rates.of_core @ rates.steps[exchange.names[0]]
+                    each_s = float(made_s) / units_per_s
+                batch_s = (flow.batch - 1.0) * each_s
             away_s = outside_s + batch_s
             offered = closed_rate(customers, workers, service_s, away_s, flow.variation)
             flow = replace(flow, offered_per_s=offered)
