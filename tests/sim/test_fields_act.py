@@ -52,7 +52,9 @@ def scenario_of(base: Base, *more: str) -> Scenario:
 def predicted(scenario: Scenario) -> str:
     """All that a short run says; of a host's processes, what the model is given."""
     if getattr(scenario.system, "layout", "") == "host":
-        return repr(commit_parameters(scenario)[0])
+        shown = repr(commit_parameters(scenario)[0])
+        assert "object at" not in shown  # an address, which differs whatever the fields are
+        return shown
     if scenario.plane != "flow":
         outcome = play(maker_of(scenario), scenario, 2, 0.0).outcome
         means = {name: found.count and found.mean for name, found in outcome.latencies_ns.items()}
