@@ -48,7 +48,7 @@ def _confidence_text(records: Sequence[Record]) -> str:
     if not any(has_intervals(record) for record in records):
         return " The random error of the figures is unknown."
     level = percent(level_of(records)).rstrip("%")
-    return f" Each interval holds the truth with {level}% confidence."
+    return f" An interval that says nothing else holds the truth with {level}% confidence."
 
 
 def differs_by_chance(first: Record, second: Record, operation: str) -> bool:

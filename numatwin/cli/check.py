@@ -91,9 +91,7 @@ def scenario_errors(file: str) -> list[InputError]:
     held = [part for part in PARTS if document.part((part,)) is not None]
     parts = [error for part in held for error in _part_errors(document, part)]
     if not parts and len(held) == len(PARTS):
-        replaced = {one.place for one in found}
-        joint = every_error(repaired, scenario_of_document)[0]
-        found += [one for one in joint if one.place not in replaced]
+        found += _elsewhere(every_error(repaired, scenario_of_document)[0], found)
     return in_order([*found, *parts])
 
 
@@ -130,9 +128,21 @@ def _errors(path: Path, read: Callable[[Document], object]) -> list[InputError]:
         document, found = _loaded(path)
     except InputError as failure:  # no YAML: nothing can be read on
         return [failure]
-    refused = {one.place for one in found}
-    more = [one for one in every_error(document, read)[0] if one.place not in refused]
-    return in_order([*found, *more])
+    return in_order([*found, *_elsewhere(every_error(document, read)[0], found)])
+
+
+def _elsewhere(errors: list[InputError], found: list[InputError]) -> list[InputError]:
+    """Without those where one was ``found``, around it or inside it: what stands there now may be
+    their cause.
+    """
+    from ..inputs.fields import overlap
+
+    places = [one.place for one in found if one.place]
+    return [
+        one
+        for one in errors
+        if not one.place or not any(overlap(one.place, place) for place in places)
+    ]
 
 
 def _tell(file: str, errors: list[InputError], json: bool) -> None:

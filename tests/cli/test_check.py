@@ -187,6 +187,14 @@ def test_a_scenario_without_workload(numatwin: CommandLine) -> None:
     assert told(numatwin, "scenario", "check", "s.yaml") == ["s.yaml:1:1: missing field 'workload'"]
 
 
+def test_what_a_value_s_stand_in_leaves_undone_is_no_error(numatwin: CommandLine) -> None:
+    faults = "{kind: eris, faults: [{kind: slow, worker: 5, factor: four, at: 3 ms}]}"
+    Path("s.yaml").write_text(f"extends: eris-fig8-amd\nname: s\nsystem: {faults}\n")
+    assert told(numatwin, "scenario", "check", "s.yaml") == [
+        "s.yaml:3:63: system.faults.0.factor: found 'four', expected a number"
+    ]
+
+
 def test_a_misspelt_field_whose_value_does_not_suit_what_was_meant(numatwin: CommandLine) -> None:
     """One mistake, one line; a mistake inside the value is another."""
     text = SCENARIO.format(machine="amd-8n-ht", workload="lookup-zipf").partition("horizon")[0]

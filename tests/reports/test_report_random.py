@@ -53,7 +53,7 @@ def test_figures_have_their_intervals() -> None:
     assert re.search(r"cores of node 0 cores \d[\d.]*% 31\.1% to 32\.2%", text)
     assert (
         "Means of 3 replications with independent draws, the first 250 ms (warm-up) left out. "
-        "Each interval holds the truth with 95% confidence."
+        "An interval that says nothing else holds the truth with 95% confidence."
     ) in text
 
 

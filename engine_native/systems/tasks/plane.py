@@ -185,7 +185,8 @@ class NativeTasks:
             time_s=self.time_s,
             cores=np.bincount(nodes, minlength=len(traffic)),
             allocated=tuple(sorted(self._allocated)),
-            # Workers that poll use processors, and those that wait for one are busy.
+            # Tasks take no more than either: the process's time has polling in it, that of busy
+            # workers has their waits for a processor.
             cpu_load=min(float(min(ran_s, more.busy_s.sum()) / allocated_s), 1.0),
             memory_bytes=traffic.sum(axis=0),
             interconnect_Bps=float((traffic.sum() - traffic.trace()) / passed_s),
