@@ -175,6 +175,7 @@ def _node(
         die_cores=kind.die_cores,
         streaming_misses=plain(kind.streaming_misses),
         stream_stall=plain(kind.stream_stall),
+        stream_uncovered=plain(kind.stream_uncovered),
         reorder_window=plain(kind.reorder_window),
         caches=tuple(
             CacheLevel(

@@ -84,6 +84,7 @@ class Node:
     core_idle_W: float | None
     memory_energy_J_per_bit: float | None
     stream_stall: float | None = None
+    stream_uncovered: float | None = None
     die_Bps: float | None = None
     die_cores: int | None = None
     write_turnaround: float | None = None

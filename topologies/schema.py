@@ -134,6 +134,9 @@ class NodeType(Strict):
     ``streaming_misses``: the same when it streams, with what its prefetchers ask for;
     ``stream_stall``: of a core whose instructions for a stream take as long as its lines, what it
     waits for all the same, in parts of that time (0: all is hidden, 1: nothing);
+    ``stream_uncovered``: what a core waits for each line of a stream besides, in parts of a line's
+    latency, if it sees no further line itself, as its instructions for one fill its reorder window:
+    prefetchers start anew at each page (not known: nothing);
     ``reorder_window``: instructions that one core looks ahead, which bounds how many independent
     lookups overlap. Measured, all of these are rates of lines times latency under the load that
     these lines make (Little's law), which planes divide them by. ``system_call``: a system call
@@ -152,6 +155,7 @@ class NodeType(Strict):
     die_cores: Count | None = None
     streaming_misses: Fact | None = None
     stream_stall: StreamStall | None = None
+    stream_uncovered: StreamStall | None = None
     reorder_window: Fact | None = None
     system_call: Duration | None = None
     kernel: KernelFacts = KernelFacts()

@@ -107,6 +107,9 @@ void register_measure(py::module_& module) {
     module.def(
         "spaced_reads", &spaced_reads, "block"_a, "lines"_a, "additions"_a, py::keep_alive<0, 1>(),
         "The same with 32 or 64 additions between two loads, which wait for nothing either.");
+    module.def(
+        "spaced_stream", &spaced_stream, "block"_a, "lines"_a, py::keep_alive<0, 1>(),
+        "Loads of line after line, ``lines`` of them over and over, 64 additions between two.");
     module.attr("AROUND_ADDITIONS") = kAroundAdditions;
     module.def("system_calls", &system_calls, "System calls that do nothing.");
 

@@ -48,9 +48,9 @@ const void* follow(const void* at, std::size_t loads) {
     return at;
 }
 
-/// Loads of random lines, none of which waits for another, each after so many additions that wait
-/// for nothing either.
-template <std::size_t kAdditions>
+/// Loads of lines, at random or one after the other, none of which waits for another, each after so
+/// many additions that wait for nothing either.
+template <std::size_t kAdditions, bool kInOrder = false>
 Work reads_after(const Block& block, std::size_t lines) {
     if (lines < 2 || !std::has_single_bit(lines) || lines * kLineBytes > block.bytes()) {
         throw std::invalid_argument(
@@ -66,7 +66,8 @@ Work reads_after(const Block& block, std::size_t lines) {
             Sums sums;
             asm volatile("" : "+r"(sums.one));
             for (; loads > 0; --loads) {
-                at = at * 6364136223846793005U + 1442695040888963407U;
+                at = kInOrder ? at + (std::uint64_t{1} << shift)
+                              : at * 6364136223846793005U + 1442695040888963407U;
                 const std::size_t line = at >> shift;
                 std::uint64_t word;
                 std::memcpy(&word, data + line * kLineBytes, sizeof word);
@@ -100,6 +101,10 @@ Work spaced_reads(const Block& block, std::size_t lines, std::size_t additions) 
     if (additions == kFewAdditions) return reads_after<kFewAdditions>(block, lines);
     if (additions == kManyAdditions) return reads_after<kManyAdditions>(block, lines);
     throw std::invalid_argument("expected few or many additions");
+}
+
+Work spaced_stream(const Block& block, std::size_t lines) {
+    return reads_after<kManyAdditions, true>(block, lines);
 }
 
 Work system_calls() {

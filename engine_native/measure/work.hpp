@@ -77,6 +77,10 @@ Work random_reads(const Block& block, std::size_t lines);
 inline constexpr std::size_t kFewAdditions = 32, kManyAdditions = 64, kAroundAdditions = 7;
 Work spaced_reads(const Block& block, std::size_t lines, std::size_t additions);
 
+/// The same line after line, with kManyAdditions: the core sees few of them ahead, so that it waits
+/// where prefetchers come late.
+Work spaced_stream(const Block& block, std::size_t lines);
+
 /// System calls that do nothing but into the kernel and back. Amount: calls.
 Work system_calls();
 

@@ -163,7 +163,8 @@ TEST(Work, EachDoesSomething) {
          {random_reads(block, 1 << 10), stream(block, 0, block.bytes(), Traffic::kRead, 0),
           copies(block, other, 64, true), copies(block, other, 1 << 20, false), additions(),
           spaced_reads(block, 1 << 10, kFewAdditions), spaced_reads(block, 1 << 10, kManyAdditions),
-          system_calls(), stream(block, 0, block.bytes(), Traffic::kTriad, 1000)}) {
+          spaced_stream(block, 1 << 10), system_calls(),
+          stream(block, 0, block.bytes(), Traffic::kTriad, 1000)}) {
         expect_amounts(work, kSome);
     }
     const std::size_t lines = block.arrange_cycle(1 << 14, 1);

@@ -243,6 +243,16 @@ class CostModel(LinkTraffic):
             return note(self.notes, ASSUMED_STREAM_STALL, self._types[node.id])
         return node.stream_stall or 0.0
 
+    def uncovered_s(self, instructions: float) -> Floats:
+        """(n,) what a core waits for each line of a stream besides, with so many ``instructions``
+        for one: as far as its reorder window does not reach as many lines as it can wait for.
+        """
+        left = np.array([node.stream_uncovered or 0.0 for node in self.machine.nodes])
+        if not left.any():
+            return left
+        seen = self.random_misses(instructions) / self.random_misses(1.0)
+        return np.asarray(left * (1.0 - seen) * np.diag(self.idle_s))
+
     @cached_property
     def streamed_s(self) -> Floats:
         """(n, n) longest time per line that a core of i streams from j; infinite if unknown.

@@ -106,6 +106,31 @@ def test_random_reads_by_hand() -> None:
         assert "latency under that load" in (found.source or "")
 
 
+def test_what_prefetchers_leave_uncovered_by_hand() -> None:
+    """A line takes 3.2 ns alone, its additions 4 ns: 4.83 ns as they overlap, where 16 ns were
+    measured. The window of 1,050 instructions holds 15 lines with 70 each; 46.9 are under way.
+    """
+    both, work = (figure("spaced_stream", 1e9 / ns, "rate", delay=70) for ns in (16.0, 4.0))
+    machine = random_host(20e9, *SPACED, both, work)
+    found = fact(machine, "stream_uncovered")
+    assert found is not None
+    part = 3.2 / 4.0
+    alone_ns = 4.0 * (1.0 + 3.0 * 0.33 * part**3 / (1.0 + part + part**2))
+    unseen = 1.0 - (1050 / 70) / (20 * 150 / 64)
+    assert found.value == pytest.approx((16.0 - alone_ns) / unseen / 100.0, rel=ROUNDING)
+    # Of a loop with as many instructions for a line, the model makes what was measured.
+    waited_ns = CostModel(machine).uncovered_s(70.0) * 1e9
+    assert waited_ns == pytest.approx([16.0 - alone_ns], rel=ROUNDING)
+
+
+def test_what_prefetchers_cover_costs_nothing_more() -> None:
+    """Where lines and additions overlap better than they are taken to."""
+    both, work = (figure("spaced_stream", 1e9 / ns, "rate", delay=70) for ns in (4.5, 4.0))
+    found = fact(random_host(20e9, *SPACED, both, work), "stream_uncovered")
+    assert found is not None
+    assert found.value == 0.0
+
+
 def flow_Bps(
     machine: Machine, cores: int, *, stream: bool = True, instructions: float = 1.0
 ) -> float:

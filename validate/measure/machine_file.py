@@ -22,6 +22,7 @@ from ...inputs import OpenPart, Quantity
 from ...inputs.quantities import rounded
 from ...sim.machine.costs import LINE_BYTES, CostModel
 from ...sim.machine.streams import lines_under_way
+from ...sim.planes.rates import overlapped
 from ...topologies import build_machine
 from ...topologies.measurements import Measurement, figures
 from ...topologies.schema import (
@@ -32,7 +33,7 @@ from ...topologies.schema import (
     NodeType,
     ReadWriteMix,
 )
-from ...topologies.schema_types import Fact, WriteTurnaround
+from ...topologies.schema_types import Fact, StreamStall, WriteTurnaround
 from ..systems.registry import validations
 from .bandwidth import TRAFFICS
 from .interrupting import interruptions
@@ -48,6 +49,11 @@ TOGETHER = f"{RANDOM}; all cores of the node at once, each"
 AHEAD = (
     f"independent loads of random lines with additions in between (rate), times {LITTLE} and the "
     "instructions from one to the next; the most of {}"
+)
+
+UNCOVERED = (
+    "a stream with additions in between, beside line and additions that overlap, in parts of the "
+    "latency"
 )
 
 
@@ -92,6 +98,7 @@ class _Writer:
         # Lines under way follow from the other facts.
         description = self._plausible(base.model_copy(update=changes))
         description = self._plausible(self._with_lines_under_way(description))
+        description = self._with_uncovered(description)
         description = description.model_copy(update={"warnings": tuple(self.warnings)})
         for of in validations():
             if of.described is not None:
@@ -200,6 +207,38 @@ class _Writer:
             source=self._source(found, method),
             doubtful=found.noisy or _doubtful(latency),
         )
+
+    def _with_uncovered(self, description: MachineDescription) -> MachineDescription:
+        """What a line of a stream takes with additions in between, beside line and additions that
+        overlap: in parts of a line's latency, as if the core saw no line ahead.
+        """
+        plain, spaced = self._found("read-bandwidth", threads=1), self._found("spaced_stream")
+        if not plain or len(spaced) < 2:
+            return description
+        costs, at = CostModel(build_machine(description)), spaced[0].parameters
+        k = [node.id for node in costs.machine.nodes].index(at.node or 0)
+        seen = (costs.random_misses(at.delay or 1.0) / costs.random_misses(1.0))[k]
+        if seen >= 1.0:
+            return description
+        # Of the slowest, of the fastest, and of the median rates.
+        both_s, work_s = (np.reciprocal([*_range([one]), one.value.value]) for one in spaced)
+        line_s = np.full(3, LINE_BYTES / plain[0].value.value)
+        alone_s = overlapped(work_s, line_s, np.ones(3), costs.stream_stall[k])
+        parts = np.clip((both_s - alone_s) / (1.0 - seen) / costs.idle_s[k, k], 0.0, 1.0)
+        *ends, value = map(rounded, parts.tolist())
+        fact = StreamStall(
+            value=value,
+            range=(min(*ends, value), max(*ends, value)),
+            source=self._source(spaced[0], UNCOVERED),
+            doubtful=_doubtful(spaced),
+        )
+        types = {
+            name: kind.model_copy(update={"stream_uncovered": fact})
+            if at.node in self._ids(name)
+            else kind
+            for name, kind in description.node_types.items()
+        }
+        return description.model_copy(update={"node_types": types})
 
     def _write_turnaround(self, ids: set[int]) -> WriteTurnaround | None:
         """What a written line costs the memory of nodes ``ids`` beyond a line that is read.

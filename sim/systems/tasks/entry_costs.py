@@ -146,6 +146,11 @@ class EntryCosts:
             uses[run.place][0] += lines
             uses[run.place][1] += run.written_bytes / LINE_BYTES
             streamed += lines
+        separate_s = last * costs.last_cache.latency_s / slots
+        if streamed:
+            separate_s = separate_s + streamed * costs.uncovered_s(
+                max(loop.instructions / streamed, 1.0)
+            )
         random = 0.0
         for access, missed in zip(at_random, memory, strict=True):
             uses[access.place][0] += missed
@@ -155,7 +160,7 @@ class EntryCosts:
         warm = np.minimum(kept, costs.private_cache.lines)
         return EntryCost(
             instructions_s=costs.core_s(loop.instructions, loop.ipc),
-            separate_s=last * costs.last_cache.latency_s / slots,
+            separate_s=separate_s,
             misses_at_once=_together(streamed, costs.streaming_misses, random, slots, n),
             memory=tuple(
                 MemoryUse(place, read, written) for place, (read, written) in uses.items() if read

@@ -1,5 +1,6 @@
 """What entries of operators demand, worked by hand."""
 
+from dataclasses import replace
 from math import exp
 
 import numpy as np
@@ -34,6 +35,19 @@ def test_bytes_in_order_are_lines_and_what_is_written_is_fetched_first(costs: En
     cost = costs.of(0.0, [InOrder("part", read_bytes=16.0), InOrder("local", written_bytes=8.0)])
     assert cost.memory == (MemoryUse("part", 0.25), MemoryUse("local", 0.125, 0.125))
     assert cost.separate_s.tolist() == [0.0] * 4
+
+
+def test_a_stream_waits_where_prefetchers_start_anew() -> None:
+    """A tenth of the latency for each line where the core sees no other; 168 instructions
+    hold 2 lines of 84 each, of the 10 that the core can wait for.
+    """
+    nodes = tuple(replace(node, stream_uncovered=0.1) for node in MACHINE.nodes)
+    costs = EntryCosts(CostModel(replace(MACHINE, nodes=nodes)), np.full(4, 15))
+    cost = costs.of(42.0, [InOrder("part", read_bytes=32.0)])
+    latency_s = CostModel(MACHINE).idle_s[0, 0]
+    assert cost.separate_s == pytest.approx([0.5 * 0.1 * latency_s * (1.0 - 2 / 10)] * 4)
+    # All others that it can wait for are in sight.
+    assert costs.of(1.0, [InOrder("part", read_bytes=64.0)]).separate_s.tolist() == [0.0] * 4
 
 
 @pytest.mark.parametrize(
