@@ -1,10 +1,10 @@
 """What an entry demands of the machine: instructions, lines read in order, accesses at random.
 
-Lines that are read in order come from memory, and prefetchers fetch most of them ahead. An access at random
-to a structure finds its line in the core's own cache, in the last-level cache, or in memory, as
-Che's approximation says of structures that are used evenly. A core's own cache is that of the stage
-that runs there, the last-level cache is shared by all stages (``cache_sharing.py``). Page walks are
-not counted.
+Lines that are read in order come from memory, and prefetchers fetch most of them ahead. An access
+at random to a structure finds its line in the core's own cache, in the last-level cache, or in
+memory, as Che's approximation says of structures that are used evenly. A core's own cache is that
+of the stage that runs there, the last-level cache is shared by all stages (``cache_sharing.py``).
+Page walks are not counted.
 """
 
 from __future__ import annotations
