@@ -18,7 +18,7 @@ import numpy as np
 
 from ...inputs.shared_work import once
 from ...topologies.machine import Machine, Node, kept_machines
-from ..kernel.arrays import Floats, Ints
+from ..kernel.arrays import Flags, Floats, Ints
 from .assumptions import Assumed, note
 from .caches import CacheFacts, cache_facts
 from .defaults import (
@@ -46,6 +46,7 @@ USED_ELSEWHERE = ("nics", "processes", "engines", "copy_engines")
 UNCERTAIN_NAMED = 7  # an imported machine has more, all for one reason
 # Of the time per line at a measured bandwidth, which something else than the cores' slots held.
 SLOTS_SPARE = 0.98
+BEST_IPC = 4.0  # of loops over what lies in order, whose instructions wait for nothing
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ class CostModel(LinkTraffic):
         """What limits a core's misses under way."""
         return "outstanding misses"
 
-    def random_misses(self, instructions: float) -> Floats:
+    def random_misses(self, instructions: Floats | float) -> Floats:
         """(n,) lines that one core has under way of independent loads, one every ``instructions``.
 
         The core looks ahead no further than its reorder window, and has only so many line-fill
@@ -243,15 +244,22 @@ class CostModel(LinkTraffic):
             return note(self.notes, ASSUMED_STREAM_STALL, self._types[node.id])
         return node.stream_stall or 0.0
 
-    def uncovered_s(self, instructions: float) -> Floats:
-        """(n,) what a core waits for each line of a stream besides, with so many ``instructions``
-        for one: as far as its reorder window does not reach as many lines as it can wait for.
+    def uncovered_s(self, core_s: Floats, cached: Flags | bool = False) -> Floats:
+        """(n,) what a core waits for each line of a stream besides, with so much work (n,) for one:
+        as far as it does not see the line ahead. ``cached`` (n,): it is in the last-level cache.
         """
         left = np.array([node.stream_uncovered or 0.0 for node in self.machine.nodes])
         if not left.any():
             return left
-        seen = self.random_misses(instructions) / self.random_misses(1.0)
-        return np.asarray(left * (1.0 - seen) * np.diag(self.idle_s))
+        latency_s = np.where(cached, self.last_cache.latency_s, np.diag(self.idle_s))
+        return np.asarray(left * self.unseen(core_s) * latency_s)
+
+    def unseen(self, core_s: Floats) -> Floats:
+        """(n,) of the lines that a core can wait for at a time, the part beyond its reorder window,
+        with so much work (n,) for each; at its best, as a loop over a stream is.
+        """
+        instructions = np.maximum(core_s * self.instructions_per_s / self.ipc * BEST_IPC, 1.0)
+        return np.asarray(1.0 - self.random_misses(instructions) / self.random_misses(1.0))
 
     @cached_property
     def streamed_s(self) -> Floats:

@@ -217,14 +217,14 @@ class _Writer:
             return description
         costs, at = CostModel(build_machine(description)), spaced[0].parameters
         k = [node.id for node in costs.machine.nodes].index(at.node or 0)
-        seen = (costs.random_misses(at.delay or 1.0) / costs.random_misses(1.0))[k]
-        if seen >= 1.0:
-            return description
         # Of the slowest, of the fastest, and of the median rates.
         both_s, work_s = (np.reciprocal([*_range([one]), one.value.value]) for one in spaced)
+        unseen = costs.unseen(np.full(len(costs.cores), work_s[-1]))[k]
+        if unseen <= 0.0:
+            return description
         line_s = np.full(3, LINE_BYTES / plain[0].value.value)
         alone_s = overlapped(work_s, line_s, np.ones(3), costs.stream_stall[k])
-        parts = np.clip((both_s - alone_s) / (1.0 - seen) / costs.idle_s[k, k], 0.0, 1.0)
+        parts = np.clip((both_s - alone_s) / unseen / costs.idle_s[k, k], 0.0, 1.0)
         *ends, value = map(rounded, parts.tolist())
         fact = StreamStall(
             value=value,

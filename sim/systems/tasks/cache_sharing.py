@@ -4,7 +4,8 @@ All queries run at once, each as often as clients ask for it, on the nodes where
 tables lie at the start. What several stages access (a dictionary) is there once; a part's structure
 is in the caches of its node, one for all parts in those of every node that uses it, and a task's
 own table once for each thread that runs such a task, in proportion to the stage's instructions. Of
-a hash table there is one for each kind of query. Lines that stream through take no room.
+a hash table there is one for each kind of query. Lines that stream through take no room; they stay
+where a cache holds all that queries read of tables in turn.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...kernel.arrays import Floats, Ints
+from ...kernel.arrays import Flags, Floats, Ints
 from ...machine.caches import CacheFacts, hit_rates
 from ...machine.costs import LINE_BYTES
 from .program import Place, Table
@@ -88,9 +89,19 @@ class CacheSurvey:
         self._structures: dict[str, _Structure] = {}
         self._of: dict[str, list[str]] = {}
         self._work = 0.0
+        self._read_bytes = np.zeros(len(threads))
 
-    def add(self, use: StageUse, instructions: float, at_random: Sequence[AtRandom]) -> None:
-        """A stage whose entries do this."""
+    def add(
+        self,
+        use: StageUse,
+        instructions: float,
+        at_random: Sequence[AtRandom],
+        read_bytes: float = 0.0,
+    ) -> None:
+        """A stage whose entries do this; ``read_bytes``: what all of them read of its table in
+        order.
+        """
+        self._read_bytes += use.nodes * read_bytes
         work = use.entries * instructions
         self._work += work
         self._of[use.key] = []
@@ -106,6 +117,10 @@ class CacheSurvey:
                 known.rate = known.rate + rate
             else:
                 self._structures[name] = _Structure(lines, rate, work, access.own)
+
+    def keeps(self, cache: CacheFacts) -> Flags:
+        """(n,) whether such caches keep what is read of tables in order from query to query."""
+        return (self._read_bytes > 0) & (self._read_bytes <= cache.lines * LINE_BYTES)
 
     def hits(self, cache: CacheFacts) -> dict[str, Floats]:
         """(n, R) part of a stage's accesses to each of its R structures that find their line in

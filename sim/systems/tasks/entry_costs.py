@@ -146,11 +146,12 @@ class EntryCosts:
             uses[run.place][0] += lines
             uses[run.place][1] += run.written_bytes / LINE_BYTES
             streamed += lines
+        instructions_s = costs.core_s(loop.instructions, loop.ipc)
         separate_s = last * costs.last_cache.latency_s / slots
-        if streamed:
-            separate_s = separate_s + streamed * costs.uncovered_s(
-                max(loop.instructions / streamed, 1.0)
-            )
+        of_tables = sum(run.read_bytes for run in loop.in_order if run.place == "part") / LINE_BYTES
+        if of_tables:
+            kept = self.survey.keeps(costs.last_cache)
+            separate_s = separate_s + of_tables * costs.uncovered_s(instructions_s / streamed, kept)
         random = 0.0
         for access, missed in zip(at_random, memory, strict=True):
             uses[access.place][0] += missed
@@ -159,7 +160,7 @@ class EntryCosts:
         kept = sum(np.ceil(access.structure_bytes / LINE_BYTES) for access in at_random)
         warm = np.minimum(kept, costs.private_cache.lines)
         return EntryCost(
-            instructions_s=costs.core_s(loop.instructions, loop.ipc),
+            instructions_s=instructions_s,
             separate_s=separate_s,
             misses_at_once=_together(streamed, costs.streaming_misses, random, slots, n),
             memory=tuple(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.sim.machine.costs import CostModel
-from numatwin.sim.systems.tasks.cache_sharing import AtRandom
+from numatwin.sim.systems.tasks.cache_sharing import AtRandom, StageUse
 from numatwin.sim.systems.tasks.entry_costs import (
     Demands,
     EntryCosts,
@@ -38,14 +38,24 @@ def test_bytes_in_order_are_lines_and_what_is_written_is_fetched_first(costs: En
 
 
 def test_a_stream_waits_where_prefetchers_start_anew() -> None:
-    """A tenth of the latency for each line where the core sees no other; 168 instructions
-    hold 2 lines of 84 each, of the 10 that the core can wait for.
+    """A tenth of the latency for each line where the core sees no other; 168 instructions, four a
+    cycle, hold 2 lines of 21 cycles each, of the 10 that the core can wait for.
     """
     nodes = tuple(replace(node, stream_uncovered=0.1) for node in MACHINE.nodes)
-    costs = EntryCosts(CostModel(replace(MACHINE, nodes=nodes)), np.full(4, 15))
-    cost = costs.of(42.0, [InOrder("part", read_bytes=32.0)])
-    latency_s = CostModel(MACHINE).idle_s[0, 0]
+    model = CostModel(replace(MACHINE, nodes=nodes))
+    costs, latency_s = EntryCosts(model, np.full(4, 15)), model.idle_s[0, 0]
+    cost = costs.of(21.0 / 2 * model.ipc[0], [InOrder("part", read_bytes=32.0)])
     assert cost.separate_s == pytest.approx([0.5 * 0.1 * latency_s * (1.0 - 2 / 10)] * 4)
+    # As much later, where all that is read of tables stays in the last-level cache.
+    everywhere = StageUse("scan", 1.0, *costs.used_where(None))
+    costs.survey.add(everywhere, 1.0, (), 4 * 37.0 * MIB)
+    near = costs.of(21.0 / 2 * model.ipc[0] + 1e-9, [InOrder("part", read_bytes=32.0)])
+    assert near.separate_s == pytest.approx(
+        cost.separate_s * model.last_cache.latency_s / latency_s
+    )
+    costs.survey.add(everywhere, 1.0, (), 4 * 1.0 * MIB)
+    far = costs.of(21.0 / 2 * model.ipc[0] + 2e-9, [InOrder("part", read_bytes=32.0)])
+    assert far.separate_s == pytest.approx(cost.separate_s)
     # All others that it can wait for are in sight.
     assert costs.of(1.0, [InOrder("part", read_bytes=64.0)]).separate_s.tolist() == [0.0] * 4
 
