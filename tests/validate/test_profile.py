@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from numatwin.sim.run.doubts import doubts_of
 from numatwin.sim.run.numactl import numactl_settings
 from numatwin.sim.run.what_if import Predictor
 from numatwin.validate.profile.callgrind import read_callgrind
-from numatwin.validate.profile.counts import CallGraph
+from numatwin.validate.profile.counts import CallGraph, Totals
 from numatwin.validate.profile.importers import Found, read_profile, read_profiles
 from numatwin.validate.profile.loops import counted, structures
+from numatwin.validate.profile.native_run import run_native
 from numatwin.validate.profile.timed_rates import on_one_thread, one_query
 from numatwin.validate.profile.workload_file import UNKNOWN, workload_text
 from numatwin.workloads import Workload, WorkloadDescription, load_workload
@@ -415,6 +417,54 @@ def test_a_command_runs_under_callgrind(tmp_path: Path) -> None:
     out = tmp_path / "made.yaml"
     assert main(["profile", "--out", str(out), "--", shutil.which("true") or ""]) == 0
     assert sum(loop.instructions for loop in operators(load_workload(out))["all"].all_loops) > 1e4
+
+
+MAPS = """\
+import mmap, os, subprocess, sys
+def control(mark):
+    subprocess.run(["callgrind_control", "-i", mark, str(os.getpid())][:WORDS], check=True)
+def touch(pages):
+    new = mmap.mmap(-1, pages * mmap.PAGESIZE)
+    for k in range(pages):
+        new[k * mmap.PAGESIZE] = 1
+for pages in (2000, 1000):
+    touch(3000)
+    control("on")
+    touch(pages)
+    control("off")
+"""
+
+
+@pytest.mark.parametrize("words", [4, 3], ids=["of a process", "of the caller"])
+def test_page_faults_are_those_of_the_region_or_the_whole(tmp_path: Path, words: int) -> None:
+    """Of 9,000 pages 3,000, but for those of Python itself."""
+    (tmp_path / "maps.py").write_text(MAPS.replace("WORDS", str(words)))
+    command = (sys.executable, str(tmp_path / "maps.py"))
+    found = [run_native(command, region=region).counts for region in (True, False)]
+    assert found[0]["minor-faults"] == pytest.approx(3000, abs=100)
+    assert found[1]["minor-faults"] > 9000
+    assert found[1]["user_time"] + found[1]["system_time"] < 20e9
+    (tmp_path / "maps.py").write_text("")
+    assert run_native(command, region=True).counts == {}
+    (tmp_path / "maps.py").write_text("exit(3)")
+    assert "ended with status 3" in told_by(run_native, command)
+
+
+def test_page_faults_go_to_who_writes_new_lines(tmp_path: Path) -> None:
+    """``hash`` writes 131,072 of them, ``gather`` 4,096. perf's totals may have some."""
+    totals = Totals("", {"minor-faults": 600.0, "user_time": 4e6, "system_time": 6e6})
+    text = workload_text(Found(None, (read_callgrind(GROUPS, GROUPS.read_text()),), totals), "q", 2)
+    loops = yaml.safe_load(text)["operations"]["q"]["operators"]["all"]["loops"]
+    faults = [loop.get("page_faults", 0.0) for loop in loops]
+    assert faults == pytest.approx([300 / 33, 300 * 32 / 33, 0.0], abs=1e-3)
+    assert "page faults: 300 a query" in text
+    assert "2 ms in user code and 3 ms in the kernel a query" in text
+    (loop,) = operators(profiled(tmp_path, perf=PERF + "30;;page-faults;5;100;;\n"))[
+        "all"
+    ].all_loops
+    assert loop.page_faults == 30
+    profiled(tmp_path, perf=PERF)
+    assert UNKNOWN["faults"] in (tmp_path / "made.yaml").read_text()
 
 
 def test_all_of_each_function_works_for_somebody() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import yaml
 
 from ...inputs import InputError, load_yaml
-from ...inputs.quantities import format_quantity, rounded
+from ...inputs.quantities import format_quantity, rounded, time_text
 from .counts import CallGraph
 from .importers import Found
 from .loops import LINE_BYTES, Counted, Floats, Loop, counted, loops_of, rates, whole_loop
@@ -63,7 +63,10 @@ class _Writer:
         self.found, self.queries = found, float(queries)
         self.objects: dict[str, Any] = {}
         self.notes: list[str] = []
-        self.counted: Counted | None = counted(found.graphs) if found.graphs else None
+        totals = found.totals.counts if found.totals else {}
+        self.faults = totals.get("minor-faults", totals.get("page-faults"))
+        graphs = found.graphs
+        self.counted: Counted | None = counted(graphs, self.faults or 0.0) if graphs else None
         for graph in found.graphs:
             self.notes += [f"{graph.source}: {note}" for note in graph.notes]
 
@@ -73,6 +76,7 @@ class _Writer:
 
     def operators(self) -> dict[str, Any]:
         self.note("ipc")
+        self._note_kernel()
         if self.counted is None:
             return {"all": self._whole()}
         self._note_misses(self.counted)
@@ -85,6 +89,20 @@ class _Writer:
             loops += refilled
             return {"all": self._operator(loops, {"entries": 1, "results": 0}, "all")}
         return self._planned(self.counted, self.found.plan, refilled)
+
+    def _note_kernel(self) -> None:
+        totals = self.found.totals.counts if self.found.totals else {}
+        if self.faults is None:
+            self.note("faults")
+        else:
+            each = self.faults / self.queries
+            self.notes.append(f"page faults: {each:.6g} a query, {UNKNOWN['counted_faults']}")
+        if "system_time" in totals:
+            user, kernel = (totals[f"{who}_time"] / self.queries for who in ("user", "system"))
+            self.notes.append(
+                f"processor time of that run: {time_text(user * 1e-9)} in user code and "
+                f"{time_text(kernel * 1e-9)} in the kernel a query; nothing is made of it"
+            )
 
     def _note_misses(self, counts: Counted) -> None:
         self.note("at_once")
@@ -122,7 +140,13 @@ class _Writer:
             least = counts["instructions"] / counts["cycles"]
             ipc = max(ipc[0], least), max(ipc[1], least), max(ipc[2], least)
         loop = Loop(
-            "the whole program", counts["instructions"], ipc, (lines or 0.0) * LINE_BYTES, 0.0, ()
+            "the whole program",
+            counts["instructions"],
+            ipc,
+            (lines or 0.0) * LINE_BYTES,
+            0.0,
+            (),
+            page_faults=(self.faults or 0.0) / self.queries,
         )
         return self._operator([loop], {"entries": 1, "results": 0}, "all")
 
@@ -248,6 +272,8 @@ def _written(loop: Loop, structure_of: str) -> dict[str, Any]:
             {"size": _size(*sizes), "accesses": rounded(count)} for count, *sizes in loop.structures
         ]
         found["structure_of"] = structure_of
+    if loop.page_faults:
+        found["page_faults"] = float(f"{loop.page_faults:.6g}")
     return found
 
 
