@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from numatwin.validate.profile.counts import CallGraph, Totals
 from numatwin.validate.profile.importers import Found, read_profile, read_profiles
 from numatwin.validate.profile.loops import counted, structures
 from numatwin.validate.profile.native_run import run_native
+from numatwin.validate.profile.plans import Plan
 from numatwin.validate.profile.timed_rates import on_one_thread, one_query
 from numatwin.validate.profile.workload_file import UNKNOWN, workload_text
 from numatwin.workloads import Workload, WorkloadDescription, load_workload
@@ -121,6 +123,91 @@ def test_postgres_counts_rows_of_all_loops_and_pages_of_its_own(tmp_path: Path) 
     assert made.objects["t"].rows == 2 * (300 + 200)
     (column,) = (made.objects["t"].columns or {}).values()
     assert column.value_size.value == pytest.approx(10 * 8192 / 1000, rel=1e-3)
+
+
+CLICKHOUSE = (GROUPS.parents[2] / "tests/validate/printed/clickhouse.jsonl").read_text()
+SCANS, SINK = (f"duckdb::Physical{name}" for name in (
+    "TableScan::GetData(duckdb::DataChunk&) const", "HashAggregate::Sink(duckdb::DataChunk&) const"
+))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("plan", "scan", "other"),
+    [
+        (json.dumps(POSTGRES), "ExecSeqScan", "ExecAgg"),
+        (CLICKHOUSE, "DB::MergeTreeSelectProcessor::read()", "DB::JoiningTransform::transform()"),
+    ],
+    ids=["postgresql", "clickhouse"],
+)
+def test_what_was_counted_is_shared_out_once(
+    tmp_path: Path, plan: str, scan: str, other: str
+) -> None:
+    """Though PostgreSQL's ExecAgg takes rows in and passes them on."""
+    calls = CALLS.replace(SCANS, scan).replace(SINK, other)
+    made = profiled(tmp_path, calls=calls, plan=plan)
+    done = {
+        name: sum(loop.instructions for loop in spec.all_loops)
+        * ((made.objects[spec.table].rows or 0) if spec.table else spec.entries or 0)
+        for name, spec in operators(made).items()
+    }
+    assert sum(done.values()) == pytest.approx(160_200, rel=1e-3)
+    assert done["outside-operators"] == pytest.approx(200 + 60_000 / 6 + 40_000 * 3 / 4)
+
+
+def test_processors_of_clickhouse_are_steps_with_tables_and_threads(tmp_path: Path) -> None:
+    """``select sum(w), sum(v) from t join d using (k) where v < 500000`` by two threads (26.9): one
+    reads ``d`` into the hash table, of which all of its rows come."""
+    (tmp_path / "log").write_text(CLICKHOUSE)
+    words = [{key: str(value) if isinstance(value, int) else value for key, value in row.items()}
+             for row in map(json.loads, CLICKHOUSE.splitlines())]  # fmt: skip
+    (tmp_path / "json").write_text(json.dumps({"meta": [{"name": "id"}], "data": words}, indent=1))
+    plan = read_profile(tmp_path / "log")
+    assert isinstance(plan, Plan)
+    assert replace(plan, source="") == replace(read_profile(tmp_path / "json"), source="")
+    found = {each.name: each for each in plan.operators}
+    join, build = found["join"], found["read-from-merge-tree-2"]
+    assert (join.inputs, join.rows, join.results) == (
+        ("expression-2", "expression-4"),
+        720086,
+        600086,
+    )
+    assert (build.table, build.results, build.row_bytes, build.parallel) == ("d", 120000, 16.0, 1)
+    assert (found["aggregating"].results, found["aggregating"].parallel, join.parallel) == (1, 2, 2)
+    calls = CALLS.replace(SCANS, "DB::MergeTreeSelectProcessor::read()")
+    made = operators(profiled(tmp_path, calls=calls, log=CLICKHOUSE))
+    assert [(spec.table, spec.concurrency, spec.after) for spec in made.values()] == [
+        (None, 1, ()), ("d", None, ("outside-operators",)), ("t", None, ("expression-4",)),
+        (None, None, ("aggregating",)),
+    ]  # fmt: skip
+    alone = replace(plan, operators=tuple(replace(one, parallel=1) for one in plan.operators))
+    graph = read_callgrind(tmp_path / "calls", calls)
+    assert workload_text(Found(alone, (graph,), None), "q").count("concurrency: 1") == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (CLICKHOUSE[:-9], ":42:"),
+        (CLICKHOUSE[:990] + "\n", ":4:"),
+        (CLICKHOUSE.partition("\n")[0], "a processor is missing: found '1"),
+        (
+            CLICKHOUSE.replace("plan_step_name", "step"),
+            "found 'plan_step_name', expected the col",
+        ),
+        ('{"meta": [{"name": "parent_ids"}], "data": [["1", ["2"]]]}', "a row without all that is"),
+        ('{"id": 1, "query_id": "a"}\n'.replace("1,", '1, "parent_ids": 3,'), "without all that"),
+        ('{"data": [], "x": "parent_ids", "parent_ids": 1}', "no steps of a plan"),
+    ],
+)
+def test_logs_of_clickhouse_that_are_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, expected: str
+) -> None:
+    (tmp_path / "log").write_text(text)
+    assert main(["profile", str(tmp_path / "log")]) == 2
+    error = capsys.readouterr().err
+    assert expected in error
+    assert str(tmp_path / "log") in error
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize(("size", "in_order"), [(2.0**21, [60.0, 5.0]), (2.0**26, [20.0, 1.0])])

@@ -183,7 +183,7 @@ class _Writer:
                 key = operator.kind, part
                 if key in rows:
                     self.note("split")
-                rows[key] = rows.get(key, 0.0) + max(operator.rows, 1.0)
+                rows[key] = rows.get(key, 0.0) + engine.worked(operator, part)
         keys = list(rows)
         roots = [engine.roots(kind, part, graph.names) for kind, part in keys]
         for kind in dict.fromkeys(kind for kind, _ in keys):
@@ -197,13 +197,13 @@ class _Writer:
                 token=", ".join(dict.fromkeys(kind for kind, _ in keys)),
                 expected="counts of the program whose plan it is, with its symbols",
             )
-        of_kind = graph.shares(roots)
+        of_kind = graph.shares(roots, list(rows.values()))
         found = []
         for pipeline in pipelines:
             own = np.zeros((2, len(graph.names)))
             for operator, part in pipeline.parts:
                 k = keys.index((operator.kind, part))
-                each = of_kind[:, k] * max(operator.rows, 1.0) / rows[keys[k]]
+                each = of_kind[:, k] * engine.worked(operator, part) / rows[keys[k]]
                 own += [each, each if operator.table else 0.0 * each]
             found.append(own)
         return found, np.clip(1.0 - of_kind.sum(axis=1), 0.0, 1.0)
@@ -224,6 +224,8 @@ class _Writer:
         fields["results"] = float(f"{pipeline.results / rows:.6g}")
         if pipeline.after:
             fields["after"] = list(pipeline.after)
+        if all(operator.parallel == 1 for operator, _ in pipeline.parts):
+            fields["concurrency"] = 1
         if engine.row_group and rows > 1:
             fields["row_group"] = engine.row_group
             if pipeline.table is not None:
@@ -363,6 +365,11 @@ class Engine:
     shared: frozenset[str] = frozenset()
     row_group: int | None = None
 
+    def worked(self, operator: PlanOperator, part: str) -> float:
+        """Rows that a part works on: of one that has taken all of them in, its results."""
+        passed_on = part == FLOWS and operator.kind in self.breakers
+        return max(operator.results if passed_on else operator.rows, 1.0)
+
     def roots(self, kind: str, part: str, names: Sequence[str]) -> list[int]:
         """Positions of the functions that begin the work of an operator's part."""
         own = self.named.get(kind, "".join(re.findall(r"[A-Za-z0-9]+", kind.title())))
@@ -398,5 +405,24 @@ ENGINES = {
         joins=frozenset({"Hash Join"}),
         functions={SINK: r"(?:Multi)?Exec{0}$", FLOWS: r"(?:Multi)?Exec{0}$"},
         named={"Aggregate": "Agg", "WindowAgg": "WindowAgg"},
+    ),
+    "clickhouse": Engine(
+        breakers=frozenset({"Aggregating", "MergingAggregated", "Sorting"}),
+        joins=frozenset({"Join"}),
+        functions={
+            SINK: r"DB::(?!Converting|Merging|Joining)(?:{0})\w*::",
+            FLOWS: r"DB::(?!Aggregating|PartialSorting|MergeSorting|FillingRight)(?:{0})\w*::",
+        },
+        named={
+            "ReadFromMergeTree": "MergeTree(?:Select|Thread|InOrder|Source|Reader|Range)",
+            "LazilyReadFromMergeTree": "Lazy(?:Unordered)?ReadFromMergeTree",
+            "Aggregating": "ConvertingAggregated|Aggregating(?:InOrder)?Transform",
+            "Sorting": "(?:PartialSorting|MergeSorting|MergingSorted|FinishSorting)Transform",
+            "Join": "(?:Joining|FillingRightJoinSide|DelayedJoined)",
+            "BuildRuntimeFilter": "BuildRuntimeFilter",
+            **{kind: f"{kind}Transform" for kind in ("Expression", "Filter", "Limit", "Distinct")},
+        },
+        shared=frozenset({"Join"}),
+        row_group=163_840,  # merge_tree_min_rows_for_concurrent_read
     ),
 }
