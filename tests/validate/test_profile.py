@@ -166,11 +166,8 @@ def test_processors_of_clickhouse_are_steps_with_tables_and_threads(tmp_path: Pa
     assert replace(plan, source="") == replace(read_profile(tmp_path / "json"), source="")
     found = {each.name: each for each in plan.operators}
     join, build = found["join"], found["read-from-merge-tree-2"]
-    assert (join.inputs, join.rows, join.results) == (
-        ("expression-2", "expression-4"),
-        720086,
-        600086,
-    )
+    assert join.inputs == ("expression-2", "expression-4")
+    assert (join.rows, join.results) == (720086, 600086)
     assert (build.table, build.results, build.row_bytes, build.parallel) == ("d", 120000, 16.0, 1)
     assert (found["aggregating"].results, found["aggregating"].parallel, join.parallel) == (1, 2, 2)
     calls = CALLS.replace(SCANS, "DB::MergeTreeSelectProcessor::read()")
@@ -182,32 +179,6 @@ def test_processors_of_clickhouse_are_steps_with_tables_and_threads(tmp_path: Pa
     alone = replace(plan, operators=tuple(replace(one, parallel=1) for one in plan.operators))
     graph = read_callgrind(tmp_path / "calls", calls)
     assert workload_text(Found(alone, (graph,), None), "q").count("concurrency: 1") == 4
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (CLICKHOUSE[:-9], ":42:"),
-        (CLICKHOUSE[:990] + "\n", ":4:"),
-        (CLICKHOUSE.partition("\n")[0], "a processor is missing: found '1"),
-        (
-            CLICKHOUSE.replace("plan_step_name", "step"),
-            "found 'plan_step_name', expected the col",
-        ),
-        ('{"meta": [{"name": "parent_ids"}], "data": [["1", ["2"]]]}', "a row without all that is"),
-        ('{"id": 1, "query_id": "a"}\n'.replace("1,", '1, "parent_ids": 3,'), "without all that"),
-        ('{"data": [], "x": "parent_ids", "parent_ids": 1}', "no steps of a plan"),
-    ],
-)
-def test_logs_of_clickhouse_that_are_damaged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, expected: str
-) -> None:
-    (tmp_path / "log").write_text(text)
-    assert main(["profile", str(tmp_path / "log")]) == 2
-    error = capsys.readouterr().err
-    assert expected in error
-    assert str(tmp_path / "log") in error
-    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize(("size", "in_order"), [(2.0**21, [60.0, 5.0]), (2.0**26, [20.0, 1.0])])
@@ -302,6 +273,7 @@ def test_totals_alone_are_one_task(tmp_path: Path) -> None:
     (loop,) = operators(profiled(tmp_path, perf=PERF.partition("\n")[0]))["all"].all_loops
     assert loop.read.value == 0
     notes = (tmp_path / "made.yaml").read_text()
+    assert UNKNOWN["faults"] in notes
     assert "cache-misses were not counted" in notes
     assert "mispredicted branches were not counted" in notes
     counted = operators(profiled(tmp_path, perf=PERF + "400000;;cycles:u;500;100.00;;\n"))
@@ -322,6 +294,19 @@ def test_totals_alone_are_one_task(tmp_path: Path) -> None:
         ({"a": json.dumps({"Plan": 1})}, "not a known profile"),
         ({"a": json.dumps([{"Plan": {"Node Type": "Result"}}])}, "found 'Actual Rows'"),
         ({"a": "<not supported>,,instructions,0,0,,\n"}, "instructions were not counted"),
+        ({"a": CLICKHOUSE[:-9]}, ":42:"),
+        ({"a": CLICKHOUSE[:990] + "\n"}, ":4:"),
+        ({"a": CLICKHOUSE.partition("\n")[0]}, "not all is there: found '1"),
+        (
+            {"a": CLICKHOUSE.replace("plan_step_name", "s")},
+            "found 'plan_step_name', expected rows of",
+        ),
+        (
+            {"a": '{"x": "parent_ids",\n"data": [["1", ["2"]]]}'},
+            "not all is there: expected rows of",
+        ),
+        ({"a": '{"x": "parent_ids",\n"data": []}'}, "found 'steps of a plan'"),
+        ({"a": 2 * CLICKHOUSE}, "several queries"),
         (
             {
                 "a": json.dumps(PLAN),
@@ -507,29 +492,24 @@ def test_a_command_runs_under_callgrind(tmp_path: Path) -> None:
 
 
 MAPS = """\
-import mmap, os, subprocess, sys
-def control(mark):
-    subprocess.run(["callgrind_control", "-i", mark, str(os.getpid())][:WORDS], check=True)
-def touch(pages):
-    new = mmap.mmap(-1, pages * mmap.PAGESIZE)
-    for k in range(pages):
-        new[k * mmap.PAGESIZE] = 1
+import mmap, os, subprocess
 for pages in (2000, 1000):
-    touch(3000)
-    control("on")
-    touch(pages)
-    control("off")
+    for mark in ("on", "off"):
+        subprocess.run(["callgrind_control", "-i", mark, str(os.getpid())][:WORDS], check=True)
+        new = mmap.mmap(-1, pages * mmap.PAGESIZE)
+        for k in range(pages):
+            new[k * mmap.PAGESIZE] = 1
 """
 
 
 @pytest.mark.parametrize("words", [4, 3], ids=["of a process", "of the caller"])
 def test_page_faults_are_those_of_the_region_or_the_whole(tmp_path: Path, words: int) -> None:
-    """Of 9,000 pages 3,000, but for those of Python itself."""
+    """Of 6,000 pages 3,000, but for those of Python itself."""
     (tmp_path / "maps.py").write_text(MAPS.replace("WORDS", str(words)))
     command = (sys.executable, str(tmp_path / "maps.py"))
     found = [run_native(command, region=region).counts for region in (True, False)]
     assert found[0]["minor-faults"] == pytest.approx(3000, abs=100)
-    assert found[1]["minor-faults"] > 9000
+    assert found[1]["minor-faults"] > 6000
     assert found[1]["user_time"] + found[1]["system_time"] < 20e9
     (tmp_path / "maps.py").write_text("")
     assert run_native(command, region=True).counts == {}
@@ -545,13 +525,9 @@ def test_page_faults_go_to_who_writes_new_lines(tmp_path: Path) -> None:
     faults = [loop.get("page_faults", 0.0) for loop in loops]
     assert faults == pytest.approx([300 / 33, 300 * 32 / 33, 0.0], abs=1e-3)
     assert "page faults: 300 a query" in text
-    assert "2 ms in user code and 3 ms in the kernel a query" in text
-    (loop,) = operators(profiled(tmp_path, perf=PERF + "30;;page-faults;5;100;;\n"))[
-        "all"
-    ].all_loops
-    assert loop.page_faults == 30
-    profiled(tmp_path, perf=PERF)
-    assert UNKNOWN["faults"] in (tmp_path / "made.yaml").read_text()
+    assert "2 ms in user code, 3 ms in the kernel" in text
+    made = operators(profiled(tmp_path, perf=PERF + "30;;page-faults;5;100;;\n"))
+    assert made["all"].all_loops[0].page_faults == 30
 
 
 def test_all_of_each_function_works_for_somebody() -> None:

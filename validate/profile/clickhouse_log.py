@@ -6,162 +6,113 @@ read what one puts out. FORMAT JSONEachRow has an object a line, FORMAT JSON all
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...inputs import InputError
 from .plans import Names, Plan, PlanOperator
 
-COLUMNS = (
-    *("id", "parent_ids", "plan_step", "plan_step_name", "plan_step_description", "name"),
-    *("input_rows", "output_rows", "output_bytes"),
-)
-EXPECTED = f"the columns {', '.join(COLUMNS)} of system.processors_profile_log"
-BUILDS = "FillingRightJoinSide"
+NUMBERS = ("id", "plan_step", "input_rows", "output_rows", "output_bytes")
+WORDS = ("plan_step_name", "plan_step_description", "name")
+EXPECTED = "rows of a query from system.processors_profile_log, FORMAT JSON or JSONEachRow"
 
 
 def is_clickhouse(head: str) -> bool:
     """Whether a file that begins so is one."""
-    return head.lstrip()[:1] == "{" and any(f'"{name}"' in head for name in COLUMNS[1:4])
+    return head.startswith("{") and any(f'"{name}"' in head for name in ("parent_ids", *WORDS[:2]))
 
 
 def read_clickhouse(path: Path, text: str) -> Plan:
     """The plan, a step an operator; raises InputError of one that lacks columns or rows."""
-    source = str(path)
     try:
-        rows = list(_rows(source, text))
-        processors = [_processor(source, row) for row in rows]
-        if len({row.get("query_id") for row in rows}) > 1:
-            raise InputError("several queries", source, expected="WHERE query_id = '…'")
-        return _Steps(source, processors).plan()
-    except RecursionError:
-        raise InputError("processors that read each other", source) from None
+        found = _Steps([_processor(row) for row in _rows(text)]).found
+    except json.JSONDecodeError as failure:
+        at = failure.lineno, failure.colno
+        raise InputError("damaged or cut off", str(path), *at, expected=EXPECTED) from None
+    except (KeyError, TypeError, ValueError, RecursionError) as failure:
+        lacks = str(failure.args[0]) if isinstance(failure, (KeyError, ValueError)) else None
+        raise InputError("not all is there", str(path), token=lacks, expected=EXPECTED) from None
+    most = max(operator.parallel or 1 for operator in found.values())
+    note = f"up to {most} processors of a step worked side by side"
+    return Plan(str(path), "clickhouse", tuple(found.values()), (note,))
 
 
-def _rows(source: str, text: str) -> Iterator[Any]:
+def _rows(text: str) -> Iterator[Any]:
     """Of either format."""
-    lines = text.splitlines()
-    each = enumerate(lines, 1) if lines[0].rstrip().endswith("}") else [(1, text)]
-    for first, part in each:
-        try:
-            found = json.loads(part) if part.strip() else {"data": []}
-        except json.JSONDecodeError as failure:
-            raise InputError(
-                "rows that are cut off or damaged",
-                source,
-                first + failure.lineno - 1,
-                failure.colno,
-                expected="FORMAT JSONEachRow or FORMAT JSON of ClickHouse",
-            ) from None
-        data = found.get("data") if isinstance(found, dict) else None
-        yield from data if isinstance(data, list) else [found]
+    if not text.partition("\n")[0].rstrip().endswith("}"):
+        yield from json.loads(text)["data"]
+        return
+    for above, line in enumerate(text.splitlines()):
+        yield json.loads("\n" * above + line)  # failures tell the line
 
 
-@dataclass(frozen=True)
-class _Processor:
-    id: int
-    parents: tuple[int, ...]
-    step: int
-    kind: str
-    about: str
-    name: str
-    taken: float
-    rows: float
-    bytes: float
-
-
-def _processor(source: str, row: Any) -> _Processor:
+def _processor(row: Any) -> dict[str, Any]:
     """Numbers of 64 bits are words, as some versions have them."""
-    try:
-        parents = tuple(int(each) for each in row["parent_ids"])
-        words = (str(row[name]) for name in COLUMNS[3:6])
-        counts = (float(row[name]) for name in COLUMNS[6:])
-        return _Processor(int(row["id"]), parents, int(row["plan_step"]), *words, *counts)
-    except (KeyError, TypeError, ValueError) as failure:
-        raise InputError(
-            "a row without all that is needed",
-            source,
-            token=str(failure.args[0]),
-            expected=EXPECTED,
-        ) from None
+    numbers = {name: int(row[name]) for name in NUMBERS}
+    parents = [int(each) for each in row["parent_ids"]]
+    words = {name: str(row[name]) for name in (*WORDS, *({"query_id"} & row.keys()))}
+    return {**numbers, **words, "parent_ids": parents}
 
 
 class _Steps:
-    def __init__(self, source: str, processors: list[_Processor]) -> None:
-        self.source, self.names = source, Names()
-        self.by_id = {each.id: each for each in processors}
-        self.of = defaultdict[int, list[_Processor]](list)
-        for each in processors:
-            self.of[each.step].append(each)
-        for parent in {parent for each in processors for parent in each.parents}:
-            if parent not in self.by_id:
-                missing = "the rows of all processors of the query"
-                raise InputError(
-                    "a processor is missing", source, token=str(parent), expected=missing
-                )
+    def __init__(self, processors: list[dict[str, Any]]) -> None:
+        by_id = {each["id"]: each for each in processors}
+        if len(by_id) < len(processors) or len({each.get("query_id") for each in processors}) > 1:
+            raise ValueError("several queries")
+        self.processors, self.names = processors, Names()
         self.found: dict[int, PlanOperator] = {}
-
-    def plan(self) -> Plan:
-        for step in self.of:
-            if step:  # others put out what the client gets
-                self._operator(step)
+        for each in processors:
+            each["readers"] = [by_id[parent] for parent in each["parent_ids"]]
+            each["read_by"] = {reader["plan_step"] for reader in each["readers"]}
+        for each in processors:
+            if each["plan_step"]:  # others put out what the client gets
+                self._operator(each["plan_step"])
         if not self.found:
-            raise InputError("no steps of a plan", self.source, expected=EXPECTED)
-        most = max(operator.parallel or 1 for operator in self.found.values())
-        note = f"up to {most} processors of a step worked side by side"
-        return Plan(self.source, "clickhouse", tuple(self.found.values()), (note,))
+            raise KeyError("steps of a plan")
 
     def _operator(self, step: int) -> PlanOperator:
         """Adds a step after all whose rows it reads."""
         if step in self.found:
             return self.found[step]
-        below = self._inputs(step)
-        inputs = [self._operator(each) for each in below]
-        out = [each for each in self.of[step] if self._readers(each) != {step}]
-        results = sum(each.rows for each in out)
-        rows = sum(each.results for each in inputs) if inputs else results
-        busy = Counter(
-            (each.name, self._depth(each)) for each in self.of[step] if each.taken or each.rows
-        )
-        first = self.of[step][0]
-        self.found[step] = found = PlanOperator(
-            name=self.names(re.sub("(?<=[a-z])(?=[A-Z])", " ", first.kind)),
-            kind=first.kind,
-            rows=rows,
+        inputs = [self._operator(each) for each in self._inputs(step)]
+        own = [each for each in self.processors if each["plan_step"] == step]
+        out = [each for each in own if each["read_by"] != {step}]
+        results = float(sum(each["output_rows"] for each in out))
+        busy = (each for each in own if each["input_rows"] or each["output_rows"])
+        alike = Counter((each["name"], _depth(each)) for each in busy)
+        about, kind = own[0]["plan_step_description"], own[0]["plan_step_name"]
+        self.found[step] = PlanOperator(
+            name=self.names(re.sub("(?<=[a-z])(?=[A-Z])", " ", kind)),
+            kind=kind,
+            rows=sum(each.results for each in inputs) if inputs else results,
             results=results,
-            row_bytes=sum(each.bytes for each in out) / results if results else 0.0,
+            row_bytes=sum(each["output_bytes"] for each in out) / max(results, 1.0),
             inputs=tuple(each.name for each in inputs),
-            table=first.about.rpartition(".")[2] or None if not inputs else None,
-            parallel=max(busy.values(), default=1),
+            table=None if inputs else about.rpartition(".")[2] or None,
+            parallel=max(alike.values(), default=1),
         )
-        return found
-
-    def _depth(self, processor: _Processor) -> int:
-        """Steps' processors of one name that follow each other have others."""
-        within = (self.by_id[parent] for parent in processor.parents)
-        return 1 + max(
-            (self._depth(one) for one in within if one.step == processor.step), default=0
-        )
-
-    def _readers(self, processor: _Processor) -> set[int]:
-        """Steps that read what it puts out."""
-        return {self.by_id[parent].step for parent in processor.parents}
+        return self.found[step]
 
     def _inputs(self, step: int) -> list[int]:
         """Steps whose rows it reads, one that a hash table is made of last."""
         into: dict[int, bool] = {}
-        for each in self.by_id.values():
-            for parent in each.parents:
-                if each.step not in (0, step) and self.by_id[parent].step == step:
-                    into[each.step] = into.get(each.step, False) or self._builds(parent, step)
-        return sorted(into, key=lambda other: into[other])
+        for each in self.processors:
+            if each["plan_step"] not in (0, step) and step in each["read_by"]:
+                into[each["plan_step"]] = any(_builds(reader, step) for reader in each["readers"])
+        return sorted(into, key=into.__getitem__)
 
-    def _builds(self, processor: int, step: int) -> bool:
-        """Whether its rows go into a hash table within the step."""
-        this = self.by_id[processor]
-        return this.step == step and (
-            this.name.startswith(BUILDS) or any(self._builds(one, step) for one in this.parents)
-        )
+
+def _depth(processor: dict[str, Any]) -> int:
+    """In its step: processors of one name that follow each other are no threads."""
+    step, readers = processor["plan_step"], processor["readers"]
+    return 1 + max((_depth(one) for one in readers if one["plan_step"] == step), default=0)
+
+
+def _builds(processor: dict[str, Any], step: int) -> bool:
+    """Whether its rows go into a hash table within the step."""
+    return processor["plan_step"] == step and (
+        processor["name"].startswith("FillingRightJoinSide")
+        or any(_builds(reader, step) for reader in processor["readers"])
+    )

@@ -64,9 +64,8 @@ class _Writer:
         self.objects: dict[str, Any] = {}
         self.notes: list[str] = []
         totals = found.totals.counts if found.totals else {}
-        self.faults = totals.get("minor-faults", totals.get("page-faults"))
-        graphs = found.graphs
-        self.counted: Counted | None = counted(graphs, self.faults or 0.0) if graphs else None
+        self.faults = totals.get("minor-faults", totals.get("page-faults", 0.0))
+        self.counted = counted(found.graphs, self.faults) if found.graphs else None
         for graph in found.graphs:
             self.notes += [f"{graph.source}: {note}" for note in graph.notes]
 
@@ -91,18 +90,14 @@ class _Writer:
         return self._planned(self.counted, self.found.plan, refilled)
 
     def _note_kernel(self) -> None:
-        totals = self.found.totals.counts if self.found.totals else {}
-        if self.faults is None:
-            self.note("faults")
-        else:
-            each = self.faults / self.queries
-            self.notes.append(f"page faults: {each:.6g} a query, {UNKNOWN['counted_faults']}")
+        if not self.faults:
+            return self.note("faults")
+        each, totals = 1.0 / self.queries, self.found.totals.counts if self.found.totals else {}
+        self.notes.append(f"page faults: {self.faults * each:.6g} a query, {UNKNOWN['each_fault']}")
         if "system_time" in totals:
-            user, kernel = (totals[f"{who}_time"] / self.queries for who in ("user", "system"))
-            self.notes.append(
-                f"processor time of that run: {time_text(user * 1e-9)} in user code and "
-                f"{time_text(kernel * 1e-9)} in the kernel a query; nothing is made of it"
-            )
+            user_s, kernel_s = (totals[f"{of}_time"] * each * 1e-9 for of in ("user", "system"))
+            times = f"{time_text(user_s)} in user code, {time_text(kernel_s)} in the kernel"
+            self.notes.append(f"processor time of a query in that run: {times}; not made use of")
 
     def _note_misses(self, counts: Counted) -> None:
         self.note("at_once")
@@ -140,14 +135,9 @@ class _Writer:
             least = counts["instructions"] / counts["cycles"]
             ipc = max(ipc[0], least), max(ipc[1], least), max(ipc[2], least)
         loop = Loop(
-            "the whole program",
-            counts["instructions"],
-            ipc,
-            (lines or 0.0) * LINE_BYTES,
-            0.0,
-            (),
-            page_faults=(self.faults or 0.0) / self.queries,
+            "the whole program", counts["instructions"], ipc, (lines or 0.0) * LINE_BYTES, 0.0, ()
         )
+        loop = replace(loop, page_faults=self.faults / self.queries)
         return self._operator([loop], {"entries": 1, "results": 0}, "all")
 
     def _planned(self, counts: Counted, plan: Plan, refilled: list[Loop]) -> dict[str, Any]:
@@ -372,7 +362,8 @@ class Engine:
 
     def roots(self, kind: str, part: str, names: Sequence[str]) -> list[int]:
         """Positions of the functions that begin the work of an operator's part."""
-        own = self.named.get(kind, "".join(re.findall(r"[A-Za-z0-9]+", kind.title())))
+        words = kind if kind.isalnum() and not kind.isupper() else kind.title()
+        own = self.named.get(kind, "".join(re.findall(r"[A-Za-z0-9]+", words)))
         pattern = re.compile(self.functions[part].format(own))
         return [k for k, name in enumerate(names) if pattern.match(name)]
 
@@ -404,23 +395,21 @@ ENGINES = {
         breakers=frozenset({"Aggregate", "Sort", "Hash", "Gather", "Gather Merge", "WindowAgg"}),
         joins=frozenset({"Hash Join"}),
         functions={SINK: r"(?:Multi)?Exec{0}$", FLOWS: r"(?:Multi)?Exec{0}$"},
-        named={"Aggregate": "Agg", "WindowAgg": "WindowAgg"},
+        named={"Aggregate": "Agg"},
     ),
     "clickhouse": Engine(
         breakers=frozenset({"Aggregating", "MergingAggregated", "Sorting"}),
         joins=frozenset({"Join"}),
         functions={
-            SINK: r"DB::(?!Converting|Merging|Joining)(?:{0})\w*::",
-            FLOWS: r"DB::(?!Aggregating|PartialSorting|MergeSorting|FillingRight)(?:{0})\w*::",
+            SINK: r"DB::(?!Converting|Merging|Joining)(?:{0})",
+            FLOWS: r"DB::(?!Aggregating|PartialSorting|MergeSorting|FillingRight)(?:{0})",
         },
         named={
             "ReadFromMergeTree": "MergeTree(?:Select|Thread|InOrder|Source|Reader|Range)",
-            "LazilyReadFromMergeTree": "Lazy(?:Unordered)?ReadFromMergeTree",
             "Aggregating": "ConvertingAggregated|Aggregating(?:InOrder)?Transform",
-            "Sorting": "(?:PartialSorting|MergeSorting|MergingSorted|FinishSorting)Transform",
-            "Join": "(?:Joining|FillingRightJoinSide|DelayedJoined)",
-            "BuildRuntimeFilter": "BuildRuntimeFilter",
-            **{kind: f"{kind}Transform" for kind in ("Expression", "Filter", "Limit", "Distinct")},
+            "Sorting": "PartialSorting|MergeSorting|MergingSorted|FinishSorting",
+            "Join": "Joining|FillingRightJoinSide|DelayedJoined",
+            "Expression": "ExpressionTransform",
         },
         shared=frozenset({"Join"}),
         row_group=163_840,  # merge_tree_min_rows_for_concurrent_read
