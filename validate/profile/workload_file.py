@@ -374,6 +374,7 @@ ENGINES = {
             {
                 *("HASH_GROUP_BY", "PERFECT_HASH_GROUP_BY", "UNGROUPED_AGGREGATE", "ORDER_BY"),
                 *("TOP_N", "WINDOW", "PARTITIONED_AGGREGATE", "LIMIT", "SIMPLE_AGGREGATE"),
+                *("CREATE_TABLE_AS", "INSERT"),
             }
         ),
         joins=frozenset({"HASH_JOIN", "NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "CROSS_PRODUCT"}),
@@ -387,6 +388,7 @@ ENGINES = {
             "ORDER_BY": "Order",
             "TOP_N": "TopN",
             "SEQ_SCAN": "TableScan",
+            "CREATE_TABLE_AS": "(?:Batch)?Insert",
         },
         shared=frozenset({"HASH_JOIN", "NESTED_LOOP_JOIN"}),
         row_group=122_880,
