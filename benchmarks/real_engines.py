@@ -40,6 +40,7 @@ from numatwin.validate.profile import Timed, read_profiles, workload_text
 from numatwin.validate.profile.callgrind import RUNS as SETS
 from numatwin.validate.profile.callgrind import run_counted
 from numatwin.validate.profile.importers import Found
+from numatwin.validate.profile.native_run import run_native
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "real_engines" / "duckdb_query.py"
@@ -75,7 +76,8 @@ def profiled(folder: Path, data: Path, query: str) -> Found:
     plan = folder / f"{query}.json"
     run(str(data), query, "--plan", str(plan))
     command = [sys.executable, str(SCRIPT), str(data), query, "--region"]
-    return Found(read_profiles([plan]).plan, run_counted(command, region=True), None)
+    graphs, totals = run_counted(command, region=True), run_native(command, region=True)
+    return Found(read_profiles([plan]).plan, graphs, totals)
 
 
 def predicted(

@@ -215,7 +215,8 @@ class LoopSpec(Strict):
     many bytes ``accesses`` times at random, or each of several ``structures``, as a miss curve says
     that has several steps. ``structure_of``: one for ``all`` tasks, or one for each ``task``, which
     lies on its own node. ``at_once``: random accesses that it has under way, at most what a core
-    can; by default as many as its reorder window holds.
+    can; by default as many as its reorder window holds. ``page_faults``: first touches of pages of
+    4 KiB, besides those of results that are mapped anew.
     """
 
     instructions: Amount = 0.0
@@ -227,6 +228,7 @@ class LoopSpec(Strict):
     structure_of: Literal["all", "task"] = "all"
     written: SizeOrZero = ZERO_B
     at_once: Fact | None = None
+    page_faults: Amount = 0.0
 
     def _fits(self) -> None:
         if self.accesses and self.structure is None:

@@ -21,9 +21,9 @@ Words = Annotated[
     list[str],
     argument(
         "FILES | -- COMMAND",
-        "Of one query: callgrind's output, a plan of DuckDB or PostgreSQL as JSON, the output of "
-        "'perf stat -x,', 'perf script' and 'perf mem report'. Or a command, which runs under "
-        "callgrind, six times at once.",
+        "Of one query: callgrind's output, a plan of DuckDB or PostgreSQL or ClickHouse's log of "
+        "processors as JSON, the output of 'perf stat -x,', 'perf script' and 'perf mem report'. "
+        "Or a command, which runs under callgrind, six times at once, and once without.",
     ),
 ]
 
@@ -88,13 +88,16 @@ class Counting:
     def _found(self, words: list[str]) -> Found:
         from ..validate.profile import read_profiles
         from ..validate.profile.callgrind import run_counted
+        from ..validate.profile.native_run import run_native
 
         extra, prefetched = [] if self.plan is None else [self.plan], self.prefetched or []
         first = Path(words[0])
         if first.is_file() and not os.access(first, os.X_OK):
             return read_profiles([*map(Path, words), *extra], prefetched)
         if self.region or not first.suffix or first.is_file():
-            return replace(read_profiles(extra), graphs=run_counted(words, region=self.region))
+            graphs = run_counted(words, region=self.region)
+            totals = run_native(words, region=self.region)
+            return replace(read_profiles(extra), graphs=graphs, totals=totals)
         return read_profiles([*map(Path, words), *extra], prefetched)
 
     def _timed(self) -> Timed | None:

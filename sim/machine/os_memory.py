@@ -46,15 +46,14 @@ class OsMemory:
         self.costs, self.page_bytes = costs, PAGE_BYTES[pages]
         node = costs.machine.nodes[costs.first_node or 0]
         self._kind = costs.machine.description.type_of_node()[node.id]
-        facts = node.kernel
-        self.fault_s = (
-            self._seconds(facts.page_fault, ASSUMED_PAGE_FAULT_NS)
-            if pages == "small"
-            else self._seconds(facts.huge_page_fault, ASSUMED_HUGE_PAGE_FAULT_NS)
-        )
-        self.unmap_s = self._seconds(facts.page_unmap, ASSUMED_PAGE_UNMAP_NS)
-        self.mapping_s = self._seconds(facts.mapping, ASSUMED_MAPPING_NS)
-        self.interrupt_s = self._seconds(facts.interrupt, ASSUMED_INTERRUPT_NS)
+        self._facts = node.kernel
+
+    @property
+    def fault_s(self) -> float:
+        """Of the first touch of a page."""
+        if self.page_bytes == PAGE_BYTES["small"]:
+            return self._seconds(self._facts.page_fault, ASSUMED_PAGE_FAULT_NS)
+        return self._seconds(self._facts.huge_page_fault, ASSUMED_HUGE_PAGE_FAULT_NS)
 
     def _seconds(self, fact: Quantity | None, assumed: Assumed) -> float:
         if fact is not None:
@@ -65,5 +64,9 @@ class OsMemory:
         """Of stretches of so many bytes, each mapped, touched everywhere and unmapped."""
         pages = sum(ceil(size / self.page_bytes) for size in stretches)
         times = len(stretches)
-        held_s = times * self.mapping_s + pages * self.unmap_s
-        return KernelTime(pages * self.fault_s + held_s, held_s, times * self.interrupt_s)
+        mapping_s = self._seconds(self._facts.mapping, ASSUMED_MAPPING_NS)
+        held_s = times * mapping_s + pages * self._seconds(
+            self._facts.page_unmap, ASSUMED_PAGE_UNMAP_NS
+        )
+        interrupt_s = self._seconds(self._facts.interrupt, ASSUMED_INTERRUPT_NS)
+        return KernelTime(pages * self.fault_s + held_s, held_s, times * interrupt_s)

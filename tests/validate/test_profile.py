@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,11 @@ from numatwin.sim.run.doubts import doubts_of
 from numatwin.sim.run.numactl import numactl_settings
 from numatwin.sim.run.what_if import Predictor
 from numatwin.validate.profile.callgrind import read_callgrind
-from numatwin.validate.profile.counts import CallGraph
+from numatwin.validate.profile.counts import CallGraph, Totals
 from numatwin.validate.profile.importers import Found, read_profile, read_profiles
 from numatwin.validate.profile.loops import counted, structures
+from numatwin.validate.profile.native_run import run_native
+from numatwin.validate.profile.plans import Plan
 from numatwin.validate.profile.timed_rates import on_one_thread, one_query
 from numatwin.validate.profile.workload_file import UNKNOWN, workload_text
 from numatwin.workloads import Workload, WorkloadDescription, load_workload
@@ -121,6 +125,62 @@ def test_postgres_counts_rows_of_all_loops_and_pages_of_its_own(tmp_path: Path) 
     assert column.value_size.value == pytest.approx(10 * 8192 / 1000, rel=1e-3)
 
 
+CLICKHOUSE = (GROUPS.parents[2] / "tests/validate/printed/clickhouse.jsonl").read_text()
+SCANS, SINK = (f"duckdb::Physical{name}" for name in (
+    "TableScan::GetData(duckdb::DataChunk&) const", "HashAggregate::Sink(duckdb::DataChunk&) const"
+))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("plan", "scan", "other"),
+    [
+        (json.dumps(POSTGRES), "ExecSeqScan", "ExecAgg"),
+        (CLICKHOUSE, "DB::MergeTreeSelectProcessor::read()", "DB::JoiningTransform::transform()"),
+    ],
+    ids=["postgresql", "clickhouse"],
+)
+def test_what_was_counted_is_shared_out_once(
+    tmp_path: Path, plan: str, scan: str, other: str
+) -> None:
+    """Though PostgreSQL's ExecAgg takes rows in and passes them on."""
+    calls = CALLS.replace(SCANS, scan).replace(SINK, other)
+    made = profiled(tmp_path, calls=calls, plan=plan)
+    done = {
+        name: sum(loop.instructions for loop in spec.all_loops)
+        * ((made.objects[spec.table].rows or 0) if spec.table else spec.entries or 0)
+        for name, spec in operators(made).items()
+    }
+    assert sum(done.values()) == pytest.approx(160_200, rel=1e-3)
+    assert done["outside-operators"] == pytest.approx(200 + 60_000 / 6 + 40_000 * 3 / 4)
+
+
+def test_processors_of_clickhouse_are_steps_with_tables_and_threads(tmp_path: Path) -> None:
+    """``select sum(w), sum(v) from t join d using (k) where v < 500000`` by two threads (26.9): one
+    reads ``d`` into the hash table, of which all of its rows come."""
+    (tmp_path / "log").write_text(CLICKHOUSE)
+    words = [{key: str(value) if isinstance(value, int) else value for key, value in row.items()}
+             for row in map(json.loads, CLICKHOUSE.splitlines())]  # fmt: skip
+    (tmp_path / "json").write_text(json.dumps({"meta": [{"name": "id"}], "data": words}, indent=1))
+    plan = read_profile(tmp_path / "log")
+    assert isinstance(plan, Plan)
+    assert replace(plan, source="") == replace(read_profile(tmp_path / "json"), source="")
+    found = {each.name: each for each in plan.operators}
+    join, build = found["join"], found["read-from-merge-tree-2"]
+    assert join.inputs == ("expression-2", "expression-4")
+    assert (join.rows, join.results) == (720086, 600086)
+    assert (build.table, build.results, build.row_bytes, build.parallel) == ("d", 120000, 16.0, 1)
+    assert (found["aggregating"].results, found["aggregating"].parallel, join.parallel) == (1, 2, 2)
+    calls = CALLS.replace(SCANS, "DB::MergeTreeSelectProcessor::read()")
+    made = operators(profiled(tmp_path, calls=calls, log=CLICKHOUSE))
+    assert [(spec.table, spec.concurrency, spec.after) for spec in made.values()] == [
+        (None, 1, ()), ("d", None, ("outside-operators",)), ("t", None, ("expression-4",)),
+        (None, None, ("aggregating",)),
+    ]  # fmt: skip
+    alone = replace(plan, operators=tuple(replace(one, parallel=1) for one in plan.operators))
+    graph = read_callgrind(tmp_path / "calls", calls)
+    assert workload_text(Found(alone, (graph,), None), "q").count("concurrency: 1") == 4
+
+
 @pytest.mark.parametrize(("size", "in_order"), [(2.0**21, [60.0, 5.0]), (2.0**26, [20.0, 1.0])])
 def test_a_prefetcher_tells_lines_in_order(size: float, in_order: list[float]) -> None:
     """It foresees 60 and 5 of the 100 and 50 misses of 2 MiB; or 20 and 1 of those of 64 MiB."""
@@ -213,6 +273,7 @@ def test_totals_alone_are_one_task(tmp_path: Path) -> None:
     (loop,) = operators(profiled(tmp_path, perf=PERF.partition("\n")[0]))["all"].all_loops
     assert loop.read.value == 0
     notes = (tmp_path / "made.yaml").read_text()
+    assert UNKNOWN["faults"] in notes
     assert "cache-misses were not counted" in notes
     assert "mispredicted branches were not counted" in notes
     counted = operators(profiled(tmp_path, perf=PERF + "400000;;cycles:u;500;100.00;;\n"))
@@ -233,6 +294,19 @@ def test_totals_alone_are_one_task(tmp_path: Path) -> None:
         ({"a": json.dumps({"Plan": 1})}, "not a known profile"),
         ({"a": json.dumps([{"Plan": {"Node Type": "Result"}}])}, "found 'Actual Rows'"),
         ({"a": "<not supported>,,instructions,0,0,,\n"}, "instructions were not counted"),
+        ({"a": CLICKHOUSE[:-9]}, ":42:"),
+        ({"a": CLICKHOUSE[:990] + "\n"}, ":4:"),
+        ({"a": CLICKHOUSE.partition("\n")[0]}, "not all is there: found '1"),
+        (
+            {"a": CLICKHOUSE.replace("plan_step_name", "s")},
+            "found 'plan_step_name', expected rows of",
+        ),
+        (
+            {"a": '{"x": "parent_ids",\n"data": [["1", ["2"]]]}'},
+            "not all is there: expected rows of",
+        ),
+        ({"a": '{"x": "parent_ids",\n"data": []}'}, "found 'steps of a plan'"),
+        ({"a": 2 * CLICKHOUSE}, "several queries"),
         (
             {
                 "a": json.dumps(PLAN),
@@ -415,6 +489,45 @@ def test_a_command_runs_under_callgrind(tmp_path: Path) -> None:
     out = tmp_path / "made.yaml"
     assert main(["profile", "--out", str(out), "--", shutil.which("true") or ""]) == 0
     assert sum(loop.instructions for loop in operators(load_workload(out))["all"].all_loops) > 1e4
+
+
+MAPS = """\
+import mmap, os, subprocess
+for pages in (2000, 1000):
+    for mark in ("on", "off"):
+        subprocess.run(["callgrind_control", "-i", mark, str(os.getpid())][:WORDS], check=True)
+        new = mmap.mmap(-1, pages * mmap.PAGESIZE)
+        for k in range(pages):
+            new[k * mmap.PAGESIZE] = 1
+"""
+
+
+@pytest.mark.parametrize("words", [4, 3], ids=["of a process", "of the caller"])
+def test_page_faults_are_those_of_the_region_or_the_whole(tmp_path: Path, words: int) -> None:
+    """Of 6,000 pages 3,000, but for those of Python itself."""
+    (tmp_path / "maps.py").write_text(MAPS.replace("WORDS", str(words)))
+    command = (sys.executable, str(tmp_path / "maps.py"))
+    found = [run_native(command, region=region).counts for region in (True, False)]
+    assert found[0]["minor-faults"] == pytest.approx(3000, abs=100)
+    assert found[1]["minor-faults"] > 6000
+    assert found[1]["user_time"] + found[1]["system_time"] < 20e9
+    (tmp_path / "maps.py").write_text("")
+    assert run_native(command, region=True).counts == {}
+    (tmp_path / "maps.py").write_text("exit(3)")
+    assert "ended with status 3" in told_by(run_native, command)
+
+
+def test_page_faults_go_to_who_writes_new_lines(tmp_path: Path) -> None:
+    """``hash`` writes 131,072 of them, ``gather`` 4,096. perf's totals may have some."""
+    totals = Totals("", {"minor-faults": 600.0, "user_time": 4e6, "system_time": 6e6})
+    text = workload_text(Found(None, (read_callgrind(GROUPS, GROUPS.read_text()),), totals), "q", 2)
+    loops = yaml.safe_load(text)["operations"]["q"]["operators"]["all"]["loops"]
+    faults = [loop.get("page_faults", 0.0) for loop in loops]
+    assert faults == pytest.approx([300 / 33, 300 * 32 / 33, 0.0], abs=1e-3)
+    assert "page faults: 300 a query" in text
+    assert "2 ms in user code, 3 ms in the kernel" in text
+    made = operators(profiled(tmp_path, perf=PERF + "30;;page-faults;5;100;;\n"))
+    assert made["all"].all_loops[0].page_faults == 30
 
 
 def test_all_of_each_function_works_for_somebody() -> None:

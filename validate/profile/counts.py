@@ -48,19 +48,21 @@ class CallGraph:
         """Of each function."""
         return {name: k for k, name in enumerate(self.names)}
 
-    def shares(self, roots: Sequence[Sequence[int]]) -> Floats:
+    def shares(self, roots: Sequence[Sequence[int]], weights: Sequence[float] = ()) -> Floats:
         """(F, R) the part of each function that works for each of R groups of root functions.
 
         A function works for its callers, in proportion to its instructions in their calls (as gprof
-        has it), and a root for its own group, whoever calls it.
+        has it), and a root for its own group, whoever calls it; one of several groups for each by
+        its weight.
         """
         from scipy.sparse import coo_array
 
         functions = len(self.names)
         fixed = np.zeros((functions, len(roots)))
         for k, group in enumerate(roots):
-            fixed[list(group), k] = 1.0
+            fixed[list(group), k] = weights[k] if weights else 1.0
         is_root = np.asarray(fixed.sum(axis=1) > 0)
+        fixed[is_root] /= fixed[is_root].sum(axis=1, keepdims=True)
         loops = self.caller == self.callee
         weight = np.where(loops, 0.0, np.maximum(self.called, 1e-3))
         into = np.bincount(self.callee, weight, minlength=functions)

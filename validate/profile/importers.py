@@ -10,6 +10,7 @@ from ...inputs import InputError
 from ...inputs.json_text import read_json
 from ...inputs.text_lines import check_regular
 from .callgrind import is_callgrind, read_callgrind
+from .clickhouse_log import is_clickhouse, read_clickhouse
 from .counts import CallGraph, Totals
 from .duckdb_plan import is_duckdb, read_duckdb
 from .perf_levels import Levels, is_perf_levels, read_perf_levels, with_misses
@@ -33,6 +34,7 @@ class Importer:
 
 
 TEXTS = (
+    Importer("ClickHouse's system.processors_profile_log", is_clickhouse, read_clickhouse),
     Importer("an output file of callgrind", is_callgrind, read_callgrind),
     Importer("the output of perf stat -x", is_perf_stat, read_perf_stat),
     Importer("the output of perf script", is_perf_script, read_perf_script),
@@ -83,6 +85,9 @@ def read_profile(path: Path) -> Profile:
     """What one file tells, whichever kind it is; raises InputError."""
     text = _text(path)
     known = "; ".join(importer.name for importer in (*TEXTS, *DOCUMENTS))
+    for importer in TEXTS:
+        if importer.is_one(text[:HEAD]):
+            return importer.read(path, text)
     if text.lstrip()[:1] in ("{", "["):
         document = read_json(path, "a profile", known)
         for importer in DOCUMENTS:
@@ -90,9 +95,6 @@ def read_profile(path: Path) -> Profile:
                 return importer.read(path, document)
         first = json.dumps(document)[:40]
         raise InputError("not a known profile", str(path), token=first, expected=known)
-    for importer in TEXTS:
-        if importer.is_one(text[:HEAD]):
-            return importer.read(path, text)
     first = text.partition("\n")[0]
     raise InputError("not a known profile", str(path), 1, None, first, known)
 

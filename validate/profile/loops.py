@@ -46,7 +46,8 @@ class Counted:
     no prefetcher foresees, where that is known. ``in_order`` (F,): of one size, those that one
     foresees; None: not known. ``written`` (F,): lines written that miss the same one, or the
     largest. ``mispredicted`` (F,): None: not counted. ``cycles`` (F,): with all misses; 0: not
-    counted. ``fetches`` (F,): of instructions, that miss the first cache.
+    counted. ``fetches`` (F,): of instructions, that miss the first cache. ``faults`` (F,): first
+    touches of pages.
     """
 
     graph: CallGraph
@@ -59,10 +60,12 @@ class Counted:
     mispredicted: Floats | None
     cycles: Floats
     fetches: Floats
+    faults: Floats
 
 
-def counted(graphs: Sequence[CallGraph]) -> Counted:
-    """All runs together, by the functions of the first."""
+def counted(graphs: Sequence[CallGraph], faults: float = 0.0) -> Counted:
+    """All runs together, by the functions of the first. Page ``faults`` are shared out: new memory
+    is in no cache as it is written first."""
     first = min(graphs, key=lambda graph: 0.0 < graph.code_cache < FIRST_CACHE_BYTES)
 
     def aligned(graph: CallGraph, values: Floats) -> Floats:
@@ -94,6 +97,8 @@ def counted(graphs: Sequence[CallGraph]) -> Counted:
     sizes = np.array(sorted(by_size))
     misses = np.array([by_size[size] for size in sizes]).reshape(len(sizes), len(first.names))
     misses = np.minimum.accumulate(misses, axis=0) if len(sizes) else misses
+    new = written.get(largest, np.zeros(len(first.names)))
+    new = new if new.any() else first.of("Ir")
     return Counted(
         first,
         _instructions(first),
@@ -105,6 +110,7 @@ def counted(graphs: Sequence[CallGraph]) -> Counted:
         first.of("Bcm", "Bim") if "Bcm" in first.events else None,
         first.of("cycles"),
         first.of("I1mr"),
+        faults * new / max(new.sum(), 1.0),
     )
 
 
@@ -152,6 +158,7 @@ class Loop:
     written_bytes: float
     structures: tuple[Structure, ...]
     at_once: tuple[float, float, float] | None = None
+    page_faults: float = 0.0
 
 
 def loops_of(counted: Counted, share: Floats, rows: float, *, streams: Flags | None) -> list[Loop]:
@@ -204,6 +211,7 @@ def _loop(
         (in_order - written) * LINE_BYTES,
         written * LINE_BYTES,
         structures(counted.sizes, at_random),
+        page_faults=each(counted.faults),
     )
 
 

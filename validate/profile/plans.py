@@ -9,7 +9,8 @@ class PlanOperator:
     """One operator. ``rows``: that it works on, in all; ``results``: that it passes on.
 
     ``inputs``: names of the operators whose results it reads. ``table``: that it reads itself,
-    ``row_groups`` of it. ``row_bytes``: of a result.
+    ``row_groups`` of it. ``row_bytes``: of a result. ``parallel``: how many threads worked on it at
+    most, as the plan had it; None: not known.
     """
 
     name: str
@@ -20,6 +21,7 @@ class PlanOperator:
     inputs: tuple[str, ...] = ()
     table: str | None = None
     row_groups: int | None = None
+    parallel: int | None = None
 
 
 @dataclass(frozen=True)

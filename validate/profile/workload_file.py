@@ -18,7 +18,7 @@ import numpy as np
 import yaml
 
 from ...inputs import InputError, load_yaml
-from ...inputs.quantities import format_quantity, rounded
+from ...inputs.quantities import format_quantity, rounded, time_text
 from .counts import CallGraph
 from .importers import Found
 from .loops import LINE_BYTES, Counted, Floats, Loop, counted, loops_of, rates, whole_loop
@@ -63,7 +63,9 @@ class _Writer:
         self.found, self.queries = found, float(queries)
         self.objects: dict[str, Any] = {}
         self.notes: list[str] = []
-        self.counted: Counted | None = counted(found.graphs) if found.graphs else None
+        totals = found.totals.counts if found.totals else {}
+        self.faults = totals.get("minor-faults", totals.get("page-faults", 0.0))
+        self.counted = counted(found.graphs, self.faults) if found.graphs else None
         for graph in found.graphs:
             self.notes += [f"{graph.source}: {note}" for note in graph.notes]
 
@@ -73,6 +75,7 @@ class _Writer:
 
     def operators(self) -> dict[str, Any]:
         self.note("ipc")
+        self._note_kernel()
         if self.counted is None:
             return {"all": self._whole()}
         self._note_misses(self.counted)
@@ -85,6 +88,16 @@ class _Writer:
             loops += refilled
             return {"all": self._operator(loops, {"entries": 1, "results": 0}, "all")}
         return self._planned(self.counted, self.found.plan, refilled)
+
+    def _note_kernel(self) -> None:
+        if not self.faults:
+            return self.note("faults")
+        each, totals = 1.0 / self.queries, self.found.totals.counts if self.found.totals else {}
+        self.notes.append(f"page faults: {self.faults * each:.6g} a query, {UNKNOWN['each_fault']}")
+        if "system_time" in totals:
+            user_s, kernel_s = (totals[f"{of}_time"] * each * 1e-9 for of in ("user", "system"))
+            times = f"{time_text(user_s)} in user code, {time_text(kernel_s)} in the kernel"
+            self.notes.append(f"processor time of a query in that run: {times}; not made use of")
 
     def _note_misses(self, counts: Counted) -> None:
         self.note("at_once")
@@ -124,6 +137,7 @@ class _Writer:
         loop = Loop(
             "the whole program", counts["instructions"], ipc, (lines or 0.0) * LINE_BYTES, 0.0, ()
         )
+        loop = replace(loop, page_faults=self.faults / self.queries)
         return self._operator([loop], {"entries": 1, "results": 0}, "all")
 
     def _planned(self, counts: Counted, plan: Plan, refilled: list[Loop]) -> dict[str, Any]:
@@ -159,7 +173,7 @@ class _Writer:
                 key = operator.kind, part
                 if key in rows:
                     self.note("split")
-                rows[key] = rows.get(key, 0.0) + max(operator.rows, 1.0)
+                rows[key] = rows.get(key, 0.0) + engine.worked(operator, part)
         keys = list(rows)
         roots = [engine.roots(kind, part, graph.names) for kind, part in keys]
         for kind in dict.fromkeys(kind for kind, _ in keys):
@@ -173,13 +187,13 @@ class _Writer:
                 token=", ".join(dict.fromkeys(kind for kind, _ in keys)),
                 expected="counts of the program whose plan it is, with its symbols",
             )
-        of_kind = graph.shares(roots)
+        of_kind = graph.shares(roots, list(rows.values()))
         found = []
         for pipeline in pipelines:
             own = np.zeros((2, len(graph.names)))
             for operator, part in pipeline.parts:
                 k = keys.index((operator.kind, part))
-                each = of_kind[:, k] * max(operator.rows, 1.0) / rows[keys[k]]
+                each = of_kind[:, k] * engine.worked(operator, part) / rows[keys[k]]
                 own += [each, each if operator.table else 0.0 * each]
             found.append(own)
         return found, np.clip(1.0 - of_kind.sum(axis=1), 0.0, 1.0)
@@ -200,6 +214,8 @@ class _Writer:
         fields["results"] = float(f"{pipeline.results / rows:.6g}")
         if pipeline.after:
             fields["after"] = list(pipeline.after)
+        if all(operator.parallel == 1 for operator, _ in pipeline.parts):
+            fields["concurrency"] = 1
         if engine.row_group and rows > 1:
             fields["row_group"] = engine.row_group
             if pipeline.table is not None:
@@ -248,6 +264,8 @@ def _written(loop: Loop, structure_of: str) -> dict[str, Any]:
             {"size": _size(*sizes), "accesses": rounded(count)} for count, *sizes in loop.structures
         ]
         found["structure_of"] = structure_of
+    if loop.page_faults:
+        found["page_faults"] = float(f"{loop.page_faults:.6g}")
     return found
 
 
@@ -337,9 +355,15 @@ class Engine:
     shared: frozenset[str] = frozenset()
     row_group: int | None = None
 
+    def worked(self, operator: PlanOperator, part: str) -> float:
+        """Rows that a part works on: of one that has taken all of them in, its results."""
+        passed_on = part == FLOWS and operator.kind in self.breakers
+        return max(operator.results if passed_on else operator.rows, 1.0)
+
     def roots(self, kind: str, part: str, names: Sequence[str]) -> list[int]:
         """Positions of the functions that begin the work of an operator's part."""
-        own = self.named.get(kind, "".join(re.findall(r"[A-Za-z0-9]+", kind.title())))
+        words = kind if kind.isalnum() and not kind.isupper() else kind.title()
+        own = self.named.get(kind, "".join(re.findall(r"[A-Za-z0-9]+", words)))
         pattern = re.compile(self.functions[part].format(own))
         return [k for k, name in enumerate(names) if pattern.match(name)]
 
@@ -350,6 +374,7 @@ ENGINES = {
             {
                 *("HASH_GROUP_BY", "PERFECT_HASH_GROUP_BY", "UNGROUPED_AGGREGATE", "ORDER_BY"),
                 *("TOP_N", "WINDOW", "PARTITIONED_AGGREGATE", "LIMIT", "SIMPLE_AGGREGATE"),
+                *("CREATE_TABLE_AS", "INSERT"),
             }
         ),
         joins=frozenset({"HASH_JOIN", "NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "CROSS_PRODUCT"}),
@@ -363,6 +388,7 @@ ENGINES = {
             "ORDER_BY": "Order",
             "TOP_N": "TopN",
             "SEQ_SCAN": "TableScan",
+            "CREATE_TABLE_AS": "(?:Batch)?Insert",
         },
         shared=frozenset({"HASH_JOIN", "NESTED_LOOP_JOIN"}),
         row_group=122_880,
@@ -371,6 +397,23 @@ ENGINES = {
         breakers=frozenset({"Aggregate", "Sort", "Hash", "Gather", "Gather Merge", "WindowAgg"}),
         joins=frozenset({"Hash Join"}),
         functions={SINK: r"(?:Multi)?Exec{0}$", FLOWS: r"(?:Multi)?Exec{0}$"},
-        named={"Aggregate": "Agg", "WindowAgg": "WindowAgg"},
+        named={"Aggregate": "Agg"},
+    ),
+    "clickhouse": Engine(
+        breakers=frozenset({"Aggregating", "MergingAggregated", "Sorting"}),
+        joins=frozenset({"Join"}),
+        functions={
+            SINK: r"DB::(?!Converting|Merging|Joining)(?:{0})",
+            FLOWS: r"DB::(?!Aggregating|PartialSorting|MergeSorting|FillingRight)(?:{0})",
+        },
+        named={
+            "ReadFromMergeTree": "MergeTree(?:Select|Thread|InOrder|Source|Reader|Range)",
+            "Aggregating": "ConvertingAggregated|Aggregating(?:InOrder)?Transform",
+            "Sorting": "PartialSorting|MergeSorting|MergingSorted|FinishSorting",
+            "Join": "Joining|FillingRightJoinSide|DelayedJoined",
+            "Expression": "ExpressionTransform",
+        },
+        shared=frozenset({"Join"}),
+        row_group=163_840,  # merge_tree_min_rows_for_concurrent_read
     ),
 }

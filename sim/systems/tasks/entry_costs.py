@@ -41,6 +41,7 @@ class Demands:
 
     ``ipc``: its instructions per cycle; ``at_once``: random accesses that it has under way. As the
     machine says where they are None. ``mapped``: what it writes is mapped before, and unmapped.
+    ``page_faults``: of pages that it touches first besides.
     """
 
     instructions: float = 0.0
@@ -49,6 +50,7 @@ class Demands:
     ipc: float | None = None
     at_once: float | None = None
     mapped: bool = False
+    page_faults: float = 0.0
 
     @property
     def random(self) -> list[AtRandom]:

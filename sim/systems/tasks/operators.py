@@ -332,8 +332,9 @@ class QueryStages:
     def _mapped(
         self, costs: EntryCosts, loops: Sequence[Demands], entries: float, tasks: int
     ) -> KernelTime:
-        """What the operating system takes for all that a task of so many entries writes; a table
-        that ``tasks`` write together is mapped in as many pieces.
+        """What the operating system takes for all that a task of so many entries writes, a table
+        that ``tasks`` write together being mapped in as many pieces, and for pages that it touches
+        first besides.
         """
         mapped = [loop for loop in loops if loop.mapped]
         sizes = [run.written_bytes * entries for loop in mapped for run in loop.in_order]
@@ -344,7 +345,10 @@ class QueryStages:
             if access.written
         ]
         sizes = [size for size in sizes if size >= max(self._mapped_from, 1.0)]
-        return OsMemory(costs.costs, self._pages).used_once(sizes) if sizes else KernelTime()
+        used = OsMemory(costs.costs, self._pages).used_once(sizes) if sizes else KernelTime()
+        faults = sum(loop.page_faults for loop in loops)
+        fault_s = OsMemory(costs.costs, "small").fault_s if faults else 0.0
+        return replace(used, alone_s=used.alone_s + faults * entries * fault_s)
 
     def _column(self, column: ColumnOf) -> Column:
         stored = self.objects[column.table].columns
@@ -476,4 +480,5 @@ def _demands(loop: LoopSpec, place: Place) -> Demands:
         ],
         None if loop.ipc is None else loop.ipc.value,
         None if loop.at_once is None else loop.at_once.value,
+        page_faults=loop.page_faults,
     )

@@ -13,6 +13,8 @@ from task_programs import MS, cost, parameters, program, query, stage
 
 from numatwin import load_scenario, run_scenario
 from numatwin.inputs import InputError
+from numatwin.sim.run.assumptions import assumptions_in
+from numatwin.sim.run.what_if import costs_of
 from numatwin.sim.systems.tasks.event_plane import EventModel, ReferenceModel
 from numatwin.sim.systems.tasks.program import Entries, Held
 
@@ -106,6 +108,22 @@ def test_what_is_not_mapped_and_huge_pages(
 ) -> None:
     expected = 1 / (WORK_S + mapped_s)
     assert rate(scenario, "flow", 1, *settings) == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("plane", ["flow", "event", "reference"])
+def test_pages_that_a_loop_touches_first_fault(scenario: Path, plane: str) -> None:
+    """One in a hundred rows, besides results that are kept; small ones whatever results lie in."""
+    operator = "workload.operations.step.operators.step"
+    settings = [f"{operator}.page_faults=0.01", f"{operator}.intermediates=pooled"]
+    expected = 2 / (WORK_S + 1_310_720 * 0.01 * 1e-6)
+    assert rate(scenario, plane, 2, *settings) == pytest.approx(expected, rel=0.01)
+    assert rate(scenario, plane, 2, *settings, "system.pages=huge") == pytest.approx(
+        expected, rel=0.01
+    )
+    loaded = load_scenario(scenario, settings=[*settings, "machine=xeon-4s-ivb"])
+    assumed = {one.name for one in assumptions_in(loaded, costs_of(loaded))}
+    assert "first touch of a page of 4 KiB" in assumed
+    assert not assumed & {"giving a touched page back", "mapping and unmapping, besides pages"}
 
 
 FILTERED = """\
