@@ -215,7 +215,7 @@ class Launcher {
         return false;
     }
 
-    // Once its time has come: as it comes to its step.
+    // Once its time has come: as it comes to its step; never where an install waits for a path.
     void play_death(std::size_t which) {
         const std::uint32_t client = setup_.death_client[which];
         const std::int64_t at_ns = setup_.death_ns[which], step = setup_.death_step[which];
@@ -223,7 +223,7 @@ class Launcher {
         const std::int64_t now_ns = board_.now_ns();
         if (now_ns < at_ns || pids_[client] == 0) return;
         slot.die.store(2 + step);
-        const bool waits = step >= 0 || now_ns < at_ns + patience_ns;
+        const bool waits = step >= 0 || now_ns < at_ns + patience_ns || slot.installing.load() != 0;
         if (slot.holding.load(std::memory_order_acquire) == 0 && waits) return;
         dying_.insert(client);
         ::kill(pids_[client], SIGKILL);
