@@ -16,6 +16,7 @@ from numatwin.inputs import InputError
 from numatwin.sim.run.scenario import Scenario, load_scenario
 from numatwin.sim.systems.commits.history import (
     ABORT,
+    BEGIN,
     DIED,
     INSTALL,
     MESSAGE,
@@ -30,8 +31,24 @@ CASES = [(RSI, step) for step in RSI_STEPS] + [(TWO_PHASE, step) for step in TWO
 needs_ucx = pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
 
 
-def failing(name: str, fault: str) -> Scenario:
-    settings = ["native_horizon=1500 ms", "statistics.warm_up=0 s", f"system.faults=[{fault}]"]
+# Paths that are down. Clients 0 to 2 are on nodes of these numbers, records on 4 and 5, the
+# timestamp server is on 6.
+CUTS = [
+    (RSI, "link, between: [1, 4]"),
+    (RSI, "partition, group: [1, 2]"),
+    (TWO_PHASE, "partition, group: [1, 2]"),
+    (TWO_PHASE, "link, between: [4, 6]"),
+]
+REMEDIES = ["lease=20 ms", "skip_after=5 ms", "versions=4", "send_queue=1"]
+S_PS = 10**12
+
+
+def failing(name: str, fault: str, *more: str) -> Scenario:
+    settings = [f"system.{setting}" for setting in more] + [
+        "native_horizon=1500 ms",
+        "statistics.warm_up=0 s",
+        f"system.faults=[{fault}]",
+    ]
     settings += ["system.clients=3", "system.storage_nodes=2"]
     return load_scenario(name, plane="native", scale=0.005, settings=settings)
 
@@ -84,6 +101,78 @@ def test_nobody_commits_while_a_server_stops(name: str, monkeypatch: pytest.Monk
     assert any("SIGSTOP" in warning for warning in outcome.warnings)
 
 
+def told(rows: np.ndarray[Any, np.dtype[np.int64]], second_ps: int) -> list[tuple[set[int], bool]]:
+    """Of clients 0 to 2, whose paths are down from 0.3 s to 1.3 s: of which kinds their answers are
+    in the second half of that (BEGIN: none, as it is unknown), and whether they commit later."""
+    found = []
+    for client in range(3):
+        own = rows[(rows[:, 2] == client) & np.isin(rows[:, 1], (OUTCOME, ABORT))]
+        meanwhile = (own[:, 0] > 0.8 * second_ps) & (own[:, 0] < 1.3 * second_ps)
+        later = (own[:, 0] > 1.3 * second_ps) & (own[:, 1] == OUTCOME)
+        found.append((set(own[meanwhile, 1].tolist()) or {BEGIN}, bool(later.any())))
+    return found
+
+
+def advanced(plane: NativeCommits, clients: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Until 1.3 s are over and these clients have committed since."""
+    plane.advance(1.3)
+    for _ in range(120):
+        plane.advance(plane.time_s + 0.5)
+        rows = np.asarray(plane.cluster.board.trace())
+        if all(told(rows, S_PS)[client][1] for client in clients):
+            break
+    return rows
+
+
+@needs_ucx
+@pytest.mark.parametrize(("name", "path"), CUTS)
+def test_who_is_cut_off_is_told_what_the_simulator_says(
+    name: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commit, abort or nothing, in whose time all is a hundred times faster."""
+    monkeypatch.setenv(transports.VARIABLE, "tcp")
+    faster = failing(
+        name,
+        f"{{kind: {path}, at: 3 ms, lasts: 10 ms}}",
+        "retransmission={timeout: 2 ms, growth: 2}",
+    )
+    model = KernelCommitModel(commit_plan(faster, 1).parameters, 1, traced=True)
+    model.run(30 * S_PS // 1000)
+    with native_commits() as make:
+        plane = make(failing(name, f"{{kind: {path}, at: 300 ms, lasts: 1 s}}"), 1)
+        assert isinstance(plane, NativeCommits)
+        found = told(advanced(plane, (0, 1, 2)), S_PS)
+        outcome = plane.outcome()
+    expected = told(np.array(model.trace()), S_PS // 100)
+    assert found[1] == ({BEGIN}, True)
+    if name == TWO_PHASE:  # where others abort by chance alone
+        found, expected = (
+            [(kinds - {ABORT}, later) for kinds, later in f] for f in (found, expected)
+        )
+    assert found == expected
+    facts = outcome.model["checkout"]
+    assert "findings" not in facts
+    assert [event.text[-4:] for event in outcome.events] == ["down", "back"]
+    assert facts["availability"]["kept"] < 1
+    assert any("TCP sends again" in warning for warning in outcome.warnings)
+
+
+@needs_ucx
+@pytest.mark.parametrize("more", ["", ", {kind: client, client: 1, at: 400 ms}"])
+def test_locks_of_who_is_cut_off_do_not_stay(more: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its leases end, or it unlocks later; what it had sent when it was killed never arrives."""
+    monkeypatch.setenv(transports.VARIABLE, "tcp")
+    fault = "{kind: port, node: 1, at: 300 ms, lasts: 1 s}" + more
+    with native_commits() as make:
+        plane = make(failing(RSI, fault, *REMEDIES), 1)
+        assert isinstance(plane, NativeCommits)
+        found = told(advanced(plane, (0, 2)), S_PS)
+        assert "findings" not in plane.outcome().model["checkout"]
+    assert found[0][1]
+    assert found[2][1]
+    assert found[1][0] == {BEGIN}
+
+
 def test_a_broken_history_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a bug that takes locks whatever version stands there."""
     broken = {"sabotage": "no-validation", "records": 8, "inserts": 0, "versions": 8}
@@ -107,7 +196,10 @@ def test_a_broken_history_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("fault", "transport", "told"),
     [
-        ("{kind: link, between: [4, 5], at: 1 ms, lasts: 1 ms}", "tcp", "paths do not fail"),
+        ("{kind: link, between: [4, 5], at: 1 ms, loss: 0.5}", "tcp", "down or whole"),
+        ("{kind: port, node: 4, at: 1 ms, lasts: 1 ms, slow: 2}", "tcp", "down or whole"),
+        ("{kind: partition, group: [0], at: 1 ms, late: 0.1, delay: 1 ms}", "tcp", "down or whole"),
+        ("{kind: port, node: 4, at: 1 ms, lasts: 1 ms}", "shm", "without paths.*TRANSPORT=tcp"),
         ("{kind: stop, server: 4, at: 1 ms, lasts: 1 ms, memory: lost}", "tcp", "memory: kept"),
         ("{kind: stop, server: 4, at: 1 ms, lasts: 1 ms}", "shm", "NUMATWIN_TRANSPORT=tcp"),
         ("{kind: stop, server: 4, at: 1 ms, lasts: 1 ms}", "threads", "NUMATWIN_TRANSPORT=tcp"),

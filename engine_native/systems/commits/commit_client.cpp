@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace numatwin::native {
 
@@ -119,7 +120,7 @@ void CommitClient::die_here() {
     for (;;) ::std::this_thread::sleep_for(std::chrono::seconds(1));  // until the signal comes
 }
 
-void CommitNode::serve() {
+void CommitNode::serve(const KeptConnections* kept) {
     greet();
     std::uint32_t idle = 0;
     while (board_.phase() != Phase::finished) {
@@ -131,6 +132,8 @@ void CommitNode::serve() {
         auto& state = board_.role(role_).state;
         if (state.load(std::memory_order_relaxed) == RoleState::ready && connected())
             state.store(RoleState::connected, std::memory_order_release);
+        if (kept != nullptr && board_.phase() == Phase::running)
+            std::exchange(kept, nullptr)->keep_own(role_, true);
         tick();
         if (worked) {
             idle = 0;

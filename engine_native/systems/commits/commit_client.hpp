@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "fabric/kept_connections.hpp"
 #include "systems/commits/board.hpp"
 #include "systems/commits/run_setup.hpp"
 #include "systems/commits/transaction_draw.hpp"
@@ -94,8 +95,8 @@ class CommitNode {
 
     // Memory and records, before anybody connects.
     virtual void load() = 0;
-    // Serves until the run is over.
-    void serve();
+    // Serves until the run is over; as it begins, connections are `kept` where that is given.
+    void serve(const KeptConnections* kept);
 
   protected:
     virtual void handle(std::span<const std::byte> message) = 0;

@@ -1,6 +1,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <system_error>
 #include <vector>
 
+#include "fabric/cut_connections.hpp"
 #include "fabric/kept_connections.hpp"
 #include "fabric/segment_folder.hpp"
 #include "memory/host.hpp"
@@ -51,6 +53,11 @@ class Launcher {
         if (signals_ < 0) fail("signals");
         pids_.assign(setup.roles(), 0);
         stopped_.assign(setup.stop_node.size(), false);
+        if (setup.cut_ns.empty()) return;
+        rlimit files{};  // this process has all connections that may be cut
+        ::getrlimit(RLIMIT_NOFILE, &files);
+        files.rlim_cur = files.rlim_max;
+        ::setrlimit(RLIMIT_NOFILE, &files);
     }
     ~Launcher() {
         kill_all();
@@ -74,6 +81,7 @@ class Launcher {
             reap();
             if (!board_.failure().empty()) return;
             for (std::size_t k = 0; k < setup_.stop_node.size(); ++k) play_stop(k);
+            play_cuts();
             if (board_.phase() != Phase::running) continue;
             for (std::size_t k = 0; k < setup_.death_client.size(); ++k) play_death(k);
             for (std::uint32_t client = 0; client < setup_.clients; ++client) fence(client);
@@ -182,7 +190,32 @@ class Launcher {
         ::kill(pid, stops ? SIGSTOP : SIGCONT);
     }
 
-    // Once its time has come: as it comes to its step.
+    // To and from a client that is dead nothing passes either: what it had sent would else arrive
+    // after its locks were broken and its timestamps set. As the run ends, all are back.
+    void play_cuts() {
+        if (setup_.cut_ns.empty()) return;
+        try {
+            cut_.take(kept_);
+            cut_.set([this](std::uint32_t one, std::uint32_t other) {
+                return is_dead(one) || is_dead(other) || is_cut(one, other);
+            });
+        } catch (const std::exception& failure) {
+            board_.fail_run(failure.what());
+        }
+    }
+    bool is_dead(std::uint32_t role) const { return pids_[role] == 0 || fenced_.contains(role); }
+    bool is_cut(std::uint32_t one, std::uint32_t other) const {
+        const std::int64_t now_ns = board_.now_ns();
+        for (std::size_t k = 0; board_.phase() == Phase::running && k < setup_.cut_ns.size(); ++k) {
+            const std::uint32_t* sides = &setup_.cut_side[k * setup_.roles()];
+            if (now_ns >= setup_.cut_ns[k] && now_ns < setup_.mend_ns[k] &&
+                sides[one] + sides[other] == 3)
+                return true;
+        }
+        return false;
+    }
+
+    // Once its time has come: as it comes to its step; never where an install waits for a path.
     void play_death(std::size_t which) {
         const std::uint32_t client = setup_.death_client[which];
         const std::int64_t at_ns = setup_.death_ns[which], step = setup_.death_step[which];
@@ -190,7 +223,7 @@ class Launcher {
         const std::int64_t now_ns = board_.now_ns();
         if (now_ns < at_ns || pids_[client] == 0) return;
         slot.die.store(2 + step);
-        const bool waits = step >= 0 || now_ns < at_ns + patience_ns;
+        const bool waits = step >= 0 || now_ns < at_ns + patience_ns || slot.installing.load() != 0;
         if (slot.holding.load(std::memory_order_acquire) == 0 && waits) return;
         dying_.insert(client);
         ::kill(pids_[client], SIGKILL);
@@ -215,6 +248,7 @@ class Launcher {
             return;
         }
         fenced_.insert(client);
+        play_cuts();
         // In its stead: it never learns more of it.
         board_.log(client, RowKind::fenced, client, 0, 0);
         ::kill(pid, SIGKILL);
@@ -233,6 +267,7 @@ class Launcher {
     Board board_;
     int control_;
     KeptConnections kept_;
+    CutConnections cut_;
     int signals_ = -1;
     sigset_t mask_before_{};
     std::vector<pid_t> pids_;    // by role; 0: not there

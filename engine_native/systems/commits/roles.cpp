@@ -25,15 +25,16 @@ void run_client(const RunSetup& setup, Board& board, std::uint32_t role, Fabric&
         fabric.progress();  // servers may connect meanwhile
         std::this_thread::sleep_for(std::chrono::microseconds(500));
     }
-    if (kept != nullptr) kept->keep_own();
+    if (kept != nullptr) kept->keep_own(role, !setup.cut_ns.empty());
     client->run();
 }
 
-void run_node(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric) {
+void run_node(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric,
+              const KeptConnections* kept) {
     const auto node = make_node(setup, board, role - setup.clients, fabric);
     node->load();
     board.publish_contact(role, fabric.contact());
-    node->serve();
+    node->serve(setup.cut_ns.empty() ? nullptr : kept);
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ void run_role(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& f
         if (role < setup.clients)
             run_client(setup, board, role, fabric, kept);
         else
-            run_node(setup, board, role, fabric);
+            run_node(setup, board, role, fabric, kept);
         board.role(role).state.store(RoleState::done, std::memory_order_release);
     } catch (const CommitClient::Left&) {
         board.role(role).state.store(RoleState::done, std::memory_order_release);

@@ -19,7 +19,8 @@ std::unique_ptr<CommitNode> make_node(const RunSetup& setup, Board& board, std::
                                       Fabric& fabric);
 
 // Loads or connects, waits for the run to begin, and does its part until it is over. What goes
-// wrong is told on the board. A client's connections are `kept`, where it is given.
+// wrong is told on the board. Connections are `kept`, where it is given: those of clients, and of
+// servers where paths are cut.
 void run_role(const RunSetup& setup, Board& board, std::uint32_t role, Fabric& fabric,
               const KeptConnections* kept = nullptr) noexcept;
 

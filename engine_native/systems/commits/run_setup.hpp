@@ -64,6 +64,9 @@ struct RunSetup {
     FIELD(Indices, stop_node, "whose processes stop");
     FIELD(Integers, stop_ns, "when, each of them");
     FIELD(Integers, return_ns, "and when it goes on; below 0: never");
+    FIELD(Integers, cut_ns, "when paths are cut");
+    FIELD(Integers, mend_ns, "and when each of these is back");
+    FIELD(Indices, cut_side, "by cut, then by role: 1 or 2, between which nothing passes, or 0");
     FIELD(std::int64_t, lease_ns, "of a lock; 0: without this remedy");
     FIELD(std::int64_t, skip_after_ns, "of timestamps that hold up; 0: without this remedy");
     FIELD(std::vector<int>, cpus, "by role: the processor that its process runs on; empty: any");

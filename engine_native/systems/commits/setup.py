@@ -39,6 +39,10 @@ TRACED_ROWS = 4 << 20  # of all roles, 56 bytes each: what is checked of a run w
 STOPPED = (
     "servers stop by SIGSTOP: what they were at waits until they go on, where a real one loses it"
 )
+CUT = (
+    "where a path is down what arrives is dropped, and TCP sends again at its own times, whatever "
+    "system.retransmission says"
+)
 OWNERS_MAX = 1 << 13  # that a leased lock's word can tell (systems/commits/record_block.hpp)
 
 # By architecture: the network that its messages took becomes one that this host has.
@@ -108,6 +112,7 @@ def commit_plan(
     lease_ns, notes = _lease_ns(p, active, cpus)
     skip_after_ns, skip_notes = _skip_after_ns(p, active, cpus)
     notes += (*skip_notes, *([STOPPED] if p.stops else []), *([LOGGED] if system.faults else []))
+    notes += (CUT,) if p.path_faults else ()
     stops = [(k, s) for s in p.stops for k, node in enumerate(p.nodes) if node.machine == s.machine]
     factors = {slow.client: slow.factor for slow in p.stragglers}
     if not _engine.HAS_UCX and transport == THREADS:
@@ -139,6 +144,9 @@ def commit_plan(
         "return_ns": [
             -1 if stop.returns_ps is None else stop.returns_ps // 1000 for _, stop in stops
         ],
+        "cut_ns": [fault.from_ps // 1000 for fault in p.path_faults],
+        "mend_ns": [fault.until_ps // 1000 for fault in p.path_faults],
+        "cut_side": [fault.side[machine] for fault in p.path_faults for machine in machines_of(p)],
         "trace_rows": TRACED_ROWS // (clients + nodes) if system.faults else 0,
         "lease_ns": lease_ns,
         "skip_after_ns": skip_after_ns,
@@ -163,31 +171,35 @@ def commit_plan(
 
 def _check_faults(p: CommitParameters, transport: str) -> None:
     """Refuses what cannot fail among processes of one host."""
-    if p.path_faults or p.clock_faults:
-        what = "paths" if p.path_faults else "clocks"
+    if p.clock_faults or any(fault.loss < 1 for fault in p.path_faults):
         raise InputError(
-            f"system.faults: {what} do not fail where all processes are on one host",
-            expected="--on event, or servers that stop and clients that die",
+            "system.faults: processes of one host have one clock, and paths that are down or whole",
+            expected="--on event, or paths that are down",
         )
     if any(stop.empty for stop in p.stops):
         raise InputError(
             "system.faults: the engine has no log from which a server could begin anew",
             expected="--on event, or memory: kept",
         )
-    if p.stops and (transport == THREADS or (p.one_sided and transport != "tcp")):
+    without_server = transport == THREADS or (p.one_sided and transport != "tcp")
+    if (p.stops and without_server) or (p.path_faults and transport != "tcp"):
+        what = "paths" if p.path_faults else "the process of a server"
         raise InputError(
-            f"system.faults: over {transport} clients go on without the process of a server",
+            f"system.faults: over {transport} clients go on without {what}",
             expected=f"--on event, or {VARIABLE}=tcp",
         )
+
+
+def machines_of(p: CommitParameters) -> list[int]:
+    """Of each role, clients before servers."""
+    return [*p.client_machine, *(node.machine for node in p.nodes)]
 
 
 def guest_cpus(scenario: Experiment, p: CommitParameters, guest: HostFacts) -> list[int]:
     """Of each role, clients before servers, one of its own node."""
     positions = scenario.system.roles(scenario.machine).positions
-    machines = [*p.client_machine, *(node.machine for node in p.nodes)]
-    return list(
-        map_workers(scenario.machine, [positions[machine] for machine in machines], guest).cpu
-    )
+    nodes = [positions[machine] for machine in machines_of(p)]
+    return list(map_workers(scenario.machine, nodes, guest).cpu)
 
 
 def _cpus(p: CommitParameters, *, one_sided_by_hand: bool) -> list[int]:
