@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+from ...inputs.grouping import stretches
+
 NUMBER_MAX = 65_535  # more than any kernel is configured for
 
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
@@ -43,10 +45,4 @@ def parse_mask(text: str) -> frozenset[int]:
 
 def format_list(numbers: Iterable[int]) -> str:
     """``0-3,8``."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in stretches(numbers))
