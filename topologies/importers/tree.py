@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...inputs import InputError
+from ...inputs.number_sets import parse_list, parse_mask
 from .archive import ArchiveLimits, unpack
-from .number_sets import parse_list, parse_mask
 
 _FILE_BYTES_MAX = 16 << 20  # /proc/cpuinfo of a large machine has a few MiB, any sysfs file KiB
 _TOO_MANY = "a loop of links, or too long a chain of them"
