@@ -69,6 +69,11 @@ class Tree:
             self._refuse_loop(failure, path)
             return []
 
+    def numbered(self, path: str, names: str) -> set[int]:
+        """The numbers in ``names`` (a pattern with a number as its group) in the folder."""
+        found = (re.fullmatch(names, name, re.ASCII) for name in self.names(path))
+        return {int(match[1]) for match in found if match}
+
     def numbers(self, path: str) -> frozenset[int] | None:
         """The file's list or mask of numbers; None where there is no such file."""
         text = self.read(path)
