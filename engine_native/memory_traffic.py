@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..inputs.number_sets import parse_list
 from ..inputs.text_lines import kernel_text
-from ..topologies.importers.number_sets import parse_list
 
 DEVICES = Path("/sys/bus/event_source/devices")
 # Of servers, and of clients (whose counters never stop): one CAS command, or request, is a line.

@@ -143,12 +143,9 @@ def recovery_times(runs: Sequence[Run], found: Found) -> Figure | None:
     figure = Figure()
     for run, ones in _with_changes(runs, found):
         never = [one.recovery_s is None for one in ones]
-        lasts_s = [
-            one.until_s - one.change_s if one.recovery_s is None else one.recovery_s for one in ones
-        ]
         figure.add_bar(
             x=[f"{one.change_s:.4g} s" for one in ones],
-            y=lasts_s,
+            y=[one.lasts_s for one in ones],
             name=label(run.label, 60),
             marker={
                 "color": run.colour,
@@ -156,14 +153,14 @@ def recovery_times(runs: Sequence[Run], found: Found) -> Figure | None:
                 "pattern": {"shape": ["/" if missed else "" for missed in never]},
             },
             customdata=[
-                f"back after {seconds(last_s)}"
+                f"back after {seconds(one.lasts_s)}"
                 if not missed
-                else f"not back before the next change, {seconds(last_s)} later"
+                else f"not back before the next change, {seconds(one.lasts_s)} later"
                 if one.settled and one is not ones[-1]
-                else f"not back by the end, {seconds(last_s)} later"
+                else f"not back by the end, {seconds(one.lasts_s)} later"
                 if one.settled
-                else f"not recovered by the end, {seconds(last_s)} later: still changing"
-                for one, last_s, missed in zip(ones, lasts_s, never, strict=True)
+                else f"not recovered by the end, {seconds(one.lasts_s)} later: still changing"
+                for one, missed in zip(ones, never, strict=True)
             ],
             hovertemplate="%{customdata}<extra>%{fullData.name}</extra>",
         )

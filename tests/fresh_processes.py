@@ -15,6 +15,12 @@ def loads_none(program: str, *modules: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def numatwin(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "numatwin", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload, no-any-return]
+
+
 def printed_alike(program: str, *words: str) -> str:
     """What it prints in two processes side by side, which must be the same."""
     running = [

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from ..inputs.number_sets import listed_numbers
 from ..inputs.settings import OpenPart
 from ..inputs.yaml_file import Place
 from .copy_engines import build_copy_engines
@@ -144,7 +145,8 @@ def _node(
     threads = cores * kind.threads_per_core
     cpus = tuple(range(next_cpu, next_cpu + threads))
     if g.cpus is not None:
-        cpus = _cpu_list(g.cpus, ("nodes", index, "cpus"))
+        with _placed("nodes", index, "cpus"):
+            cpus = tuple(listed_numbers(g.cpus))
         if not cores <= len(cpus) <= threads:
             raise DescriptionError(
                 ("nodes", index, "cpus"),
@@ -197,28 +199,6 @@ def _node(
         system_call_ns=in_ns(kind.system_call),
         kernel=kind.kernel,
     )
-
-
-def _cpu_list(text: str, place: Place) -> tuple[int, ...]:
-    """``0-3,8`` as numbers, as the kernel writes them; an empty text is no CPU."""
-    cpus: list[int] = []
-    for part in filter(None, text.split(",")):
-        first, dash, last = part.strip().partition("-")
-        if not _is_number(first) or (dash and not _is_number(last)):
-            raise DescriptionError(place, f"'{part}': expected CPU numbers such as '0-3,8'")
-        low, high = int(first), int(last or first)
-        if high < low or high - low > 65_536:
-            raise DescriptionError(
-                place, f"'{part}': expected a rising range of at most 65,536 CPUs"
-            )
-        cpus += range(low, high + 1)
-        if len(cpus) > 65_536:
-            raise DescriptionError(place, "more than 65,536 CPUs")
-    return tuple(cpus)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 7
 
 
 def generated_parts(

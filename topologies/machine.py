@@ -7,16 +7,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .copy_engines import CopyEngine
 from .routes import Floats, Ints, LinkEdge, Routes
 from .schema import KernelFacts, MachineDescription
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 __all__ = [
     "CacheLevel",
@@ -189,25 +186,6 @@ class Machine:
     def hops(self) -> Floats:
         """(n, n) links on the route of each pair, NaN where no links are known."""
         return self.routes.hops
-
-    @cached_property
-    def graph(self) -> nx.Graph:
-        """The machine as a NetworkX graph; vertices are node ids (int) and hub names (str)."""
-        import networkx as nx  # slow to import
-
-        graph = nx.Graph(name=self.name)
-        for node in self.nodes:
-            graph.add_node(node.id, kind="node", group=node.group)
-        for hub in self.hubs:
-            graph.add_node(hub.id, kind=hub.kind, group=hub.group)
-        for link in self.links:
-            a, b = (self.vertex_name(end) for end in link.ends)
-            if graph.has_edge(a, b):
-                graph[a][b]["bandwidth_Bps"] += link.bandwidth_Bps
-                graph[a][b]["count"] += 1
-            else:
-                graph.add_edge(a, b, kind=link.kind, bandwidth_Bps=link.bandwidth_Bps, count=1)
-        return graph
 
     def _repr_html_(self) -> str:
         """Its picture, in a notebook."""

@@ -146,21 +146,24 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> Row:
 MISSED = 0.15  # an error of a ratio from which on the page says why
 
 
+def summary_text(found: Row) -> str:
+    """All cases in words."""
+    if not found["decisions"]:
+        return "No decision is predicted."
+    return (
+        f"Of {found['decisions']} decisions {found['right']} are right, "
+        f"{found['wrong']} wrong, {found['cannot_tell']} cannot be told. "
+        f"The median error of ratios is\n{found['median_error']:.1%}; {found['coverage']:.0%} "
+        f"of the {found['level']:.0%} intervals hold what was measured."
+    )
+
+
 def page_of(rows: Sequence[Mapping[str, Any]]) -> str:
     """The whole page."""
     cases = {row["id"]: row for row in rows}.values()
-    found = summary(rows)
-    said = ""
-    if found["decisions"]:
-        said = (
-            f"Of {found['decisions']} decisions {found['right']} are right, "
-            f"{found['wrong']} wrong, {found['cannot_tell']} cannot be told. "
-            f"The median error of ratios is\n{found['median_error']:.1%}; {found['coverage']:.0%} "
-            f"of the {found['level']:.0%} intervals hold what was measured.\n\n"
-        )
     return page_text(
         "decisions",
-        summary=said,
+        summary=f"{summary_text(summary(rows))}\n\n",
         rows=table_rows(_cells(row) for row in rows if row["verdict"] != NOT_MODELLED),
         cases="\n".join(map(_of_case, cases)),
         why="\n".join(_misses(rows)),

@@ -178,10 +178,4 @@ class Metric:
             raise InputError("the workload never changes, so there is nothing to recover from")
         if which.endswith("depth"):
             return max(recovery.depth or 0.0 for recovery in found)
-        # Not back before the next change: at least as long as that.
-        return max(
-            recovery.until_s - recovery.change_s
-            if recovery.recovery_s is None
-            else recovery.recovery_s
-            for recovery in found
-        )
+        return max(recovery.lasts_s for recovery in found)

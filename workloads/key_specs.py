@@ -3,10 +3,8 @@
 One more distribution is one more form here, with ``over`` that makes it, and its class.
 """
 
-import csv
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +12,7 @@ import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from ..inputs import DescriptionError, InputError, Quantity, Strict
+from ..inputs.csv_rows import begin, csv_rows
 from ..inputs.quantities import Duration, DurationOrZero
 from ..inputs.text_lines import text_lines
 from .keys import HotRange, KeyDistribution, MovingHotRange, Recorded, Uniform
@@ -190,8 +189,13 @@ def load_histogram(path: Path, keys: int) -> Recorded:
     """
     name = str(path)
     lines = text_lines(path, BYTES_MAX)
+    read = csv_rows(lines, name)
+    _, header = next(read, (1, []))
+    if [field.strip() for field in header] != HEADER:
+        found, expected = ",".join(header), f"the header {','.join(HEADER)}"
+        raise InputError("not a key histogram", name, 1, 1, found, expected)
     rows: list[tuple[int, int, float]] = []
-    for line, fields in _rows(lines, name):
+    for line, fields in read:
         rows.append(_row(fields, rows[-1][1] if rows else 0, keys, name, line))
         if len(rows) > ROWS_MAX:
             raise InputError("too many rows", name, line, expected=f"at most {ROWS_MAX:,}")
@@ -203,38 +207,15 @@ def load_histogram(path: Path, keys: int) -> Recorded:
     return Recorded(keys, table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2])
 
 
-def _rows(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
-    """The line and the fields of each row after the header; empty lines are passed over."""
-    reader = csv.reader(lines, strict=True)
-    try:
-        header = next(reader, [])
-        if [field.strip() for field in header] != HEADER:
-            raise InputError(
-                "not a key histogram",
-                name,
-                1,
-                1,
-                ",".join(header),
-                f"the header {','.join(HEADER)}",
-            )
-        for fields in reader:
-            if fields:
-                yield reader.line_num, fields
-    except csv.Error as failure:
-        raise InputError(f"not CSV: {failure}", name, reader.line_num) from None
-
-
 def _row(fields: list[str], above: int, keys: int, name: str, line: int) -> tuple[int, int, float]:
     """One row, whose range must begin at ``above`` or higher and end within ``keys``."""
 
     def refused(index: int, message: str, expected: str) -> InputError:
-        column = sum(len(field) + 1 for field in fields[:index]) + 1
+        column = begin(fields, index)
         return InputError(
             f"{HEADER[index]}: {message}", name, line, column, fields[index], expected
         )
 
-    if len(fields) != len(HEADER):
-        raise InputError("wrong row", name, line, 1, ",".join(fields), f"{len(HEADER)} fields")
     bounds: list[int] = []
     for index, (low, high) in enumerate(((above, keys - 1), (above + 1, keys))):
         text = fields[index].strip()

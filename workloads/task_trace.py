@@ -6,7 +6,6 @@ kept are, for each operator and part, the number of tasks and their sums: they a
 tasks alike.
 """
 
-import csv
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ..inputs import InputError, check_regular
+from ..inputs.csv_rows import begin, csv_rows
 from ..inputs.names import NAME_EXPECTED, is_name
 from ..inputs.parquet_file import open_parquet
+from ..inputs.text_lines import text_lines
 
 NAMES = ("operator", "part")
 AMOUNTS = ("bytes", "accesses", "instructions")
@@ -135,37 +136,12 @@ Row = tuple[Sequence[Any], int, Sequence[int]]
 
 
 def _csv(path: Path, name: str) -> Iterator[Row]:
-    content = path.read_bytes()
-    try:
-        lines = content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as failure:
-        line = content.count(b"\n", 0, failure.start) + 1
-        raise InputError("not text", name, line, expected="UTF-8, or Parquet") from None
-    reader = csv.reader(lines, strict=True)
-    try:
-        order = _order([field.strip() for field in next(reader, [])], name)
-        for fields in reader:
-            if not fields:
-                continue
-            if len(fields) != len(COLUMNS):
-                raise InputError(
-                    "wrong row",
-                    name,
-                    reader.line_num,
-                    1,
-                    ",".join(fields),
-                    f"{len(COLUMNS)} fields",
-                )
-            starts = [1]
-            for field in fields:
-                starts.append(starts[-1] + len(field) + 1)
-            yield (
-                [fields[position] for position in order],
-                reader.line_num,
-                [starts[position] for position in order],
-            )
-    except csv.Error as failure:
-        raise InputError(f"not CSV: {failure}", name, reader.line_num) from None
+    rows = csv_rows(text_lines(path, BYTES_MAX), name)
+    _, header = next(rows, (1, []))
+    order = _order([field.strip() for field in header], name)
+    for line, fields in rows:
+        columns = [begin(fields, position) for position in order]
+        yield [fields[position] for position in order], line, columns
 
 
 def _order(header: Sequence[str], name: str) -> list[int]:

@@ -39,24 +39,14 @@ def decisions(
 
 
 def _parts(rows: list[dict[str, Any]], found: dict[str, Any]) -> Iterator[Part]:
+    from ..validate.decisions_scored import summary_text
+
     heads = ("case", "alternative", "measured", "predicted", "interval", "error", "verdict")
     yield table(heads, map(_cells, rows), left=2)
     for row in rows:
         if row["not_modelled"]:
             yield wrapped(f"\n{row['id']}: not modelled here: {row['not_modelled']}")
-    yield wrapped(f"\n{summary_line(found)}")
-
-
-def summary_line(found: dict[str, Any]) -> str:
-    """All cases in one sentence."""
-    if not found["decisions"]:
-        return "No decision is predicted."
-    return (
-        f"Of {found['decisions']} decisions {found['right']} right, {found['wrong']} wrong, "
-        f"{found['cannot_tell']} cannot be told; median error of ratios "
-        f"{found['median_error']:.1%}; {found['coverage']:.0%} of the {found['level']:.0%} "
-        "intervals hold what was measured."
-    )
+    yield wrapped("\n" + summary_text(found).replace("\n", " "))
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..topologies.importers.number_sets import format_list
+from ..inputs.number_sets import format_list
 from .output import Part, binary_size, facts, latency, number, table, wrapped
 
 if TYPE_CHECKING:

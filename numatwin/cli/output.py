@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 
 from ..inputs.json_text import json_text
 
@@ -40,11 +40,8 @@ Part: TypeAlias = "str | Text | Table | Whole"
 """Of what a command says: a line, a paragraph, a table."""
 
 
-class Progress(Protocol):
-    """Takes the part of the work that is done, 0 to 1, and what is being done."""
-
-    def __call__(self, share: float, part: str | None = None, /) -> None:
-        """``part`` None: as before."""
+Progress: TypeAlias = Callable[..., None]
+"""Takes the part of the work that is done, 0 to 1, and what is being done where that changes."""
 
 
 def present(json: bool, plain: Callable[[], Any], parts: Iterable[Part]) -> None:

@@ -205,7 +205,7 @@ def changed(document: Document, place: Place, value: Any, source: str) -> Docume
     Mappings on the way are made where there are none; a position in a list must be there.
     """
     made = document.with_value(
-        _with(document.value, place, value), lambda marked: marked[: len(place)] != place
+        with_part(document.value, place, value), lambda marked: marked[: len(place)] != place
     )
     for depth in range(1, len(place)):
         if place[:depth] not in made.marks:
@@ -225,7 +225,7 @@ def moved(document: Document, place: Place, to: Place) -> Document:
 
     made = replace(
         document,
-        value=_with(_without(document.value, place), to, document.part(place)),
+        value=with_part(_without(document.value, place), to, document.part(place)),
         marks={renamed(marked): mark for marked, mark in document.marks.items()},
         sources={renamed(marked): source for marked, source in document.sources.items()},
     )
@@ -264,18 +264,20 @@ def _merged(base: Any, over: Any) -> Any:
 def _without(whole: Any, place: Place) -> Any:
     key, rest = place[0], place[1:]
     if rest:
-        return _with(whole, (key,), _without(whole[key], rest))
+        return with_part(whole, (key,), _without(whole[key], rest))
     return {name: value for name, value in whole.items() if name != key}
 
 
-def _with(whole: Any, place: Place, value: Any) -> Any:
+def with_part(whole: Any, place: Place, value: Any) -> Any:
+    """``whole`` with ``value`` at ``place``; no part of ``whole`` is changed."""
     if not place:
         return value
     key, rest = place[0], place[1:]
     if isinstance(whole, list):
         assert isinstance(key, int)
         return [
-            _with(item, rest, value) if index == key else item for index, item in enumerate(whole)
+            with_part(item, rest, value) if index == key else item
+            for index, item in enumerate(whole)
         ]
     parts = whole if isinstance(whole, dict) else {}
-    return {**parts, key: _with(parts.get(key), rest, value)}
+    return {**parts, key: with_part(parts.get(key), rest, value)}

@@ -17,11 +17,17 @@ def text_lines(path: Path, bytes_max: int) -> list[str]:
         content = stream.read(bytes_max + 1)
     if len(content) > bytes_max:
         raise InputError(f"too large: expected at most {bytes_max:,} bytes", str(path))
+    return decoded(content, str(path)).splitlines()
+
+
+def decoded(content: bytes, name: str, encoding: str = "utf-8-sig") -> str:
+    """The text in ``content``; ``name`` stands in errors. Raises InputError."""
     try:
-        return content.decode("utf-8-sig").splitlines()
+        return content.decode(encoding)
     except UnicodeDecodeError as failure:
-        line = content.count(b"\n", 0, failure.start) + 1
-        raise InputError("not text", str(path), line, expected="UTF-8") from None
+        line = failure.object.count(b"\n", 0, failure.start) + 1
+        token = f"byte 0x{failure.object[failure.start]:02x}"
+        raise InputError("not text", name, line, token=token, expected="UTF-8") from None
 
 
 def kernel_text(path: str | Path) -> str:

@@ -21,7 +21,7 @@ from .errors import DescriptionError as DescriptionError
 from .errors import InputError
 from .errors import Place as Place
 from .fields import fields, overlap, part_at, path_of
-from .text_lines import check_regular
+from .text_lines import check_regular, decoded
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str")}
@@ -215,17 +215,7 @@ def parse_yaml(
     if size > limits.bytes_max:
         raise InputError(f"too large: expected at most {limits.bytes_max:,} bytes", name)
     if isinstance(content, bytes):
-        try:
-            content = content.decode("utf-8-sig")
-        except UnicodeDecodeError as failure:
-            before = failure.object[: failure.start]
-            raise InputError(
-                "not text",
-                name,
-                before.count(b"\n") + 1,
-                token=f"byte 0x{failure.object[failure.start]:02x}",
-                expected="UTF-8",
-            ) from None
+        content = decoded(content, name)
     if found := _NOT_YAML.search(content):
         line, column = _line_and_column(content, found.start())
         message = f"not text: control character U+{ord(found[0]):04X}"

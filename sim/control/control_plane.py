@@ -13,9 +13,8 @@ from simpy.events import EventPriority
 from simpy.rt import RealtimeEnvironment
 
 from ...inputs.progress import Progress
-from ...workloads import Workload
 from ..planes.outcome import ControlEvent
-from ..planes.plane import Change, Plane, StartPhase, is_real_time, unchanged_until_s
+from ..planes.plane import Change, Experiment, Plane, StartPhase, is_real_time, unchanged_until_s
 from .family import ChosenPolicy, decide
 from .policy import AnyPolicy
 
@@ -23,16 +22,8 @@ from .policy import AnyPolicy
 FIRST_TURN = 2
 
 
-class ControlledScenario(Protocol):
-    """What the control plane reads of a scenario."""
-
-    @property
-    def workload(self) -> Workload:
-        """Its phases, and keys that move."""
-
-    @property
-    def horizon_s(self) -> float:
-        """When it ends."""
+class ControlledScenario(Experiment, Protocol):
+    """What the control plane reads of a scenario: phases, keys that move, and also this."""
 
     @property
     def changes(self) -> Sequence[Change]:

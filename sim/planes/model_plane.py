@@ -52,10 +52,6 @@ class RunningModel(Protocol):
     """A model, compiled or in SimPy."""
 
     @property
-    def now_ps(self) -> int:
-        """The time reached."""
-
-    @property
     def events(self) -> int:
         """Events handled since time 0."""
 

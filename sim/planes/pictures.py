@@ -4,12 +4,12 @@ A system makes them of a Record (``System.pictures``); who draws them knows no s
 them may come from other people's files.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..kernel.arrays import Floats
-from .outcome import ControlEvent, Series
+from .outcome import Series
 
 
 class PicturedRecord(Protocol):
@@ -26,10 +26,6 @@ class PicturedRecord(Protocol):
     @property
     def series(self) -> Series:
         """Columns over time."""
-
-    @property
-    def control_events(self) -> Sequence[ControlEvent]:
-        """What the control plane did."""
 
     @property
     def horizon_s(self) -> float:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from ...inputs import DescriptionError, InputError
 from ...inputs.fields import part_at
+from ...inputs.settings import with_part
 from ...topologies import Machine, MachineDescription, build_machine
 from ..machine.assumptions import (
     LESS,
@@ -171,21 +172,10 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
 def with_settings(whole: Any, settings: Mapping[Place, Any]) -> Any:
     """``whole`` with each value at its place; no part of ``whole`` is changed."""
     for place, value in settings.items():
-        whole = _with(whole, place, value)
-    return whole
-
-
-def _with(whole: Any, place: Sequence[str | int], value: Any) -> Any:
-    """``whole`` with ``value`` at ``place``; no part of ``whole`` is changed."""
-    if not place:
+        stated = part_at(whole, place)
         # A fact keeps its source and loses its range, which the other value may lie outside of.
-        if isinstance(whole, dict) and "value" in whole:
-            return {**{k: v for k, v in whole.items() if k != "range"}, "value": value}
-        return value
-    key, *rest = place
-    if isinstance(whole, list):
-        return [
-            _with(part, rest, value) if index == key else part for index, part in enumerate(whole)
-        ]
-    parts = whole or {}
-    return {**parts, key: _with(parts.get(key), rest, value)}
+        if isinstance(stated, dict) and "value" in stated:
+            kept = {name: part for name, part in stated.items() if name != "range"}
+            value = {**kept, "value": value}
+        whole = with_part(whole, place, value)
+    return whole

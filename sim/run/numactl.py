@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from ...inputs import InputError
+from ...inputs.number_sets import listed_numbers
 
 SOURCE = "--numactl"
 # What options are called; by which policies those of memory go.
@@ -96,13 +97,10 @@ def _options(text: str) -> Iterator[tuple[str, str]]:
 
 def _listed(argument: str) -> str:
     """``0,2-3`` as ``[0, 2, 3]``."""
-    ids: list[int] = []
-    for part in argument.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not (last.isdecimal() and int(last) < 2**20)):
-            raise _error(argument, "node ids, such as 0,2-3 or all")
-        ids += range(int(first), int(last or first) + 1)
-    return f"[{', '.join(map(str, ids))}]"
+    try:
+        return f"[{', '.join(map(str, listed_numbers(argument)))}]"
+    except ValueError:
+        raise _error(argument, "node ids, such as 0,2-3 or all") from None
 
 
 def _error(token: str, expected: str) -> InputError:

@@ -81,6 +81,11 @@ class Recovery:
         """How far throughput fell below the level, 0 to 1; None where the level is 0."""
         return max(0.0, 1.0 - self.lowest / self.level) if self.level > 0 else None
 
+    @property
+    def lasts_s(self) -> float:
+        """How long it takes to be back; not before the next change: at least until that."""
+        return self.until_s - self.change_s if self.recovery_s is None else self.recovery_s
+
 
 def change_times(record: Record) -> list[float]:
     """When the workload changed while ``record`` ran: its phase events after the start, rising."""

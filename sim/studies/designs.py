@@ -5,7 +5,6 @@ Points are numbered; point i has the same values whoever asks for it, and howeve
 Factors: what runs of a study differ in, as levels, a range or a distribution.
 """
 
-import csv
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs import InputError, check_regular, parse_yaml
+from ...inputs import InputError, parse_yaml
+from ...inputs.csv_rows import csv_rows
+from ...inputs.text_lines import text_lines
 from ..kernel.arrays import Floats
 from .levels import Levels, in_common_unit, tidy
 
@@ -179,30 +180,18 @@ def sampled(kind: str, factors: Sequence[Factor], parts: Floats) -> Design:
 def table(path: Path, factors: Sequence[str]) -> tuple[list[tuple[Any, ...]], list[str]]:
     """The columns of a CSV file and their units, for ``factors``; raises InputError."""
     try:
-        check_regular(path)
-        if path.stat().st_size > TABLE_BYTES_MAX:
-            raise InputError(f"too large: expected at most {TABLE_BYTES_MAX:,} bytes", str(path))
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            rows = [row for row in csv.reader(stream) if row]
+        rows = list(csv_rows(text_lines(path, TABLE_BYTES_MAX), str(path)))
     except OSError as failure:
         raise InputError(f"cannot be read: {failure.strerror}", str(path)) from None
-    except (csv.Error, UnicodeDecodeError) as failure:
-        raise InputError(f"not a CSV table: {failure}", str(path)) from None
     if len(rows) < 2:
         raise InputError("an empty table", str(path), expected="a head and a row for each point")
-    head = [name.strip() for name in rows[0]]
+    head = [name.strip() for name in rows[0][1]]
+    columns, units = [], []
     for name in factors:
         if name not in head:
             raise InputError(f"no column '{name}'", str(path), 1, expected="one for each factor")
-    for line, row in enumerate(rows[1:], 2):
-        if len(row) != len(head):
-            message = "a row of another length"
-            expected = f"{len(head)} cells"
-            raise InputError(message, str(path), line, token=str(len(row)), expected=expected)
-    columns, units = [], []
-    for name in factors:
-        texts = [row[head.index(name)] for row in rows[1:]]
-        values, unit = in_common_unit([_cell(t, path, line) for line, t in enumerate(texts, 2)])
+        at = head.index(name)
+        values, unit = in_common_unit([_cell(row[at], path, line) for line, row in rows[1:]])
         columns.append(tuple(values))
         units.append(unit)
     return columns, units

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...inputs.grouping import stretches
 from ..kernel.arrays import Flags, Floats, Ints
 from ..run.replications import unsettled_notes
 from .evaluate import COST, ERROR, LIKELY, OWN, POINT, UNSETTLED, less_is_better
@@ -217,13 +218,7 @@ class Results:
 
 def spans(numbers: Sequence[int], noun: str) -> str:
     """``point 4``, ``points 0 to 5, 8, 12 and 9 more``: the first few spans of them."""
-    found: list[list[int]] = []
-    for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    shown = found[:SPANS_MAX]
+    shown = stretches(numbers)[:SPANS_MAX]
     more = len(numbers) - sum(high - low + 1 for low, high in shown)
     text = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in shown)
     return f"{noun}{'s' * (len(numbers) > 1)} {text}" + (f" and {more:,} more" if more else "")

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
 
 from commit_runs import children_of, environment, is_running, segments, until
+from fresh_processes import numatwin
 
 from numatwin import engine_native
 from numatwin.engine_native import _engine
@@ -28,12 +29,6 @@ needs_ucx = pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
 
 def small(name: str = "host-lookup", *settings: str, scale: float = 0.01) -> Scenario:
     return load_scenario(name, plane="native", scale=scale, settings=[*SMALL, *settings])
-
-
-def numatwin(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    command = [sys.executable, "-m", "numatwin", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload, no-any-return]
 
 
 def test_a_library_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fresh_processes import numatwin
 
 pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
 
@@ -21,12 +22,6 @@ ROOT = Path(__file__).parents[2]
 SMALL = ["--set", "native_horizon=100 ms", "--replications", "1", "--set", "system.nodes=1"]
 RUN = ["run", "host-lookup", "--on", "native", "--set", "system.threads=2", *SMALL, "--json"]
 PR_SET_THP_DISABLE = 41
-
-
-def numatwin(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    command = [sys.executable, "-m", "numatwin", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload, no-any-return]
 
 
 def test_a_processor_that_others_use_is_told() -> None:

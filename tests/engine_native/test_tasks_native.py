@@ -4,14 +4,13 @@ import contextlib
 import dataclasses
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from fresh_processes import numatwin
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import told_by
@@ -319,13 +318,7 @@ def test_a_scenario_is_run_and_its_tasks_are_stolen(tmp_path: Path) -> None:
     # Policies are first asked after 100 ms.
     more = ("native_horizon=400 ms", "system.nodes=2", "system.placement=0", "system.concurrency=8")
     settings = (*SMALL, *more)
-    done = subprocess.run(
-        [sys.executable, "-m", "numatwin", *words.split(), *(f"--set={one}" for one in settings)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
+    done = numatwin(*words.split(), *(f"--set={one}" for one in settings), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
     for query in "select", "sums":

@@ -5,12 +5,12 @@ import http.client
 import json
 import re
 import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from explore_servers import serving
 
 from numatwin.inputs import InputError
 from numatwin.reports.explore import ExploreServer
@@ -81,12 +81,8 @@ def request(choice: Any, **changes: Any) -> bytes:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ExploreServer]:
-    found = ExploreServer(Explorer(Base("eris-fig12-scan")))
-    thread = threading.Thread(target=found.serve, daemon=True)
-    thread.start()
-    yield found
-    found.close()
-    thread.join()
+    with serving() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -261,19 +257,15 @@ def test_a_port_in_use_is_told(server: ExploreServer, capsys: pytest.CaptureFixt
 def test_connections_beyond_the_cap_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Idle ones hold the others up no longer than they last."""
     monkeypatch.setattr(explore_server, "CONNECTIONS_MAX", 2)
-    server = ExploreServer(Explorer(Base("eris-fig12-scan")))
-    thread = threading.Thread(target=server.serve, daemon=True)
-    thread.start()
-    address = ("127.0.0.1", server.port)
-    with (
-        socket.create_connection(address),
-        socket.create_connection(address),
-        socket.create_connection(address) as one_more,
-    ):
-        assert one_more.recv(1) == b""
-    free = server._server._free
-    assert all(free.acquire(timeout=60) for _ in range(2))  # those two are closed by now
-    free.release()
-    assert ask(server, "GET", "/").status == 403
-    server.close()
-    thread.join()
+    with serving() as server:
+        address = ("127.0.0.1", server.port)
+        with (
+            socket.create_connection(address),
+            socket.create_connection(address),
+            socket.create_connection(address) as one_more,
+        ):
+            assert one_more.recv(1) == b""
+        free = server._server._free
+        assert all(free.acquire(timeout=60) for _ in range(2))  # those two are closed by now
+        free.release()
+        assert ask(server, "GET", "/").status == 403

@@ -2,20 +2,16 @@
 
 import os
 import shutil
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from browser_page import browser
+from explore_servers import serving
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
-
-from numatwin.reports.explore import ExploreServer
-from numatwin.reports.explore.explorer import Explorer
-from numatwin.sim.studies.base import Base
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 WAIT_S = 120
@@ -81,12 +77,8 @@ class Page:
 
 @pytest.fixture
 def page(chromium: webdriver.Chrome) -> Iterator[Page]:
-    server = ExploreServer(Explorer(Base("eris-fig12-scan")))
-    thread = threading.Thread(target=server.serve, daemon=True)
-    thread.start()
-    yield Page(chromium, server.link())
-    server.close()
-    thread.join()
+    with serving() as server:
+        yield Page(chromium, server.link())
 
 
 def test_fields_move_by_keyboard_and_a_broken_value_is_told(page: Page) -> None:

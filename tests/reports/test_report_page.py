@@ -12,6 +12,7 @@ import jinja2
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from page_text import visible
 from refusals import told_by
 from synthetic_records import POLICIES, phased_record, steady_record
 
@@ -56,12 +57,6 @@ def one_run() -> str:
 @pytest.fixture(scope="module")
 def four_runs() -> str:
     return report_html([phased_record(policy) for policy in POLICIES])
-
-
-def visible(page: str) -> str:
-    """The page without scripts, style and tags."""
-    text = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL)
-    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
 
 
 @pytest.mark.parametrize("which", ["one_run", "four_runs"])

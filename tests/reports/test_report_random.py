@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser_page import open_page
+from page_text import visible
 from synthetic_records import phased_record, steady_record
 
 from numatwin.reports import write_report
@@ -39,13 +40,8 @@ def drawn(*rates: float, **fields: Any) -> Record:
     return dataclasses.replace(steady_record(), **{**values, **fields})
 
 
-def text_of(html: str) -> str:
-    body = re.sub(r"<(script|style).*?</\1>", " ", html, flags=re.DOTALL)
-    return " ".join(re.sub(r"<[^>]*>", " ", body).split())
-
-
 def test_figures_have_their_intervals() -> None:
-    text = text_of(report_html([drawn(0.99e9, 1.00e9, 1.01e9)]))
+    text = visible(report_html([drawn(0.99e9, 1.00e9, 1.01e9)]))
     assert "the engine does 1.00 G lookups/s (980 M/s to 1.02 G/s)" in text
     assert "memory traffic 98.3 GB/s 97.1 GB/s to 99.5 GB/s" in text
     assert "lookup latency 27.7 µs mean, 27 µs to 28.4 µs" in text
@@ -58,7 +54,7 @@ def test_figures_have_their_intervals() -> None:
 
 
 def test_what_draws_nothing_has_none() -> None:
-    text = text_of(report_html([steady_record()]))
+    text = visible(report_html([steady_record()]))
     assert "replication" not in text
     assert "confidence" not in text
     assert statistics_of(steady_record()) == ""
@@ -68,13 +64,13 @@ def test_what_draws_nothing_has_none() -> None:
 def test_runs_that_chance_explains_are_not_ranked() -> None:
     one, other = drawn(1.0e9, 1.1e9, 1.2e9), drawn(1.15e9, 1.05e9, 1.12e9, policy="ma-8")
     assert differs_by_chance(one, other, "lookup")
-    text = text_of(report_html([one, other]))
+    text = visible(report_html([one, other]))
     assert "No difference between the 2 runs exceeds chance" in text
     # With the same draws, pair by pair, it does not.
     paired = drawn(1.01e9, 1.11e9, 1.2101e9, policy="ma-8")
     assert not differs_by_chance(one, paired, "lookup")
-    assert "ma-8 does most" in text_of(report_html([one, paired]))
-    assert "1.08 G/s to 1.12 G/s" in text_of(report_html([one, paired]))
+    assert "ma-8 does most" in visible(report_html([one, paired]))
+    assert "1.08 G/s to 1.12 G/s" in visible(report_html([one, paired]))
 
 
 def test_a_prediction_and_what_it_is_of_are_no_rivals() -> None:
@@ -82,7 +78,7 @@ def test_a_prediction_and_what_it_is_of_are_no_rivals() -> None:
     rates = {name: 0.8 * value for name, value in predicted.throughput.items()}
     real = dataclasses.replace(predicted, plane="native", throughput=rates)
     for runs in ([predicted, real], [real, predicted]):
-        text = text_of(report_html(runs))
+        text = visible(report_html(runs))
         assert "does most" not in text
         assert re.search(r"predicts [\d.]+ \w lookups/s on average, and the real engine does", text)
         assert "0.8 times as many." in text
@@ -92,7 +88,7 @@ def test_a_prediction_and_what_it_is_of_are_no_rivals() -> None:
         replicates={"throughput": {name: [0.1 * v, 1.5 * v, v] for name, v in rates.items()}},
         confidence={"level": 0.95},
     )
-    text = text_of(report_html([predicted, chance]))
+    text = visible(report_html([predicted, chance]))
     assert "0.8 times as many, which does not exceed chance." in text
 
 
@@ -132,7 +128,7 @@ def test_the_page_is_drawn(tmp_path: Path) -> None:
 def test_only_what_is_known_is_shown() -> None:
     """Of transactions the network; of a real run neither traffic nor what limits it."""
     network = drawn(1e9, bandwidth_Bps={"memory": None, "links": None, "network": 5e9})
-    text = text_of(report_html([network]))
+    text = visible(report_html([network]))
     assert "network traffic 5.00 GB/s" in text
     assert not re.search("(memory|link) traffic", text)
     cores = tuple(use for use in steady_record().resources if use.kind == "cores")
@@ -145,12 +141,12 @@ def test_only_what_is_known_is_shown() -> None:
         why={},
         provenance={"host": {"cpus": 2}},
     )
-    text = text_of(report_html([real]))
+    text = visible(report_html([real]))
     assert "On a real host of 2 CPUs, in place of" in text
     assert "Means of 2 runs, the first" in text
     for absent in ("traffic", "capacity", "under load", "no faster", "model", "draws"):
         assert absent not in text, absent
-    assert "limited by" not in text_of(report_html([real, real]))
+    assert "limited by" not in visible(report_html([real, real]))
 
 
 def test_without_intervals_none_is_explained() -> None:
@@ -160,4 +156,4 @@ def test_without_intervals_none_is_explained() -> None:
         "One replication, the first 250 ms (warm-up) left out. The random error of the "
         "figures is unknown."
     )
-    assert "confidence" not in text_of(report_html([alone, alone]))
+    assert "confidence" not in visible(report_html([alone, alone]))

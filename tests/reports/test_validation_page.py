@@ -8,6 +8,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 import pytest
 from browser_page import open_page
+from page_text import visible
 
 from numatwin.reports.predicted_measured import (
     Cell,
@@ -55,11 +56,6 @@ def page_of(text: str) -> Validation:
         doubts=[f"noisy {text}"],
         facts=[("machine", text)],
     )
-
-
-def visible(page: str) -> str:
-    text = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL)
-    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
 
 
 def test_everything_is_said() -> None:

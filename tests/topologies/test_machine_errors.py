@@ -75,7 +75,7 @@ BAD = [
     ("{id: 0, type: cpu", "{type: cpu", "expected either id or ids", "{type"),
     ("{id: 5", "{id: 0", "node 0 is listed twice", "nodes:"),
     ('"0-3"', '"0-9"', "10 CPUs: expected", '"0-9"'),
-    ('"0-3"', '"0-x"', "expected CPU numbers such as '0-3,8'", '"0-x"'),
+    ('"0-3"', '"0-x"', "expected numbers such as '0-3,8'", '"0-x"'),
     ('{id: 0, type: cpu, cpus: "0-3"}', "{ids: 3-1, type: cpu}", "first ≤ last", "3-1"),
     ("{id: 5", "{ids: 5-9", "cpus: expected with id", "{ids"),
     # Links

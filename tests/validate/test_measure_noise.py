@@ -39,8 +39,8 @@ def test_disturbed_windows_do_not_count() -> None:
 
 
 def test_they_do_where_hardly_another_is_there() -> None:
-    samples = windows([True, False, True, False]).ns_each(member=1)
-    assert samples.values.tolist() == [0.5, 1.0, 1.5, 2.0]
+    samples = windows([True, False, True, False]).ns_each()
+    assert samples.values.tolist() == [1.0, 2.0, 3.0, 4.0]
     assert (samples.disturbed, samples.noisy) == (0, True)
     assert samples.scaled(2.0).noisy
     assert not windows([False]).ns_each().noisy

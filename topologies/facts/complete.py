@@ -8,8 +8,8 @@ import numpy as np
 
 from ...inputs import Quantity
 from ...inputs.grouping import by_key
+from ...inputs.number_sets import format_list
 from ..build import build_machine
-from ..importers.number_sets import format_list
 from ..machine import Floats, Machine, Node
 from ..schema import Coherence, MachineDescription, NodeType, ProcessorIdentity
 from .catalogue import Entry, find, guess_for, named, with_modules

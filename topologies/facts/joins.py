@@ -193,13 +193,7 @@ class _Joiner:
                 self.made.link(self._end(unit), f"group-{k}", "socket")
             self.made.link(f"group-{k}", "interconnect", "group")
         self._spoke("socket", links, self._each_of_two(near))
-        between = Quantity(
-            max(far.value - near.value, LEAST_S),
-            max(far.low - near.value, LEAST_S),
-            max(far.high - near.value, 2 * LEAST_S),
-            far.source,
-            True,
-        )
+        between = _beyond(far, near.value)
         spoke = self.made.link_types["socket"]
         Bps, size = spoke.bandwidth, len(groups[0])
         self.made.link_types["group"] = spoke.model_copy(
@@ -307,12 +301,9 @@ class _Joiner:
         local = self.found.local
         if total is None:
             return self._guess(60e-9, 10e-9, 300e-9, f"{what}: not in the catalogue")
-        return self._guess(
-            max(total.value - local.value, LEAST_S),
-            max(total.low - local.value, LEAST_S),
-            max(total.high - local.value, 2 * LEAST_S),
-            f"{what}, {total.value * 1e9:.0f} ns in all: {total.source}",
-        )
+        added = _beyond(total, local.value)
+        source = f"{what}, {total.value * 1e9:.0f} ns in all: {total.source}"
+        return self._guess(added.value, added.low, added.high, source)
 
     def _far(self, near: float, first: float, last: float) -> Quantity:
         """What is added at the SLIT's distances from ``first`` to ``last``; ``near`` is its least
@@ -337,13 +328,7 @@ class _Joiner:
             return added
         fabric = self.made.link_types["fabric"].latency
         own = 2 * fabric.value if fabric is not None else 0.0
-        return Quantity(
-            max(added.value - own, LEAST_S),
-            max(added.low - own, LEAST_S),
-            max(added.high - own, 2 * LEAST_S),
-            added.source,
-            True,
-        )
+        return _beyond(added, own)
 
     def _each_of_two(self, added: Quantity) -> Quantity:
         value, low, high = (rounded(part / 2) for part in (added.value, added.low, added.high))
@@ -367,6 +352,13 @@ class _Joiner:
 
     def _note_guess(self, what: str, how: str) -> None:
         self.made.notes.append(f"{what} is a guess: {how}")
+
+
+def _beyond(whole: Quantity, part: float) -> Quantity:
+    """What is left of a latency beside a part of it, some at least."""
+    value, low, high = (end - part for end in (whole.value, whole.low, whole.high))
+    ends = max(value, LEAST_S), max(low, LEAST_S), max(high, 2 * LEAST_S)
+    return Quantity(*ends, whole.source, True)
 
 
 def _degree(pairs: Sequence[tuple[EndId, EndId]]) -> int:

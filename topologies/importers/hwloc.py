@@ -9,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from ...inputs import InputError, Quantity
+from ...inputs.number_sets import NUMBER_MAX, parse_mask
 from ..schema import MachineDescription
 from ..schema_types import NODES_MAX
 from .hwloc_values import Distances, read_attributes, read_clocks, read_distances
@@ -21,7 +22,6 @@ from .inventory import (
     identity_of,
     machine_title,
 )
-from .number_sets import NUMBER_MAX, parse_mask
 from .source import Source
 from .xml_elements import Element, Wanted, read_elements
 

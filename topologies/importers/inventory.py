@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from ...inputs import Quantity
 from ...inputs.grouping import by_key
+from ...inputs.number_sets import format_list
 from ...inputs.quantities import read_quantity
 from ..schema import (
     Cache,
@@ -23,7 +24,6 @@ from ..schema import (
     ReadWriteMix,
 )
 from ..schema_types import ProcessorIdentity
-from .number_sets import format_list
 
 Pair = tuple[int, int]
 """Initiator and home, both node numbers."""

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable
 
 from ...inputs import Quantity
+from ...inputs.number_sets import NUMBER_MAX
 from ..schema import MachineDescription
 from .inventory import Core, Inventory, NodeFacts, Pair, quantity
-from .number_sets import NUMBER_MAX
 from .source import Source
 from .xml_elements import Element, Wanted, read_elements
 

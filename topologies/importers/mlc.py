@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass, field
 
 from ...inputs import Quantity
+from ...inputs.number_sets import format_list
 from ..schema import LoadedPoint, MachineDescription, ReadWriteMix
 from . import lscpu, numactl
 from .inventory import Inventory, NodeFacts, Pair, machine_title, quantity
-from .number_sets import format_list
 from .source import Source
 
 _NODES_MAX = 256  # more than any machine that MLC runs on

@@ -12,8 +12,9 @@ from typing import BinaryIO
 
 from ...inputs import InputError
 from ...inputs.file_names import without_endings
+from ...inputs.number_sets import parse_list
+from ...inputs.text_lines import decoded
 from .archive import BUFFER_BYTES, damage_reported, is_tar, plain_stream, read_exactly
-from .number_sets import parse_list
 from .tree import Tree, archive_tree, folder_tree, this_host
 
 _HEAD_BYTES = 1 << 20
@@ -85,17 +86,7 @@ class Source:
 
     def text(self) -> str:
         """The text; raises InputError where its encoding is wrong."""
-        encoding = _encoding(self.data)
-        try:
-            return self.data.decode(encoding)
-        except UnicodeDecodeError as failure:
-            raise InputError(
-                "not text",
-                self.name,
-                self.data.count(b"\n", 0, failure.start) + 1,
-                token=f"byte 0x{self.data[failure.start]:02x}",
-                expected="UTF-8",
-            ) from None
+        return decoded(self.data, self.name, _encoding(self.data))
 
     def numbers(self, text: str, line: int) -> frozenset[int]:
         """The numbers in ``0-3,8``, as ``line`` lists them; raises InputError."""

@@ -18,6 +18,7 @@ from .sysfs_cpus import Cpus, read_cpus
 from .tree import Tree
 
 NODE_FOLDER = "sys/devices/system/node"
+_NODES = r"node(\d{1,6})"
 
 _ATTRIBUTES = (("ns", "time", "latency"), ("MB/s", "bandwidth", "bandwidth"))  # of reads
 
@@ -70,8 +71,7 @@ class _Reader:
         return inventory
 
     def _node_ids(self) -> list[int]:
-        names = self.tree.names(NODE_FOLDER)
-        ids = {int(m[1]) for name in names if (m := re.fullmatch(r"node(\d{1,6})", name, re.ASCII))}
+        ids = self.tree.numbered(NODE_FOLDER, _NODES)
         online = self.tree.numbers(f"{NODE_FOLDER}/online")
         return sorted(ids if online is None else ids & online)
 
@@ -209,9 +209,7 @@ class _Reader:
         for access in ("access0", "access1"):
             folder = f"{NODE_FOLDER}/node{home}/{access}/initiators"
             names = self.tree.names(folder)
-            initiators = {
-                int(m[1]) for name in names if (m := re.fullmatch(r"node(\d{1,6})", name, re.ASCII))
-            }
+            initiators = self.tree.numbered(folder, _NODES)
             for unit, dimension, fact in _ATTRIBUTES:
                 if f"read_{fact}" not in names:
                     continue

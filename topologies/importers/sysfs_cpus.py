@@ -56,10 +56,7 @@ class _Reader:
     identities: dict[int, ProcessorIdentity] = field(default_factory=dict)
 
     def cpus(self) -> Cpus:
-        names = self.tree.names(CPU_FOLDER)
-        present = {
-            int(m[1]) for name in names if (m := re.fullmatch(r"cpu(\d{1,5})", name, re.ASCII))
-        }
+        present = self.tree.numbered(CPU_FOLDER, r"cpu(\d{1,5})")
         if not present:
             return Cpus(known=False)
         if len(present) > _CPUS_MAX:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...inputs import InputError
+from ...inputs.number_sets import parse_list, parse_mask
 from .archive import ArchiveLimits, unpack
-from .number_sets import parse_list, parse_mask
 
 _FILE_BYTES_MAX = 16 << 20  # /proc/cpuinfo of a large machine has a few MiB, any sysfs file KiB
 _TOO_MANY = "a loop of links, or too long a chain of them"
@@ -68,6 +68,11 @@ class Tree:
         except OSError as failure:
             self._refuse_loop(failure, path)
             return []
+
+    def numbered(self, path: str, names: str) -> set[int]:
+        """The numbers in ``names`` (a pattern with a number as its group) in the folder."""
+        found = (re.fullmatch(names, name, re.ASCII) for name in self.names(path))
+        return {int(match[1]) for match in found if match}
 
     def numbers(self, path: str) -> frozenset[int] | None:
         """The file's list or mask of numbers; None where there is no such file."""

@@ -8,13 +8,13 @@ Evidence for ``numatwin infer`` may also say which ``scenario`` ran on which ``m
 row without any figure is a run that is thought of.
 """
 
-import csv
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...inputs import Document, InputError, parse_quantity
+from ...inputs.csv_rows import begin, csv_rows
 from ...inputs.fields import near
 from ...inputs.text_lines import text_lines
 from ...sim.run.scenario import Scenario, scenario_of_document
@@ -92,7 +92,8 @@ def load_rows(path: Path, evidence: bool = False) -> tuple[EngineRow, ...]:
         lines = text_lines(path, BYTES_MAX)
     except OSError as failure:
         raise InputError(f"cannot be read: {failure.strerror}", name) from None
-    rows = _split(lines, name)
+    counted = ("" if not line.strip() or line.lstrip().startswith("#") else line for line in lines)
+    rows = csv_rows(counted, name)
     header = next(rows, None)
     if header is None:
         raise InputError("empty file", name, expected=f"a header such as {','.join(KNOWN[:3])},…")
@@ -107,21 +108,6 @@ def load_rows(path: Path, evidence: bool = False) -> tuple[EngineRow, ...]:
     return tuple(found)
 
 
-def _split(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
-    for line, text in enumerate(lines, 1):
-        if not text.strip() or text.lstrip().startswith("#"):
-            continue
-        try:
-            yield line, next(csv.reader([text], strict=True))
-        except csv.Error as failure:
-            raise InputError(f"not CSV: {failure}", name, line) from None
-
-
-def _begin(fields: list[str], index: int) -> int:
-    """Where a field begins, from 1."""
-    return sum(len(field) + 1 for field in fields[:index]) + 1
-
-
 def _checked_header(fields: list[str], name: str, line: int, evidence: bool) -> list[str]:
     known = (*KNOWN, *EVIDENCE) if evidence else KNOWN
     names, meant = [field.strip() for field in fields], dict[str, str]()
@@ -129,7 +115,7 @@ def _checked_header(fields: list[str], name: str, line: int, evidence: bool) -> 
     def refused(
         message: str, expected: str, index: int = 0, token: str | None = None
     ) -> InputError:
-        return InputError(message, name, line, _begin(fields, index), token, expected)
+        return InputError(message, name, line, begin(fields, index), token, expected)
 
     for separator, called in ((";", "semicolons"), ("\t", "tabs")):
         if len(fields) == 1 and separator in fields[0]:
@@ -154,9 +140,7 @@ def _checked_header(fields: list[str], name: str, line: int, evidence: bool) -> 
 
 
 def _row(names: list[str], fields: list[str], name: str, line: int, evidence: bool) -> EngineRow:
-    if len(fields) != len(names):
-        raise InputError("wrong row", name, line, 1, ",".join(fields), f"{len(names)} fields")
-    columns = {column: _begin(fields, index) for index, column in enumerate(names)}
+    columns = {column: begin(fields, index) for index, column in enumerate(names)}
     texts = {column: text.strip() for column, text in zip(names, fields, strict=True)}
 
     def refused(column: str, message: str, expected: str) -> InputError:

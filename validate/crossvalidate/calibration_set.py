@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._version import __version__
+from ...engine_native import require_engine
 from ...inputs import InputError, write_json, write_text_atomically
 from ...inputs.progress import StepProgress, part_of, silent
 from ...sim.run.record import Record
@@ -18,7 +19,6 @@ from ...topologies.schema import MachineDescription
 from ..measure import Result as Measured
 from ..measure import measure_pass, measured_description, merged
 from ..measure.layout import host_layout
-from ..measure.session import check_engine
 from .primitives import primitive_rows
 from .result import ROWS_FILE, Errors, Result, errors_of
 from .rows import Row
@@ -194,7 +194,7 @@ def planned(suite: str, machine: str | None, folder: Path, *, quick: bool = Fals
 
     The machine file is in ``folder`` then: what was loaded, as all rows come from it.
     """
-    check_engine()
+    require_engine()
     make_folder(folder)
     path = folder / MACHINE_FILE
     if machine is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...inputs import InputError, write_text_atomically
-from ...topologies.importers.number_sets import format_list, parse_list
+from ...inputs.number_sets import format_list, parse_list
 from .process import LiveProcess
 
 CGROUPS = Path("/sys/fs/cgroup")

@@ -233,9 +233,9 @@ class Windows:
             return Samples(values, 0, noisy=bool(self.disturbed.any()))
         return Samples(values[undisturbed], int((~undisturbed).sum()))
 
-    def ns_each(self, member: int = 0) -> Samples:
-        """Nanoseconds that one of the member's amount took."""
-        return self.of(self.elapsed_ns[:, member] / self.amounts[:, member])
+    def ns_each(self) -> Samples:
+        """Nanoseconds that one of the first member's amount took."""
+        return self.of(self.elapsed_ns[:, 0] / self.amounts[:, 0])
 
     def rates(self, *members: int) -> Samples:
         """Amounts per second of the members together; of all, where none is named."""

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from ...inputs import InputError
+from ...inputs.number_sets import format_list, parse_list
 from ...inputs.text_lines import kernel_text
 from ...topologies import build_machine
 from ...topologies.importers import import_machine
-from ...topologies.importers.number_sets import format_list, parse_list
 from ...topologies.machine import CacheLevel, Node
 from ...topologies.schema import MachineDescription
 

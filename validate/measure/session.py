@@ -16,10 +16,11 @@ from datetime import UTC, datetime
 import numpy as np
 
 from ..._version import __version__
+from ...engine_native import require_engine
 from ...inputs import InputError, Quantity
+from ...inputs.number_sets import format_list
 from ...inputs.progress import StepProgress, silent
 from ...inputs.text_lines import kernel_text
-from ...topologies.importers.number_sets import format_list
 from ...topologies.measurements import HostState, Measurement
 from ..systems.registry import validations
 from . import bandwidth, copying, copying_ahead, fabric, interrupting, latency, mapping, sharing
@@ -84,23 +85,12 @@ def measure_pass(
     for name in only:
         if name not in PARTS:
             raise InputError("unknown part", token=name, expected=f"one of {', '.join(PARTS)}")
-    check_engine()
+    require_engine()
     layout = host_layout()
     effort = (QUICK if quick else FULL).of_one(passes, again=again)
     bench = Bench(layout, effort, warnings=list(layout.notes))
     parts = [name for name in PARTS if not (again and name in ONCE)]
     return _Pass(bench, [name for name in parts if not only or name in only], progress).run()
-
-
-def check_engine() -> None:
-    """Raises InputError where the native engine is not there."""
-    try:
-        from ...engine_native._engine import run_team  # noqa: F401
-    except ImportError as failure:
-        raise InputError(
-            f"the native engine is not built ({failure}): install libnuma's headers "
-            "(Debian: libnuma-dev) and install numatwin again"
-        ) from None
 
 
 @dataclass

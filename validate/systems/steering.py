@@ -15,13 +15,13 @@ import numpy as np
 
 from ...inputs import DescriptionError, InputError, Quantity
 from ...inputs.grouping import by_key
+from ...inputs.number_sets import format_list
 from ...sim.control.family import ChosenPolicy, choose, decide
 from ...sim.control.policy import named
 from ...sim.planes.outcome import ControlEvent
 from ...sim.run.record import Record
 from ...sim.systems.tasks.commands import AllocateCore, CoresObservation
 from ...sim.systems.tasks.cores import CORES, MODES, CoresSpec
-from ...topologies.importers.number_sets import format_list
 from ...topologies.machine import Machine
 from ..live.masks import Affinity, Cpuset, Journal, Masks, left_behind
 from ..live.observing import HostCounters, Sampler, live_record, this_host

@@ -1,9 +1,9 @@
 """Links, and all of a machine's with the routes over them, as ``kernel/interconnect.hpp``."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from ..._kernel import SparseRows
+from ..._kernel import ServiceMachine, SparseRows
 from .servers import WINDOW_PS, Backlog, rounded
 
 
@@ -16,23 +16,7 @@ class Routes(NamedTuple):
     vertices: int
 
 
-class HasRoutes(Protocol):
-    """What has the fields of ``Routes``."""
-
-    @property
-    def entering(self) -> Sequence[int]:
-        """See Routes."""
-
-    @property
-    def predecessor(self) -> Sequence[int]:
-        """See Routes."""
-
-    @property
-    def vertices(self) -> int:
-        """See Routes."""
-
-
-def route(routes: HasRoutes, start: int, end: int) -> list[int]:
+def route(routes: Routes | ServiceMachine, start: int, end: int) -> list[int]:
     """The links from node to node, the last one first."""
     links, vertex = [], end
     while vertex != start:

@@ -160,9 +160,9 @@ class MessagePath:
         """How long each adapter was receiving, up to now."""
         return tuple(adapter.incoming.done(self.env.now) for adapter in self.adapters)
 
-    def post(self, sender: Place, kinds: Sequence[str], items: int = 0) -> Process:
+    def post(self, sender: Place, kinds: Sequence[str]) -> Process:
         """The sender's thread writes messages, to hand them to its adapter all at once."""
-        work_ps = sum(self.cost(kind, items).send_ps for kind in kinds)
+        work_ps = sum(self.cost(kind, 0).send_ps for kind in kinds)
         if work_ps:
             yield self.work(sender, work_ps)
         if sender.stopped:

@@ -33,11 +33,6 @@ class CommitResult:
         return self.latencies_ns.count
 
     @property
-    def commits_per_s(self) -> float:
-        """Throughput."""
-        return self.commits / (self.time_ps * 1e-12)
-
-    @property
     def abort_rate(self) -> float:
         """Aborted attempts over all that ended; 0 where none ended."""
         aborted = sum(self.aborts.values())

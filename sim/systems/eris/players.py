@@ -82,8 +82,22 @@ class Player(model_plane.Player, Protocol):
         """What was counted."""
 
 
-class RoutedPlayer:
+class CompiledPlayer:
+    """What the players of both models have in common."""
+
+    model: ErisRouting | ErisShared
+
+    def start_counting(self) -> None:
+        self.model.start_counting()
+
+    def check(self) -> None:
+        self.model.check()
+
+
+class RoutedPlayer(CompiledPlayer):
     """Workers that own partitions; commands travel."""
+
+    model: ErisRouting
 
     def __init__(
         self, eris: Eris, costs: ErisCosts, scenario: Experiment, replication: int
@@ -147,9 +161,6 @@ class RoutedPlayer:
         """The time reached."""
         return self.model.now_ps / PS_PER_S
 
-    def start_counting(self) -> None:
-        self.model.start_counting()
-
     def counted(self) -> Counted:
         found = self.model.counts()
         back = np.argsort(self.order)
@@ -169,12 +180,11 @@ class RoutedPlayer:
             **_of_machine(found, costs),
         )
 
-    def check(self) -> None:
-        self.model.check()
 
-
-class SharedPlayer:
+class SharedPlayer(CompiledPlayer):
     """Workers that all use one structure."""
+
+    model: ErisShared
 
     def __init__(
         self, eris: Eris, costs: ErisCosts, scenario: Experiment, replication: int
@@ -199,9 +209,6 @@ class SharedPlayer:
     def refresh(self) -> None:
         self.model.update(self._setup(self.model.now_ps / PS_PER_S))
 
-    def start_counting(self) -> None:
-        self.model.start_counting()
-
     def counted(self) -> Counted:
         found = self.model.counts()
         done = found["done"]
@@ -213,9 +220,6 @@ class SharedPlayer:
             facts={},
             **_of_machine(found, self.demands.costs),
         )
-
-    def check(self) -> None:
-        self.model.check()
 
 
 def new_player(

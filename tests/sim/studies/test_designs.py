@@ -134,7 +134,7 @@ def test_refused(tmp_path: Path, factors: str, design: str, message: str) -> Non
     [
         ("", "an empty table"),
         ("system.node\n1\n", "points.csv:1: no column 'system.nodes'"),
-        ("system.nodes,b\n1\n", "points.csv:2: a row of another length: found '1'"),
+        ("system.nodes,b\n1\n", "points.csv:2:1: wrong row: found '1', expected 2 fields"),
         ("system.nodes,b\n1,2\n,3\n", "points.csv:3: an empty cell"),
     ],
 )

@@ -173,9 +173,7 @@ def _fig13(runs: Runs) -> Prediction:
         each[policy] = [1.0 - r.lowest / r.before for r in seconds if r.before]
         drop[policy] = max(each[policy])
         found = recoveries(record, "lookup", levels)
-        # Not back before the next change: at least as long as till then.
-        times = [r.until_s - r.change_s if r.recovery_s is None else r.recovery_s for r in found]
-        back[policy] = sum(times) / len(times)
+        back[policy] = sum(r.lasts_s for r in found) / len(found)
     longest = max(r.until_s - r.change_s for r in found)
     low = all(r.recovery_s is None for r in recoveries(records["none"], "lookup", levels))
     holds = (

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+from .grouping import stretches
+
 NUMBER_MAX = 65_535  # more than any kernel is configured for
 
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
@@ -11,16 +13,20 @@ _WORD = re.compile(r"(?:0x)?([0-9a-fA-F]{1,8})?", re.ASCII)
 
 def parse_list(text: str) -> frozenset[int]:
     """The numbers in ``0-3,8``; an empty text is the empty set. Raises ValueError."""
-    numbers: set[int] = set()
-    left = NUMBER_MAX + 1  # a text that tells the same numbers again and again has no end
-    for part in filter(None, text.replace("\n", "").split(",", left)):
+    return frozenset(listed_numbers(text))
+
+
+def listed_numbers(text: str) -> list[int]:
+    """The same in the order of the text, and as often as they stand there."""
+    numbers: list[int] = []
+    for part in filter(None, text.replace("\n", "").split(",", NUMBER_MAX + 1)):
         match = _RANGE.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        left -= last - first + 1
-        if not first <= last <= NUMBER_MAX or left < 0:
+        # A text that tells the same numbers again and again has no end.
+        if not first <= last <= NUMBER_MAX or len(numbers) + last - first > NUMBER_MAX:
             raise ValueError("expected numbers such as '0-3,8'")
-        numbers.update(range(first, last + 1))
-    return frozenset(numbers)
+        numbers += range(first, last + 1)
+    return numbers
 
 
 def parse_mask(text: str) -> frozenset[int]:
@@ -43,10 +49,4 @@ def parse_mask(text: str) -> frozenset[int]:
 
 def format_list(numbers: Iterable[int]) -> str:
     """``0-3,8``."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in stretches(numbers))
