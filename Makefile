@@ -159,7 +159,7 @@ lint: setup
 	@ln -s $(CURDIR)/numatwin/* $(TYPES)/numatwin/
 	@ln -s $(PARTS) $(TYPES)/numatwin/
 	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary -p numatwin
-	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary --exclude conftest.py tests benchmarks docs
+	@MYPYPATH=$(TYPES):tools $(VENV)/bin/mypy --no-error-summary --exclude conftest.py tests benchmarks docs
 	@$(PY) tools/check_imports.py $(TYPES)
 	@cd $(TYPES) && $(CURDIR)/$(VENV)/bin/lint-imports $(CURDIR)/pyproject.toml \
 	    --no-cache --no-logo >$(CURDIR)/build/imports.txt || { cat $(CURDIR)/build/imports.txt; exit 1; }
@@ -199,7 +199,7 @@ PICTURE := docs/pictures/report.png
 EXPLORER := docs/pictures/explore.png
 docs: setup
 	@tools/system-packages browser driver
-	@$(NUMATWIN) published --page docs/published.md >/dev/null
+	@$(PY) tools/published_page.py docs/published.md
 	@$(NUMATWIN) decisions --page docs/decisions.md >/dev/null
 	@$(PY) tests/docs/console_blocks.py README.md docs/*.md
 	@$(MAKE) -s --no-print-directory run >/dev/null

@@ -3,20 +3,12 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..inputs import InputError
-from .files import check_file
 from .options import Json, Plane, option
 from .output import Part, number, present, table, wrapped
-
-Page = Annotated[
-    Path | None,
-    option("FILE.md", "Also write a page, with its pictures in pictures/ in the same folder."),
-]
 
 
 def published(
@@ -27,23 +19,16 @@ def published(
         ),
     ] = None,
     id_: Annotated[str | None, option("ID", "Only this result, such as eris-fig9.", "--id")] = None,
-    page: Page = None,
     json: Json = False,
 ) -> None:
     """Compare predictions with published results."""
     from ..validate.published import given_others, left_out, published_rows
-    from ..validate.published_page import write_page
 
-    if page is not None and (on is not None or id_ is not None):
-        raise InputError("--page writes all results", expected="neither --on nor --id")
-    check_file(page)
     plane = on.value if on else None
     given = given_others()
     rows = published_rows(plane, id_)
     for row in rows:
         row["given_others"] = asdict(given[row["id"]]) if row["id"] in given else None
-    if page is not None:
-        write_page(rows, page)
     if plane is not None and id_ is None and (others := left_out(plane)):
         print(
             f"numatwin: plane {plane} cannot predict {len(others)} results, which are left out: "

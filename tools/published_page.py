@@ -1,19 +1,30 @@
-"""The page on published results: good and bad predictions, and why; with its pictures."""
+"""Writes docs/published.md: good and bad predictions, and why; with its pictures in pictures/ in the
+same folder. published_page.py FILE.md
+"""
 
 import itertools
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..inputs.atomic import write_text_atomically
-from ..inputs.grouping import by_key
-from ..reports.curve_svg import curve_svg
-from ..sim.studies.results import Response
-from .markdown import page_text, table_rows
-from .published import NEAR, PUBLISHED, Given, given_others, words_given
-from .published_pictures import Bar, bars_svg
-from .systems.registry import validations
+from published_pictures import Bar, bars_svg
+
+from numatwin.inputs.atomic import write_text_atomically
+from numatwin.inputs.grouping import by_key
+from numatwin.reports.curve_svg import curve_svg
+from numatwin.sim.studies.results import Response
+from numatwin.validate.markdown import page_text, table_rows
+from numatwin.validate.published import (
+    NEAR,
+    PUBLISHED,
+    Given,
+    given_others,
+    published_rows,
+    words_given,
+)
+from numatwin.validate.systems.registry import validations
 
 Row = Mapping[str, Any]
 PICTURES = "pictures"
@@ -216,3 +227,7 @@ def _said_once(note: str, id_: str, said: dict[str, str]) -> str:
         elif not kept or kept[-1] != f"See {first}.":
             kept.append(f"See {first}.")
     return " ".join(kept)
+
+
+if __name__ == "__main__":
+    write_page(published_rows(), Path(sys.argv[1]))

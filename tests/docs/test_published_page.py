@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from published_page import page, pictures
+from published_pictures import Bar, bars_svg
 
 from numatwin.validate.published import PUBLISHED, given_others
-from numatwin.validate.published_page import page, pictures
-from numatwin.validate.published_pictures import Bar, bars_svg
 from numatwin.validate.systems.commits.validation import CLIENTS, CURVES
 
 SYSTEMS = Path(__file__).parents[3] / "shared" / "systems"
