@@ -1,5 +1,6 @@
-"""Writes docs/published.md: good and bad predictions, and why; with its pictures in pictures/ in the
-same folder. published_page.py FILE.md
+"""Writes the page on published results: published_page.py FILE.md
+
+Good and bad predictions, and why; with its pictures in pictures/ in the same folder.
 """
 
 import itertools
