@@ -18,7 +18,7 @@ import numpy as np
 
 from ...inputs.shared_work import once
 from ...topologies.machine import Machine, Node, kept_machines
-from ..kernel.arrays import Flags, Floats, Ints
+from ..kernel.arrays import Floats, Ints
 from .assumptions import Assumed, note
 from .caches import CacheFacts, cache_facts
 from .defaults import (
@@ -244,14 +244,14 @@ class CostModel(LinkTraffic):
             return note(self.notes, ASSUMED_STREAM_STALL, self._types[node.id])
         return node.stream_stall or 0.0
 
-    def uncovered_s(self, core_s: Floats, cached: Flags | bool = False) -> Floats:
+    def uncovered_s(self, core_s: Floats, cached: Floats | float = 0.0) -> Floats:
         """(n,) what a core waits for each line of a stream besides, with so much work (n,) for one:
-        as far as it does not see the line ahead. ``cached`` (n,): it is in the last-level cache.
+        as far as it does not see the line ahead. ``cached`` (n,): part in the last-level cache.
         """
         left = np.array([node.stream_uncovered or 0.0 for node in self.machine.nodes])
         if not left.any():
             return left
-        latency_s = np.where(cached, self.last_cache.latency_s, np.diag(self.idle_s))
+        latency_s = cached * self.last_cache.latency_s + (1.0 - cached) * np.diag(self.idle_s)
         return np.asarray(left * self.unseen(core_s) * latency_s)
 
     def unseen(self, core_s: Floats) -> Floats:

@@ -4,8 +4,8 @@ All queries run at once, each as often as clients ask for it, on the nodes where
 tables lie at the start. What several stages access (a dictionary) is there once; a part's structure
 is in the caches of its node, one for all parts in those of every node that uses it, and a task's
 own table once for each thread that runs such a task, in proportion to the stage's instructions. Of
-a hash table there is one for each kind of query. Lines that stream through take no room; they stay
-where a cache holds all that queries read of tables in turn.
+a hash table there is one for each kind of query. Lines that stream through take no room from
+these; of all that queries read of tables in turn, a cache keeps as much as it holds.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...kernel.arrays import Flags, Floats, Ints
+from ...kernel.arrays import Floats, Ints
 from ...machine.caches import CacheFacts, hit_rates
 from ...machine.costs import LINE_BYTES
 from .program import Place, Table
@@ -118,9 +118,13 @@ class CacheSurvey:
             else:
                 self._structures[name] = _Structure(lines, rate, work, access.own)
 
-    def keeps(self, cache: CacheFacts) -> Flags:
-        """(n,) whether such caches keep what is read of tables in order from query to query."""
-        return (self._read_bytes > 0) & (self._read_bytes <= cache.lines * LINE_BYTES)
+    def kept(self, cache: CacheFacts) -> Floats:
+        """(n,) the part of what is read of tables in order that such a cache keeps from query to
+        query: of more than it holds as much as it holds, as those do that adapt to such reads.
+        """
+        room = cache.lines * LINE_BYTES
+        more = np.maximum(self._read_bytes, room)
+        return np.divide(room, more, out=np.zeros(len(more)), where=self._read_bytes > 0)
 
     def hits(self, cache: CacheFacts) -> dict[str, Floats]:
         """(n, R) part of a stage's accesses to each of its R structures that find their line in

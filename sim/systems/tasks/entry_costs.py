@@ -152,7 +152,7 @@ class EntryCosts:
         separate_s = last * costs.last_cache.latency_s / slots
         of_tables = sum(run.read_bytes for run in loop.in_order if run.place == "part") / LINE_BYTES
         if of_tables:
-            kept = self.survey.keeps(costs.last_cache)
+            kept = self.survey.kept(costs.last_cache)
             separate_s = separate_s + of_tables * costs.uncovered_s(instructions_s / streamed, kept)
         random = 0.0
         for access, missed in zip(at_random, memory, strict=True):

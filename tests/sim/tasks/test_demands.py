@@ -46,16 +46,17 @@ def test_a_stream_waits_where_prefetchers_start_anew() -> None:
     costs, latency_s = EntryCosts(model, np.full(4, 15)), model.idle_s[0, 0]
     cost = costs.of(21.0 / 2 * model.ipc[0], [InOrder("part", read_bytes=32.0)])
     assert cost.separate_s == pytest.approx([0.5 * 0.1 * latency_s * (1.0 - 2 / 10)] * 4)
-    # As much later, where all that is read of tables stays in the last-level cache.
+    # For that cache alone, where all that is read of tables stays in the last-level one.
     everywhere = StageUse("scan", 1.0, *costs.used_where(None))
     costs.survey.add(everywhere, 1.0, (), 4 * 37.0 * MIB)
     near = costs.of(21.0 / 2 * model.ipc[0] + 1e-9, [InOrder("part", read_bytes=32.0)])
     assert near.separate_s == pytest.approx(
         cost.separate_s * model.last_cache.latency_s / latency_s
     )
-    costs.survey.add(everywhere, 1.0, (), 4 * 1.0 * MIB)
-    far = costs.of(21.0 / 2 * model.ipc[0] + 2e-9, [InOrder("part", read_bytes=32.0)])
-    assert far.separate_s == pytest.approx(cost.separate_s)
+    # Of twice as much, half stays there.
+    costs.survey.add(everywhere, 1.0, (), 4 * 38.0 * MIB)
+    half = costs.of(21.0 / 2 * model.ipc[0] + 2e-9, [InOrder("part", read_bytes=32.0)])
+    assert half.separate_s == pytest.approx((cost.separate_s + near.separate_s) / 2)
     # All others that it can wait for are in sight.
     assert costs.of(1.0, [InOrder("part", read_bytes=64.0)]).separate_s.tolist() == [0.0] * 4
 
