@@ -184,7 +184,7 @@ class ErisCosts(CostModel):
         fact = None if self.facts is None else self.facts.level_lines
         return 1.0 if fact is None else fact.value
 
-    def random_misses(self, instructions: float) -> Floats:
+    def random_misses(self, instructions: Floats | float) -> Floats:
         """(n,) as of any program, but no more than this engine's walks have under way.
 
         How far the misses of a batch overlap is the engine's: where it was neither measured nor
