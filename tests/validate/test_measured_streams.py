@@ -106,6 +106,15 @@ def test_random_reads_by_hand() -> None:
         assert "latency under that load" in (found.source or "")
 
 
+def test_a_core_alone_has_at_least_as_many_lines_under_way_as_beside_others() -> None:
+    """All at once: 30 GB/s, 175 ns, an eighth each. One alone was disturbed: 2 GB/s, 105 ns."""
+    machine = random_host(2e9, TOGETHER)
+    for name in ("outstanding_misses", "outstanding_misses_together"):
+        found = fact(machine, name)
+        assert found is not None
+        assert found.value == pytest.approx(30 * 175 / 64 / CORES, rel=ROUNDING)
+
+
 def test_what_prefetchers_leave_uncovered_by_hand() -> None:
     """A line takes 3.2 ns alone, its additions 10 ns: 10.3 ns as they overlap, where 16 ns were
     measured. The window of 1,050 instructions holds a part of the 46.9 lines that may be under way.

@@ -153,7 +153,10 @@ class _Writer:
         that the cost model makes of all other facts, as it will divide them by it.
         """
         costs = CostModel(build_machine(description))
-        together = self._found("random_reads_together")
+        together = [
+            self._under_way(costs, found, TOGETHER, 1.0 / (found.parameters.threads or 1))
+            for found in self._found("random_reads_together")
+        ]
         spaced = self._found("spaced_reads")
         ahead = AHEAD.format(" and ".join(str(found.parameters.delay) for found in spaced))
         facts = {
@@ -161,13 +164,12 @@ class _Writer:
                 self._under_way(costs, found, STREAMING)
                 for found in self._found("read-bandwidth", threads=1)[:1]
             ],
+            # A core alone has as many under way as beside others, at least.
             "outstanding_misses": [
-                self._under_way(costs, found, RANDOM) for found in self._found("random_reads")
+                *(self._under_way(costs, found, RANDOM) for found in self._found("random_reads")),
+                *together,
             ],
-            "outstanding_misses_together": [
-                self._under_way(costs, found, TOGETHER, 1.0 / (found.parameters.threads or 1))
-                for found in together
-            ],
+            "outstanding_misses_together": together,
             "reorder_window": [
                 self._under_way(costs, found, ahead, found.parameters.delay or 0)
                 for found in spaced
