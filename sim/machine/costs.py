@@ -46,7 +46,9 @@ USED_ELSEWHERE = ("nics", "processes", "engines", "copy_engines")
 UNCERTAIN_NAMED = 7  # an imported machine has more, all for one reason
 # Of the time per line at a measured bandwidth, which something else than the cores' slots held.
 SLOTS_SPARE = 0.98
-BEST_IPC = 4.0  # of loops over what lies in order, whose instructions wait for nothing
+# Estimate: instructions per cycle of loops over what lies in order, which wait for nothing else;
+# cores dispatch 4 to 8 (counted_instructions.py). The fewer, the more of its lines a core sees.
+BEST_IPC = 4.0
 
 
 @dataclass(frozen=True)
@@ -244,15 +246,19 @@ class CostModel(LinkTraffic):
             return note(self.notes, ASSUMED_STREAM_STALL, self._types[node.id])
         return node.stream_stall or 0.0
 
-    def uncovered_s(self, core_s: Floats, cached: Floats | float = 0.0) -> Floats:
-        """(n,) what a core waits for each line of a stream besides, with so much work (n,) for one:
-        as far as it does not see the line ahead. ``cached`` (n,): part in the last-level cache.
+    @cached_property
+    def stream_uncovered(self) -> Floats:
+        """(n,) what a core waits for each line of a stream besides, in parts of its latency, if it
+        sees no line ahead; 0 where that is not known.
         """
-        left = np.array([node.stream_uncovered or 0.0 for node in self.machine.nodes])
-        if not left.any():
-            return left
+        return np.array([node.stream_uncovered or 0.0 for node in self.machine.nodes])
+
+    def uncovered_s(self, core_s: Floats, cached: Floats | float = 0.0) -> Floats:
+        """(n,) the same in seconds, with so much work (n,) for a line: as far as the core does not
+        see lines ahead. ``cached`` (n,): part of the lines in the last-level cache.
+        """
         latency_s = cached * self.last_cache.latency_s + (1.0 - cached) * np.diag(self.idle_s)
-        return np.asarray(left * self.unseen(core_s) * latency_s)
+        return np.asarray(self.stream_uncovered * self.unseen(core_s) * latency_s)
 
     def unseen(self, core_s: Floats) -> Floats:
         """(n,) of the lines that a core can wait for at a time, the part beyond its reorder window,

@@ -147,7 +147,7 @@ def _random_reads(bench: Bench, start: NodeLayout, home: NodeLayout) -> None:
     lines = 1 << ((arena.size_bytes // LINE_BYTES).bit_length() - 1)
     at = {"size": lines * LINE_BYTES, **ends(start, home)}
 
-    # A hypervisor may map memory anew as it is touched, some 100 us for each huge page.
+    # A hypervisor may map memory anew as it is touched, huge page by huge page.
     bench.run([(start.cores[0], stream(arena, 0, arena.size_bytes, Traffic.READ, 0))],
               limit_s=0.3, window_ns=WARM_NS, wanted=1)  # fmt: skip
 

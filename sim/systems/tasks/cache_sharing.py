@@ -89,19 +89,18 @@ class CacheSurvey:
         self._structures: dict[str, _Structure] = {}
         self._of: dict[str, list[str]] = {}
         self._work = 0.0
-        self._read_bytes = np.zeros(len(threads))
+        self._read_bytes: dict[str, Floats] = {}
 
-    def add(
-        self,
-        use: StageUse,
-        instructions: float,
-        at_random: Sequence[AtRandom],
-        read_bytes: float = 0.0,
-    ) -> None:
-        """A stage whose entries do this; ``read_bytes``: what all of them read of its table in
-        order.
+    def read(self, table: Table, nodes: Floats, read_bytes: float) -> None:
+        """A stage reads so much of a table in order, on these nodes (n,); all stages together no
+        more than there is.
         """
-        self._read_bytes += use.nodes * read_bytes
+        whole = sum(part.rows for part in table.parts) * table.bytes_per_row * nodes
+        before = self._read_bytes.get(table.name, np.zeros(len(nodes)))
+        self._read_bytes[table.name] = np.minimum(before + read_bytes * nodes, whole)
+
+    def add(self, use: StageUse, instructions: float, at_random: Sequence[AtRandom]) -> None:
+        """A stage whose entries do this."""
         work = use.entries * instructions
         self._work += work
         self._of[use.key] = []
@@ -122,9 +121,9 @@ class CacheSurvey:
         """(n,) the part of what is read of tables in order that such a cache keeps from query to
         query: of more than it holds as much as it holds, as those do that adapt to such reads.
         """
-        room = cache.lines * LINE_BYTES
-        more = np.maximum(self._read_bytes, room)
-        return np.divide(room, more, out=np.zeros(len(more)), where=self._read_bytes > 0)
+        none = np.zeros(len(self.threads))
+        room, read = cache.lines * LINE_BYTES, sum(self._read_bytes.values(), none)
+        return np.divide(room, np.maximum(read, room), out=none.copy(), where=read > 0)
 
     def hits(self, cache: CacheFacts) -> dict[str, Floats]:
         """(n, R) part of a stage's accesses to each of its R structures that find their line in

@@ -391,9 +391,10 @@ class QueryStages:
             loop.mapped = self._intermediates == "materialised"
         self._demands.append((each, use, entries))
         at_random = [access for loop in each for access in loop.random]
-        read = sum(run.read_bytes for loop in each for run in loop.in_order if run.place == "part")
-        instructions = sum(loop.instructions for loop in each)
-        self.costs.survey.add(use, instructions, at_random, entries * read)
+        self.costs.survey.add(use, sum(loop.instructions for loop in each), at_random)
+        if placed is not None:
+            read_bytes = entries * sum(loop.table_bytes for loop in each)
+            self.costs.survey.read(placed, use.nodes, read_bytes)
         return LATER
 
     def _stage(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.sim.machine.costs import CostModel
-from numatwin.sim.systems.tasks.cache_sharing import AtRandom, StageUse
+from numatwin.sim.systems.tasks.cache_sharing import AtRandom
 from numatwin.sim.systems.tasks.entry_costs import (
     Demands,
     EntryCosts,
@@ -17,7 +17,7 @@ from numatwin.sim.systems.tasks.entry_costs import (
     found_of,
     lines_per_entry,
 )
-from numatwin.sim.systems.tasks.program import MemoryUse
+from numatwin.sim.systems.tasks.program import MemoryUse, Part, Table
 from numatwin.topologies import load_machine
 
 MIB = 2.0**20
@@ -37,28 +37,36 @@ def test_bytes_in_order_are_lines_and_what_is_written_is_fetched_first(costs: En
     assert cost.separate_s.tolist() == [0.0] * 4
 
 
+UNCOVERED = CostModel(
+    replace(MACHINE, nodes=tuple(replace(n, stream_uncovered=0.1) for n in MACHINE.nodes))
+)
+
+
+def waited_s(work_cycles: float, *tables_MiB: float, read_twice: bool = False) -> list[float]:
+    """Of a line with so much work, beside scans of tables of so much on each of the four nodes."""
+    costs = EntryCosts(UNCOVERED, np.full(4, 15))
+    for k, size in enumerate(tables_MiB):
+        rows = int(size * MIB)
+        table = Table(str(k), tuple(Part(rows, node) for node in range(4)), 1.0, 0.0)
+        for _ in range(1 + read_twice):
+            costs.survey.read(table, np.full(4, 0.25), 4.0 * rows)
+    line = costs.of(work_cycles * UNCOVERED.ipc[0], [InOrder("part", read_bytes=64.0)])
+    return list(line.separate_s)
+
+
 def test_a_stream_waits_where_prefetchers_start_anew() -> None:
     """A tenth of the latency for each line where the core sees no other; 168 instructions, four a
     cycle, hold 2 lines of 21 cycles each, of the 10 that the core can wait for.
     """
-    nodes = tuple(replace(node, stream_uncovered=0.1) for node in MACHINE.nodes)
-    model = CostModel(replace(MACHINE, nodes=nodes))
-    costs, latency_s = EntryCosts(model, np.full(4, 15)), model.idle_s[0, 0]
-    cost = costs.of(21.0 / 2 * model.ipc[0], [InOrder("part", read_bytes=32.0)])
-    assert cost.separate_s == pytest.approx([0.5 * 0.1 * latency_s * (1.0 - 2 / 10)] * 4)
-    # For that cache alone, where all that is read of tables stays in the last-level one.
-    everywhere = StageUse("scan", 1.0, *costs.used_where(None))
-    costs.survey.add(everywhere, 1.0, (), 4 * 37.0 * MIB)
-    near = costs.of(21.0 / 2 * model.ipc[0] + 1e-9, [InOrder("part", read_bytes=32.0)])
-    assert near.separate_s == pytest.approx(
-        cost.separate_s * model.last_cache.latency_s / latency_s
-    )
-    # Of twice as much, half stays there.
-    costs.survey.add(everywhere, 1.0, (), 4 * 38.0 * MIB)
-    half = costs.of(21.0 / 2 * model.ipc[0] + 2e-9, [InOrder("part", read_bytes=32.0)])
-    assert half.separate_s == pytest.approx((cost.separate_s + near.separate_s) / 2)
+    memory_s = 0.1 * UNCOVERED.idle_s[0, 0] * (1.0 - 2 / 10)
+    cache_s = 0.1 * UNCOVERED.last_cache.latency_s[0] * (1.0 - 2 / 10)
+    assert waited_s(21.0) == pytest.approx([memory_s] * 4)
     # All others that it can wait for are in sight.
-    assert costs.of(1.0, [InOrder("part", read_bytes=64.0)]).separate_s.tolist() == [0.0] * 4
+    assert waited_s(1.0) == [0.0] * 4
+    # Of 37.5 MiB the last-level cache keeps all, of twice as much half; what two scans read is
+    # there once.
+    assert waited_s(21.0, 20.0, 17.0, read_twice=True) == pytest.approx([cache_s] * 4)
+    assert waited_s(21.0, 75.0) == pytest.approx([(memory_s + cache_s) / 2] * 4)
 
 
 @pytest.mark.parametrize(
