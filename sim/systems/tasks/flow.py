@@ -362,8 +362,10 @@ class TasksFlow:
             if use[of_kind].max(initial=0.0) < LINK_FULL:
                 return 0.0
         costs, program = CostModel(self.machine, scales), self.program
-        # What an entry demands is the same with other memory and links.
-        if (scales.cores, scales.misses, scales.cache) != (1.0, 1.0, 1.0):
+        # What an entry demands is the same with other links, and with other memory where no stream
+        # waits for it alone.
+        waits = scales.latency != 1.0 and costs.stream_uncovered.any()
+        if waits or (scales.cores, scales.misses, scales.cache) != (1.0, 1.0, 1.0):
             program = self.control.draft.on(costs)
         return self._gain_with(search, program, costs)
 

@@ -369,6 +369,22 @@ def test_rates_are_found_once_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 2 < len(found) <= 2 + gains  # links that are not full need no search
 
 
+def test_faster_memory_shortens_what_streams_wait_for() -> None:
+    """A scan here takes its instructions and these waits: 10% more of each are 10% more of both."""
+    settings = [
+        "machine=xeon-2s-emr",
+        "machine.node_types.gold-6548y.stream_uncovered=0.06",
+        "workload.objects.sales.rows=2_000_000_000",
+        "workload.operations={sum: {kind: query, operators: {find: {kind: scan, table: sales,"
+        " columns: day, selectivity: 0.1}}}}",
+    ]
+    record = run_scenario(load_scenario("host-queries", plane="flow", settings=settings))
+    brings = {gain.resource: gain.gain_per_10pct for gain in record.why["sum"].gains}
+    faster = brings["speed of memory access (1 / latency)"]
+    assert faster > 0.01
+    assert faster + brings["core speed"] == pytest.approx(0.1, abs=0.01)
+
+
 def test_queues_whose_columns_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="do not fit together"):
         SettledQueues(QueueSetup(query=[0], home=[], workers=[1.0]))
