@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from ..inputs import DescriptionError, InputError, Quantity, Strict
-from ..inputs.csv_rows import begin, csv_rows
+from ..inputs.csv_rows import csv_rows, field_column
 from ..inputs.quantities import Duration, DurationOrZero
 from ..inputs.text_lines import text_lines
 from .keys import HotRange, KeyDistribution, MovingHotRange, Recorded, Uniform
@@ -211,7 +211,7 @@ def _row(fields: list[str], above: int, keys: int, name: str, line: int) -> tupl
     """One row, whose range must begin at ``above`` or higher and end within ``keys``."""
 
     def refused(index: int, message: str, expected: str) -> InputError:
-        column = begin(fields, index)
+        column = field_column(fields, index)
         return InputError(
             f"{HEADER[index]}: {message}", name, line, column, fields[index], expected
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..inputs import InputError, check_regular
-from ..inputs.csv_rows import begin, csv_rows
+from ..inputs.csv_rows import csv_rows, field_column
 from ..inputs.names import NAME_EXPECTED, is_name
 from ..inputs.parquet_file import open_parquet
 from ..inputs.text_lines import text_lines
@@ -140,7 +140,7 @@ def _csv(path: Path, name: str) -> Iterator[Row]:
     _, header = next(rows, (1, []))
     order = _order([field.strip() for field in header], name)
     for line, fields in rows:
-        columns = [begin(fields, position) for position in order]
+        columns = [field_column(fields, position) for position in order]
         yield [fields[position] for position in order], line, columns
 
 

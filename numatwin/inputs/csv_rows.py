@@ -23,6 +23,6 @@ def csv_rows(lines: Iterable[str], name: str) -> Iterator[tuple[int, list[str]]]
         raise InputError(f"not CSV: {failure}", name, reader.line_num) from None
 
 
-def begin(fields: Sequence[str], index: int) -> int:
-    """Where a field begins in its row, from 1."""
+def field_column(fields: Sequence[str], index: int) -> int:
+    """The column of the line where a field begins, from 1."""
     return sum(len(field) + 1 for field in fields[:index]) + 1

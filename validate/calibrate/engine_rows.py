@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...inputs import Document, InputError, parse_quantity
-from ...inputs.csv_rows import begin, csv_rows
+from ...inputs.csv_rows import csv_rows, field_column
 from ...inputs.fields import near
 from ...inputs.text_lines import text_lines
 from ...sim.run.scenario import Scenario, scenario_of_document
@@ -115,7 +115,7 @@ def _checked_header(fields: list[str], name: str, line: int, evidence: bool) -> 
     def refused(
         message: str, expected: str, index: int = 0, token: str | None = None
     ) -> InputError:
-        return InputError(message, name, line, begin(fields, index), token, expected)
+        return InputError(message, name, line, field_column(fields, index), token, expected)
 
     for separator, called in ((";", "semicolons"), ("\t", "tabs")):
         if len(fields) == 1 and separator in fields[0]:
@@ -140,7 +140,7 @@ def _checked_header(fields: list[str], name: str, line: int, evidence: bool) -> 
 
 
 def _row(names: list[str], fields: list[str], name: str, line: int, evidence: bool) -> EngineRow:
-    columns = {column: begin(fields, index) for index, column in enumerate(names)}
+    columns = {column: field_column(fields, index) for index, column in enumerate(names)}
     texts = {column: text.strip() for column, text in zip(names, fields, strict=True)}
 
     def refused(column: str, message: str, expected: str) -> InputError:
