@@ -61,7 +61,7 @@ def require_engine() -> None:
     except ModuleNotFoundError:
         raise InputError(
             "the native engine is not in this build",
-            expected="libnuma-dev (tools/system-packages numa ucx) and 'make setup' again",
+            expected="libnuma-dev (tools/system-packages numa ucx), then 'make setup' or pip again",
         ) from None
     except ImportError as failure:  # it is there, and a library that it was linked with is not
         raise InputError(
