@@ -146,6 +146,7 @@ class _Writer:
         that the cost model makes of all other facts, as it will divide them by it.
         """
         costs = CostModel(build_machine(description))
+        alone = [self._under_way(costs, found, RANDOM) for found in self._found("random_reads")]
         together = [
             self._under_way(costs, found, TOGETHER, 1.0 / (found.parameters.threads or 1))
             for found in self._found("random_reads_together")
@@ -158,10 +159,7 @@ class _Writer:
                 for found in self._found("read-bandwidth", threads=1)[:1]
             ],
             # A core alone has as many under way as beside others, at least.
-            "outstanding_misses": [
-                *(self._under_way(costs, found, RANDOM) for found in self._found("random_reads")),
-                *together,
-            ],
+            "outstanding_misses": alone and [*alone, *together],
             "outstanding_misses_together": together,
             "reorder_window": [
                 self._under_way(costs, found, ahead, found.parameters.delay or 0)
