@@ -343,7 +343,9 @@ class TasksFlow:
         if float(self.rates().queries.sum()) <= 0:
             return {}
         scaled = what_ifs(self.machine, self.costs).items()
-        search = Search(self.steady, self._state())
+        search, state = self.steady.search, self._state()
+        if search is None or search.state != state:
+            search = Search(self.steady, state)
         with shared():  # all but few parts of the machine stay as they are
             gains = [Gain(name, self._gain(search, scales)) for name, scales in scaled]
         for name in self.program.locks:  # sections under it are that much shorter
@@ -371,8 +373,8 @@ class TasksFlow:
 
     def _gain_with(self, search: Search, program: Program, costs: CostModel) -> float:
         rates = self.rates()
-        found = search.on(program, costs).run(rates)
-        gain = float(found.queries.sum() / rates.queries.sum()) - 1.0
+        found = search.on(program, costs).queries_per_s(rates)
+        gain = found / float(rates.queries.sum()) - 1.0
         return gain if abs(gain) >= GAIN_MIN else 0.0
 
 

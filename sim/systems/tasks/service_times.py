@@ -9,17 +9,18 @@ of the controllers' time.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from ..._kernel import ServiceSetup, SettledService
 from ...kernel.arrays import Flags, Floats, Ints
+from ...machine.copy_engines import EnginesInService
 from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch
 from .parameters import PLACES, CopiedKinds, engines_of
-from .program import MemoryUse
+from .program import MemoryUse, Stage
 
 Where = Callable[[int | None, int], Floats]
 
@@ -50,17 +51,21 @@ def lines_by_home(by_place: Floats, part: Floats, own: Floats, all_nodes: Floats
 
 
 def loops_of_kinds(
-    batches: Sequence[Batch], kinds: Sequence[tuple[int, int]], where: Where, more: int
+    batches: Sequence[Batch],
+    stages: Sequence[Stage],
+    kinds: Sequence[tuple[int, int]],
+    where: Where,
+    more: int,
 ) -> tuple[tuple[KindLoop, ...], ...]:
-    """Of tasks of a batch on a node each, and of ``more`` kinds that have none; empty where no
-    batch has several loops."""
-    if not any(batch.stage.cost.loops for batch in batches):
+    """Of tasks of a batch, of its stage, on a node each, and of ``more`` kinds that have none;
+    empty where no stage has several loops."""
+    if not any(stage.cost.loops for stage in stages):
         return ()
-    found = [_loops(batches[b], node, where) for b, node in kinds]
+    found = [_loops(batches[b], stages[b], node, where) for b, node in kinds]
     return (*found, *[()] * more)
 
 
-def _loops(batch: Batch, node: int, where: Where) -> tuple[KindLoop, ...]:
+def _loops(batch: Batch, stage: Stage, node: int, where: Where) -> tuple[KindLoop, ...]:
     part, own = where(batch.home, batch.spread)[None], where(node, 0)[None]
     return tuple(
         KindLoop(
@@ -68,7 +73,7 @@ def _loops(batch: Batch, node: int, where: Where) -> tuple[KindLoop, ...]:
             float(loop.instructions_s[node]),
             max(float(loop.misses_at_once[node]), 1e-9),
         )
-        for loop in batch.stage.cost.loops
+        for loop in stage.cost.loops
     )
 
 
@@ -195,7 +200,6 @@ class ServiceTimes:
         lines = np.where(np.isnan(costs.memory_Bps), np.inf, costs.memory_Bps) / LINE_BYTES
         ratio = np.interp(LOADS, *costs.loaded_latency)
         self._local_too = costs.lines_make_messages
-        self.engines = engines_of(costs)
         self.capacity = np.concatenate([lines, costs.link_Bps, np.ones(limits + locks)])
         self._of_machine: dict[str, Any] = {
             "idle_s": idle_s,
@@ -230,6 +234,11 @@ class ServiceTimes:
                     where=np.isfinite(lines) & (entries > 0),
                 ),
             }
+
+    @cached_property
+    def engines(self) -> EnginesInService | None:
+        """Those that copy."""
+        return engines_of(self.costs)
 
     def of(self, kinds: Kinds) -> Sharing:
         """The search for the times of these kinds."""

@@ -21,9 +21,7 @@ at another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 
 import numpy as np
 
@@ -31,14 +29,14 @@ from ..._kernel import QueueSetup, SettledQueues
 from ...kernel.arrays import Floats
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, CostModel
-from .batches import Batch, batches_of
+from .batches import batches_of
 from .layout import PAGE_BYTES
 from .parameters import CopiedKinds, background_lines, cores_of, near_nodes, spreads_of
-from .paths import PATHS
 from .program import Program
 from .service_times import (
     Kinds,
     ServiceTimes,
+    Sharing,
     TaskTimes,
     lines_by_home,
     lines_by_place,
@@ -67,6 +65,7 @@ class SteadyState:
         self.spreads = np.divide(1.0, by, out=np.zeros_like(by), where=by > 0)
         self.stages = [stage for query in program.queries for stage in query.stages]
         self.place_of = {id(stage): place for place, stage in enumerate(self.stages)}
+        self.search: Search | None = None  # the last one
 
     def where(self, node: int | None, spread: int) -> Floats:
         """(n,) shares of what lies on a node, or on those of a spread in turn."""
@@ -80,7 +79,7 @@ class SteadyState:
         """The Rates of ``state``; looked for from those of a program and machine nearly alike,
         where the same kinds of tasks run.
         """
-        search = Search(self, state)
+        search = self.search = Search(self, state)
         alike = near is not None and np.array_equal(near.node, search.kind_node)
         return search.run(near if alike else None)
 
@@ -110,19 +109,21 @@ class Search:
         self.most = np.maximum(self.entries, self.least)
         self.hint = np.array([np.nan if b.hint is None else b.hint for b in self.batches])
         self.stealable = np.array([b.stage.task_class in state.stealable for b in self.batches])
+        place_of = steady_state.place_of
+        self.place = np.array([place_of[id(b.stage)] for b in self.batches], dtype=np.int64)
         self._steps()
         self._clients()
+        self._pairs()
         self._kinds()
 
     def on(self, program: Program, costs: CostModel) -> Search:
         """The same where entries cost something else, and parts of the machine are faster."""
-        found, place_of, of = copy(self), self.of.place_of, SteadyState(program, costs)
-        found.of, found.program = of, program
-        if program is not self.program:
-            stages = (of.stages[place_of[id(batch.stage)]] for batch in self.batches)
-            pairs = zip(self.batches, stages, strict=True)
-            found.batches = tuple(replace(batch, stage=stage) for batch, stage in pairs)
-        found._kinds()
+        found = copy(self)
+        found.of, found.program = SteadyState(program, costs), program
+        # Bytes, lines and instructions are the same on a machine whose parts are faster; but for
+        # those of engines.
+        if program is not self.program or self.kinds.copied is not None:
+            found._kinds()
         return found
 
     def _queue(self, node: int) -> int:
@@ -147,7 +148,7 @@ class Search:
         self.population = np.where(self.mixed, self.state.mix_clients, own)
         self.shares = np.where(self.mixed, shares, 1.0)
 
-    def _kinds(self) -> None:
+    def _pairs(self) -> None:
         """Each batch on its own node; where it may be stolen, on all others with workers too."""
         pairs = [(b, batch.node) for b, batch in enumerate(self.batches)]
         if self.spread is not None:
@@ -164,30 +165,42 @@ class Search:
             ]
         self.kind_batch = np.array([b for b, _ in pairs], dtype=np.int64)
         self.kind_node = np.array([node for _, node in pairs], dtype=np.int64)
+        home = np.array([0 if b.home is None else b.home + 1 for b in self.batches], dtype=np.int64)
+        self.path = np.zeros(len(self.batches), dtype=np.int64)  # positions in PATHS
+        if self.state.paths and self.of.costs.machine.copy_engines:
+            scans = np.array([b.stage.chunk_entries > 0 for b in self.batches])
+            of_scans = np.array(self.state.paths)[self.place * (self.of.n + 1) + home]
+            self.path = np.where(scans, of_scans, self.path)
+
+    def _kinds(self) -> None:
+        """What entries of each kind demand, and what goes on besides."""
+        pairs = list(zip(self.kind_batch.tolist(), self.kind_node.tolist(), strict=True))
+        self.stages = [self.of.stages[place] for place in self.place.tolist()]
+        self.own_s = np.array([stage.task_s for stage in self.stages])[self.kind_batch]
         count, copies, n = len(pairs), self.state.copies, self.of.n
         background = self.program.background
         whole = count + len(copies) + len(background)
         read, written = np.zeros((whole, n)), np.zeros((whole, n))
         instructions, separate = np.zeros(whole), np.zeros(whole)
         slots = np.ones(whole)
-        copied, engines = CopiedKinds.none(whole, n), self.of.times.engines
-        paths = [0 if engines is None else self._path(batch) for batch in self.batches]
+        copied, by_engine = CopiedKinds.none(whole, n), np.flatnonzero(self.path[self.kind_batch])
+        engines = self.of.times.engines if len(by_engine) or background else None
         for values, demands in zip(
-            (read, written, instructions, separate, slots), self._entry_demands(paths), strict=True
+            (read, written, instructions, separate, slots), self._entry_demands(), strict=True
         ):
             values[:count] = demands
-        for f, (b, node) in enumerate(pairs):
-            if engines is None or paths[b] == 0:
-                continue
-            batch = self.batches[b]
-            lines = sum(use.read for use in batch.stage.cost.memory if use.place == "part")
+        for f in by_engine.tolist():
+            assert engines is not None
+            b, node = pairs[f]
+            batch, stage = self.batches[b], self.stages[b]
+            lines = sum(use.read for use in stage.cost.memory if use.place == "part")
             here = np.zeros(n)
             here[node] = lines
             lines_at = lines * self.of.where(batch.home, batch.spread)
-            copied.add(f, engines, node, lines_at, here, coherent=paths[b] == 1)
+            copied.add(f, engines, node, lines_at, here, coherent=self.path[b] == 1)
             facts = engines.engines[engines.of_node[node]]
             copied.setup_s[f], copied.request_s[f] = facts.setup_s, facts.request_s
-            copied.chunk[f] = batch.stage.chunk_entries
+            copied.chunk[f] = stage.chunk_entries
         page_lines = PAGE_BYTES / LINE_BYTES
         nodes = list(self.kind_node)
         for c, move in enumerate(copies):
@@ -215,7 +228,7 @@ class Search:
             slots,
             np.arange(whole) < count,
             copied if (copied.engine >= 0).any() else None,
-            loops_of_kinds(self.batches, pairs, self.of.where, whole - count),
+            loops_of_kinds(self.batches, self.stages, pairs, self.of.where, whole - count),
             self._held(whole),
         )
         self.copied = copied
@@ -228,19 +241,19 @@ class Search:
             return None
         found = np.zeros((kinds, len(locks)))
         for f, b in enumerate(self.kind_batch.tolist()):
-            for lock in self.batches[b].stage.locks:
+            for lock in self.stages[b].locks:
                 more_s = self.others * lock.interrupt_s
                 found[f, locks.index(lock.name)] = lock.held_s + more_s
         return found
 
-    def _entry_demands(self, paths: Sequence[int]) -> tuple[Floats, ...]:
+    def _entry_demands(self) -> tuple[Floats, ...]:
         """Of an entry of each kind: lines read and written (F, n), times of instructions and
-        separate (F,), slots (F,); ``paths``: of batches, what is copied ahead lies with the thread.
+        separate (F,), slots (F,); what is copied ahead lies with the thread.
         """
         of, batches, of_all = self.of, self.batches, (self.kind_batch, self.kind_node)
-        costs = [batch.stage.cost for batch in batches]
+        costs = [stage.cost for stage in self.stages]
         # What interrupts take from the others comes back from theirs.
-        interrupted_s = [2 * self.others * b.stage.interrupt_s for b in batches]
+        interrupted_s = [2 * self.others * stage.interrupt_s for stage in self.stages]
         known: dict[int, Floats] = {}  # batches of a stage have one cost
         for cost in costs:
             if id(cost) not in known:
@@ -248,7 +261,7 @@ class Search:
         by_place = np.array([known[id(cost)] for cost in costs])[self.kind_batch]
         own = np.eye(of.n)[self.kind_node]
         part = np.array([of.where(b.home, b.spread) for b in batches])[self.kind_batch]
-        copied = np.array(paths, dtype=np.int64)[self.kind_batch] > 0
+        copied = self.path[self.kind_batch] > 0
         part[copied] = own[copied]
         lines = (lines_by_home(by_place[:, k], part, own, of.where(None, 0)) for k in range(2))
         return (
@@ -259,15 +272,47 @@ class Search:
             np.maximum(np.array([cost.misses_at_once for cost in costs])[of_all], 1e-9),
         )
 
-    def _path(self, batch: Batch) -> int:
-        """A position in ``PATHS`` of a scan's tasks."""
-        if not self.state.paths or batch.stage.chunk_entries <= 0:
-            return PATHS.index("cpu")
-        home = 0 if batch.home is None else batch.home + 1
-        return self.state.paths[self.of.place_of[id(batch.stage)] * (self.of.n + 1) + home]
-
     def run(self, near: Rates | None) -> Rates:
-        """Service times from what runs, and what runs from service times, until both agree.
+        """All that goes on in the steady state."""
+        sharing, count, running = self._settle(near)
+        served = sharing.served()
+        kinds, copies = len(self.kind_batch), len(self.state.copies)
+        entries = np.divide(count, served.entry_s, out=np.zeros_like(count), where=count > 0)
+        waiting = group_sums(
+            self.home_queue,
+            np.maximum(self.queues.present - self._by_batch(running), 0.0),
+            self.of.n,
+        )
+        response_s, fit = self.queues.response_s, self.queues.fit
+        if not self.program.arrivals_per_s:
+            think_s = self.program.think_s
+            response_s = (response_s + think_s) / fit - think_s
+        return Rates(
+            queries=self.queues.rates * fit,
+            response_s=response_s,
+            batches=self.batches,
+            batch=self.kind_batch,
+            node=self.kind_node,
+            running=running,
+            task_s=self.task_s,
+            lines_per_s=(entries * self.lines)[:kinds],
+            waiting=waiting,
+            pages_per_s=entries[kinds : kinds + copies],
+            blocked=self.blocked,
+            served=served,
+            moved=self.spread is not None,
+            mean_free=self._mean_free(),
+            queueing=self.queues.state,
+        )
+
+    def queries_per_s(self, near: Rates) -> float:
+        """Of all kinds together, looked for from the rates of a search like it."""
+        self._settle(near)
+        return float((self.queues.rates * self.queues.fit).sum())
+
+    def _settle(self, near: Rates | None) -> tuple[Sharing, Floats, Floats]:
+        """Service times from what runs, and what runs from service times, until both agree: what
+        kinds share, how many of each take part in it (F,), and how many tasks run (F,).
 
         Each step goes the part of the way that the last two aim at (Aitken's relaxation: Irons and
         Tuck, 1969): where all workers just get busy, a whole one overshoots by far.
@@ -302,34 +347,7 @@ class Search:
             times = sharing.solve(count)
             if turn and change <= enough:
                 break
-        served = sharing.served()
-        entries = np.divide(count, served.entry_s, out=np.zeros_like(count), where=count > 0)
-        waiting = group_sums(
-            self.home_queue,
-            np.maximum(self.queues.present - self._by_batch(running), 0.0),
-            self.of.n,
-        )
-        response_s, fit = self.queues.response_s, self.queues.fit
-        if not self.program.arrivals_per_s:
-            think_s = self.program.think_s
-            response_s = (response_s + think_s) / fit - think_s
-        return Rates(
-            queries=self.queues.rates * fit,
-            response_s=response_s,
-            batches=self.batches,
-            batch=self.kind_batch,
-            node=self.kind_node,
-            running=running,
-            task_s=self.task_s,
-            lines_per_s=(entries * self.lines)[:kinds],
-            waiting=waiting,
-            pages_per_s=entries[kinds : kinds + copies],
-            blocked=self.blocked,
-            served=served,
-            moved=self.spread is not None,
-            mean_free=self._mean_free(),
-            queueing=self.queues.state,
-        )
+        return sharing, count, running
 
     def _mean_free(self) -> bool:
         """Whether few clients have as many tasks as workers are free, and that matters."""
@@ -350,8 +368,7 @@ class Search:
         entry_s, by_engine = times.entry_s[:kinds], self.copied.engine[:kinds] >= 0
         tasks = self._tasks()
         each = np.divide(self.entries, tasks)[self.kind_batch]
-        own_s = np.array([batch.stage.task_s for batch in self.batches])[self.kind_batch]
-        self.task_s = entry_s * each + self.program.scheduling.task_s + own_s
+        self.task_s = entry_s * each + self.program.scheduling.task_s + self.own_s
         if by_engine.any():
             least_s = np.minimum(times.copy_s, times.work_s)[:kinds]
             chunk = np.minimum(self.copied.chunk[:kinds], each)
