@@ -158,8 +158,9 @@ def _simulated(
     if scenario.plane != FLOW:
         return run_random(maker_of(scenario), scenario, workers, progress, whole=whole)
     began = time.perf_counter()
-    control, plane = _flows(scenario, progress)
-    outcome = plane.outcome(with_gains=gains)
+    with shared():  # what-ifs have most of the machine in common
+        control, plane = _flows(scenario, progress)
+        outcome = plane.outcome(with_gains=gains)
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
     return _recorded(
         scenario,

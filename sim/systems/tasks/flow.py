@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ....inputs.shared_work import shared
 from ...kernel.arrays import Floats, Ints
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, CostModel, Scales
@@ -346,8 +345,7 @@ class TasksFlow:
         search, state = self.steady.search, self._state()
         if search is None or search.state != state:
             search = Search(self.steady, state)
-        with shared():  # all but few parts of the machine stay as they are
-            gains = [Gain(name, self._gain(search, scales)) for name, scales in scaled]
+        gains = [Gain(name, self._gain(search, scales)) for name, scales in scaled]
         for name in self.program.locks:  # sections under it are that much shorter
             shorter = self.program.with_lock_times(name, 1.0 / MORE)
             gains.append(Gain(f"lock {name}", self._gain_with(search, shorter, self.costs)))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ....inputs.shared_work import once
 from ..._kernel import ServiceSetup, SettledService
 from ...kernel.arrays import Flags, Floats, Ints
 from ...machine.copy_engines import EnginesInService
@@ -181,6 +182,19 @@ class Sharing:
         )
 
 
+def _ways(costs: CostModel) -> Callable[[int, int], list[tuple[int, float, float]]]:
+    """Of a line that a node reads from a home, and of one that it writes back there: links, and
+    bytes on each, which are the same however fast parts of the machine are."""
+
+    @cache
+    def way(node: int, home: int) -> list[tuple[int, float, float]]:
+        read, written = costs.line_bytes(node, home)
+        on = np.flatnonzero(read + written)
+        return list(zip(on.tolist(), read[on].tolist(), written[on].tolist(), strict=True))
+
+    return way
+
+
 class ServiceTimes:
     """Of tasks on one machine, with the costs of its parts; ``in_use`` (n,): cores of its nodes
     with workers, by default all; so many ``locks`` are shared besides.
@@ -193,7 +207,7 @@ class ServiceTimes:
         die_s = costs.die_s(costs.cores if in_use is None else in_use)
         self.links, limits = len(costs.link_Bps), costs.limits.count(die_s)
         self._columns = costs.limits.columns(die_s)
-        self._way = cache(costs.line_bytes)
+        self._way = once("bytes on links", id(costs.machine), lambda: _ways(costs), lambda kept: 1)
         entries = costs.home_agent_entries
         idle = np.diag(costs.idle_s)
         idle_s = np.where(np.isfinite(idle), idle, np.nanmin(costs.idle_s))
@@ -287,12 +301,13 @@ class ServiceTimes:
         for node in np.unique(kinds.node).tolist() if self.links else ():
             here = np.flatnonzero(kinds.node == node)
             of_read, of_written = kinds.read[here], kinds.written[here]
-            found = np.zeros((len(here), self.links))
+            found = np.zeros((self.links, len(here)))
             for home in np.flatnonzero((of_read + of_written).any(axis=0)).tolist():
                 if home != node or self._local_too:
-                    read, written = self._way(node, home)
-                    found += of_read[:, home, None] * read + of_written[:, home, None] * written
-            links[here] = found
+                    of_line, written_back = of_read[:, home], of_written[:, home]
+                    for link, read, written in self._way(node, home):
+                        found[link] += of_line * read + written_back * written
+            links[here] = found.T
         memory = self.costs.line_times(*kinds.lines)
         if kinds.copied is not None and self.engines is not None:
             links += kinds.copied.link_bytes(self.engines, self.costs)
@@ -302,7 +317,8 @@ class ServiceTimes:
         """(F, limits) times of limits of transfers of an entry, and of locks behind them."""
         found = np.zeros((len(kinds.node), len(self.capacity) - self.n - self.links))
         for node, home, column, each_s in zip(*self._columns, strict=True):
-            found[:, column] += np.where(kinds.node == node, kinds.read[:, home] * each_s, 0.0)
+            here = np.flatnonzero(kinds.node == node)
+            found[here, column] += kinds.read[here, home] * each_s
         if kinds.held_s is not None:
             found[:, -kinds.held_s.shape[1] :] = kinds.held_s
         return found
