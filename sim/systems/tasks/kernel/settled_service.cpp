@@ -44,7 +44,7 @@ SettledService::SettledService(const ServiceSetup& setup)
       routes_(of_.entering, of_.predecessor,
               of_.entering.size() / std::max<std::size_t>(nodes_, 1)),
       before_link_s_(of_.line_s.size(), 0.0),
-      before_links_s_(kinds_ * nodes_, 0.0) {
+      before_links_s_(nodes_ * nodes_, 0.0) {
     const auto each = [this](const auto&... of_kinds) {
         return ((of_kinds.size() == kinds_) && ...);
     };
@@ -84,11 +84,28 @@ SettledService::SettledService(const ServiceSetup& setup)
     for (std::vector<double>* of_nodes : {&load, &wait_s, &entry_wait_s, &came_, &waited_, &fall_,
                                           &near_, &last_wait_s_, &last_step_s_})
         of_nodes->assign(nodes_, 0.0);
+    note_uses();
     longer_.assign(nodes_, 1.0);
     room.assign(nodes_, 1.0);
     capacity_ = of_.capacity;
     used.assign(nodes_ + links_, 0.0);
     total_.assign(of_.contexts.size(), 0.0);
+}
+
+// What each kind uses at all, and the ways that lines of any kind take.
+void SettledService::note_uses() {
+    const std::size_t columns = nodes_ + links_;
+    std::vector<char> read(before_links_s_.size(), 0);
+    uses_first_.assign(1, 0);
+    for (std::size_t f = 0; f < kinds_; ++f) {
+        for (std::size_t r = 0; r < columns; ++r)
+            if (of_.use[f * columns + r] != 0) uses_.push_back(static_cast<std::int64_t>(r));
+        uses_first_.push_back(uses_.size());
+        for (std::size_t home = 0; home < nodes_; ++home)
+            if (of_.read[f * nodes_ + home] > 0) read[at(of_.node[f]) * nodes_ + home] = 1;
+    }
+    for (std::size_t way = 0; way < read.size(); ++way)
+        if (read[way]) ways_.push_back(way);
 }
 
 std::span<const double> SettledService::row(const std::vector<double>& matrix,
@@ -144,11 +161,9 @@ void SettledService::choose(std::span<const double> count) {
         if (of_.on_core[f]) on[at(of_.node[f])] += count[f];
         if (!(count[f] > 0)) continue;
         running_.push_back(f);
-        for (std::size_t r = 0; r < columns; ++r) {
-            const double use = of_.use[f * columns + r];
-            if (use == 0) continue;
-            resource_.push_back(static_cast<std::int64_t>(r));
-            coefficient_.push_back(use);
+        for (std::size_t k = uses_first_[f]; k < uses_first_[f + 1]; ++k) {
+            resource_.push_back(uses_[k]);
+            coefficient_.push_back(of_.use[f * columns + at(uses_[k])]);
         }
         row_ptr_.push_back(static_cast<std::int64_t>(resource_.size()));
     }
@@ -165,11 +180,12 @@ void SettledService::choose(std::span<const double> count) {
 // Of lines of a kind, so many of them at a time, with the present waits.
 double SettledService::misses_s(std::size_t kind, std::span<const double> read,
                                 double slots) const {
-    const auto latency_s = row(of_.latency_s, kind), links_s = row(before_links_s_, kind);
     const std::size_t node = at(of_.node[kind]);
+    const auto latency_s = row(of_.latency_s, kind), links_s = row(before_links_s_, node);
     const bool streams = slots >= of_.stream_slots[node];
     double sum = 0.0;
     for (std::size_t home = 0; home < nodes_; ++home) {
+        if (read[home] == 0) continue;
         double line_s = (latency_s[home] + wait_s[home] + links_s[home]) / slots;
         if (streams) line_s = std::min(line_s, of_.line_max_s[node * nodes_ + home]);
         sum += read[home] * (line_s + entry_wait_s[home] / slots);
@@ -284,7 +300,7 @@ double SettledService::wait(std::int64_t round) {
     return change;
 }
 
-// Waits of lines before links, likewise; of each kind's lines, the sum over their way.
+// Waits of lines before links, likewise; on each way that lines take, their sum.
 double SettledService::wait_before_links() {
     double change = 0.0;
     for (std::size_t link = 0; link < of_.line_s.size(); ++link) {
@@ -294,14 +310,13 @@ double SettledService::wait_before_links() {
         change = std::max(change, std::abs(found_s - before_link_s_[link]));
         before_link_s_[link] = found_s;
     }
-    for (std::size_t f = 0; f < kinds_ && change > 0; ++f)
-        for (std::size_t home = 0; home < nodes_; ++home) {
-            double& sum = before_links_s_[f * nodes_ + home];
-            sum = 0.0;
-            if (of_.read[f * nodes_ + home] > 0)
-                routes_.each_link(home, at(of_.node[f]),
-                                  [&](std::size_t link) { sum += before_link_s_[link]; });
-        }
+    if (!(change > 0)) return change;
+    for (const std::size_t way : ways_) {
+        double& sum = before_links_s_[way];
+        sum = 0.0;
+        routes_.each_link(way % nodes_, way / nodes_,
+                          [&](std::size_t link) { sum += before_link_s_[link]; });
+    }
     return change;
 }
 
@@ -358,7 +373,8 @@ double SettledService::wait_for_entries(std::span<const double> count, bool newt
         const double line_s = longer_s * slots / crossing;
         for (std::size_t home = 0; home < nodes_; ++home) {
             if (!crosses(home)) continue;
-            waited_[home] += entries * (line_s + row(before_links_s_, f)[home]) * read[home];
+            waited_[home] +=
+                entries * (line_s + row(before_links_s_, at(of_.node[f]))[home]) * read[home];
             fall_[home] += entries * read[home];
         }
     }

@@ -77,6 +77,7 @@ class SettledService {
     std::vector<double> room;            // (n) of a controller's time, but for directory updates
 
   private:
+    void note_uses();
     void choose(std::span<const double> count);
     void take_alone(std::size_t kind);
     void take_alone(std::span<const double> count);
@@ -101,7 +102,9 @@ class SettledService {
     std::vector<double> sharing_, alone_s_, before_s_, active_, part_, total_;
     std::vector<double> came_, waited_, fall_, slower_, near_, capacity_;
     std::vector<double> last_wait_s_, last_step_s_, longer_;  // (n) of controllers' waits
-    std::vector<double> before_link_s_, before_links_s_;  // (links), (F, n) of the way from a home
+    std::vector<std::size_t> uses_first_, ways_;              // (F + 1); node * n + home
+    std::vector<std::int64_t> uses_;  // resources that each kind uses, one by one
+    std::vector<double> before_link_s_, before_links_s_;  // (links), (n, n) of the way from a home
 };
 
 }  // namespace numatwin
