@@ -281,7 +281,7 @@ class ServiceTimes:
         per_line = np.where(lines > 0, lines, 1.0)
         setup = ServiceSetup(
             node=kinds.node,
-            latency_s=self.costs.idle_s[kinds.node],
+            latency_s=self.costs.idle_s,
             read=kinds.read,
             use=self._uses(kinds) / per_line[:, None],
             per_line=per_line,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "machine/kernel/overlap.hpp"
 #include "machine/kernel/service_machine.hpp"
@@ -57,9 +58,10 @@ SettledService::SettledService(const ServiceSetup& setup)
     };
     const bool fits =
         each(of_.per_line, of_.instructions_s, of_.separate_s, of_.slots, of_.on_core) &&
-        by_node(of_.latency_s, of_.read) && of_.use.size() == kinds_ * (nodes_ + links_) &&
-        of_.capacity.size() == nodes_ + links_ && of_.cores.size() == nodes_ &&
-        of_.curve_under_way.size() == of_.curve_ratio.size() && !of_.curve_ratio.empty() &&
+        by_node(of_.read) && of_.latency_s.size() == nodes_ * nodes_ &&
+        of_.use.size() == kinds_ * (nodes_ + links_) && of_.capacity.size() == nodes_ + links_ &&
+        of_.cores.size() == nodes_ && of_.curve_under_way.size() == of_.curve_ratio.size() &&
+        !of_.curve_ratio.empty() &&
         (of_.loop_first.empty() ||
          (of_.loop_first.size() == kinds_ + 1 && std::ranges::is_sorted(of_.loop_first) &&
           of_.loop_first.front() == 0 && at(of_.loop_first.back()) == of_.loop_slots.size() &&
@@ -84,7 +86,7 @@ SettledService::SettledService(const ServiceSetup& setup)
     for (std::vector<double>* of_nodes : {&load, &wait_s, &entry_wait_s, &came_, &waited_, &fall_,
                                           &near_, &last_wait_s_, &last_step_s_})
         of_nodes->assign(nodes_, 0.0);
-    note_uses();
+    note_ways();
     longer_.assign(nodes_, 1.0);
     room.assign(nodes_, 1.0);
     capacity_ = of_.capacity;
@@ -92,20 +94,14 @@ SettledService::SettledService(const ServiceSetup& setup)
     total_.assign(of_.contexts.size(), 0.0);
 }
 
-// What each kind uses at all, and the ways that lines of any kind take.
-void SettledService::note_uses() {
-    const std::size_t columns = nodes_ + links_;
-    std::vector<char> read(before_links_s_.size(), 0);
-    uses_first_.assign(1, 0);
-    for (std::size_t f = 0; f < kinds_; ++f) {
-        for (std::size_t r = 0; r < columns; ++r)
-            if (of_.use[f * columns + r] != 0) uses_.push_back(static_cast<std::int64_t>(r));
-        uses_first_.push_back(uses_.size());
+// The ways that lines of any kind take.
+void SettledService::note_ways() {
+    std::vector<char> taken(nodes_ * nodes_, 0);
+    for (std::size_t f = 0; f < kinds_; ++f)
         for (std::size_t home = 0; home < nodes_; ++home)
-            if (of_.read[f * nodes_ + home] > 0) read[at(of_.node[f]) * nodes_ + home] = 1;
-    }
-    for (std::size_t way = 0; way < read.size(); ++way)
-        if (read[way]) ways_.push_back(way);
+            if (of_.read[f * nodes_ + home] > 0) taken[at(of_.node[f]) * nodes_ + home] = 1;
+    for (std::size_t way = 0; way < taken.size(); ++way)
+        if (taken[way]) ways_.push_back(way);
 }
 
 std::span<const double> SettledService::row(const std::vector<double>& matrix,
@@ -151,26 +147,35 @@ void SettledService::solve(std::span<const double> count) {
 // The kinds that run, with what they use; how much longer instructions take where threads share
 // cores.
 void SettledService::choose(std::span<const double> count) {
-    const std::size_t columns = nodes_ + links_;
-    running_.clear();
-    row_ptr_.assign(1, 0);
-    resource_.clear();
-    coefficient_.clear();
     std::vector<double> on(nodes_, 0.0);
+    std::vector<std::size_t> running;
     for (std::size_t f = 0; f < kinds_; ++f) {
         if (of_.on_core[f]) on[at(of_.node[f])] += count[f];
-        if (!(count[f] > 0)) continue;
-        running_.push_back(f);
-        for (std::size_t k = uses_first_[f]; k < uses_first_[f + 1]; ++k) {
-            resource_.push_back(uses_[k]);
-            coefficient_.push_back(of_.use[f * columns + at(uses_[k])]);
-        }
-        row_ptr_.push_back(static_cast<std::int64_t>(resource_.size()));
+        if (count[f] > 0) running.push_back(f);
     }
+    if (running != running_) note_uses(std::move(running));
     for (std::size_t f = 0; f < kinds_; ++f) {
         const std::size_t node = at(of_.node[f]);
         const double longer = on[node] / std::max(of_.cores[node], 1.0);
         sharing_[f] = of_.on_core[f] ? std::max(longer, 1.0) : 1.0;
+    }
+}
+
+// What each of the kinds that run uses.
+void SettledService::note_uses(std::vector<std::size_t> running) {
+    const std::size_t columns = nodes_ + links_;
+    running_ = std::move(running);
+    row_ptr_.assign(1, 0);
+    resource_.clear();
+    coefficient_.clear();
+    for (const std::size_t f : running_) {
+        for (std::size_t r = 0; r < columns; ++r) {
+            const double use = of_.use[f * columns + r];
+            if (use == 0) continue;
+            resource_.push_back(static_cast<std::int64_t>(r));
+            coefficient_.push_back(use);
+        }
+        row_ptr_.push_back(static_cast<std::int64_t>(resource_.size()));
     }
     for (std::vector<double>* of_running : {&cap_, &weight_, &rate_})
         of_running->resize(running_.size());
@@ -181,7 +186,7 @@ void SettledService::choose(std::span<const double> count) {
 double SettledService::misses_s(std::size_t kind, std::span<const double> read,
                                 double slots) const {
     const std::size_t node = at(of_.node[kind]);
-    const auto latency_s = row(of_.latency_s, kind), links_s = row(before_links_s_, node);
+    const auto latency_s = row(of_.latency_s, node), links_s = row(before_links_s_, node);
     const bool streams = slots >= of_.stream_slots[node];
     double sum = 0.0;
     for (std::size_t home = 0; home < nodes_; ++home) {

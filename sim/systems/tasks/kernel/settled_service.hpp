@@ -32,7 +32,7 @@ struct ServiceSetup {
     FIELD(std::vector<double>, stream_stall, "(n) part of a stream's time that work does not hide");
     FIELD(std::vector<double>, cores, "(n) of each node");
     FIELD(std::vector<std::int64_t>, node, "(F) of the worker");
-    FIELD(std::vector<double>, latency_s, "(F, n) of each home without load");
+    FIELD(std::vector<double>, latency_s, "(n, n) of each home without load");
     FIELD(std::vector<double>, read, "(F, n) lines by threads, per entry");
     FIELD(std::vector<double>, use, "(F, n + L) of resources, per line");
     FIELD(std::vector<double>, per_line, "(F) lines of an entry that count for fair shares");
@@ -77,8 +77,9 @@ class SettledService {
     std::vector<double> room;            // (n) of a controller's time, but for directory updates
 
   private:
-    void note_uses();
+    void note_ways();
     void choose(std::span<const double> count);
+    void note_uses(std::vector<std::size_t> running);
     void take_alone(std::size_t kind);
     void take_alone(std::span<const double> count);
     double misses_s(std::size_t kind, std::span<const double> read, double slots) const;
@@ -96,14 +97,12 @@ class SettledService {
     const bool limited_, copies_, updates_;
     const Routes routes_;
     MaxMinSolver solver_;
-    std::vector<std::size_t> running_;
+    std::vector<std::size_t> running_, ways_;  // kinds; node * n + home
     std::vector<std::int64_t> row_ptr_, resource_, binding_;
     std::vector<double> coefficient_, cap_, weight_, rate_;
     std::vector<double> sharing_, alone_s_, before_s_, active_, part_, total_;
     std::vector<double> came_, waited_, fall_, slower_, near_, capacity_;
     std::vector<double> last_wait_s_, last_step_s_, longer_;  // (n) of controllers' waits
-    std::vector<std::size_t> uses_first_, ways_;              // (F + 1); node * n + home
-    std::vector<std::int64_t> uses_;  // resources that each kind uses, one by one
     std::vector<double> before_link_s_, before_links_s_;  // (links), (n, n) of the way from a home
 };
 
