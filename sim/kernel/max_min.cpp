@@ -114,7 +114,6 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
         resource.users_to = resource.users_from;
     }
     users_.resize(total);
-    caps_.clear();
     for (std::size_t f = 0; f < flows; ++f) {
         const auto flow = static_cast<std::int64_t>(f);
         const auto to = static_cast<std::size_t>(problem.row_ptr[f + 1]);
@@ -126,9 +125,8 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
                 resource.slope += slope;
             }
         }
-        if (problem.cap[f] < infinity) caps_.push_back({problem.cap[f] / problem.weight[f], flow});
     }
-    std::sort(caps_.begin(), caps_.end());
+    sort_caps(problem);
     filling_.clear();
     for (std::size_t r = 0; r < resource_.size(); ++r) {
         if (resource_[r].rising == 0) continue;
@@ -136,6 +134,17 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
         filling_.push_back({level_of(resource_[r], 0), static_cast<std::int64_t>(r)});
     }
     std::make_heap(filling_.begin(), filling_.end(), std::greater{});
+}
+
+// From the order of the last time, which is nearly that of now where problems are alike.
+void MaxMinSolver::sort_caps(const MaxMinProblem& problem) {
+    if (caps_.size() != problem.flows()) caps_.assign(problem.flows(), {0.0, -1});
+    for (std::int64_t f = 0; Entry& cap : caps_) {
+        if (cap.index < 0) cap.index = f++;
+        const auto flow = static_cast<std::size_t>(cap.index);
+        cap.level = problem.cap[flow] / problem.weight[flow];
+    }
+    std::sort(caps_.begin(), caps_.end());
 }
 
 // Sums the slope of the users that still rise, and forgets the others.
@@ -175,7 +184,7 @@ void MaxMinSolver::freeze(const MaxMinProblem& problem, std::size_t flow, double
 }
 
 void MaxMinSolver::solve(const MaxMinProblem& problem, const MaxMinShares& shares) {
-    if (caps_fit(problem, shares)) return;
+    if (!filled_ && caps_fit(problem, shares)) return;
     load(problem);
     double level = 0;
     std::size_t rising = problem.flows();
@@ -224,6 +233,7 @@ void MaxMinSolver::solve(const MaxMinProblem& problem, const MaxMinShares& share
                                     " is unbounded: expected a finite cap or a resource with a "
                                     "finite capacity and a coefficient above 0");
     }
+    filled_ = std::ranges::any_of(shares.binding, [](auto by) { return by != bound_by_cap; });
     std::copy(rate_.begin(), rate_.end(), shares.rate.begin());
     sum_use(problem, shares);
 }

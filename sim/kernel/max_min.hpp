@@ -71,6 +71,7 @@ class MaxMinSolver {
     };
 
     void load(const MaxMinProblem& problem);
+    void sort_caps(const MaxMinProblem& problem);
     void freeze(const MaxMinProblem& problem, std::size_t flow, double level, double rate);
     void sum_slope(Resource& resource);
     double level_of(Resource& resource, double floor);
@@ -79,6 +80,7 @@ class MaxMinSolver {
     std::vector<User> users_;
     std::vector<Entry> filling_;  // heap of resources by level
     std::vector<Entry> caps_;     // flows by the level of their cap
+    bool filled_ = false;         // a resource, the last time: then caps alone hardly fit now
     std::vector<char> frozen_;
     std::vector<double> rate_;
 };
