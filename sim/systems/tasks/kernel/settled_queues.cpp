@@ -79,7 +79,7 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
     for (Values* of_nodes :
          {&together_, &arriving_, &work_s_, &idle_, &excess_, &stolen_, &busy_, &on_})
         of_nodes->assign(nodes_, 0.0);
-    for (Values* of_kinds : {&running, &worth_}) of_kinds->assign(kinds_, 0.0);
+    for (Values* of_kinds : {&running, &before_, &worth_}) of_kinds->assign(kinds_, 0.0);
     others_s_.assign(nodes_ + 1, -1.0);
     for (Values* pairs : {&taken_, &thieves_}) pairs->assign(nodes_ * nodes_, 0.0);
     for (Values* pairs : {&by_query_, &own_}) pairs->assign(queries_ * nodes_, 0.0);
@@ -120,13 +120,30 @@ void SettledQueues::settle(const Values& tasks, const Values& local_s, const Val
             const double found = rates[at(of_.query[b])] * tasks[b] * residence_s_[b];
             present[b] += step_ * (found - present[b]);
         }
-        before_ = running;
+        before_.swap(running);
         run(tasks, task_s);
-        double most = 1e-300, moved = 0.0;
+        double most = 1e-300;
         for (const double rate : rates) most = std::max(most, rate);
-        for (std::size_t f = 0; f < kinds_; ++f)
-            moved = std::max(moved, std::abs(running[f] - before_[f]));
-        if (change <= of_.tolerance * most && moved <= of_.tolerance * all_room_) break;
+        if (change <= of_.tolerance * most && !moves()) break;
+    }
+}
+
+// Whether running tasks are others than the round before.
+bool SettledQueues::moves() const {
+    for (std::size_t f = 0; f < kinds_; ++f)
+        if (std::abs(running[f] - before_[f]) > of_.tolerance * all_room_) return true;
+    return false;
+}
+
+// Adds what each kind on another node brings to its batch's; those of a batch follow each other.
+template <class Amount>
+void SettledQueues::add_by_batch(Values& to, Amount amount) const {
+    for (std::size_t f = batches_; f < kinds_;) {
+        const std::size_t b = at(of_.kind_batch[f]), home = at(of_.home[b]);
+        double sum = to[b];
+        for (; f < kinds_ && at(of_.kind_batch[f]) == b; ++f)
+            sum += amount(f, b, at(of_.kind_node[f]) * nodes_ + home);
+        to[b] = sum;
     }
 }
 
@@ -208,11 +225,9 @@ void SettledQueues::steal(const Values& tasks, const Values& local_s, const Valu
     }
     for (std::size_t pair = 0; pair < taken_.size(); ++pair)
         thieves_[pair] += step_ * (taken_[pair] - thieves_[pair]);
-    for (std::size_t f = 0; f < kinds_; ++f) {
-        const std::size_t b = at(of_.kind_batch[f]), node = at(of_.kind_node[f]);
-        if (const std::size_t home = at(of_.home[b]); node != home)
-            able_[b] += thieves_[node * nodes_ + home] * local_s[b] / task_s[f];
-    }
+    add_by_batch(able_, [&](std::size_t f, std::size_t b, std::size_t pair) {
+        return thieves_[pair] * local_s[b] / task_s[f];
+    });
 }
 
 // Idle workers take from equally far nodes, those of ranks `from` to `to`, in equal parts. Those
@@ -399,11 +414,9 @@ void SettledQueues::run(const Values& tasks, const Values& task_s) {
         for (std::size_t f = 0; f < kinds_; ++f) runs(f, of_.kind_share[f]);
     } else {
         std::ranges::fill(whole_, 0.0);
-        for (std::size_t f = batches_; f < kinds_; ++f) {
-            const std::size_t b = at(of_.kind_batch[f]);
-            worth_[f] = thieves_[at(of_.kind_node[f]) * nodes_ + at(of_.home[b])] / task_s[f];
-            whole_[b] += worth_[f];
-        }
+        add_by_batch(whole_, [&](std::size_t f, std::size_t, std::size_t pair) {
+            return worth_[f] = thieves_[pair] / task_s[f];
+        });
         for (std::size_t b = 0; b < batches_; ++b) {
             away_[b] = away(b, tasks[b]);
             runs(b, 1.0 - away_[b]);
@@ -422,7 +435,7 @@ void SettledQueues::run(const Values& tasks, const Values& task_s) {
     for (std::size_t f = 0; f < kinds_; ++f) {
         double& of_query = fit[at(of_.query[at(of_.kind_batch[f])])];
         const double part = on_[at(of_.kind_node[f])];
-        if (running[f] > 0) of_query = std::min(of_query, part);
+        if (running[f] > 0 && part < of_query) of_query = part;
         running[f] *= std::min(part, 1.0);
     }
     double least = std::numeric_limits<double>::infinity();
