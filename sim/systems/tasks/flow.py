@@ -82,8 +82,10 @@ class TasksFlow:
 
     @property
     def unchanged_until_s(self) -> float:
-        """Until when rates stay what they are, unless something is applied."""
-        return self.time_s + self._next_change(self.rates())
+        """Until when rates stay what they are, unless something is applied: while clients get
+        stuck, they are looked at anew at each step."""
+        rates = self.rates()
+        return self.time_s + (0.0 if self._stuck_per_s(rates) > 0 else self._next_change(rates))
 
     def start_near(self, other: TasksFlow) -> None:
         """Looks for its rates from those of a scenario like it."""

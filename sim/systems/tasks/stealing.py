@@ -9,7 +9,7 @@ which no task has ended yet may be stolen.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ....inputs import InputError, Quantity
 from ....inputs.quantities import Bandwidth, Duration
@@ -43,6 +43,7 @@ class _Fixed:
 
     across: bool
     within_node: bool
+    MEMORYLESS: ClassVar[bool] = True  # once it has ordered
     _ordered: bool = False
 
     def decide(self, observation: StealingObservation) -> tuple[AllowStealing, ...]:
@@ -56,6 +57,8 @@ class _Fixed:
 
 class AdaptiveStealing:
     """Lets classes be stolen across nodes by what their tasks draw from memory."""
+
+    MEMORYLESS: ClassVar[bool] = True
 
     def __init__(self, threshold: float | None = None) -> None:
         if threshold is not None and not threshold > 0:
