@@ -355,13 +355,13 @@ def test_rates_are_found_once_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
     more of each resource brings, once a resource.
     """
     found: list[State] = []
-    run_once = Search.run
+    settle_once = Search._settle
 
-    def run_and_count(self: Search, near: Rates | None) -> Rates:
+    def settle_and_count(self: Search, near: Rates | None) -> Any:
         found.append(self.state)
-        return run_once(self, near)
+        return settle_once(self, near)
 
-    monkeypatch.setattr(Search, "run", run_and_count)
+    monkeypatch.setattr(Search, "_settle", settle_and_count)
     scenario = load_scenario("hana-fig10", settings=["horizon=0.5 s"])
     record = run_scenario(scenario)
     gains = len(next(iter(record.why.values())).gains)
