@@ -89,7 +89,8 @@ def facts_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, Mapping[str,
     else:
         items = enumerate(part) if isinstance(part, list) else ()
     for name, inner in items:
-        yield from facts_in(inner, (*place, name))
+        if isinstance(inner, (Mapping, list)):
+            yield from facts_in(inner, (*place, name))
 
 
 def described_assumptions(

@@ -124,7 +124,7 @@ def recoveries(
 def recovery_notes(record: Record) -> tuple[str, ...]:
     """A note on each operation that still changes at the end, after the workload last did."""
     notes = []
-    for operation in record.throughput:
+    for operation in record.throughput if change_times(record) else ():
         found = recoveries(record, operation, sample_s=sample_step_s(record))
         if found and not found[-1].settled:
             last = found[-1]

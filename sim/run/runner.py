@@ -157,10 +157,14 @@ def _simulated(
 ) -> Record:
     if scenario.plane != FLOW:
         return run_random(maker_of(scenario), scenario, workers, progress, whole=whole)
-    began = time.perf_counter()
     with shared():  # what-ifs have most of the machine in common
-        control, plane = _flows(scenario, progress)
-        outcome = plane.outcome(with_gains=gains)
+        return _of_flows(scenario, progress, whole, gains)
+
+
+def _of_flows(scenario: Scenario, progress: Progress, whole: bool, gains: bool) -> Record:
+    began = time.perf_counter()
+    control, plane = _flows(scenario, progress)
+    outcome = plane.outcome(with_gains=gains)
     events = sorted([*control.events, *outcome.events], key=lambda event: event.time_s)
     return _recorded(
         scenario,

@@ -346,8 +346,9 @@ class QueryStages:
         ]
         sizes = [size for size in sizes if size >= max(self._mapped_from, 1.0)]
         used = OsMemory(costs.costs, self._pages).used_once(sizes) if sizes else KernelTime()
-        faults = sum(loop.page_faults for loop in loops)
-        fault_s = OsMemory(costs.costs, "small").fault_s if faults else 0.0
+        if not (faults := sum(loop.page_faults for loop in loops)):
+            return used
+        fault_s = OsMemory(costs.costs, "small").fault_s
         return replace(used, alone_s=used.alone_s + faults * entries * fault_s)
 
     def _column(self, column: ColumnOf) -> Column:

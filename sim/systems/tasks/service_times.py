@@ -54,16 +54,18 @@ def lines_by_home(by_place: Floats, part: Floats, own: Floats, all_nodes: Floats
 def loops_of_kinds(
     batches: Sequence[Batch],
     stages: Sequence[Stage],
-    kinds: Sequence[tuple[int, int]],
+    kind_batch: Ints,
+    kind_node: Ints,
     where: Where,
-    more: int,
+    kinds: int,
 ) -> tuple[tuple[KindLoop, ...], ...]:
-    """Of tasks of a batch, of its stage, on a node each, and of ``more`` kinds that have none;
-    empty where no stage has several loops."""
+    """Of tasks of a batch, of its stage, on a node each, and of others, ``kinds`` in all, that have
+    none; empty where no stage has several loops."""
     if not any(stage.cost.loops for stage in stages):
         return ()
-    found = [_loops(batches[b], stages[b], node, where) for b, node in kinds]
-    return (*found, *[()] * more)
+    each = zip(kind_batch.tolist(), kind_node.tolist(), strict=True)
+    found = [_loops(batches[b], stages[b], node, where) for b, node in each]
+    return (*found, *[()] * (kinds - len(found)))
 
 
 def _loops(batch: Batch, stage: Stage, node: int, where: Where) -> tuple[KindLoop, ...]:

@@ -108,7 +108,9 @@ class Search:
         self.least = np.array([b.least for b in self.batches])
         self.most = np.maximum(self.entries, self.least)
         self.hint = np.array([np.nan if b.hint is None else b.hint for b in self.batches])
-        self.stealable = np.array([b.stage.task_class in state.stealable for b in self.batches])
+        self.stealable = np.array(
+            [b.stage.task_class in state.stealable for b in self.batches], bool
+        )
         place_of = steady_state.place_of
         self.place = np.array([place_of[id(b.stage)] for b in self.batches], dtype=np.int64)
         self._steps()
@@ -150,21 +152,17 @@ class Search:
 
     def _pairs(self) -> None:
         """Each batch on its own node; where it may be stolen, on all others with workers too."""
-        pairs = [(b, batch.node) for b, batch in enumerate(self.batches)]
+        every = np.arange(len(self.batches))
         if self.spread is not None:
-            nodes_of_all = np.flatnonzero(self.spread > 0).tolist()
-            pairs = [(b, node) for b in range(len(self.batches)) for node in nodes_of_all]
-            self.shares_of_kinds = np.array([self.spread[node] for _, node in pairs])
+            nodes = np.flatnonzero(self.spread > 0)
+            self.kind_batch = np.repeat(every, len(nodes))
+            self.kind_node = np.tile(nodes, len(every))
+            self.shares_of_kinds = self.spread[self.kind_node]
         else:
-            pairs += [
-                (b, node)
-                for b, batch in enumerate(self.batches)
-                if self.stealable[b]
-                for node in self.able
-                if node != batch.node
-            ]
-        self.kind_batch = np.array([b for b, _ in pairs], dtype=np.int64)
-        self.kind_node = np.array([node for _, node in pairs], dtype=np.int64)
+            thieves = np.array(self.able, dtype=np.int64)
+            of, on = np.nonzero(self.stealable[:, None] & (thieves != self.home_queue[:, None]))
+            self.kind_batch = np.concatenate([every, of])
+            self.kind_node = np.concatenate([self.home_queue, thieves[on]])
         home = np.array([0 if b.home is None else b.home + 1 for b in self.batches], dtype=np.int64)
         self.path = np.zeros(len(self.batches), dtype=np.int64)  # positions in PATHS
         if self.state.paths and self.of.costs.machine.copy_engines:
@@ -174,10 +172,9 @@ class Search:
 
     def _kinds(self) -> None:
         """What entries of each kind demand, and what goes on besides."""
-        pairs = list(zip(self.kind_batch.tolist(), self.kind_node.tolist(), strict=True))
         self.stages = [self.of.stages[place] for place in self.place.tolist()]
         self.own_s = np.array([stage.task_s for stage in self.stages])[self.kind_batch]
-        count, copies, n = len(pairs), self.state.copies, self.of.n
+        count, copies, n = len(self.kind_batch), self.state.copies, self.of.n
         background = self.program.background
         whole = count + len(copies) + len(background)
         read, written = np.zeros((whole, n)), np.zeros((whole, n))
@@ -191,7 +188,7 @@ class Search:
             values[:count] = demands
         for f in by_engine.tolist():
             assert engines is not None
-            b, node = pairs[f]
+            b, node = int(self.kind_batch[f]), int(self.kind_node[f])
             batch, stage = self.batches[b], self.stages[b]
             lines = sum(use.read for use in stage.cost.memory if use.place == "part")
             here = np.zeros(n)
@@ -202,7 +199,7 @@ class Search:
             copied.setup_s[f], copied.request_s[f] = facts.setup_s, facts.request_s
             copied.chunk[f] = stage.chunk_entries
         page_lines = PAGE_BYTES / LINE_BYTES
-        nodes = list(self.kind_node)
+        nodes = []  # of what goes on besides
         for c, move in enumerate(copies):
             from_node = move.target if move.source is None else move.source
             nodes.append(from_node)
@@ -220,7 +217,7 @@ class Search:
                 copied.add(f, engines, piece.node, of_read, of_written, coherent=True)
         self.endless = np.array([float(piece.workers) for piece in background])
         self.kinds = Kinds(
-            np.array(nodes, dtype=np.int64),
+            np.concatenate([self.kind_node, np.array(nodes, dtype=np.int64)]),
             read,
             written,
             instructions,
@@ -228,7 +225,9 @@ class Search:
             slots,
             np.arange(whole) < count,
             copied if (copied.engine >= 0).any() else None,
-            loops_of_kinds(self.batches, self.stages, pairs, self.of.where, whole - count),
+            loops_of_kinds(
+                self.batches, self.stages, self.kind_batch, self.kind_node, self.of.where, whole
+            ),
             self._held(whole),
         )
         self.copied = copied
