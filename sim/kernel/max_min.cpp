@@ -126,7 +126,14 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
             }
         }
     }
-    sort_caps(problem);
+    // From the order of the last time, which is nearly that of now where problems are alike.
+    if (caps_.size() != flows) caps_.assign(flows, {0.0, -1});
+    for (std::int64_t f = 0; Entry& cap : caps_) {
+        if (cap.index < 0) cap.index = f++;
+        const auto flow = static_cast<std::size_t>(cap.index);
+        cap.level = problem.cap[flow] / problem.weight[flow];
+    }
+    std::sort(caps_.begin(), caps_.end());
     filling_.clear();
     for (std::size_t r = 0; r < resource_.size(); ++r) {
         if (resource_[r].rising == 0) continue;
@@ -134,17 +141,6 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
         filling_.push_back({level_of(resource_[r], 0), static_cast<std::int64_t>(r)});
     }
     std::make_heap(filling_.begin(), filling_.end(), std::greater{});
-}
-
-// From the order of the last time, which is nearly that of now where problems are alike.
-void MaxMinSolver::sort_caps(const MaxMinProblem& problem) {
-    if (caps_.size() != problem.flows()) caps_.assign(problem.flows(), {0.0, -1});
-    for (std::int64_t f = 0; Entry& cap : caps_) {
-        if (cap.index < 0) cap.index = f++;
-        const auto flow = static_cast<std::size_t>(cap.index);
-        cap.level = problem.cap[flow] / problem.weight[flow];
-    }
-    std::sort(caps_.begin(), caps_.end());
 }
 
 // Sums the slope of the users that still rise, and forgets the others.

@@ -71,7 +71,6 @@ class MaxMinSolver {
     };
 
     void load(const MaxMinProblem& problem);
-    void sort_caps(const MaxMinProblem& problem);
     void freeze(const MaxMinProblem& problem, std::size_t flow, double level, double rate);
     void sum_slope(Resource& resource);
     double level_of(Resource& resource, double floor);

@@ -147,6 +147,7 @@ def _run(
     return _simulated(scenario, workers, progress)
 
 
+@shared()  # what-ifs have most of the machine in common
 def _simulated(
     scenario: Scenario,
     workers: int | None,
@@ -157,11 +158,6 @@ def _simulated(
 ) -> Record:
     if scenario.plane != FLOW:
         return run_random(maker_of(scenario), scenario, workers, progress, whole=whole)
-    with shared():  # what-ifs have most of the machine in common
-        return _of_flows(scenario, progress, whole, gains)
-
-
-def _of_flows(scenario: Scenario, progress: Progress, whole: bool, gains: bool) -> Record:
     began = time.perf_counter()
     control, plane = _flows(scenario, progress)
     outcome = plane.outcome(with_gains=gains)

@@ -340,23 +340,16 @@ def _piece(background: Background, costs: CostModel, core: int, slots: float) ->
     return BackgroundSetup(core=core, read=read, written=written, slots=slots)
 
 
-def engines_of(costs: CostModel) -> EnginesInService | None:
-    """The copy engines of the machine; None where it has none."""
-    if not costs.machine.copy_engines:
-        return None
-    none = np.zeros(0, dtype=np.int64)
-    return with_copy_engines(service_machine(costs, none, none), costs)
-
-
 @dataclass(frozen=True)
 class CopiedKinds:
-    """Of F kinds of tasks: the ``engine`` (F,) that copies for each, -1 for none; per entry the
-    engine's time (F,), lines that it reads and writes (F, n), and its slots (F,).
+    """Of F kinds of tasks: which ``engine`` (F,) of those ``found`` copies for each, -1 for none;
+    per entry the engine's time (F,), lines that it reads and writes (F, n), and its slots (F,).
 
     ``setup_s``, ``request_s`` (F,): of a thread, before all and for each chunk of ``chunk`` (F,)
     entries.
     """
 
+    found: EnginesInService
     engine: Ints
     engine_s: Floats
     read: Floats
@@ -367,10 +360,11 @@ class CopiedKinds:
     chunk: Floats
 
     @staticmethod
-    def none(kinds: int, nodes: int) -> CopiedKinds:
+    def none(kinds: int, costs: CostModel) -> CopiedKinds:
         """Nothing is copied yet."""
-        zero = np.zeros(kinds)
+        zero, nodes, none = np.zeros(kinds), len(costs.machine.nodes), np.zeros(0, dtype=np.int64)
         return CopiedKinds(
+            found=with_copy_engines(service_machine(costs, none, none), costs),
             engine=np.full(kinds, NONE, dtype=np.int64),
             engine_s=zero.copy(),
             read=np.zeros((kinds, nodes)),
@@ -384,30 +378,34 @@ class CopiedKinds:
     def add(
         self,
         kind: int,
-        found: EnginesInService,
         node: int,
         read: Floats,
         written: Floats,
         coherent: bool,
+        chunk: float = 0.0,
     ) -> None:
-        """The engine of ``node`` copies these lines (n,) per entry."""
-        engine = found.of_node[node]
-        facts = found.engines[engine]
+        """The engine of ``node`` copies these lines (n,) per entry, a ``chunk`` at a time for a
+        thread, if for one."""
+        engine = self.found.of_node[node]
+        facts = self.found.engines[engine]
         self.engine[kind] = engine
         self.engine_s[kind] = read.sum() * line_s(facts, coherent)
         self.read[kind], self.written[kind] = read, written
         self.slots[kind] = facts.in_flight_bytes / LINE_BYTES
+        if chunk:
+            self.setup_s[kind], self.request_s[kind] = facts.setup_s, facts.request_s
+            self.chunk[kind] = chunk
 
-    def link_bytes(self, found: EnginesInService, costs: CostModel) -> Floats:
+    def link_bytes(self, costs: CostModel) -> Floats:
         """(F, 2L) on links, per entry."""
         total = np.zeros((len(self.engine), len(costs.link_Bps)))
         if not costs.machine.links:
             return total
-        service = plain(found.service)
+        service = plain(self.found.service)
         data, request = LINE_BYTES + costs.link_header_bytes, costs.link_request_bytes
         response, nodes = costs.link_response_bytes, len(costs.machine.nodes)
         for f in np.flatnonzero(self.engine != NONE).tolist():
-            engine_node = service.core_node[found.core[self.engine[f]]]
+            engine_node = service.core_node[self.found.core[self.engine[f]]]
             for home in np.flatnonzero(self.read[f] + self.written[f]).tolist():
                 read, written = self.read[f, home], self.written[f, home]
                 if engine_node < nodes:

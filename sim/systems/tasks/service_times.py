@@ -9,7 +9,7 @@ of the controllers' time.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,9 @@ import numpy as np
 from ....inputs.shared_work import once
 from ..._kernel import ServiceSetup, SettledService
 from ...kernel.arrays import Flags, Floats, Ints
-from ...machine.copy_engines import EnginesInService
 from ...machine.costs import LINE_BYTES, CostModel
 from .batches import Batch
-from .parameters import PLACES, CopiedKinds, engines_of
+from .parameters import PLACES, CopiedKinds
 from .program import MemoryUse, Stage
 
 Where = Callable[[int | None, int], Floats]
@@ -51,24 +50,8 @@ def lines_by_home(by_place: Floats, part: Floats, own: Floats, all_nodes: Floats
     return np.asarray(of_part * part + local * own + spread * all_nodes)
 
 
-def loops_of_kinds(
-    batches: Sequence[Batch],
-    stages: Sequence[Stage],
-    kind_batch: Ints,
-    kind_node: Ints,
-    where: Where,
-    kinds: int,
-) -> tuple[tuple[KindLoop, ...], ...]:
-    """Of tasks of a batch, of its stage, on a node each, and of others, ``kinds`` in all, that have
-    none; empty where no stage has several loops."""
-    if not any(stage.cost.loops for stage in stages):
-        return ()
-    each = zip(kind_batch.tolist(), kind_node.tolist(), strict=True)
-    found = [_loops(batches[b], stages[b], node, where) for b, node in each]
-    return (*found, *[()] * (kinds - len(found)))
-
-
-def _loops(batch: Batch, stage: Stage, node: int, where: Where) -> tuple[KindLoop, ...]:
+def loops_of(batch: Batch, stage: Stage, node: int, where: Where) -> tuple[KindLoop, ...]:
+    """Of tasks of a batch, of its stage, on a node."""
     part, own = where(batch.home, batch.spread)[None], where(node, 0)[None]
     return tuple(
         KindLoop(
@@ -114,17 +97,6 @@ class Kinds:
 
 
 @dataclass(frozen=True)
-class TaskTimes:
-    """``entry_s`` (F,): time of an entry. ``copy_s``, ``work_s`` (F,): of an entry's copy and of
-    the work on it, alone.
-    """
-
-    entry_s: Floats
-    copy_s: Floats
-    work_s: Floats
-
-
-@dataclass(frozen=True)
 class Served:
     """``entry_s`` (F,): time of an entry. ``memory_use`` (n,), ``link_use`` (2L,): 0 to 1.
 
@@ -154,11 +126,10 @@ class Sharing:
         self.kinds, self._capacity, self._service = kinds, capacity, service
         self._links = links
 
-    def solve(self, count: Floats) -> TaskTimes:
+    def solve(self, count: Floats) -> SettledService:
         """When ``count`` (F,) tasks of each kind run; waits are looked for from the last ones."""
         self._service.solve(count)
-        service = self._service
-        return TaskTimes(service.entry_s, service.copy_s, service.work_s)
+        return self._service
 
     def served(self) -> Served:
         """All that holds since the last ``solve``."""
@@ -184,19 +155,6 @@ class Sharing:
         )
 
 
-def _ways(costs: CostModel) -> Callable[[int, int], list[tuple[int, float, float]]]:
-    """Of a line that a node reads from a home, and of one that it writes back there: links, and
-    bytes on each, which are the same however fast parts of the machine are."""
-
-    @cache
-    def way(node: int, home: int) -> list[tuple[int, float, float]]:
-        read, written = costs.line_bytes(node, home)
-        on = np.flatnonzero(read + written)
-        return list(zip(on.tolist(), read[on].tolist(), written[on].tolist(), strict=True))
-
-    return way
-
-
 class ServiceTimes:
     """Of tasks on one machine, with the costs of its parts; ``in_use`` (n,): cores of its nodes
     with workers, by default all; so many ``locks`` are shared besides.
@@ -209,7 +167,9 @@ class ServiceTimes:
         die_s = costs.die_s(costs.cores if in_use is None else in_use)
         self.links, limits = len(costs.link_Bps), costs.limits.count(die_s)
         self._columns = costs.limits.columns(die_s)
-        self._way = once("bytes on links", id(costs.machine), lambda: _ways(costs), lambda kept: 1)
+        # The same however fast parts of the machine are.
+        key, make = id(costs.machine), lambda: cache(costs.line_bytes)
+        self._way = once("bytes on links", key, make, lambda kept: 1)
         entries = costs.home_agent_entries
         idle = np.diag(costs.idle_s)
         idle_s = np.where(np.isfinite(idle), idle, np.nanmin(costs.idle_s))
@@ -251,17 +211,15 @@ class ServiceTimes:
                 ),
             }
 
-    @cached_property
-    def engines(self) -> EnginesInService | None:
-        """Those that copy."""
-        return engines_of(self.costs)
-
     def of(self, kinds: Kinds) -> Sharing:
         """The search for the times of these kinds."""
         lines = np.add(*kinds.lines).sum(axis=1)
         found = dict(self._of_machine)
-        if kinds.copied is not None and self.engines is not None:
-            copied = kinds.copied  # shares of copies are counted in their own lines
+        if kinds.copied is not None:
+            copied, engines = (
+                kinds.copied,
+                kinds.copied.found,
+            )  # shares are counted in copies' own lines
             own = (copied.read + copied.written).sum(axis=1)
             lines = np.where(own > 0, own, lines)
             found |= {
@@ -269,8 +227,8 @@ class ServiceTimes:
                 "engine_s": copied.engine_s,
                 "copied": copied.read,
                 "copied_slots": copied.slots,
-                "copied_latency_s": self.engines.latency_s[np.maximum(copied.engine, 0)],
-                "contexts": [float(engine.contexts) for engine in self.engines.engines],
+                "copied_latency_s": engines.latency_s[np.maximum(copied.engine, 0)],
+                "contexts": [float(engine.contexts) for engine in engines.engines],
             }
         if kinds.loops:
             loops = [loop for of_kind in kinds.loops for loop in of_kind]
@@ -307,12 +265,13 @@ class ServiceTimes:
             for home in np.flatnonzero((of_read + of_written).any(axis=0)).tolist():
                 if home != node or self._local_too:
                     of_line, written_back = of_read[:, home], of_written[:, home]
-                    for link, read, written in self._way(node, home):
-                        found[link] += of_line * read + written_back * written
+                    read, written = self._way(node, home)
+                    for link in np.flatnonzero(read + written).tolist():
+                        found[link] += of_line * read[link] + written_back * written[link]
             links[here] = found.T
         memory = self.costs.line_times(*kinds.lines)
-        if kinds.copied is not None and self.engines is not None:
-            links += kinds.copied.link_bytes(self.engines, self.costs)
+        if kinds.copied is not None:
+            links += kinds.copied.link_bytes(self.costs)
         return np.concatenate([memory, links, self._limits(kinds)], axis=1)
 
     def _limits(self, kinds: Kinds) -> Floats:

@@ -25,7 +25,7 @@ from copy import copy
 
 import numpy as np
 
-from ..._kernel import QueueSetup, SettledQueues
+from ..._kernel import QueueSetup, SettledQueues, SettledService
 from ...kernel.arrays import Floats
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, CostModel
@@ -34,13 +34,13 @@ from .layout import PAGE_BYTES
 from .parameters import CopiedKinds, background_lines, cores_of, near_nodes, spreads_of
 from .program import Program
 from .service_times import (
+    KindLoop,
     Kinds,
     ServiceTimes,
     Sharing,
-    TaskTimes,
     lines_by_home,
     lines_by_place,
-    loops_of_kinds,
+    loops_of,
 )
 from .steady_rates import Rates, State
 
@@ -108,9 +108,8 @@ class Search:
         self.least = np.array([b.least for b in self.batches])
         self.most = np.maximum(self.entries, self.least)
         self.hint = np.array([np.nan if b.hint is None else b.hint for b in self.batches])
-        self.stealable = np.array(
-            [b.stage.task_class in state.stealable for b in self.batches], bool
-        )
+        classes = [b.stage.task_class for b in self.batches]
+        self.stealable = np.array([name in state.stealable for name in classes], dtype=bool)
         place_of = steady_state.place_of
         self.place = np.array([place_of[id(b.stage)] for b in self.batches], dtype=np.int64)
         self._steps()
@@ -177,27 +176,23 @@ class Search:
         count, copies, n = len(self.kind_batch), self.state.copies, self.of.n
         background = self.program.background
         whole = count + len(copies) + len(background)
-        read, written = np.zeros((whole, n)), np.zeros((whole, n))
-        instructions, separate = np.zeros(whole), np.zeros(whole)
-        slots = np.ones(whole)
-        copied, by_engine = CopiedKinds.none(whole, n), np.flatnonzero(self.path[self.kind_batch])
-        engines = self.of.times.engines if len(by_engine) or background else None
-        for values, demands in zip(
-            (read, written, instructions, separate, slots), self._entry_demands(), strict=True
-        ):
-            values[:count] = demands
+        read, written, instructions, separate, slots = (
+            np.concatenate([each, np.zeros((whole - count, *each.shape[1:]))])
+            for each in self._entry_demands()
+        )
+        slots[count:] = 1.0
+        copied, by_engine = None, np.flatnonzero(self.path[self.kind_batch])
+        if len(by_engine) or any(piece.kind == "copy-engine" for piece in background):
+            copied = CopiedKinds.none(whole, self.of.costs)
         for f in by_engine.tolist():
-            assert engines is not None
+            assert copied is not None
             b, node = int(self.kind_batch[f]), int(self.kind_node[f])
             batch, stage = self.batches[b], self.stages[b]
             lines = sum(use.read for use in stage.cost.memory if use.place == "part")
             here = np.zeros(n)
             here[node] = lines
             lines_at = lines * self.of.where(batch.home, batch.spread)
-            copied.add(f, engines, node, lines_at, here, coherent=self.path[b] == 1)
-            facts = engines.engines[engines.of_node[node]]
-            copied.setup_s[f], copied.request_s[f] = facts.setup_s, facts.request_s
-            copied.chunk[f] = stage.chunk_entries
+            copied.add(f, node, lines_at, here, self.path[b] == 1, stage.chunk_entries)
         page_lines = PAGE_BYTES / LINE_BYTES
         nodes = []  # of what goes on besides
         for c, move in enumerate(copies):
@@ -213,8 +208,8 @@ class Search:
             if piece.kind == "interconnect":
                 read[f], written[f] = of_read, of_written
                 slots[f] = max(float(self.of.costs.streaming_misses[piece.node]), 1e-9)
-            elif engines is not None:
-                copied.add(f, engines, piece.node, of_read, of_written, coherent=True)
+            elif copied is not None:
+                copied.add(f, piece.node, of_read, of_written, coherent=True)
         self.endless = np.array([float(piece.workers) for piece in background])
         self.kinds = Kinds(
             np.concatenate([self.kind_node, np.array(nodes, dtype=np.int64)]),
@@ -224,14 +219,19 @@ class Search:
             separate,
             slots,
             np.arange(whole) < count,
-            copied if (copied.engine >= 0).any() else None,
-            loops_of_kinds(
-                self.batches, self.stages, self.kind_batch, self.kind_node, self.of.where, whole
-            ),
+            copied,
+            self._loops(whole - count),
             self._held(whole),
         )
-        self.copied = copied
         self.lines = np.add(*self.kinds.lines).sum(axis=1)
+
+    def _loops(self, more: int) -> tuple[tuple[KindLoop, ...], ...]:
+        """Of each kind, and of ``more`` that have none; empty where no stage has several loops."""
+        if not any(stage.cost.loops for stage in self.stages):
+            return ()
+        each = zip(self.kind_batch.tolist(), self.kind_node.tolist(), strict=True)
+        kinds = ((self.batches[b], self.stages[b], node) for b, node in each)
+        return (*(loops_of(*kind, self.of.where) for kind in kinds), *[()] * more)
 
     def _held(self, kinds: int) -> Floats | None:
         """(F, locks) time that an entry of each kind holds each lock; None without locks."""
@@ -361,18 +361,19 @@ class Search:
         """(B,) sums of ``of_kinds`` (F,)."""
         return group_sums(self.kind_batch, of_kinds, len(self.batches))
 
-    def _queues(self, times: TaskTimes) -> Floats:
+    def _queues(self, times: SettledService) -> Floats:
         """(F,) tasks that run where an entry of each kind takes so long, once queues settle."""
         kinds = len(self.kind_batch)
-        entry_s, by_engine = times.entry_s[:kinds], self.copied.engine[:kinds] >= 0
+        entry_s, copied = times.entry_s[:kinds], self.kinds.copied
         tasks = self._tasks()
         each = np.divide(self.entries, tasks)[self.kind_batch]
         self.task_s = entry_s * each + self.program.scheduling.task_s + self.own_s
-        if by_engine.any():
+        if copied is not None:
+            by_engine = copied.engine[:kinds] >= 0
             least_s = np.minimum(times.copy_s, times.work_s)[:kinds]
-            chunk = np.minimum(self.copied.chunk[:kinds], each)
+            chunk = np.minimum(copied.chunk[:kinds], each)
             chunks = np.ceil(each / chunk - 1e-9)
-            more_s = self.copied.setup_s[:kinds] + chunks * self.copied.request_s[:kinds]
+            more_s = copied.setup_s[:kinds] + chunks * copied.request_s[:kinds]
             more_s = np.where(by_engine, more_s + least_s * chunk, 0.0)
             self.copying = np.where(by_engine, entry_s * each / (self.task_s + more_s), 1.0)
             self.task_s = self.task_s + more_s

@@ -124,15 +124,11 @@ void SettledQueues::settle(const Values& tasks, const Values& local_s, const Val
         run(tasks, task_s);
         double most = 1e-300;
         for (const double rate : rates) most = std::max(most, rate);
-        if (change <= of_.tolerance * most && !moves()) break;
+        const auto stays = [most = of_.tolerance * all_room_](double now, double before) {
+            return !(std::abs(now - before) > most);
+        };
+        if (change <= of_.tolerance * most && std::ranges::equal(running, before_, stays)) break;
     }
-}
-
-// Whether running tasks are others than the round before.
-bool SettledQueues::moves() const {
-    for (std::size_t f = 0; f < kinds_; ++f)
-        if (std::abs(running[f] - before_[f]) > of_.tolerance * all_room_) return true;
-    return false;
 }
 
 // Adds what each kind on another node brings to its batch's; those of a batch follow each other.

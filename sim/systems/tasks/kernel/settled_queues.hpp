@@ -61,7 +61,6 @@ class SettledQueues {
     std::vector<double> fit;         // (K) part of what is asked for that workers can do
 
   private:
-    bool moves() const;
     template <class Amount>
     void add_by_batch(std::vector<double>& to, Amount amount) const;
     void see(const std::vector<double>& local_s);

@@ -86,22 +86,16 @@ SettledService::SettledService(const ServiceSetup& setup)
     for (std::vector<double>* of_nodes : {&load, &wait_s, &entry_wait_s, &came_, &waited_, &fall_,
                                           &near_, &last_wait_s_, &last_step_s_})
         of_nodes->assign(nodes_, 0.0);
-    note_ways();
+    std::vector<char> known(before_links_s_.size(), 0);
+    for (std::size_t k = 0; k < of_.read.size(); ++k) {
+        const std::size_t way = at(of_.node[k / nodes_]) * nodes_ + k % nodes_;
+        if (of_.read[k] > 0 && !known[way]++) ways_.push_back(way);
+    }
     longer_.assign(nodes_, 1.0);
     room.assign(nodes_, 1.0);
     capacity_ = of_.capacity;
     used.assign(nodes_ + links_, 0.0);
     total_.assign(of_.contexts.size(), 0.0);
-}
-
-// The ways that lines of any kind take.
-void SettledService::note_ways() {
-    std::vector<char> taken(nodes_ * nodes_, 0);
-    for (std::size_t f = 0; f < kinds_; ++f)
-        for (std::size_t home = 0; home < nodes_; ++home)
-            if (of_.read[f * nodes_ + home] > 0) taken[at(of_.node[f]) * nodes_ + home] = 1;
-    for (std::size_t way = 0; way < taken.size(); ++way)
-        if (taken[way]) ways_.push_back(way);
 }
 
 std::span<const double> SettledService::row(const std::vector<double>& matrix,
@@ -153,16 +147,12 @@ void SettledService::choose(std::span<const double> count) {
         if (of_.on_core[f]) on[at(of_.node[f])] += count[f];
         if (count[f] > 0) running.push_back(f);
     }
-    if (running != running_) note_uses(std::move(running));
     for (std::size_t f = 0; f < kinds_; ++f) {
         const std::size_t node = at(of_.node[f]);
         const double longer = on[node] / std::max(of_.cores[node], 1.0);
         sharing_[f] = of_.on_core[f] ? std::max(longer, 1.0) : 1.0;
     }
-}
-
-// What each of the kinds that run uses.
-void SettledService::note_uses(std::vector<std::size_t> running) {
+    if (running == running_) return;
     const std::size_t columns = nodes_ + links_;
     running_ = std::move(running);
     row_ptr_.assign(1, 0);

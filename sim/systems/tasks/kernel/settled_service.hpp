@@ -77,9 +77,7 @@ class SettledService {
     std::vector<double> room;            // (n) of a controller's time, but for directory updates
 
   private:
-    void note_ways();
     void choose(std::span<const double> count);
-    void note_uses(std::vector<std::size_t> running);
     void take_alone(std::size_t kind);
     void take_alone(std::span<const double> count);
     double misses_s(std::size_t kind, std::span<const double> read, double slots) const;
