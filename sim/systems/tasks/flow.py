@@ -270,15 +270,11 @@ class TasksFlow:
 
     def _drawn_by_class(self, rates: Rates) -> dict[str, float]:
         """Memory throughput of a task of each class, NaN where none runs."""
-        drawn = dict.fromkeys(self.program.classes, 0.0)
-        running = dict.fromkeys(drawn, 0.0)
-        for f, count in enumerate(rates.running.tolist()):
-            name = rates.batches[rates.batch[f]].stage.task_class
-            drawn[name] += float(rates.lines_per_s[f]) * LINE_BYTES
-            running[name] += count
+        drawn = rates.by_class(rates.lines_per_s * LINE_BYTES)
+        running = rates.by_class(rates.running)
         return {
-            name: drawn[name] / running[name] if running[name] > 0 else float("nan")
-            for name in drawn
+            name: drawn[name] / running[name] if running.get(name, 0.0) > 0 else float("nan")
+            for name in self.program.classes
         }
 
     def _seen_by_cores(self, watched: Watched) -> CoresObservation:

@@ -85,14 +85,12 @@ class PieceLog:
         self._done += rates.queries * length_s
         self._response_s += rates.queries * rates.response_s * length_s
         self._active += np.minimum(self.active(rates, piece.allowed), cores) * length_s
-        stolen, taken = rates.stolen, dict[str, float]()
-        for f, running in enumerate(rates.running.tolist()):
-            done = running / float(rates.task_s[f]) * length_s
-            name = rates.batches[rates.batch[f]].stage.task_class
-            self._tasks[name] = self._tasks.get(name, 0.0) + done
-            if stolen[f]:
-                self._stolen[name] = self._stolen.get(name, 0.0) + done
-                taken[name] = taken.get(name, 0.0) + done / length_s
+        done, stolen = rates.running / rates.task_s, rates.stolen
+        any_stolen = rates.by_class(stolen.astype(np.float64))
+        taken = {name: x for name, x in rates.by_class(done * stolen).items() if any_stolen[name]}
+        for sums, found in ((self._tasks, rates.by_class(done)), (self._stolen, taken)):
+            for name, per_s in found.items():
+                sums[name] = sums.get(name, 0.0) + per_s * length_s
         self._taken.append(taken)
 
     def _sum_up(self) -> None:

@@ -257,6 +257,16 @@ class ServiceTimes:
         """(F, R) of an entry: times of controllers, in lines that they read in it; bytes on links;
         times of limits of transfers.
         """
+        # What-ifs hardly change which lines are read.
+        lines = [each.tobytes() for each in (kinds.node, kinds.read, kinds.written)]
+        links = once("links", (self._way, *lines), lambda: self._on_links(kinds), lambda kept: 1)
+        memory = self.costs.line_times(*kinds.lines)
+        if kinds.copied is not None:
+            links = links + kinds.copied.link_bytes(self.costs)
+        return np.concatenate([memory, links, self._limits(kinds)], axis=1)
+
+    def _on_links(self, kinds: Kinds) -> Floats:
+        """(F, 2L) bytes of an entry, but for what engines copy."""
         links = np.zeros((len(kinds.node), self.links))
         for node in np.unique(kinds.node).tolist() if self.links else ():
             here = np.flatnonzero(kinds.node == node)
@@ -269,10 +279,7 @@ class ServiceTimes:
                     for link in np.flatnonzero(read + written).tolist():
                         found[link] += of_line * read[link] + written_back * written[link]
             links[here] = found.T
-        memory = self.costs.line_times(*kinds.lines)
-        if kinds.copied is not None:
-            links += kinds.copied.link_bytes(self.costs)
-        return np.concatenate([memory, links, self._limits(kinds)], axis=1)
+        return links
 
     def _limits(self, kinds: Kinds) -> Floats:
         """(F, limits) times of limits of transfers of an entry, and of locks behind them."""

@@ -87,6 +87,13 @@ class Rates:
         lies = np.array([-1 if b.home is None else b.home for b in self.batches], dtype=np.int64)
         return np.asarray(lies[self.batch] == self.node)
 
+    def by_class(self, amounts: Floats) -> dict[str, float]:
+        """Sums of ``amounts`` (F,) by class of tasks."""
+        of_batch = [batch.stage.task_class for batch in self.batches]
+        place = {name: k for k, name in enumerate(dict.fromkeys(of_batch))}
+        of = np.array([place[name] for name in of_batch], dtype=np.int64)[self.batch]
+        return dict(zip(place, group_sums(of, amounts, len(place)).tolist(), strict=True))
+
     @cached_property
     def local_use(self) -> LocalUse:
         """Of the tasks that are ``local``."""
