@@ -41,19 +41,21 @@ void sum_use(const MaxMinProblem& problem, const MaxMinShares& shares) {
     }
 }
 
-// Whether nothing gets full where all flows have their caps; then these are their shares.
-bool caps_fit(const MaxMinProblem& problem, const MaxMinShares& shares) {
-    if (std::ranges::find(problem.cap, infinity) != problem.cap.end()) return false;
+}  // namespace
+
+// Whether nothing gets full where all flows have their caps; then these are their shares. What does
+// not then, never does.
+bool MaxMinSolver::caps_fit(const MaxMinProblem& problem, const MaxMinShares& shares) {
     std::ranges::copy(problem.cap, shares.rate.begin());
     std::ranges::fill(shares.binding, bound_by_cap);
     sum_use(problem, shares);
+    may_fill_.resize(problem.resources());
     for (std::size_t r = 0; r < problem.resources(); ++r)
         // Nearer to it, rounding might make it full.
-        if (shares.use[r] > (1.0 - 1e-9) * problem.capacity[r]) return false;
-    return true;
+        may_fill_[r] = !(shares.use[r] <= (1.0 - 1e-9) * problem.capacity[r]);
+    return std::ranges::find(may_fill_, 1) == may_fill_.end() &&
+           std::ranges::find(problem.cap, infinity) == problem.cap.end();
 }
-
-}  // namespace
 
 void MaxMinProblem::validate() const {
     require_size("row_ptr", row_ptr.size(), flows() + 1);
@@ -99,10 +101,17 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
     frozen_.assign(flows, 0);
     rate_.assign(flows, 0.0);
     resource_.assign(problem.resources(), Resource{});
-    for (std::size_t k = 0; k < problem.resource.size(); ++k) {
-        if (problem.coefficient[k] > 0) {
-            ++resource_[static_cast<std::size_t>(problem.resource[k])].users_to;
+    uses_.clear();
+    uses_from_.assign(1, 0);
+    for (std::size_t f = 0; f < flows; ++f) {
+        const auto to = static_cast<std::size_t>(problem.row_ptr[f + 1]);
+        for (auto k = static_cast<std::size_t>(problem.row_ptr[f]); k < to; ++k) {
+            const auto r = static_cast<std::size_t>(problem.resource[k]);
+            if (!may_fill_[r] || !(problem.coefficient[k] > 0)) continue;
+            uses_.push_back({r, problem.coefficient[k] * problem.weight[f]});
+            ++resource_[r].users_to;
         }
+        uses_from_.push_back(uses_.size());
     }
     std::size_t total = 0;
     for (std::size_t r = 0; r < resource_.size(); ++r) {
@@ -115,15 +124,10 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
     }
     users_.resize(total);
     for (std::size_t f = 0; f < flows; ++f) {
-        const auto flow = static_cast<std::int64_t>(f);
-        const auto to = static_cast<std::size_t>(problem.row_ptr[f + 1]);
-        for (auto k = static_cast<std::size_t>(problem.row_ptr[f]); k < to; ++k) {
-            if (problem.coefficient[k] > 0) {
-                Resource& resource = resource_[static_cast<std::size_t>(problem.resource[k])];
-                const double slope = problem.coefficient[k] * problem.weight[f];
-                users_[resource.users_to++] = {flow, slope};
-                resource.slope += slope;
-            }
+        for (std::size_t k = uses_from_[f]; k < uses_from_[f + 1]; ++k) {
+            const auto [r, slope] = uses_[k];
+            users_[resource_[r].users_to++] = {static_cast<std::int64_t>(f), slope};
+            resource_[r].slope += slope;
         }
     }
     // From the order of the last time, which is nearly that of now where problems are alike.
@@ -163,24 +167,19 @@ double MaxMinSolver::level_of(Resource& resource, double floor) {
     return std::max(floor, resource.free / resource.slope);
 }
 
-void MaxMinSolver::freeze(const MaxMinProblem& problem, std::size_t flow, double level,
-                          double rate) {
+void MaxMinSolver::freeze(std::size_t flow, double level, double rate) {
     frozen_[flow] = 1;
     rate_[flow] = rate;
-    const double weight = problem.weight[flow];
-    const auto to = static_cast<std::size_t>(problem.row_ptr[flow + 1]);
-    for (auto k = static_cast<std::size_t>(problem.row_ptr[flow]); k < to; ++k) {
-        const double slope = problem.coefficient[k] * weight;
-        if (!(problem.coefficient[k] > 0)) continue;
-        Resource& resource = resource_[static_cast<std::size_t>(problem.resource[k])];
-        resource.free -= slope * level;
-        resource.slope -= slope;
+    for (std::size_t k = uses_from_[flow]; k < uses_from_[flow + 1]; ++k) {
+        Resource& resource = resource_[uses_[k].resource];
+        resource.free -= uses_[k].slope * level;
+        resource.slope -= uses_[k].slope;
         --resource.rising;
     }
 }
 
 void MaxMinSolver::solve(const MaxMinProblem& problem, const MaxMinShares& shares) {
-    if (!filled_ && caps_fit(problem, shares)) return;
+    if (caps_fit(problem, shares)) return;
     load(problem);
     double level = 0;
     std::size_t rising = problem.flows();
@@ -195,7 +194,7 @@ void MaxMinSolver::solve(const MaxMinProblem& problem, const MaxMinShares& share
             if (cap_level == infinity) break;
             const auto flow = static_cast<std::size_t>(next_cap->index);
             level = std::max(level, cap_level);
-            freeze(problem, flow, cap_level, problem.cap[flow]);
+            freeze(flow, cap_level, problem.cap[flow]);
             shares.binding[flow] = bound_by_cap;
             --rising;
             continue;
@@ -218,7 +217,7 @@ void MaxMinSolver::solve(const MaxMinProblem& problem, const MaxMinShares& share
         for (std::size_t k = resource.users_from; k < resource.users_to; ++k) {
             const auto flow = static_cast<std::size_t>(users_[k].flow);
             if (frozen_[flow]) continue;
-            freeze(problem, flow, level, level * problem.weight[flow]);
+            freeze(flow, level, level * problem.weight[flow]);
             shares.binding[flow] = index;
             --rising;
         }
@@ -229,7 +228,6 @@ void MaxMinSolver::solve(const MaxMinProblem& problem, const MaxMinShares& share
                                     " is unbounded: expected a finite cap or a resource with a "
                                     "finite capacity and a coefficient above 0");
     }
-    filled_ = std::ranges::any_of(shares.binding, [](auto by) { return by != bound_by_cap; });
     std::copy(rate_.begin(), rate_.end(), shares.rate.begin());
     sum_use(problem, shares);
 }

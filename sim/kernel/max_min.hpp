@@ -57,9 +57,13 @@ class MaxMinSolver {
         }
         bool operator>(const Entry& other) const { return other < *this; }
     };
+    struct Use {
+        std::size_t resource;
+        double slope;  // coefficient * weight: use per unit of level
+    };
     struct User {
         std::int64_t flow;
-        double slope;  // coefficient * weight: use per unit of level
+        double slope;
     };
     struct Resource {
         double free;             // capacity that no frozen flow uses
@@ -70,8 +74,9 @@ class MaxMinSolver {
         std::size_t rising;  // how many entries of users_ still rise
     };
 
+    bool caps_fit(const MaxMinProblem& problem, const MaxMinShares& shares);
     void load(const MaxMinProblem& problem);
-    void freeze(const MaxMinProblem& problem, std::size_t flow, double level, double rate);
+    void freeze(std::size_t flow, double level, double rate);
     void sum_slope(Resource& resource);
     double level_of(Resource& resource, double floor);
 
@@ -79,7 +84,9 @@ class MaxMinSolver {
     std::vector<User> users_;
     std::vector<Entry> filling_;  // heap of resources by level
     std::vector<Entry> caps_;     // flows by the level of their cap
-    bool filled_ = false;         // a resource, the last time: then caps alone hardly fit now
+    std::vector<char> may_fill_;  // resources, if all flows had their caps
+    std::vector<std::size_t> uses_from_;
+    std::vector<Use> uses_;  // of those resources, flow by flow
     std::vector<char> frozen_;
     std::vector<double> rate_;
 };
