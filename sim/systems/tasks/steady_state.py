@@ -274,6 +274,7 @@ class Search:
     def run(self, near: Rates | None) -> Rates:
         """All that goes on in the steady state."""
         sharing, count, running = self._settle(near)
+        sharing.solve(count)
         served = sharing.served()
         kinds, copies = len(self.kind_batch), len(self.state.copies)
         entries = np.divide(count, served.entry_s, out=np.zeros_like(count), where=count > 0)
@@ -324,13 +325,12 @@ class Search:
             running = count[:kinds] = near.running
             self.free = self._free(running)
         sharing = self.of.times.of(self.kinds)
-        times = sharing.solve(count)
         self.queues = self._settled_queues()
         if near is not None:
             self.queues.go_on(near.queueing)
         self.copying = np.ones(kinds)  # of a task's time, that in which entries pass
         for turn in range(OUTER_MAX):
-            found = self._queues(times)
+            found = self._queues(sharing.solve(count))
             step = found - running
             if turn == 1:
                 part = DAMPING
@@ -343,7 +343,6 @@ class Search:
             free, self.free = self.free, self._free(running)
             change = max(np.abs(step).max(initial=0.0), np.abs(self.free - free).max(initial=0.0))
             count[:kinds] = running * self.copying
-            times = sharing.solve(count)
             if turn and change <= enough:
                 break
         return sharing, count, running
