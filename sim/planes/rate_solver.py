@@ -68,6 +68,12 @@ class _Search:
         self.made = np.zeros(0)  # (n,) shares of makers of messages in the link traffic in use
         # Lines (n, n) that i draws from j: from memory; and with what cores hand over.
         self.read_lines = self._lines(self._reads())
+        self._idle_s = {
+            id(reads): np.einsum("ij,ij->i", reads.lines, solver.idle_s)
+            for step in demand.steps
+            for reads in step.reads
+            if not reads.stream
+        }
         self.memory_reads = self._lines(self._reads(cached=False))
         self.all_lines = self.read_lines if demand.sent is None else self.read_lines + demand.sent.T
         self.written_lines = self._lines(self._written())
@@ -101,7 +107,9 @@ class _Search:
         """(F, n) bytes of controllers, and in how long they move them: in bytes read in that time,
         of lines (n, n) between nodes and homes.
         """
-        all_written = written + self.memory_reads * self.directory_writes
+        all_written = written
+        if self.directory_writes.any():
+            all_written = written + self.memory_reads * self.directory_writes
         times = self.costs.line_times(read, all_written)
         return self._by_flow(read + written) * LINE_BYTES, self._by_flow(times) * LINE_BYTES
 
@@ -222,7 +230,8 @@ class _Search:
                     slots, line_max_s = self.costs.streaming_misses, self.costs.streamed_s
                     each_s = latency.streamed_s(reads.lines, slots, line_max_s)[self.node]
                 else:
-                    each_s = latency.read_s(reads.lines)[self.node] / self.random_misses
+                    idle_s = self._idle_s[id(reads)]
+                    each_s = latency.read_s(reads.lines, idle_s)[self.node] / self.random_misses
                     each_s = each_s * step.slot_factor
                 held_s = held_s + reads.weight * each_s / left
             takes_s = overlapped(needs_s, held_s, self.solver.threads, stall)
@@ -274,11 +283,10 @@ class _Search:
         self.fetched = handed.fetched
         self.data, self.control = self.read_wires + lines * handed.wire[:, None, :]
         self.all_lines = self.read_lines + lines * handed.moved
-        at_home = lines * np.eye(self.n)[exchange.home]
-        self.traffic, self.memory = self._of_memory(
-            self.memory_reads + handed.read[:, None] * at_home,
-            self.written_lines + handed.written[:, None] * at_home,
-        )
+        read, written, at_home = self.memory_reads.copy(), self.written_lines.copy(), exchange.home
+        read[np.arange(self.n), at_home] += handed.read * lines
+        written[np.arange(self.n), at_home] += handed.written * lines
+        self.traffic, self.memory = self._of_memory(read, written)
         self.cap = self._capped_by_limits()
         self._place()
 

@@ -18,7 +18,7 @@ import numpy as np
 from ....inputs import Quantity
 from ....topologies import Machine
 from ...kernel.arrays import Floats, Ints
-from ...machine.costs import TIME_MIN_S, CostModel, HandOvers, Scales
+from ...machine.costs import TIME_MIN_S, CostModel, HandOvers, Scales, costs_once
 from .facts import ENGINE, ErisFacts, implementation_of
 
 LINE_BYTES = 64
@@ -176,7 +176,7 @@ class ErisCosts(CostModel):
     @cached_property
     def unscaled(self) -> ErisCosts:
         """The costs of the machine as it is."""
-        return self if self.scales == Scales() else ErisCosts(self.machine)
+        return self if self.scales == Scales() else costs_once(ErisCosts, self.machine, Scales())
 
     @property
     def level_lines(self) -> float:
