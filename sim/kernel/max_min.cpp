@@ -126,7 +126,7 @@ void MaxMinSolver::load(const MaxMinProblem& problem) {
     for (std::size_t f = 0; f < flows; ++f) {
         for (std::size_t k = uses_from_[f]; k < uses_from_[f + 1]; ++k) {
             const auto [r, slope] = uses_[k];
-            users_[resource_[r].users_to++] = {static_cast<std::int64_t>(f), slope};
+            users_[resource_[r].users_to++] = {f, slope};
             resource_[r].slope += slope;
         }
     }
@@ -152,8 +152,8 @@ void MaxMinSolver::sum_slope(Resource& resource) {
     double slope = 0;
     std::size_t kept = resource.users_from;
     for (std::size_t k = resource.users_from; k < resource.users_to; ++k) {
-        const User user = users_[k];
-        if (frozen_[static_cast<std::size_t>(user.flow)]) continue;
+        const Use user = users_[k];
+        if (frozen_[user.of]) continue;
         users_[kept++] = user;
         slope += user.slope;
     }
@@ -171,7 +171,7 @@ void MaxMinSolver::freeze(std::size_t flow, double level, double rate) {
     frozen_[flow] = 1;
     rate_[flow] = rate;
     for (std::size_t k = uses_from_[flow]; k < uses_from_[flow + 1]; ++k) {
-        Resource& resource = resource_[uses_[k].resource];
+        Resource& resource = resource_[uses_[k].of];
         resource.free -= uses_[k].slope * level;
         resource.slope -= uses_[k].slope;
         --resource.rising;
@@ -215,7 +215,7 @@ void MaxMinSolver::solve(const MaxMinProblem& problem, const MaxMinShares& share
         filling_.pop_back();
         level = std::max(level, full_level);
         for (std::size_t k = resource.users_from; k < resource.users_to; ++k) {
-            const auto flow = static_cast<std::size_t>(users_[k].flow);
+            const std::size_t flow = users_[k].of;
             if (frozen_[flow]) continue;
             freeze(flow, level, level * problem.weight[flow]);
             shares.binding[flow] = index;

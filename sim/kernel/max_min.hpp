@@ -58,12 +58,8 @@ class MaxMinSolver {
         bool operator>(const Entry& other) const { return other < *this; }
     };
     struct Use {
-        std::size_t resource;
-        double slope;  // coefficient * weight: use per unit of level
-    };
-    struct User {
-        std::int64_t flow;
-        double slope;
+        std::size_t of;  // a resource, or by a flow
+        double slope;    // coefficient * weight: use per unit of level
     };
     struct Resource {
         double free;             // capacity that no frozen flow uses
@@ -81,7 +77,7 @@ class MaxMinSolver {
     double level_of(Resource& resource, double floor);
 
     std::vector<Resource> resource_;
-    std::vector<User> users_;
+    std::vector<Use> users_;
     std::vector<Entry> filling_;  // heap of resources by level
     std::vector<Entry> caps_;     // flows by the level of their cap
     std::vector<char> may_fill_;  // resources, if all flows had their caps

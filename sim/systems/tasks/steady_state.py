@@ -135,11 +135,9 @@ class Search:
 
     def _steps(self) -> None:
         """Batches of one step of one query, together: (G,) first batches, sorted."""
-        keys = [(b.query, b.step) for b in self.batches]
-        self.groups = sorted(set(keys))
-        position = {key: g for g, key in enumerate(self.groups)}
-        self.group = np.array([position[key] for key in keys], dtype=np.int64)
-        self.group_query = np.array([query for query, _ in self.groups], dtype=np.int64)
+        keys = np.array([(b.query, b.step) for b in self.batches], dtype=np.int64).reshape(-1, 2)
+        groups, group = np.unique(keys, axis=0, return_inverse=True)
+        self.group_query, self.group = groups[:, 0], group.ravel()
 
     def _clients(self) -> None:
         """(K,) closed clients that may ask for each query, and their share of its asking."""
@@ -162,6 +160,7 @@ class Search:
             of, on = np.nonzero(self.stealable[:, None] & (thieves != self.home_queue[:, None]))
             self.kind_batch = np.concatenate([every, of])
             self.kind_node = np.concatenate([self.home_queue, thieves[on]])
+        self.kind_stage = self.place[self.kind_batch]
         home = np.array([0 if b.home is None else b.home + 1 for b in self.batches], dtype=np.int64)
         self.path = np.zeros(len(self.batches), dtype=np.int64)  # positions in PATHS
         if self.state.paths and self.of.costs.machine.copy_engines:
@@ -171,8 +170,7 @@ class Search:
 
     def _kinds(self) -> None:
         """What entries of each kind demand, and what goes on besides."""
-        self.stages = [self.of.stages[place] for place in self.place.tolist()]
-        self.own_s = np.array([stage.task_s for stage in self.stages])[self.kind_batch]
+        self.own_s = np.array([stage.task_s for stage in self.of.stages])[self.kind_stage]
         count, copies, n = len(self.kind_batch), self.state.copies, self.of.n
         background = self.program.background
         whole = count + len(copies) + len(background)
@@ -187,7 +185,7 @@ class Search:
         for f in by_engine.tolist():
             assert copied is not None
             b, node = int(self.kind_batch[f]), int(self.kind_node[f])
-            batch, stage = self.batches[b], self.stages[b]
+            batch, stage = self.batches[b], self.of.stages[self.kind_stage[f]]
             lines = sum(use.read for use in stage.cost.memory if use.place == "part")
             here = np.zeros(n)
             here[node] = lines
@@ -227,11 +225,12 @@ class Search:
 
     def _loops(self, more: int) -> tuple[tuple[KindLoop, ...], ...]:
         """Of each kind, and of ``more`` that have none; empty where no stage has several loops."""
-        if not any(stage.cost.loops for stage in self.stages):
+        stages, where = self.of.stages, self.of.where
+        if not any(stage.cost.loops for stage in stages):
             return ()
-        each = zip(self.kind_batch.tolist(), self.kind_node.tolist(), strict=True)
-        kinds = ((self.batches[b], self.stages[b], node) for b, node in each)
-        return (*(loops_of(*kind, self.of.where) for kind in kinds), *[()] * more)
+        each = zip(self.kind_batch, self.kind_stage, self.kind_node.tolist(), strict=True)
+        found = (loops_of(self.batches[b], stages[s], node, where) for b, s, node in each)
+        return (*found, *[()] * more)
 
     def _held(self, kinds: int) -> Floats | None:
         """(F, locks) time that an entry of each kind holds each lock; None without locks."""
@@ -239,8 +238,8 @@ class Search:
         if not locks:
             return None
         found = np.zeros((kinds, len(locks)))
-        for f, b in enumerate(self.kind_batch.tolist()):
-            for lock in self.stages[b].locks:
+        for f, s in enumerate(self.kind_stage.tolist()):
+            for lock in self.of.stages[s].locks:
                 more_s = self.others * lock.interrupt_s
                 found[f, locks.index(lock.name)] = lock.held_s + more_s
         return found
@@ -249,15 +248,11 @@ class Search:
         """Of an entry of each kind: lines read and written (F, n), times of instructions and
         separate (F,), slots (F,); what is copied ahead lies with the thread.
         """
-        of, batches, of_all = self.of, self.batches, (self.kind_batch, self.kind_node)
-        costs = [stage.cost for stage in self.stages]
+        of, batches, of_all = self.of, self.batches, (self.kind_stage, self.kind_node)
+        costs = [stage.cost for stage in of.stages]
         # What interrupts take from the others comes back from theirs.
-        interrupted_s = [2 * self.others * stage.interrupt_s for stage in self.stages]
-        known: dict[int, Floats] = {}  # batches of a stage have one cost
-        for cost in costs:
-            if id(cost) not in known:
-                known[id(cost)] = lines_by_place(cost.memory)
-        by_place = np.array([known[id(cost)] for cost in costs])[self.kind_batch]
+        interrupted_s = [2 * self.others * stage.interrupt_s for stage in of.stages]
+        by_place = np.array([lines_by_place(cost.memory) for cost in costs])[self.kind_stage]
         own = np.eye(of.n)[self.kind_node]
         part = np.array([of.where(b.home, b.spread) for b in batches])[self.kind_batch]
         copied = self.path[self.kind_batch] > 0
@@ -267,7 +262,7 @@ class Search:
             *lines,
             np.array([cost.instructions_s for cost in costs])[of_all],
             np.array([cost.separate_s for cost in costs])[of_all]
-            + np.array(interrupted_s)[self.kind_batch],
+            + np.array(interrupted_s)[self.kind_stage],
             np.maximum(np.array([cost.misses_at_once for cost in costs])[of_all], 1e-9),
         )
 
