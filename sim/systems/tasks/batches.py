@@ -108,11 +108,9 @@ def _without_table(
     """Where those of its first input ran, or on any node."""
     total = max(stage.entries.count(0.0, 0, round(input_tasks)), 1.0)
     inputs = before[0] if before else []
-    weight = dict.fromkeys(able, 0.0) if not inputs else {}
+    weight = {} if inputs else dict.fromkeys(able, 1.0)
     for batch in inputs:
         weight[batch.node] = weight.get(batch.node, 0.0) + max(batch.share, 1e-9)
-    if not inputs:
-        weight = dict.fromkeys(able, 1.0)
     whole = sum(weight.values())
     if stage.pipelined:
         hint = max(input_tasks, 1.0)

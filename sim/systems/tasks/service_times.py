@@ -10,6 +10,7 @@ of the controllers' time.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,8 @@ from .program import MemoryUse, Stage
 Where = Callable[[int | None, int], Floats]
 
 
-@dataclass(frozen=True)
-class KindLoop:
-    """One of a kind's loops, per entry; ``read`` (n,)."""
-
-    read: Floats
-    instructions_s: float
-    slots: float
+# One of a kind's loops: per entry, lines read (n,) and instructions in seconds; slots.
+KindLoop = tuple[Floats, float, float]
 
 
 def lines_by_place(memory: Sequence[MemoryUse]) -> Floats:
@@ -54,7 +50,7 @@ def loops_of(batch: Batch, stage: Stage, node: int, where: Where) -> tuple[KindL
     """Of tasks of a batch, of its stage, on a node."""
     part, own = where(batch.home, batch.spread)[None], where(node, 0)[None]
     return tuple(
-        KindLoop(
+        (
             lines_by_home(lines_by_place(loop.memory)[:1], part, own, where(None, 0))[0],
             float(loop.instructions_s[node]),
             max(float(loop.misses_at_once[node]), 1e-9),
@@ -101,7 +97,7 @@ class Served:
     """``entry_s`` (F,): time of an entry. ``memory_use`` (n,), ``link_use`` (2L,): 0 to 1.
 
     ``memory_Bps`` (n,), ``link_Bps`` (2L,), ``pair_Bps`` (n, n): what each node reads and writes of
-    each home. ``wait_s`` (n,): of controllers; ``entry_wait_s`` (n,): for entries of home agents.
+    each home. ``entry_wait_s`` (n,): waits for entries of home agents.
     ``held`` (F,): of an entry's time, the part in which its miss slots are in use. ``copy_s``,
     ``work_s`` (F,): of an entry's copy and of the work on it, alone.
     """
@@ -113,7 +109,6 @@ class Served:
     memory_Bps: Floats
     link_Bps: Floats
     pair_Bps: Floats
-    wait_s: Floats
     entry_wait_s: Floats
     copy_s: Floats
     work_s: Floats
@@ -148,7 +143,6 @@ class Sharing:
             memory_Bps=pair_Bps.sum(axis=0),
             link_Bps=used[on_links],
             pair_Bps=pair_Bps,
-            wait_s=service.wait_s,
             entry_wait_s=service.entry_wait_s,
             copy_s=service.copy_s,
             work_s=service.work_s,
@@ -231,12 +225,12 @@ class ServiceTimes:
                 "contexts": [float(engine.contexts) for engine in engines.engines],
             }
         if kinds.loops:
-            loops = [loop for of_kind in kinds.loops for loop in of_kind]
+            read, instructions_s, slots = zip(*chain.from_iterable(kinds.loops), strict=True)
             found |= {
                 "loop_first": np.cumsum([0, *map(len, kinds.loops)]),
-                "loop_read": np.array([loop.read for loop in loops]),
-                "loop_instructions_s": [loop.instructions_s for loop in loops],
-                "loop_slots": [loop.slots for loop in loops],
+                "loop_read": np.array(read),
+                "loop_instructions_s": instructions_s,
+                "loop_slots": slots,
             }
         per_line = np.where(lines > 0, lines, 1.0)
         setup = ServiceSetup(

@@ -371,13 +371,10 @@ class Search:
             more_s = np.where(by_engine, more_s + least_s * chunk, 0.0)
             self.copying = np.where(by_engine, entry_s * each / (self.task_s + more_s), 1.0)
             self.task_s = self.task_s + more_s
-        return np.asarray(self.queues.settle(tasks, self._local_s(), self.task_s))
-
-    def _local_s(self) -> Floats:
-        """(B,) time of a task of each batch on its node; on average where threads are moved."""
-        if self.spread is None:
-            return np.asarray(self.task_s[: len(self.batches)])
-        return self._by_batch(self.shares_of_kinds * self.task_s)
+        local_s = self.task_s[: len(self.batches)]  # of each batch's tasks on its node
+        if self.spread is not None:  # on average
+            local_s = self._by_batch(self.shares_of_kinds * self.task_s)
+        return np.asarray(self.queues.settle(tasks, local_s, self.task_s))
 
     def _free(self, running: Floats) -> Floats:
         """(K,) workers without a task as a stage of each query starts: a closed client's own tasks

@@ -204,7 +204,6 @@ void register_settled_service(py::module_& module) {
         .def_property_readonly("work_s", array_at(&Of::work_s))
         .def_property_readonly("load", array_at(&Of::load))
         .def_property_readonly("used", array_at(&Of::used))
-        .def_property_readonly("wait_s", array_at(&Of::wait_s))
         .def_property_readonly("entry_wait_s", array_at(&Of::entry_wait_s));
 }
 
