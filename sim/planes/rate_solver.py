@@ -68,12 +68,6 @@ class _Search:
         self.made = np.zeros(0)  # (n,) shares of makers of messages in the link traffic in use
         # Lines (n, n) that i draws from j: from memory; and with what cores hand over.
         self.read_lines = self._lines(self._reads())
-        self._idle_s = {
-            id(reads): np.einsum("ij,ij->i", reads.lines, solver.idle_s)
-            for step in demand.steps
-            for reads in step.reads
-            if not reads.stream
-        }
         self.memory_reads = self._lines(self._reads(cached=False))
         self.all_lines = self.read_lines if demand.sent is None else self.read_lines + demand.sent.T
         self.written_lines = self._lines(self._written())
@@ -230,8 +224,7 @@ class _Search:
                     slots, line_max_s = self.costs.streaming_misses, self.costs.streamed_s
                     each_s = latency.streamed_s(reads.lines, slots, line_max_s)[self.node]
                 else:
-                    idle_s = self._idle_s[id(reads)]
-                    each_s = latency.read_s(reads.lines, idle_s)[self.node] / self.random_misses
+                    each_s = latency.read_s(reads.lines)[self.node] / self.random_misses
                     each_s = each_s * step.slot_factor
                 held_s = held_s + reads.weight * each_s / left
             takes_s = overlapped(needs_s, held_s, self.solver.threads, stall)

@@ -115,11 +115,9 @@ class Latency:
     memory_s: Floats
     links_s: Floats | None
 
-    def read_s(self, lines: Floats, idle_s: Floats) -> Floats:
-        """(n,) latency of all ``lines`` (n, n) that each node reads, one after the other, which
-        take ``idle_s`` (n,) without waits.
-        """
-        total = idle_s + lines @ self.memory_s
+    def read_s(self, lines: Floats) -> Floats:
+        """(n,) latency of all ``lines`` (n, n) that each node reads, one after the other."""
+        total = np.einsum("ij,ij->i", lines, self.idle_s) + lines @ self.memory_s
         if self.links_s is not None:
             total += np.einsum("ij,ji->i", lines, self.links_s)
         return np.asarray(total)
