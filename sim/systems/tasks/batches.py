@@ -75,9 +75,9 @@ def batches_of(
                 share = part.rows / rows if rows else 1.0 / len(of_table)
                 where = list(able) if part.node is None else [queue_of(part.node)]
                 spread = 1.0 / len(where)
-                place = part.node, (table.name, p)
-                rest = max(total * share, 1.0) * spread, share * spread, spread, hint, part.spread
-                batches += [Batch(k, stage, step, node, *place, *rest) for node in where]
+                each = max(total * share, 1.0) * spread
+                of = part.node, (table.name, p), each, share * spread, spread, hint, part.spread
+                batches += [Batch(k, stage, step, node, *of) for node in where]
             made.append(batches)
         found += [batch for batches in made for batch in batches]
     return tuple(found), frozenset(blocked)
