@@ -147,7 +147,6 @@ def _run(
     return _simulated(scenario, workers, progress)
 
 
-@shared()  # what-ifs have most of the machine in common
 def _simulated(
     scenario: Scenario,
     workers: int | None,

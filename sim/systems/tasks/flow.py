@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ....inputs.shared_work import shared
 from ...kernel.arrays import Floats, Ints
 from ...kernel.sums import group_sums
 from ...machine.costs import LINE_BYTES, CostModel, Scales
@@ -335,6 +336,7 @@ class TasksFlow:
         tasks = 0.0 if paced else clients * (scheduling.concurrency or np.inf)
         return bool(np.isinf(scheduling.look_s) and tasks < threads)
 
+    @shared()  # all but few parts of the machine stay as they are
     def _why(self) -> Mapping[str, Why]:
         """What 10% more of each resource would bring to all queries together, as things are now."""
         if float(self.rates().queries.sum()) <= 0:
