@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -230,13 +231,23 @@ void aggregate(Task& task, Work& work) {
         }
         for (std::uint32_t s = 0; s < sums; ++s)
             readers[spec.columns.size() + s].values(batch, value.data() + s * key.size());
+        task.entries += batch.count;
+        if (spec.columns.empty()) {  // one group: no addition waits for what the last one stored
+            std::uint64_t* const words = finder.group(0);
+            words[0] += batch.count;
+            for (std::uint32_t s = 0; s < sums; ++s) {
+                const auto first = value.begin() + static_cast<std::ptrdiff_t>(s * key.size());
+                words[2 + s] +=
+                    std::reduce(first, first + static_cast<std::ptrdiff_t>(batch.count));
+            }
+            return;
+        }
         for (std::uint64_t k = 0; k < batch.count; ++k) {
             finder.prefetch(key[std::min(k + ahead, batch.count - 1)]);
             std::uint64_t* const words = finder.group(key[k]);
             ++words[0];
             for (std::uint32_t s = 0; s < sums; ++s) words[2 + s] += value[s * key.size() + k];
         }
-        task.entries += batch.count;
     });
     task.rows = task.entries;
     for (std::size_t k = 0; k < readers.size(); ++k)
