@@ -253,11 +253,10 @@ class CostModel(LinkTraffic):
         """
         return np.array([node.stream_uncovered or 0.0 for node in self.machine.nodes])
 
-    def uncovered_s(self, core_s: Floats, cached: Floats | float = 0.0) -> Floats:
-        """(n,) the same in seconds, with so much work (n,) for a line: as far as the core does not
-        see lines ahead. ``cached`` (n,): part of the lines in the last-level cache.
+    def uncovered_s(self, core_s: Floats, latency_s: Floats) -> Floats:
+        """(n,) the same in seconds, with so much work (n,) for a line of this latency (n,): as far
+        as the core does not see lines ahead.
         """
-        latency_s = cached * self.last_cache.latency_s + (1.0 - cached) * np.diag(self.idle_s)
         return np.asarray(self.stream_uncovered * self.unseen(core_s) * latency_s)
 
     def unseen(self, core_s: Floats) -> Floats:

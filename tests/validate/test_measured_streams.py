@@ -130,7 +130,7 @@ def test_what_prefetchers_leave_uncovered_by_hand() -> None:
     unseen = 1.0 - 1050 / (4.0 * 10.0 * clock_GHz) / (20 * 150 / 64)
     assert found.value == pytest.approx((16.0 - alone_ns) / unseen / 100.0, rel=ROUNDING)
     # Of a loop with as much work for a line, the model makes what was measured.
-    waited_ns = costs.uncovered_s(np.array([10e-9])) * 1e9
+    waited_ns = costs.uncovered_s(np.array([10e-9]), np.array([100e-9])) * 1e9
     assert waited_ns == pytest.approx([16.0 - alone_ns], rel=ROUNDING)
 
 

@@ -5,17 +5,18 @@ tables lie at the start. What several stages access (a dictionary) is there once
 is in the caches of its node, one for all parts in those of every node that uses it, and a task's
 own table once for each thread that runs such a task, in proportion to the stage's instructions. Of
 a hash table there is one for each kind of query. Lines that stream through take no room from
-these; of all that queries read of tables in turn, a cache keeps as much as it holds.
+these; of what queries read in order, one after the other, a cache keeps what it has room for.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
 from ...kernel.arrays import Floats, Ints
 from ...machine.caches import CacheFacts, hit_rates
-from ...machine.costs import LINE_BYTES
+from ...machine.costs import LINE_BYTES, CostModel
 from .program import Place, Table
 
 
@@ -89,15 +90,14 @@ class CacheSurvey:
         self._structures: dict[str, _Structure] = {}
         self._of: dict[str, list[str]] = {}
         self._work = 0.0
-        self._read_bytes: dict[str, Floats] = {}
+        self._in_order: dict[str, Floats] = {}
 
-    def read(self, table: Table, nodes: Floats, read_bytes: float) -> None:
-        """A stage reads so much of a table in order, on these nodes (n,); all stages together no
-        more than there is.
+    def in_order(self, name: str, read_bytes: Floats, whole_bytes: Floats | float = inf) -> None:
+        """A stage reads or writes so much of what has this name on each node (n,), one after the
+        other; all stages together no more than there is.
         """
-        whole = sum(part.rows for part in table.parts) * table.bytes_per_row * nodes
-        before = self._read_bytes.get(table.name, np.zeros(len(nodes)))
-        self._read_bytes[table.name] = np.minimum(before + read_bytes * nodes, whole)
+        together = self._in_order.get(name, 0.0) + read_bytes
+        self._in_order[name] = np.minimum(together, whole_bytes)
 
     def add(self, use: StageUse, instructions: float, at_random: Sequence[AtRandom]) -> None:
         """A stage whose entries do this."""
@@ -117,13 +117,19 @@ class CacheSurvey:
             else:
                 self._structures[name] = _Structure(lines, rate, work, access.own)
 
-    def kept(self, cache: CacheFacts) -> Floats:
-        """(n,) the part of what is read of tables in order that such a cache keeps from query to
-        query: of more than it holds as much as it holds, as those do that adapt to such reads.
+    def line_s(self, costs: CostModel) -> Floats:
+        """(n,) latency of a line that is read in order, on average over where it is kept.
+
+        A core's own cache keeps all that is read on its node, in turn, or nothing (least recently
+        used); of more than a last-level cache holds it keeps as much as it holds, as those do that
+        adapt to such reads.
         """
-        none = np.zeros(len(self.threads))
-        room, read = cache.lines * LINE_BYTES, sum(self._read_bytes.values(), none)
-        return np.divide(room, np.maximum(read, room), out=none.copy(), where=read > 0)
+        read = sum(self._in_order.values(), np.zeros(len(self.threads)))
+        room = costs.last_cache.lines * LINE_BYTES
+        kept = np.divide(room, np.maximum(read, room), out=np.zeros_like(read), where=read > 0)
+        found_s = kept * costs.last_cache.latency_s + (1.0 - kept) * np.diag(costs.idle_s)
+        own = (read > 0.0) & (read <= costs.private_cache.lines * LINE_BYTES)
+        return np.where(own, 0.0, found_s)
 
     def hits(self, cache: CacheFacts) -> dict[str, Floats]:
         """(n, R) part of a stage's accesses to each of its R structures that find their line in

@@ -57,11 +57,6 @@ class Demands:
         """Those that it makes at all."""
         return [access for access in self.at_random if access.count > 0]
 
-    @property
-    def table_bytes(self) -> float:
-        """What it reads of its table in order."""
-        return sum(run.read_bytes for run in self.in_order if run.place == "part")
-
     def more(self, instructions: float, *uses: InOrder | AtRandom) -> Demands:
         """Adds to it; itself."""
         self.instructions += instructions
@@ -98,9 +93,9 @@ class EntryCosts:
         return self.survey.hits(self.costs.last_cache)
 
     @cached_property
-    def _kept(self) -> Floats:
-        """(n,) part of what is read of tables in order that the last-level cache keeps."""
-        return self.survey.kept(self.costs.last_cache)
+    def _line_s(self) -> Floats:
+        """(n,) latency of a line that is read in order."""
+        return self.survey.line_s(self.costs)
 
     def used_where(self, table: Table | None) -> tuple[Floats, Floats]:
         """As the function of that name says, with these workers; not to be changed."""
@@ -160,9 +155,9 @@ class EntryCosts:
             streamed += lines
         instructions_s = costs.core_s(loop.instructions, loop.ipc)
         separate_s = last * costs.last_cache.latency_s / slots
-        if loop.table_bytes and costs.stream_uncovered.any():
-            each_s = costs.uncovered_s(instructions_s / streamed, self._kept)
-            separate_s = separate_s + loop.table_bytes / LINE_BYTES * each_s
+        if streamed and costs.stream_uncovered.any():
+            each_s = costs.uncovered_s(instructions_s / streamed, self._line_s)
+            separate_s = separate_s + streamed * each_s
         random = 0.0
         for access, missed in zip(at_random, memory, strict=True):
             uses[access.place][0] += missed

@@ -393,10 +393,19 @@ class QueryStages:
         self._demands.append((each, use, entries))
         at_random = [access for loop in each for access in loop.random]
         self.costs.survey.add(use, sum(loop.instructions for loop in each), at_random)
-        if placed is not None:
-            read_bytes = entries * sum(loop.table_bytes for loop in each)
-            self.costs.survey.read(placed, use.nodes, read_bytes)
+        self._in_order(each, use, placed)
         return LATER
+
+    def _in_order(self, loops: Sequence[Demands], use: StageUse, table: Table | None) -> None:
+        """What a stage reads of its table, and its results, which each query has its own of."""
+        runs = [run for loop in loops for run in loop.in_order]
+        survey, entries = self.costs.survey, use.entries * use.nodes
+        if table is not None:
+            read = sum(run.read_bytes for run in runs if run.place == "part")
+            whole = sum(part.rows for part in table.parts) * table.bytes_per_row * use.nodes
+            survey.in_order(table.name, entries * read, whole)
+        written = sum(run.written_bytes for run in runs)
+        survey.in_order(f"{use.key}/results", entries * written)
 
     def _stage(
         self,

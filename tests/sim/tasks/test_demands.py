@@ -17,7 +17,7 @@ from numatwin.sim.systems.tasks.entry_costs import (
     found_of,
     lines_per_entry,
 )
-from numatwin.sim.systems.tasks.program import MemoryUse, Part, Table
+from numatwin.sim.systems.tasks.program import MemoryUse
 from numatwin.topologies import load_machine
 
 MIB = 2.0**20
@@ -46,10 +46,8 @@ def waited_s(work_cycles: float, *tables_MiB: float, read_twice: bool = False) -
     """Of a line with so much work, beside scans of tables of so much on each of the four nodes."""
     costs = EntryCosts(UNCOVERED, np.full(4, 15))
     for k, size in enumerate(tables_MiB):
-        rows = int(size * MIB)
-        table = Table(str(k), tuple(Part(rows, node) for node in range(4)), 1.0, 0.0)
         for _ in range(1 + read_twice):
-            costs.survey.read(table, np.full(4, 0.25), 4.0 * rows)
+            costs.survey.in_order(str(k), np.full(4, size * MIB), size * MIB)
     line = costs.of(work_cycles * UNCOVERED.ipc[0], [InOrder("part", read_bytes=64.0)])
     return list(line.separate_s)
 
@@ -67,6 +65,9 @@ def test_a_stream_waits_where_prefetchers_start_anew() -> None:
     # there once.
     assert waited_s(21.0, 20.0, 17.0, read_twice=True) == pytest.approx([cache_s] * 4)
     assert waited_s(21.0, 75.0) == pytest.approx([(memory_s + cache_s) / 2] * 4)
+    # All that a core's own cache holds comes from there.
+    assert waited_s(21.0, 0.15, 0.1) == [0.0] * 4
+    assert waited_s(21.0, 0.15, 0.11) == pytest.approx([cache_s] * 4)
 
 
 @pytest.mark.parametrize(
