@@ -80,7 +80,10 @@ class PolicySpec(Strict):
         name = raw.get("policy")
         if name is None:
             return {**raw, "policy": NO_POLICY}
-        return {**raw, "policy": None, **named(name)} if isinstance(name, str) else raw
+        found = named(name) if isinstance(name, str) else {}
+        if "class" in found and raw.get("class") is not None:
+            raise ValueError("expected the class in policy or in class, not both")
+        return {**raw, "policy": None, **found} if found else raw
 
     @classmethod
     def __get_pydantic_json_schema__(

@@ -316,6 +316,7 @@ BAD_POLICIES = {
     "{policy: ma-8, k: 3}": "unknown field 'k' in policies.balancing",
     "{policy: ma-8, options: {k: 3}}": "class and options belong to a file: expected file",
     "{policy: ma-8, file: p.py, class: Mine}": "expected either policy or file, not both",
+    "{policy: p.py:Mine, class: Other}": "expected the class in policy or in class, not both",
     "{file: p.py}": "expected class, the name of the policy in the file",
     "{class: Mine}": "class and options belong to a file",
     "{file: p.py, class: Mine, threshold: 1}": "threshold belongs to bundled policies: exp",
