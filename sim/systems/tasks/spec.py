@@ -47,6 +47,7 @@ from .faults import NodeFault, changes_of, check_faults
 from .paths import BackgroundSpec, background_of, check_paths
 from .program import Part, Table
 
+UNMAPPED = "of memory that operators map, and none does: intermediates: materialised would"
 CHUNK_BYTES = float(512 * 1024)
 CHUNKS = ("64 KiB", "2 MiB")
 PLACED_KEPT = 4  # with their machines, which may be large
@@ -230,7 +231,16 @@ class TasksSystem(SystemSpec):
         return found
 
     def notes(self, machine: Machine, workload: Workload) -> list[str]:
-        return self.laid_out(machine, workload).notes
+        stated = [name for name in ("pages", "mapped_from") if name in self.model_fields_set]
+        where = {
+            getattr(node.spec, "intermediates", None) or self.intermediates
+            for nodes in workload.graphs.values()
+            for node in nodes
+        }
+        unused = (
+            [] if "materialised" in where else [f"system.{name}: {UNMAPPED}" for name in stated]
+        )
+        return [*self.laid_out(machine, workload).notes, *unused]
 
     def placed(self, machine: Machine, workload: Workload) -> tuple[Table, ...]:
         """The tables with their parts where they lie at the start."""

@@ -110,6 +110,15 @@ def test_what_is_not_mapped_and_huge_pages(
     assert rate(scenario, "flow", 1, *settings) == pytest.approx(expected, rel=0.01)
 
 
+def test_pages_of_memory_that_nothing_maps_are_told_of(scenario: Path) -> None:
+    rate(scenario, "flow", 1)
+    for results, expected in (("pooled", 1), ("materialised", 0)):
+        settings = ["system.pages=huge", f"system.intermediates={results}"]
+        loaded = load_scenario(scenario, settings=settings)
+        notes = loaded.system.notes(loaded.machine, loaded.workload)
+        assert sum(note.startswith("system.pages: ") for note in notes) == expected
+
+
 @pytest.mark.parametrize("plane", ["flow", "event", "reference"])
 def test_pages_that_a_loop_touches_first_fault(scenario: Path, plane: str) -> None:
     """One in a hundred rows, besides results that are kept; small ones whatever results lie in."""
