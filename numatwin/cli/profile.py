@@ -22,7 +22,8 @@ Words = Annotated[
     argument(
         "FILES | -- COMMAND",
         "Of one query: callgrind's output, a plan of DuckDB or PostgreSQL or ClickHouse's log of "
-        "processors as JSON, the output of 'perf stat -x,', 'perf script' and 'perf mem report'. "
+        "processors as JSON, MonetDB's TRACE, the output of 'perf stat -x,', 'perf script' and "
+        "'perf mem report'. "
         "Or a command, which runs under callgrind, six times at once, and once without.",
     ),
 ]

@@ -126,6 +126,7 @@ def test_postgres_counts_rows_of_all_loops_and_pages_of_its_own(tmp_path: Path) 
 
 
 CLICKHOUSE = (GROUPS.parents[2] / "tests/validate/printed/clickhouse.jsonl").read_text()
+MONETDB = (GROUPS.parents[2] / "tests/validate/printed/monetdb.txt").read_text()
 SCANS, SINK = (f"duckdb::Physical{name}" for name in (
     "TableScan::GetData(duckdb::DataChunk&) const", "HashAggregate::Sink(duckdb::DataChunk&) const"
 ))  # fmt: skip
@@ -136,8 +137,9 @@ SCANS, SINK = (f"duckdb::Physical{name}" for name in (
     [
         (json.dumps(POSTGRES), "ExecSeqScan", "ExecAgg"),
         (CLICKHOUSE, "DB::MergeTreeSelectProcessor::read()", "DB::JoiningTransform::transform()"),
+        (MONETDB, "ALGthetaselect2", "AGGRsubsum_hge"),
     ],
-    ids=["postgresql", "clickhouse"],
+    ids=["postgresql", "clickhouse", "monetdb"],
 )
 def test_what_was_counted_is_shared_out_once(
     tmp_path: Path, plan: str, scan: str, other: str
@@ -179,6 +181,27 @@ def test_processors_of_clickhouse_are_steps_with_tables_and_threads(tmp_path: Pa
     alone = replace(plan, operators=tuple(replace(one, parallel=1) for one in plan.operators))
     graph = read_callgrind(tmp_path / "calls", calls)
     assert workload_text(Found(alone, (graph,), None), "q").count("concurrency: 1") == 4
+
+
+def test_instructions_of_monetdb_are_operators_as_deep_as_their_columns(tmp_path: Path) -> None:
+    """``select shop, sum(amount) from sales, items where item = number and d < 400 group by shop``
+    of 1.2 million rows in two slices (11.41), as mclient prints it, raw or as CSV."""
+    (tmp_path / "raw").write_text(MONETDB)
+    (tmp_path / "csv").write_text(
+        MONETDB.replace("\t]", "").replace("[ ", "").replace('\\"', '""').replace("\t", "")
+    )
+    plan = read_profile(tmp_path / "raw")
+    assert isinstance(plan, Plan)
+    assert replace(plan, source="") == replace(read_profile(tmp_path / "csv"), source="")
+    found = {each.name: each for each in plan.operators}
+    select, join = found["thetaselect-2"], found["join"]
+    assert (select.table, select.rows, select.row_bytes, select.inputs) == ("sales", 6e5, 8.0, ())
+    assert (join.table, join.inputs, join.rows) == (None, ("projection", "projection-3"), 58_464)
+    assert (found["subsum"].results, found["subsum"].row_bytes) == (100.0, 16.0)
+    made = operators(profiled(tmp_path, calls=CALLS.replace(SCANS, "ALGjoin"), log=MONETDB))
+    assert (made["join"].after, made["join"].concurrency) == (join.inputs, 1)
+    assert made["projection"].after == ("thetaselect",)
+    assert made["thetaselect"].after == ("outside-operators",)
 
 
 @pytest.mark.parametrize(("size", "in_order"), [(2.0**21, [60.0, 5.0]), (2.0**26, [20.0, 1.0])])
@@ -307,6 +330,9 @@ def test_totals_alone_are_one_task(tmp_path: Path) -> None:
         ),
         ({"a": '{"x": "parent_ids",\n"data": []}'}, "found 'steps of a plan'"),
         ({"a": 2 * CLICKHOUSE}, "several queries"),
+        ({"a": 2 * MONETDB}, "several queries"),
+        ({"a": MONETDB[:2000]}, "a:20: cut off"),
+        ({"a": "1,X_1=1:int := sql.mvc();\n"}, "no instruction works on a column"),
         (
             {
                 "a": json.dumps(PLAN),

@@ -13,6 +13,7 @@ from .callgrind import is_callgrind, read_callgrind
 from .clickhouse_log import is_clickhouse, read_clickhouse
 from .counts import CallGraph, Totals
 from .duckdb_plan import is_duckdb, read_duckdb
+from .monetdb_trace import is_monetdb, read_monetdb
 from .perf_levels import Levels, is_perf_levels, read_perf_levels, with_misses
 from .perf_script import is_perf_script, read_perf_script, with_instructions
 from .perf_stat import is_perf_stat, read_perf_stat
@@ -35,6 +36,7 @@ class Importer:
 
 TEXTS = (
     Importer("ClickHouse's system.processors_profile_log", is_clickhouse, read_clickhouse),
+    Importer("MonetDB's TRACE", is_monetdb, read_monetdb),
     Importer("an output file of callgrind", is_callgrind, read_callgrind),
     Importer("the output of perf stat -x", is_perf_stat, read_perf_stat),
     Importer("the output of perf script", is_perf_script, read_perf_script),

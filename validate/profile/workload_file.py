@@ -288,6 +288,15 @@ class Pipeline:
 
 def pipelines_of(plan: Plan, engine: Engine) -> list[Pipeline]:
     """The pipelines of a plan, each after those that it waits for."""
+    if engine.breakers is None:
+        return [
+            Pipeline(
+                *(one.name, max(one.rows, 1.0), one.results, one if one.table else None),
+                *([*one.inputs], [(one, FLOWS)]),
+            )
+            for one in plan.operators
+        ]
+    breakers = engine.breakers
     by_name = {operator.name: operator for operator in plan.operators}
     inputs = {name for operator in plan.operators for name in operator.inputs}
     found: list[Pipeline] = []
@@ -307,13 +316,13 @@ def pipelines_of(plan: Plan, engine: Engine) -> list[Pipeline]:
         if operator.kind in engine.joins:
             for other in below[1:]:
                 build = of(other)
-                if other.kind not in engine.breakers:
+                if other.kind not in breakers:
                     build.parts.append((operator, SINK))
                 now.after.append(ended(build, other).name)
         else:
             for other in below[1:]:  # of a union: after each other
                 now.after.append(ended(of(other), other).name)
-        if operator.kind in engine.breakers:
+        if operator.kind in breakers:
             now.parts.append((operator, SINK))
             rows = max(operator.results, 1.0)
             first = ended(now, operator)
@@ -342,13 +351,14 @@ class Engine:
     """What an engine calls things.
 
     ``breakers``: kinds of operators that take in all of their input before they pass anything on;
+    None: all of them, and only whole;
     ``joins``: those whose last input is a hash table. ``functions``: a pattern of the functions of
     an operator, ``{}`` its name in the source: those that take in (``sink``), and all others.
     ``named``: of kinds whose name there is another. ``shared``: kinds whose structures all tasks
     share. ``row_group``: rows that a task takes at least.
     """
 
-    breakers: frozenset[str]
+    breakers: frozenset[str] | None
     joins: frozenset[str]
     functions: Mapping[str, str]
     named: Mapping[str, str] = field(default_factory=dict)
@@ -357,7 +367,7 @@ class Engine:
 
     def worked(self, operator: PlanOperator, part: str) -> float:
         """Rows that a part works on: of one that has taken all of them in, its results."""
-        passed_on = part == FLOWS and operator.kind in self.breakers
+        passed_on = part == FLOWS and operator.kind in (self.breakers or ())
         return max(operator.results if passed_on else operator.rows, 1.0)
 
     def roots(self, kind: str, part: str, names: Sequence[str]) -> list[int]:
@@ -415,5 +425,19 @@ ENGINES = {
         },
         shared=frozenset({"Join"}),
         row_group=163_840,  # merge_tree_min_rows_for_concurrent_read
+    ),
+    "monetdb": Engine(
+        breakers=None,
+        joins=frozenset(),
+        functions={
+            FLOWS: r"(?:ALG|AGGR|GRP|MAT|PCRE|LIKE|BKC|CMD(?:var|bat)?)(?:{0})"
+            r"(?:cand|signal|enlarge)?\d*(?:nil)?(?:_\w+)?(?:\.\w+)*$"
+        },
+        named={
+            **dict.fromkeys(("group", "groupdone", "subgroup", "subgroupdone"), "(?:sub)?group"),
+            **{"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "%": "MOD", "==": "EQ"},
+            **{"!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"},
+        },
+        shared=frozenset({"join", "leftjoin", "semijoin", "intersect", "difference"}),
     ),
 }

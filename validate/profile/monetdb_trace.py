@@ -1,0 +1,66 @@
+"""MonetDB's TRACE of a query: what each of its instructions took, as mclient prints it.
+
+Of these two columns any format will do. An instruction works on whole columns, and so does one of
+each slice where the plan cuts a table into slices, which run side by side: each is an operator of
+its own, and one task. It is told by its arguments, ``X_3=[1200000]:bat[:int]``, how many rows each
+has.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...inputs import InputError
+from .plans import Names, Plan, PlanOperator
+
+STATEMENT = re.compile(
+    r"(?m)^\D*\d+\W+?(?:barrier )?\(?([A-Z]_\d+=.*?)\)? := (\w+)\.([^\s(]+)\((.*)\);"
+)
+COLUMN = re.compile(r"([A-Z]_\d+)=\[(\d+)\]:bat\[:(\w+)\]")
+WORD = re.compile(r'"([^"\\]+)\\?"+:str')
+NAMED = {"bind", "bind_idxbat", "tid"}  # columns of a table, and the rows that it has
+VALUE_BYTES = {"bit": 1, "bte": 1, "sht": 2, "int": 4, "flt": 4, "date": 4, "hge": 16, "uuid": 16}
+OTHERS_BYTES = 8  # lng, dbl, oid, timestamp; of str the offset
+EXPECTED = "what TRACE prints of a query: microseconds and instructions"
+
+
+def is_monetdb(head: str) -> bool:
+    """Whether a file that begins so is one."""
+    return STATEMENT.search(head) is not None
+
+
+def read_monetdb(path: Path, text: str) -> Plan:
+    """The plan, an instruction an operator; raises InputError of one that is cut off, or none."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if ":bat[" in line and ");" not in line:
+            raise InputError("cut off", str(path), number, token=line[:40], expected=EXPECTED)
+    if text.count("querylog.define(") > 1:
+        raise InputError("several queries", str(path), expected=EXPECTED)
+    found = tuple(_operators(text))
+    if not found:
+        raise InputError("no instruction works on a column", str(path), expected=EXPECTED)
+    return Plan(str(path), "monetdb", found, ("each instruction is one task, on any machine",))
+
+
+def _operators(text: str) -> Iterator[PlanOperator]:
+    names, made_by, table_of = Names(), dict[str, str](), dict[str, str]()
+    for results, module, function, arguments in STATEMENT.findall(text):
+        made, taken = COLUMN.findall(results), COLUMN.findall(arguments)
+        if module == "sql" and function in NAMED:
+            table_of |= {column: WORD.findall(arguments)[1] for column, *_ in made}
+        if not made or not taken or module in ("sql", "language"):
+            continue
+        name = names(function)
+        tables = (table_of[column] for column, *_ in taken if column in table_of)
+        inputs = (made_by[column] for column, *_ in taken if column in made_by)
+        yield PlanOperator(
+            name=name,
+            kind=function,
+            rows=float(taken[0][1]),
+            results=float(made[0][1]),
+            row_bytes=float(sum(VALUE_BYTES.get(kind, OTHERS_BYTES) for *_, kind in made)),
+            inputs=tuple(dict.fromkeys(inputs)),
+            table=next(tables, None),
+            parallel=1,
+        )
+        made_by |= {column: name for column, *_ in made}
