@@ -12,6 +12,8 @@ counts alone, and with the processor time of one thread on the smallest tables, 
 ``--write``: the figures, and the table of docs/real-engines.md; ``--predict``: what was measured
 stays, and is predicted again.
 
+``--monetdb``: MonetDB instead, in a Python that has monetdbe (of PyPI: up to Python 3.9), likewise.
+
 ``--servers``: PostgreSQL and Redis instead (``real_engines/servers.py``), each operation counted by
 callgrind in the server's process. What is compared is the server's own processor time in user code,
 which callgrind counts; its time in the kernel stands beside it. ``--counts``: a folder of counts,
@@ -23,11 +25,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -43,15 +45,10 @@ from numatwin.validate.profile.importers import Found
 from numatwin.validate.profile.native_run import run_native
 
 HERE = Path(__file__).parent
-SCRIPT = HERE / "real_engines" / "duckdb_query.py"
-FIGURES = HERE / "real_engines" / "figures.json"
-PAGE = HERE.parent / "docs" / "real-engines.md"
-MARK = "<!-- figures -->"
 SERVERS = HERE / "real_engines" / "servers.py"
 SERVER_FIGURES = HERE / "real_engines" / "servers.json"
-SERVER_MARK = "<!-- servers -->"
 ENGINES = ("postgresql", "redis")
-QUERIES = ("q6", "q1", "g6", "join", "sort", "topk")
+PAGE = HERE.parent / "docs" / "real-engines.md"
 ROUNDS, RUNS = 3, 5
 AIM = 0.25
 SCENARIO = """\
@@ -64,20 +61,75 @@ horizon: 10 s
 """
 
 
-def run(*words: str, script: Path = SCRIPT) -> list[dict[str, Any]]:
-    """The times that the query's script prints."""
-    command = [sys.executable, str(script), *words]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+def run(*words: str, script: Path, python: str = sys.executable) -> list[dict[str, Any]]:
+    """The times that a script prints."""
+    done = subprocess.run([python, str(script), *words], check=True, capture_output=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def profiled(folder: Path, data: Path, query: str) -> Found:
-    """The query's plan and counts."""
-    plan = folder / f"{query}.json"
-    run(str(data), query, "--plan", str(plan))
-    command = [sys.executable, str(SCRIPT), str(data), query, "--region"]
-    graphs, totals = run_counted(command, region=True), run_native(command, region=True)
-    return Found(read_profiles([plan]).plan, graphs, totals)
+@dataclass(frozen=True)
+class Embedded:
+    """An engine in a program of ours: ``{name}_query.py``, in ``python``; its ``queries``.
+
+    ``figures``: where they are kept; ``mark``: around its table on the page. ``stored``: whether
+    its tables are read from a file, which is made first.
+    """
+
+    name: str
+    title: str
+    python: str
+    queries: tuple[str, ...]
+    figures: str
+    mark: str
+    version: str
+    stored: bool = True
+
+    @property
+    def script(self) -> Path:
+        return HERE / "real_engines" / f"{self.name}_query.py"
+
+    @property
+    def kept(self) -> Path:
+        return HERE / "real_engines" / self.figures
+
+    def data(self, folder: Path, rows: int) -> str:
+        """Tables of so many rows, as the script names them."""
+        if not self.stored:
+            return str(rows)
+        data = folder / f"{rows}.{self.name}"
+        if not data.exists():
+            run(str(data), "--make", str(rows), script=self.script, python=self.python)
+        return str(data)
+
+    def times(self, data: str, query: str, threads: int) -> list[dict[str, Any]]:
+        words = (data, query, "--threads", str(threads), "--runs", str(RUNS))
+        return run(*words, script=self.script, python=self.python)
+
+    def profiled(self, folder: Path, data: str, query: str) -> Found:
+        """The query's plan, as two threads have it, and the counts of one."""
+        plan = folder / f"{query}.plan"
+        words = (data, query, "--threads", "2", "--plan", str(plan))
+        run(*words, script=self.script, python=self.python)
+        command = [self.python, str(self.script), data, query, "--region"]
+        graphs, totals = run_counted(command, region=True), run_native(command, region=True)
+        return Found(read_profiles([plan]).plan, graphs, totals)
+
+    def installed(self) -> str:
+        command = [self.python, "-c", f"import {self.version}; print({self.version}.__version__)"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def duckdb(python: str) -> Embedded:
+    queries = ("q6", "q1", "g6", "join", "sort", "topk")
+    return Embedded("duckdb", "DuckDB", python, queries, "figures.json", "figures", "duckdb")
+
+
+def monetdb(python: str) -> Embedded:
+    queries = ("filter", "g6", "join", "sort", "topk")
+    return Embedded(
+        *("monetdb", "MonetDB in monetdbe", python, queries, "monetdb.json", "monetdb", "monetdbe"),
+        stored=False,
+    )
 
 
 def predicted(
@@ -102,9 +154,9 @@ class Measured:
         self.threads, self.most = threads, most
         self.rounds = list[tuple[float, list[dict[str, float]]]]()
 
-    def run(self, data: Path, query: str) -> None:
+    def run(self, engine: Embedded, data: str, query: str) -> None:
         before = ticks()
-        times = run(str(data), query, "--threads", str(self.threads), "--runs", str(RUNS))
+        times = engine.times(data, query, self.threads)
         after = ticks()
         all_s = (after.wall - before.wall) * (os.cpu_count() or 1)
         self.rounds.append((sum(taken(before, after)) / all_s, times))
@@ -130,12 +182,12 @@ class Measured:
         }
 
 
-def measured(data: Path, query: str, most: int) -> list[dict[str, Any]]:
+def measured(engine: Embedded, data: str, query: str, most: int) -> list[dict[str, Any]]:
     """On one and two threads, in turns, in so many rounds at most."""
     found = [Measured(1, most), Measured(2, most)]
     while not all(one.done for one in found):
         for one in found:
-            one.run(data, query)
+            one.run(engine, data, query)
     return [one.row() for one in found]
 
 
@@ -144,33 +196,25 @@ def quiet(row: dict[str, Any]) -> bool:
     return bool(row["threads"] == 1 or row["taken"] <= OTHERS_MAX)
 
 
-def made(folder: Path, rows: int) -> Path:
-    """Tables of so many rows."""
-    data = folder / f"{rows}.duckdb"
-    subprocess.run([sys.executable, str(SCRIPT), str(data), "--make", str(rows)], check=True)
-    return data
-
-
 def measurements(
-    folder: Path, sizes: Sequence[int], queries: Sequence[str], most: int
+    engine: Embedded, folder: Path, sizes: Sequence[int], queries: Sequence[str], most: int
 ) -> Iterator[dict[str, Any]]:
     """A row for each query, size and number of threads."""
     for rows in sizes:
-        data = made(folder, rows)
+        data = engine.data(folder, rows)
         for query in queries:
-            for row in measured(data, query, most):
+            for row in measured(engine, data, query, most):
                 yield {"query": query, "rows": rows, **row}
 
 
-def predict(folder: Path, rows: Sequence[dict[str, Any]], machine: str) -> None:
+def predict(engine: Embedded, folder: Path, rows: Sequence[dict[str, Any]], machine: str) -> None:
     """Adds what is predicted to what was measured: from counts, and with a time of the smallest."""
     smallest = min(row["rows"] for row in rows)
     times = {row["query"]: row["measured_s"] for row in rows if given(row, smallest)}
     for size in sorted({row["rows"] for row in rows}):
-        data = folder / f"{size}.duckdb"
-        data = data if data.exists() else made(folder, size)
+        data = engine.data(folder, size)
         for query in dict.fromkeys(row["query"] for row in rows):
-            found = profiled(folder, data, query)
+            found = engine.profiled(folder, data, query)
             counted = folder / f"{query}-{size}.yaml"
             counted.write_text(workload_text(found, query))
             timed = Timed((times[query],), machine, folder / f"{query}-{smallest}.yaml")
@@ -187,8 +231,9 @@ def predict(folder: Path, rows: Sequence[dict[str, Any]], machine: str) -> None:
         if (folder / f"{name}.timed.yaml").exists():
             row["timed_s"] = predicted(folder, machine, f"{name}.timed.yaml", row["threads"])
         value = (row["timed_s"] or row["counted_s"])[0]
+        what = f"{row['query']}/{row['rows']}_rows/{row['threads']}_threads"
         line = {
-            "name": f"real_engines/{row['query']}/{row['rows']}_rows/{row['threads']}_threads",
+            "name": f"real_engines/{engine.name}/{what}",
             "value": value,
             "unit": "s",
             "versus": row["measured_s"],
@@ -232,18 +277,16 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def write(rows: Sequence[dict[str, Any]], machine: str) -> None:
+def write(engine: Embedded, rows: Sequence[dict[str, Any]], machine: str) -> None:
     """The figures, and the page's table of them."""
-    import duckdb
-
-    about = {"machine": machine, "python": platform.python_version(), "duckdb": duckdb.__version__}
-    FIGURES.write_text(json.dumps({**about, "rows": list(rows)}, indent=1) + "\n")
-    render()
+    about = {"machine": machine, "version": engine.installed()}
+    engine.kept.write_text(json.dumps({**about, "rows": list(rows)}, indent=1) + "\n")
+    render(engine)
 
 
-def render() -> None:
+def render(engine: Embedded) -> None:
     """The page's table, of the figures as they were written."""
-    found = json.loads(FIGURES.read_text())
+    found = json.loads(engine.kept.read_text())
     rows = list(filter(quiet, found["rows"]))
     smallest = min(row["rows"] for row in rows)
     judged = [row for row in rows if row["timed_s"] and not given(row, smallest)]
@@ -261,9 +304,15 @@ def render() -> None:
             f"- left out: {disturbed} rows of two threads, as others took more than "
             f"{OTHERS_MAX:.0%} of the processors"
         )
-    text = f"DuckDB {found['duckdb']}, times in ms:\n\n" + "\n".join(sums) + f"\n\n{table(rows)}"
-    before, _, after = PAGE.read_text().split(MARK)
-    PAGE.write_text(f"{before}{MARK}\n{text}\n{MARK}{after}")
+    sums_ = "\n".join(sums)
+    text = f"{engine.title} {found['version']}, times in ms:\n\n{sums_}\n\n{table(rows)}"
+    onto_page(engine.mark, text)
+
+
+def onto_page(mark: str, text: str) -> None:
+    around = f"<!-- {mark} -->"
+    before, _, after = PAGE.read_text().split(around)
+    PAGE.write_text(f"{before}{around}\n{text}\n{around}{after}")
 
 
 def summary(rows: Sequence[dict[str, Any]], key: str) -> str:
@@ -345,10 +394,9 @@ def render_servers() -> None:
             f"- {engine} {found[engine]}: {summary(of, 'counted_s')};\n"
             f"  others took {others:.0%} of the processors meanwhile"
         )
-    before, _, after = PAGE.read_text().split(SERVER_MARK)
     text = "Processor time of the server for an operation, in µs:\n\n" + "\n".join(sums)
     table_ = "\n".join(lines)
-    PAGE.write_text(f"{before}{SERVER_MARK}\n{text}\n\n{table_}\n{SERVER_MARK}{after}")
+    onto_page("servers", f"{text}\n\n{table_}")
 
 
 def version(*words: str) -> str:
@@ -373,17 +421,21 @@ def name_or_file(machine: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, nargs="+", default=[120_000, 1_200_000])
-    parser.add_argument("--queries", nargs="+", choices=QUERIES, default=QUERIES)
+    parser.add_argument("--queries", nargs="+")
     parser.add_argument("--rounds", type=int, default=9, help="at most, until three are quiet")
     parser.add_argument("--machine", type=name_or_file)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--predict", action="store_true", help="what was measured, once more")
     parser.add_argument("--render", action="store_true", help="the page of what was written")
+    parser.add_argument("--monetdb", metavar="PYTHON", help="MonetDB instead")
     parser.add_argument("--servers", action="store_true", help="PostgreSQL and Redis instead")
     parser.add_argument("--counts", type=Path, help="of servers; made where they are not there")
     words = parser.parse_args()
+    engine = monetdb(words.monetdb) if words.monetdb else duckdb(sys.executable)
+    if unknown := set(words.queries or ()) - set(engine.queries):
+        parser.error(f"no query {', '.join(unknown)}: expected some of {', '.join(engine.queries)}")
     if words.render:
-        return render_servers() if words.servers else render()
+        return render_servers() if words.servers else render(engine)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         machine = words.machine
@@ -393,24 +445,25 @@ def main() -> None:
             subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
         name = Path(words.machine).name if words.machine else "measured at the same time"
         if words.servers:
-            for engine in ENGINES:
-                describe(engine, folder, words.counts or folder)
+            for server in ENGINES:
+                describe(server, folder, words.counts or folder)
             rows = (
                 json.loads(SERVER_FIGURES.read_text())["rows"]
                 if words.predict
-                else [row for engine in ENGINES for row in measured_servers(engine, words.rounds)]
+                else [row for one in ENGINES for row in measured_servers(one, words.rounds)]
             )
             predict_servers(folder, machine, rows)
             if words.write:
                 write_servers(rows, name)
             return None
         if words.predict:
-            rows = json.loads(FIGURES.read_text())["rows"]
+            rows = json.loads(engine.kept.read_text())["rows"]
         else:
-            rows = list(measurements(folder, words.rows, words.queries, words.rounds))
-        predict(folder, rows, machine)
+            queries = words.queries or engine.queries
+            rows = list(measurements(engine, folder, words.rows, queries, words.rounds))
+        predict(engine, folder, rows, machine)
     if words.write:
-        write(rows, name)
+        write(engine, rows, name)
     return None
 
 

@@ -201,7 +201,7 @@ def runs() -> Iterator[Any]:
     yield tiny(
         "real_engines",
         "--rows 3000 --queries topk --rounds 1 --machine xeon-4s-ivb",
-        tuple(f"topk/3000_rows/{threads}_threads" for threads in (1, 2)),
+        tuple(f"duckdb/topk/3000_rows/{threads}_threads" for threads in (1, 2)),
         marks=pytest.mark.skipif(
             shutil.which("valgrind") is None or find_spec("duckdb_extension_tpch") is None,
             reason="needs valgrind and duckdb-extension-tpch",

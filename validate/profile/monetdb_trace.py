@@ -17,6 +17,7 @@ STATEMENT = re.compile(
     r"(?m)^\D*\d+\W+?(?:barrier )?\(?([A-Z]_\d+=.*?)\)? := (\w+)\.([^\s(]+)\((.*)\);"
 )
 COLUMN = re.compile(r"([A-Z]_\d+)=\[(\d+)\]:bat\[:(\w+)\]")
+VALUE = re.compile(r"([A-Z]_\d+)=")
 WORD = re.compile(r'"([^"\\]+)\\?"+:str')
 NAMED = {"bind", "bind_idxbat", "tid"}  # columns of a table, and the rows that it has
 VALUE_BYTES = {"bit": 1, "bte": 1, "sht": 2, "int": 4, "flt": 4, "date": 4, "hge": 16, "uuid": 16}
@@ -48,19 +49,19 @@ def _operators(text: str) -> Iterator[PlanOperator]:
         made, taken = COLUMN.findall(results), COLUMN.findall(arguments)
         if module == "sql" and function in NAMED:
             table_of |= {column: WORD.findall(arguments)[1] for column, *_ in made}
-        if not made or not taken or module in ("sql", "language"):
+        if not taken or module in ("sql", "language"):
             continue
         name = names(function)
         tables = (table_of[column] for column, *_ in taken if column in table_of)
-        inputs = (made_by[column] for column, *_ in taken if column in made_by)
+        inputs = (made_by[value] for value in VALUE.findall(arguments) if value in made_by)
         yield PlanOperator(
             name=name,
             kind=function,
             rows=float(taken[0][1]),
-            results=float(made[0][1]),
+            results=float(made[0][1]) if made else 1.0,
             row_bytes=float(sum(VALUE_BYTES.get(kind, OTHERS_BYTES) for *_, kind in made)),
             inputs=tuple(dict.fromkeys(inputs)),
             table=next(tables, None),
             parallel=1,
         )
-        made_by |= {column: name for column, *_ in made}
+        made_by |= dict.fromkeys(VALUE.findall(results), name)

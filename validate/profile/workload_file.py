@@ -430,13 +430,14 @@ ENGINES = {
         breakers=None,
         joins=frozenset(),
         functions={
-            FLOWS: r"(?:ALG|AGGR|GRP|MAT|PCRE|LIKE|BKC|CMD(?:var|bat)?)(?:{0})"
+            FLOWS: r"(?:ALG|AGGR|GRP|MAT|SQL|PCRE|LIKE|BKC|CMD(?:var|bat|BAT)?)(?:{0})"
             r"(?:cand|signal|enlarge)?\d*(?:nil)?(?:_\w+)?(?:\.\w+)*$"
         },
         named={
             **dict.fromkeys(("group", "groupdone", "subgroup", "subgroupdone"), "(?:sub)?group"),
             **{"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "%": "MOD", "==": "EQ"},
             **{"!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"},
+            **{name: name for name in ("row_number", "rank", "dense_rank")},
         },
         shared=frozenset({"join", "leftjoin", "semijoin", "intersect", "difference"}),
     ),
