@@ -393,19 +393,22 @@ class QueryStages:
         self._demands.append((each, use, entries))
         at_random = [access for loop in each for access in loop.random]
         self.costs.survey.add(use, sum(loop.instructions for loop in each), at_random)
-        self._in_order(each, use, placed)
+        self._in_order(each, entries, use, placed)
         return LATER
 
-    def _in_order(self, loops: Sequence[Demands], use: StageUse, table: Table | None) -> None:
-        """What a stage reads of its table, and its results, which each query has its own of."""
-        runs = [run for loop in loops for run in loop.in_order]
-        survey, entries = self.costs.survey, use.entries * use.nodes
+    def _in_order(
+        self, loops: Sequence[Demands], entries: float, use: StageUse, table: Table | None
+    ) -> None:
+        """What a stage of so many entries reads of its table, which all queries share, and of
+        results of other stages, which each query that is asked has its own of until then."""
+        runs, survey = [run for loop in loops for run in loop.in_order], self.costs.survey
+        of_table = sum(run.read_bytes for run in runs if run.place == "part")
+        results = sum(run.read_bytes for run in runs) - of_table
         if table is not None:
-            read = sum(run.read_bytes for run in runs if run.place == "part")
-            whole = sum(part.rows for part in table.parts) * table.bytes_per_row * use.nodes
-            survey.in_order(table.name, entries * read, whole)
-        written = sum(run.written_bytes for run in runs)
-        survey.in_order(f"{use.key}/results", entries * written)
+            whole = sum(part.rows for part in table.parts) * table.bytes_per_row
+            read = entries * of_table
+            survey.in_order(table.name, read * use.nodes, whole * use.nodes)
+        survey.in_order(f"{use.key}/results", use.entries * results * use.nodes)
 
     def _stage(
         self,

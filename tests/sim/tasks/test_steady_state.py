@@ -385,6 +385,33 @@ def test_faster_memory_shortens_what_streams_wait_for() -> None:
     assert faster + brings["core speed"] == pytest.approx(0.1, abs=0.01)
 
 
+def test_results_that_other_stages_read_push_a_table_out_of_a_core_s_own_cache() -> None:
+    """Of a table of 1.2 MB and positions of 40 kB a query, it holds those of one, not of 64."""
+    settings = [
+        "machine=xeon-2s-emr",
+        "machine.node_types.gold-6548y.stream_uncovered=0.06",
+        "system={kind: tasks, threads: 1, nodes: [0]}",
+        "workload.objects.sales.rows=1_000_000",
+    ]
+    kept = []
+    for then in ("", ", sums: {kind: aggregate, input: find, sums: amount}"):
+        find = "find: {kind: scan, table: sales, columns: day, selectivity: 0.01}"
+        asked = f"workload.operations={{sum: {{kind: query, operators: {{{find}{then}}}}}}}"
+        of_one, of_many = (
+            run_scenario(
+                load_scenario(
+                    "host-queries",
+                    plane="flow",
+                    settings=[*settings, asked, f"workload.clients.count={clients}"],
+                )
+            ).throughput["sum"]
+            for clients in (1, 64)
+        )
+        kept.append(of_many / of_one)
+    assert kept[0] == pytest.approx(1.0, abs=0.03)
+    assert kept[1] < 0.97
+
+
 def test_queues_whose_columns_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="do not fit together"):
         SettledQueues(QueueSetup(query=[0], home=[], workers=[1.0]))
