@@ -81,7 +81,7 @@ class Embedded:
     queries: tuple[str, ...]
     figures: str
     mark: str
-    version: str
+    package: str
     stored: bool = True
 
     @property
@@ -107,7 +107,7 @@ class Embedded:
 
     def profiled(self, folder: Path, data: str, query: str) -> Found:
         """The query's plan, as two threads have it, and the counts of one."""
-        plan = folder / f"{query}.plan"
+        plan = folder / f"{query}.json"
         words = (data, query, "--threads", "2", "--plan", str(plan))
         run(*words, script=self.script, python=self.python)
         command = [self.python, str(self.script), data, query, "--region"]
@@ -115,7 +115,8 @@ class Embedded:
         return Found(read_profiles([plan]).plan, graphs, totals)
 
     def installed(self) -> str:
-        command = [self.python, "-c", f"import {self.version}; print({self.version}.__version__)"]
+        ask = f"from importlib.metadata import version; print(version('{self.package}'))"
+        command = [self.python, "-c", ask]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
