@@ -60,7 +60,8 @@ $(PACKAGES): setup.cfg
 	    print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'])")
 	@$(COMPILE) & compiled=$$!; \
 	PYTHONWARNINGS='ignore:Editable installation' \
-	    $(PIP) install --no-build-isolation -e '.$(EXTRAS)'; installed=$$?; \
+	    $(PIP) install --no-compile --no-build-isolation -e '.$(EXTRAS)'; installed=$$?; \
+	$(PY) -m compileall -qq -j 0 $(VENV)/lib; \
 	echo "setup: packages are there; the compiled modules follow"; \
 	wait $$compiled && exit $$installed
 	@# Type checkers follow no editable installation of several folders; they find this as its types.
@@ -158,8 +159,8 @@ lint: setup
 	@rm -rf $(TYPES) && mkdir -p $(TYPES)/numatwin
 	@ln -s $(CURDIR)/numatwin/* $(TYPES)/numatwin/
 	@ln -s $(PARTS) $(TYPES)/numatwin/
-	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy --no-error-summary -p numatwin
-	@MYPYPATH=$(TYPES):tools $(VENV)/bin/mypy --no-error-summary --exclude conftest.py tests benchmarks docs
+	@MYPYPATH=$(TYPES) $(VENV)/bin/mypy -n auto --no-error-summary -p numatwin
+	@MYPYPATH=$(TYPES):tools $(VENV)/bin/mypy -n auto --no-error-summary --exclude conftest.py tests benchmarks docs
 	@$(PY) tools/check_imports.py $(TYPES)
 	@cd $(TYPES) && $(CURDIR)/$(VENV)/bin/lint-imports $(CURDIR)/pyproject.toml \
 	    --no-cache --no-logo >$(CURDIR)/build/imports.txt || { cat $(CURDIR)/build/imports.txt; exit 1; }

@@ -26,6 +26,7 @@ SCENARIO = f"""
 name: scan
 machine: {CXL}
 horizon: 200 ms
+statistics: {{replications: 1, warm_up: 0 s}}
 system: {{kind: tasks, memory: {{policy: bind, nodes: 0}}}}
 workload:
   name: scan
@@ -64,7 +65,7 @@ POLICIES = {
 @pytest.mark.parametrize("plane", ["flow", "event", "reference"])
 @pytest.mark.parametrize("options", POLICIES)
 def test_traffic_goes_where_the_policy_says(scan: str, options: str, plane: str) -> None:
-    settings = [*numactl_settings(options), "horizon=40 ms"]
+    settings = [*numactl_settings(options), "horizon=10 ms"]
     Bps = memory_Bps(run_scenario(load_scenario(scan, plane=plane, settings=settings)))
     assert Bps[1] / Bps.sum() == pytest.approx(POLICIES[options], abs=1e-3)
 
@@ -74,7 +75,7 @@ def test_event_and_reference_agree_on_two_spreads(scan: str) -> None:
         'system.memory={policy: interleave, objects: {t: {policy: weighted, weights: "0:3,1:1"}}}'
     )
     event, reference = (
-        run_scenario(load_scenario(scan, plane=plane, settings=[setting, "horizon=40 ms"]))
+        run_scenario(load_scenario(scan, plane=plane, settings=[setting, "horizon=10 ms"]))
         for plane in ("event", "reference")
     )
     assert event.throughput == reference.throughput
