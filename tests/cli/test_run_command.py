@@ -349,7 +349,7 @@ def test_how_many_assumptions_matter(
 
 
 def test_where_no_interval_is_drawn_it_is_told_and_scripts_have_it(numatwin: CommandLine) -> None:
-    words = ("run", "eris-fig9", "--set", "system.nodes=20")
+    words = ("run", "eris-fig9", "--set", "system.nodes=17")
     assert "No interval by default above 16 nodes: --uncertainty" in numatwin(*words).out
     assert "No interval" not in numatwin(*words, "--exact").out
     low, high = json.loads(numatwin(*words, "--json").out)["uncertainty"]["throughput"]["scan"]

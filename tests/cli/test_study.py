@@ -17,9 +17,9 @@ def test_run_status_and_show(numatwin: CommandLine, tmp_path: Path) -> None:
     assert (shown["points"], shown["design"]) == (18, "grid")
     status = ("study", "status", "study.yaml", "--json")
     assert numatwin(*status).json()["done"] == 0
-    part = numatwin("study", "run", "study.yaml", "--limit", "5", "--json").json()
+    part = numatwin("study", "run", "study.yaml", "--limit", "5", "--exact", "--json").json()
     assert (part["done"], part["new"], part["complete"]) == (5, 5, False)
-    whole = numatwin("study", "run", "study.yaml", "--json").json()
+    whole = numatwin("study", "run", "study.yaml", "--exact", "--json").json()
     assert (whole["done"], whole["new"], whole["complete"]) == (18, 13, True)
     assert numatwin(*status).json()["complete"]
     best = whole["best"][0]
@@ -28,7 +28,8 @@ def test_run_status_and_show(numatwin: CommandLine, tmp_path: Path) -> None:
     command = numatwin(
         "study", "show", "study.yaml", "--point", str(best["point"]), "--json"
     ).json()
-    run = numatwin(*command["command"].split()[1:3], *_settings(settings), "--json").json()
+    words = ("--exact", "--json")
+    run = numatwin(*command["command"].split()[1:3], *_settings(settings), *words).json()
     assert run["throughput"]["lookup"] == best["metrics"]["throughput.lookup"]
     assert run["settings"] == command["settings"]
     # As tables.
@@ -58,7 +59,7 @@ def test_a_point_is_a_scenario_file(numatwin: CommandLine, tmp_path: Path) -> No
     text = numatwin("study", "show", "study.yaml", "--point", "7").out
     assert text.startswith("# Point 7 of study small: numatwin run eris-fig8-amd --set ")
     (tmp_path / "point.yaml").write_text(text, encoding="utf-8")
-    run = numatwin("run", "point.yaml", "--json").json()
+    run = numatwin("run", "point.yaml", "--exact", "--json").json()
     assert run["settings"]["system"]["buffer_commands"] == 64
 
 

@@ -15,14 +15,14 @@ from study_files import SMALL, study_file
 
 def test_frontier_and_explanation(numatwin: CommandLine, refused: Refused, tmp_path: Path) -> None:
     study_file(tmp_path)
-    run = numatwin("study", "run", "study.yaml", "--json").json()
-    front = numatwin("study", "frontier", "study.yaml", "--json").json()
+    run = numatwin("study", "run", "study.yaml", "--exact", "--json").json()
+    front = numatwin("study", "frontier", "study.yaml", "--exact", "--json").json()
     # All cost the same: the best one alone is at the front.
     assert [row["point"] for row in front["rows"]] == [run["best"][0]["point"]]
     assert front["rows"][0]["slack"]["utilisation.link.busiest < 80%"] > 0
     told = refused("study", "frontier", "study.yaml", "--least", "throughput.lookup")
     assert "a frontier of one figure: found 'throughput.lookup'" in told
-    watts = numatwin("study", "frontier", "study.yaml", "--least", "power_W", "--json").json()
+    watts = numatwin("study", "frontier", "study.yaml", "--least", "power_W", "--exact", "--json").json()
     rising = [(row["power_W"], row["throughput.lookup"]) for row in watts["rows"]]
     assert len(rising) > 1
     assert rising == sorted(rising)
@@ -64,7 +64,7 @@ objective: maximise throughput.lookup
 def test_runs_that_did_not_settle_are_named(numatwin: CommandLine, tmp_path: Path) -> None:
     """By each command that judges runs, in the words of 'compare', and in its JSON."""
     study_file(tmp_path, SHORT)
-    run = numatwin("study", "run", "study.yaml", "--json").json()
+    run = numatwin("study", "run", "study.yaml", "--exact", "--json").json()
     best = run["best"][0]
     assert not best["settled"]
     assert [row["point"] for row in run["best"] if not row["settled"]] == [
@@ -72,13 +72,13 @@ def test_runs_that_did_not_settle_are_named(numatwin: CommandLine, tmp_path: Pat
     ]
     for point in (1, best["point"]):
         shown = numatwin("study", "show", "study.yaml", "--point", str(point), "--json").json()
-        own = numatwin(*shlex.split(shown["command"])[1:], "--json").json()
+        own = numatwin(*shlex.split(shown["command"])[1:], "--exact", "--json").json()
         assert (unsettled(own["warnings"]) is not None) == (point in run["unsettled"])
     words = "warm-up: a pilot run of 60 µs does not settle"
     named = f"{best['point']}, the best): {words}"
-    assert named in numatwin("study", "run", "study.yaml").out
-    assert named in numatwin("study", "frontier", "study.yaml").out
-    front = numatwin("study", "frontier", "study.yaml", "--json").json()
+    assert named in numatwin("study", "run", "study.yaml", "--exact").out
+    assert named in numatwin("study", "frontier", "study.yaml", "--exact").out
+    front = numatwin("study", "frontier", "study.yaml", "--exact", "--json").json()
     assert front["unsettled"] == run["unsettled"]
     assert not next(row for row in front["rows"] if row["point"] == best["point"])["settled"]
     ends = ("study", "explain", "study.yaml", "--from", "1")
@@ -108,7 +108,7 @@ def test_samples_and_sweeps_of_runs_that_did_not_settle(
     assert f"Note ({found['unsettled']} of 6 runs): {words}" in numatwin(*ask, "morris").out
     assert f" of 8 runs): {words}" in numatwin(*ask, "sobol").out
     settings = ("horizon=40us", "system.threads=1", "system.buffer_commands=16", "system.nodes=4,8")
-    sweep = ["sweep", "eris-fig8-amd", "--on", "event", "--replications", "1"]
+    sweep = ["sweep", "eris-fig8-amd", "--on", "event", "--replications", "1", "--exact"]
     sweep += [word for one in settings for word in ("--set", one)]
     shown = numatwin(*sweep).out
     assert "Note (rows 1 to 2): warm-up: a pilot run of 40 µs does not settle" in shown

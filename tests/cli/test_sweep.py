@@ -15,12 +15,12 @@ SWEEP = ("sweep", "eris-fig5", "--set")
 
 
 def test_rows_are_those_of_runs(numatwin: CommandLine) -> None:
-    found = numatwin(*SWEEP, "system.buffer_commands=16:64:2log", "--json").json()
+    found = numatwin(*SWEEP, "system.buffer_commands=16:64:2log", "--exact", "--json").json()
     assert found["factors"] == [{"path": "system.buffer_commands", "unit": "", "values": [16, 64]}]
     assert len(found["rows"]) == 2
     for row, value in zip(found["rows"], (16, 64), strict=True):
         run = numatwin(
-            "run", "eris-fig5", "--set", f"system.buffer_commands={value}", "--json"
+            "run", "eris-fig5", "--set", f"system.buffer_commands={value}", "--exact", "--json"
         ).json()
         assert row["settings"] == {"system.buffer_commands": value}
         assert row["error"] is None
@@ -50,7 +50,7 @@ def test_a_grid_of_several(numatwin: CommandLine) -> None:
         "amd-8n-ht,intel-4s-qpi",
         "--set",
         "scale=0.5",
-        "--csv",
+        *("--exact", "--csv"),
     )
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert [row["machine"] for row in rows] == ["amd-8n-ht"] * 4 + ["intel-4s-qpi"] * 4
@@ -61,12 +61,12 @@ def test_a_grid_of_several(numatwin: CommandLine) -> None:
 
 
 def test_same_rows_from_two_processes(numatwin: CommandLine) -> None:
-    words = (*SWEEP, "system.buffer_commands=16:64:9", "--json")
+    words = (*SWEEP, "system.buffer_commands=16:64:4", "--json")
     assert numatwin(*words, "--jobs", "2").json() == numatwin(*words, "--jobs", "1").json()
 
 
 def test_the_same_from_python(numatwin: CommandLine) -> None:
-    rows = numatwin(*SWEEP, "system.buffer_commands=16,64", "--json").json()["rows"]
+    rows = numatwin(*SWEEP, "system.buffer_commands=16,64", "--exact", "--json").json()["rows"]
     table = sweep("eris-fig5", ["system.buffer_commands=16,64"], jobs=1)
     rates = [row["throughput"]["lookup"] for row in rows]
     assert table["throughput.lookup"].to_pylist() == rates
@@ -88,7 +88,7 @@ def test_table_and_curve(numatwin: CommandLine) -> None:
 
 
 def test_pictures(numatwin: CommandLine, tmp_path: Path) -> None:
-    done = numatwin(*SWEEP, "system.buffer_commands=1:1024:6log", "--out", "here")
+    done = numatwin(*SWEEP, "system.buffer_commands=1:1024:6log", "--exact", "--out", "here")
     assert done.status == 0
     names = {path.name for path in (tmp_path / "here").iterdir()}
     assert names == {"sweep.csv", "sweep.svg"}
@@ -100,7 +100,7 @@ def test_pictures(numatwin: CommandLine, tmp_path: Path) -> None:
 def test_p99_against_load_with_its_knee(numatwin: CommandLine, tmp_path: Path) -> None:
     short = ("--set", "event_horizon=60us", "--set", "statistics.warm_up=10us")
     words = ("sweep", "eris-fig13-small", "--on", "event", "--load", "20M/s:500M/s:3", *short)
-    done = numatwin(*words, "--replications", "2", "--jobs", "1", "--out", "here")
+    done = numatwin(*words, "--replications", "2", "--jobs", "1", "--exact", "--out", "here")
     assert done.status == 0
     assert "lookup p99" in done.out
     assert re.search(r"^Knee: (none|\d+\.0 M/s, .+ µs)$", done.out, re.MULTILINE)
@@ -121,7 +121,7 @@ def test_the_knee_of_a_queue() -> None:
 
 
 def test_a_failed_run_does_not_stop_the_others(numatwin: CommandLine) -> None:
-    done = numatwin("sweep", "eris-fig8-amd", "--set", "system.nodes=4,99,8", "--json")
+    done = numatwin("sweep", "eris-fig8-amd", "--set", "system.nodes=4,99,8", "--exact", "--json")
     errors = [row["error"] for row in done.json()["rows"]]
     assert [error is None for error in errors] == [True, False, True]
     assert "1 of 3 runs failed" in done.err
