@@ -18,6 +18,11 @@ reveal_type(record.to_frame())
 @pytest.mark.slow
 def test_mypy_finds_an_editable_installation(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PROGRAM)
+    # Of other packages pandas alone is needed.
+    (tmp_path / "mypy.ini").write_text(
+        "[mypy]\nfollow_imports = skip\nfollow_imports_for_stubs = True\n"
+        "[mypy-numatwin.*,pandas.*]\nfollow_imports = normal\n"
+    )
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", "mine.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     lines = done.stdout.splitlines()

@@ -22,7 +22,9 @@ def test_frontier_and_explanation(numatwin: CommandLine, refused: Refused, tmp_p
     assert front["rows"][0]["slack"]["utilisation.link.busiest < 80%"] > 0
     told = refused("study", "frontier", "study.yaml", "--least", "throughput.lookup")
     assert "a frontier of one figure: found 'throughput.lookup'" in told
-    watts = numatwin("study", "frontier", "study.yaml", "--least", "power_W", "--exact", "--json").json()
+    watts = numatwin(
+        "study", "frontier", "study.yaml", "--least", "power_W", "--exact", "--json"
+    ).json()
     rising = [(row["power_W"], row["throughput.lookup"]) for row in watts["rows"]]
     assert len(rising) > 1
     assert rising == sorted(rising)
