@@ -188,8 +188,8 @@ def runs() -> Iterator[Any]:
             for mix in ("stolen_10", "any")
             for what in ("", "/over_reference", "/over_one_by_one")
         ),
-        r"(?s:\S+ \d{3,} .*)",
-        twice=True,
+        # The same on every machine: a sum is rounded as the language says.
+        ".*_stolen_10: 109 tasks ended\n.*_any: 84 tasks ended\n",
         marks=needs_compiler,
     )
     yield tiny(

@@ -78,7 +78,7 @@ TEST_P(Workers, RebalanceUnderTraffic) {
         add_operation(setup, OperationKind::upsert);
         Started engine(setup);
         std::uint64_t seed = 1;
-        for (int cycle = 0; cycle < 10; ++cycle) {
+        for (int cycle = 0; cycle < 5; ++cycle) {
             wait_done(engine, 0, done(engine, 0) + 500);
             std::vector<std::uint64_t> bounds{0};
             for (std::size_t k = 1; k < workers; ++k)
@@ -97,7 +97,7 @@ TEST_P(Workers, RebalanceUnderTraffic) {
         engine.stop();
         if (workers > 1) {
             EXPECT_GT(forwarded(engine), 0U);
-            EXPECT_EQ(engine.cycles().size(), 10U);
+            EXPECT_EQ(engine.cycles().size(), 5U);
         }
     }
 }

@@ -65,7 +65,7 @@ TEST(Memory, BlocksAreAlignedAndApart) {
     MemoryCache& cache = manager.add_cache();
     std::mt19937_64 random(1);
     std::vector<Held> held;
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < 8000; ++i) {
         const std::size_t bytes = 1 + random() % (random() % 300 == 0 ? 9 << 20 : 3000);
         if (bytes > 4096 && held.size() > 4000) continue;
         held.push_back(hold(cache, bytes, static_cast<std::uint8_t>(held.size())));
@@ -227,7 +227,7 @@ TEST(Memory, ThreadsFreeEachOthersBlocks) {
     const auto work = [&](std::uint64_t seed) {
         MemoryCache& cache = manager.add_cache();
         std::mt19937_64 random(seed);
-        for (int i = 0; i < 20000; ++i) {
+        for (int i = 0; i < 5000; ++i) {
             const std::size_t bytes = 1 + random() % (i % 500 == 0 ? 5 << 20 : 600);
             const auto mark = static_cast<std::uint8_t>(random());
             std::pair<Held, std::uint8_t> taken{hold(cache, bytes, mark), mark};

@@ -50,7 +50,10 @@ def test_the_flow_plane_has_the_same_rates(
 def test_the_event_plane_does_none_of_it(
     tmp_path: Path, placement: str, one: str, other: str
 ) -> None:
-    settings = ("plane=event", "horizon=200 ms" if one == SCAN else "horizon=4 ms")
+    settings = (
+        *("plane=event", "horizon=100 ms" if one == SCAN else "horizon=2 ms"),
+        "statistics={replications: 4, warm_up: 200 us}",
+    )
     alone = ran(file_of(tmp_path, placement, one), *settings)
     both = ran(file_of(tmp_path, placement, one, other), *settings)
     assert both.operations[name_of(other)] == 0.0

@@ -257,7 +257,12 @@ def test_equal_points_of_loaded_latency_are_one() -> None:
             load_scenario(
                 "short-and-long",
                 plane=plane,
-                settings=["horizon=5 ms", ONCE, f"machine.loaded_latency=[{', '.join(points)}]"],
+                settings=[
+                    "horizon=2 ms",
+                    "statistics.warm_up=0 s",
+                    ONCE,
+                    f"machine.loaded_latency=[{', '.join(points)}]",
+                ],
             )
         ).throughput
         for plane in ("flow", "event", "reference")
