@@ -105,7 +105,7 @@ def runs() -> Iterator[Any]:
     )
     yield tiny(
         "studies",
-        "--points 12 --rows 10000 --workers 0",
+        "--points 4 --rows 10000 --workers 0",
         ("resume 10,000 rows", "a run", "overhead"),
         "(?s:studies: rows .*)",
     )
@@ -165,7 +165,6 @@ def runs() -> Iterator[Any]:
         "--repeat 1 --only fig8-intel",
         ("eris-fig8-intel", "eris-fig8-intel-shared"),
         r"(flow_plane/eris-fig8-intel(-shared)?: result .*\n){2}",
-        twice=True,
     )
     yield tiny(
         "native_values",

@@ -13,7 +13,7 @@ from numatwin.sim.machine.costs import CostModel
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
-from numatwin.sim.systems.tasks.access_path import Tree, load_access_model
+from numatwin.sim.systems.tasks.access_path import AccessModel, Tree, load_access_model
 from numatwin.sim.systems.tasks.access_training import (
     Observations,
     observe,
@@ -156,10 +156,15 @@ def test_a_single_scan_is_one_of_the_event_plane() -> None:
     assert seconds == pytest.approx(mean_ns / 1e9, rel=1e-3)
 
 
-def test_training_scores_and_files(observed: Observations, tmp_path: Path) -> None:
-    machine = load_machine(MACHINE)
-    model = train(machine, observed, 1)
-    assert model == train(machine, observed, 1)
+@pytest.fixture(scope="module")
+def model(observed: Observations) -> AccessModel:
+    return train(load_machine(MACHINE), observed, 1)
+
+
+def test_training_scores_and_files(
+    model: AccessModel, observed: Observations, tmp_path: Path
+) -> None:
+    assert model == train(load_machine(MACHINE), observed, 1)
     for value, low, high in model.scores.values():
         assert low <= value <= high
     best = min(model.scores[f"always_{path}_loss"][0] for path in ("cpu", "engine"))
@@ -195,18 +200,18 @@ def test_a_tree_is_that_of_the_library() -> None:
     ],
 )
 def test_models_for_something_else_are_refused(
-    observed: Observations, tmp_path: Path, change: dict[str, Any], message: str
+    model: AccessModel, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     file = tmp_path / "model.json"
-    train(load_machine(MACHINE), observed, 1).save(file)
+    model.save(file)
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
     with pytest.raises(InputError, match=message):
         ran(f"{PATH}=null", f"policies.access-path={{policy: tree, model: {file}}}")
 
 
-def test_models_choose(observed: Observations, tmp_path: Path) -> None:
+def test_models_choose(model: AccessModel, tmp_path: Path) -> None:
     file = tmp_path / "model.json"
-    train(load_machine(MACHINE), observed, 1).save(file)
+    model.save(file)
     for name in ("regression", "tree"):
         policy = f"policies.access-path={{policy: {name}, model: {file}}}"
         (event,) = ran(
@@ -224,11 +229,10 @@ def test_a_model_says_how_it_does_elsewhere() -> None:
 
 
 def test_a_model_carries_over_where_only_latency_differs(
-    observed: Observations, tmp_path: Path
+    model: AccessModel, tmp_path: Path
 ) -> None:
     """Locality is a latency in ns, so that another one is nothing new: better than either path
     alone on a machine whose other blade is nearer."""
-    model = train(load_machine(MACHINE), observed, 1)
     far, near = ("value: 500 ns, range: [300 ns", "value: 350 ns, range: [300 ns")
     text = BUNDLED.read_text("utf-8")
     assert far in text

@@ -425,19 +425,26 @@ def test_processors_that_run_at_the_same_time_lose_no_count(seed: int) -> None:
     check_laws(shape, played.counts(), 8 * 20_000 + 32)
 
 
-@pytest.mark.parametrize("exclusive", [False, True])
-def test_threads_race_for_nothing_but_numbers_that_are_atomic(
-    tmp_path: Path, *, exclusive: bool
-) -> None:
-    """The same under the thread sanitizer; two threads share each first-level cache, or none."""
-    program, settings = tmp_path / "storm", tmp_path / "settings"
-    levels = ((2 - exclusive, 4, 2), (2, 8, 12))
-    settings.write_text(Shape(4, 2, levels, exclusive=exclusive, owned=exclusive).settings())
+@pytest.fixture(scope="module")
+def storm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program under the thread sanitizer."""
+    program = tmp_path_factory.mktemp("storm") / "storm"
     sources = [Path(__file__).with_name("hierarchy_harness.cpp"), PLUGIN / "hierarchy.cpp"]
     flags = ["-std=c++20", "-O1", "-g", "-fsanitize=thread", "-pthread", "-DSTORM"]
     subprocess.run(["g++", *flags, f"-I{PLUGIN}", "-o", program, *sources], check=True)
+    return program
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_threads_race_for_nothing_but_numbers_that_are_atomic(
+    storm: Path, tmp_path: Path, *, exclusive: bool
+) -> None:
+    """The same under the thread sanitizer; two threads share each first-level cache, or none."""
+    settings = tmp_path / "settings"
+    levels = ((2 - exclusive, 4, 2), (2, 8, 12))
+    settings.write_text(Shape(4, 2, levels, exclusive=exclusive, owned=exclusive).settings())
     # Without address randomization: it may take addresses that the sanitizer needs.
-    done = subprocess.run(["setarch", "-R", program, settings], capture_output=True, text=True)
+    done = subprocess.run(["setarch", "-R", storm, settings], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
