@@ -347,7 +347,12 @@ runs:
 
 
 def test_for_real(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host measured in some parts, engine and planes as they are."""
+    """The host measured in some parts, in less memory than its last cache may hold; engine and
+    planes as they are."""
+    host = layout.host_layout()
+    nodes = tuple(dataclasses.replace(node, last_cache_bytes=8 << 20) for node in host.nodes)
+    small = dataclasses.replace(host, nodes=nodes, caches=host.caches[:-1])
+    monkeypatch.setattr("numatwin.validate.measure.session.host_layout", lambda: small)
     some = partial(measure_pass, only=["latency", "routing"])
     monkeypatch.setattr(whole, "measure_pass", some)
     Path("tiny.yaml").write_text(TINY)
