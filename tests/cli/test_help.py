@@ -43,8 +43,8 @@ def folder_with_records(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(Path(__file__).parents[2] / "docs" / "examples" / file, folder)
     with chdir(folder):
         for policy in ("none", "ma-8"):
-            assert main(["run", "eris-fig13", "--policy", policy]) == 0
-        assert main(["study", "run", "buffers.yaml", "--jobs", "1"]) == 0
+            assert main(["run", "eris-fig13", "--policy", policy, "--exact"]) == 0
+        assert main(["study", "run", "buffers.yaml", "--jobs", "1", "--exact"]) == 0
     return folder
 
 
