@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +66,7 @@ def test_a_record_as_the_event_plane_writes_it(
         each_ns = 2e9 / record.throughput["checkout"]  # of two clients
         assert sum(why.demands.values()) == pytest.approx(each_ns, rel=0.1)
         assert why.demands["running"] > 0
-    event = run_scenario(
-        load_scenario(
-            name, plane="event", scale=0.005, replications=1, settings=["system.clients=2"]
-        )
-    )
-    predicted = event.model["checkout"]
+    predicted = predicted_of(name)
     assert set(predicted) <= set(facts) | {"bytes_by_type"}
     # A commit needs as many messages of each kind here as there, but for what aborts add.
     by_type = facts["messages_per_commit_by_type"]
@@ -81,6 +77,13 @@ def test_a_record_as_the_event_plane_writes_it(
     for kind in exact:
         wanted = predicted["messages_per_commit_by_type"][kind]
         assert by_type[kind] == pytest.approx(wanted, 0.02 + at_ends)
+
+
+@cache
+def predicted_of(name: str) -> dict[str, Any]:
+    two = ["system.clients=2"]
+    scenario = load_scenario(name, plane="event", scale=0.005, replications=1, settings=two)
+    return dict(run_scenario(scenario).model["checkout"])
 
 
 @pytest.mark.skipif(not _engine.HAS_UCX, reason="needs libucx-dev")
