@@ -52,13 +52,6 @@ def planted(package: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     path.write_text(text, "utf-8")
 
 
-def test_imports_are_fine(package: Path) -> None:
-    done = circles_and_crossings(package)
-    assert (done.returncode, done.stdout) == (0, "")
-    done = layers(package)
-    assert (done.returncode, "0 broken" in done.stdout) == (0, True), done.stdout
-
-
 @pytest.mark.parametrize(
     ("planted", "told"),
     {
@@ -116,11 +109,6 @@ def test_an_import_against_the_order_of_folders_is_seen(planted: Path, told: str
     done = layers(planted)
     assert done.returncode == 1
     assert told in done.stdout
-
-
-def test_includes_are_fine() -> None:
-    done = includes(REPOSITORY)
-    assert (done.returncode, done.stdout) == (0, "")
 
 
 @pytest.mark.parametrize(

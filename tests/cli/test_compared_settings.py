@@ -14,10 +14,10 @@ CLOCK = "machine.node_types.opteron-6274-die.clock"
 
 def test_settings_that_differ(numatwin: CommandLine) -> None:
     """A fact with its source and one that was typed are both shown by their values."""
-    numatwin("run", "eris-fig8-amd", "--out", "a")
+    numatwin("run", "eris-fig8-amd", "--exact", "--out", "a")
     numatwin(
         *("run", "eris-fig8-amd", "--set", f"{CLOCK}=2 GHz", "--set", "system.batch=64"),
-        *("--set", "horizon=2 s", "--out", "b"),
+        *("--set", "horizon=2 s", "--exact", "--out", "b"),
     )
     rows = numatwin("compare", "a", "b", "--json").json()["settings"]
     assert {"name": CLOCK, "values": ["2.2 GHz", "2 GHz"]} in rows
@@ -35,9 +35,9 @@ def test_settings_that_differ(numatwin: CommandLine) -> None:
 
 def test_nothing_is_said_twice(numatwin: CommandLine) -> None:
     """Machine and policy stand in the first table; of another scenario nearly all differs."""
-    numatwin("run", "eris-fig8-amd", "--out", "a")
-    numatwin("run", "eris-fig8-amd", "--machine", "intel-4s-qpi", "--out", "b")
-    numatwin("run", "eris-fig8-amd-shared", "--out", "c")
+    numatwin("run", "eris-fig8-amd", "--exact", "--out", "a")
+    numatwin("run", "eris-fig8-amd", "--machine", "intel-4s-qpi", "--exact", "--out", "b")
+    numatwin("run", "eris-fig8-amd-shared", "--exact", "--out", "c")
     (row,) = numatwin("compare", "a", "b", "--json").json()["settings"]
     assert row == {"name": "machine", "values": ["amd-8n-ht", "intel-4s-qpi"]}
     for other in "bc":

@@ -314,18 +314,6 @@ def test_refused_before_anything_runs(refused: Refused, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("suite")
-def test_bad_suites_are_one_line_with_the_place(refused: Refused) -> None:
-    for old, new, told in (
-        ("host-lookup", "host-lokup", "mine.yaml:7:15: run 'lookup': unknown scenario"),
-        ("1/3 L2", "1/2 L8", "mine.yaml:8:25: run 'lookup': machine 'this-host' has no cache L8"),
-        ("runs:", "runs: {}\nrest:", "mine.yaml:5:1: runs: expected at least 1 in it"),
-        ("rounds: 3", "planes: [fast]", "mine.yaml:3:1: unknown field 'planes'"),
-    ):
-        Path("bad.yaml").write_text(SUITE.replace(old, new))
-        assert told.replace("mine", "bad") in refused("crossvalidate", "bad.yaml")
-
-
-@pytest.mark.usefixtures("suite")
 def test_a_suite_of_which_nothing_can_run_here(
     numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

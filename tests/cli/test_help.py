@@ -121,12 +121,6 @@ def test_help_imports_nothing_heavy() -> None:
     loads_none("from numatwin.cli import main; main(['--help'])", *heavy)
 
 
-def test_a_run_without_chance_loads_no_statistics() -> None:
-    """They take as long to load as all else that a run and its report need."""
-    run = "import numatwin.sim.run.runner, numatwin.reports"
-    loads_none(run, "scipy.stats", "scipy.optimize")
-
-
 def test_only_the_command_that_is_asked_for_is_made() -> None:
     """The parameters of all others take longer to read than an answer takes to print."""
     only, app = application("run"), application()

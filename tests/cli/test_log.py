@@ -19,8 +19,8 @@ MINE = "name: mine\nextends: eris-fig12-scan\nhorizon: 1 s\n"
 
 def test_what_a_run_reads_and_does(numatwin: CommandLine) -> None:
     Path("mine.yaml").write_text(MINE)
-    quiet = numatwin("run", "mine.yaml", "--json")
-    done = numatwin("run", "mine.yaml", "--json", "--verbose", "--log-file", "log.txt")
+    words = ("run", "mine.yaml", "--exact", "--json")
+    quiet, done = numatwin(*words), numatwin(*words, "--verbose", "--log-file", "log.txt")
     assert quiet.err == ""
     assert done.json()["throughput"] == quiet.json()["throughput"]
     lines = done.err.splitlines()

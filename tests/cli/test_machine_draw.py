@@ -38,12 +38,6 @@ def test_draw_refuses(refused: Refused) -> None:
     assert "unknown machine" in refused("machine", "draw", "zzz", "--out", "zzz.svg")
 
 
-def test_a_failed_picture_leaves_the_earlier_one(numatwin: CommandLine) -> None:
-    Path("amd.svg").write_text("earlier")
-    assert numatwin("machine", "draw", "zzz", "--out", "amd.svg").status == 2
-    assert Path("amd.svg").read_text() == "earlier"
-
-
 MLC = Path(__file__).parents[3] / "shared" / "data" / "mlc" / "skylake-2s.txt"
 
 

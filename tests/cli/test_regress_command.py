@@ -2,10 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -152,13 +148,6 @@ def test_junit_and_annotations(numatwin: CommandLine, monkeypatch: pytest.Monkey
     assert (top.get("tests"), top.get("failures")) == ("2", "1")
 
 
-OF_MINE = """\
-  mine:
-    scenario: eris-fig13
-    metric: throughput.lookup
-    policy: mine.py:Mine
-    at_least: 1 /s
-"""
 # What a check reads well, and what fails when it is run.
 BROKEN = """\
 class Mine:
@@ -207,33 +196,6 @@ def test_ctrl_c(update: bool, numatwin: CommandLine, monkeypatch: pytest.MonkeyP
     assert done.err == "numatwin: interrupted; what was finished is printed\n"
     assert "1 of 2 checks: 1 no difference" in done.out
     assert BASELINE.read_bytes() == before
-
-
-WAITS = """\
-import pathlib, time
-class Mine:
-    def decide(self, observation):
-        pathlib.Path("started").touch()
-        time.sleep(60)
-"""
-
-
-def test_ctrl_c_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(WAITS)
-    write(BOUND, OF_MINE)
-    command = [sys.executable, "-m", "numatwin", "regress", "mine.yaml", "--json"]
-    with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as run:
-        end = time.monotonic() + 300.0
-        while not Path("started").exists():
-            assert run.poll() is None
-            assert time.monotonic() < end
-            time.sleep(0.02)
-        run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=900)
-    assert run.returncode == 130
-    assert err == "numatwin: interrupted; what was finished is printed\n"
-    assert [row["name"] for row in json.loads(out)["rows"]] == ["bound"]
 
 
 def test_a_full_disk_keeps_the_former_baseline(

@@ -212,7 +212,7 @@ def test_a_full_disk_costs_no_result(
 
     with monkeypatch.context() as patched:
         patched.setattr(pq, "write_table", full)
-        done = numatwin("run", SCAN)
+        done = numatwin("run", SCAN, "--exact")
     assert done.status == 75
     assert "scan is limited by " in done.out
     assert "Record: " not in done.out
@@ -233,7 +233,7 @@ def test_a_record_whose_report_finds_no_room_is_kept(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        done = numatwin("run", SCAN)
+        done = numatwin("run", SCAN, "--exact")
     assert done.status == 75
     assert "scan is limited by " in done.out
     assert done.err == (
@@ -247,7 +247,7 @@ def test_a_record_whose_report_finds_no_room_is_kept(
 def test_a_reader_that_goes_away_costs_no_record(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "numatwin", "run", SCAN, "--out", "kept"]
+    command = [sys.executable, "-m", "numatwin", "run", SCAN, "--exact", "--out", "kept"]
     done = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, timeout=900)
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
@@ -302,7 +302,7 @@ def test_interrupted_between_record_and_report(
     """The command that is told writes the report."""
     with monkeypatch.context() as patched:
         patched.setattr("numatwin.reports.write_report", interrupted)
-        done = numatwin("run", "eris-fig8-amd", "--out", "some where")
+        done = numatwin("run", "eris-fig8-amd", "--exact", "--out", "some where")
     command = "numatwin report 'some where' --out 'some where/report.html'"
     assert (done.status, done.err) == (
         130,

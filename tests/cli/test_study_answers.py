@@ -122,7 +122,7 @@ def test_samples_and_sweeps_of_runs_that_did_not_settle(
 def test_bad_input(refused: Refused, numatwin: CommandLine, tmp_path: Path) -> None:
     study_file(tmp_path)
     assert "no run yet" in refused("study", "frontier", "study.yaml")
-    numatwin("study", "run", "study.yaml", "--limit", "2")
+    numatwin("study", "run", "study.yaml", "--limit", "2", "--exact")
     wrong = ("study", "frontier", "study.yaml", "--metric", "speed")
     assert "no run has such a figure: found 'speed'" in refused(*wrong)
     wrong = ("study", "frontier", "study.yaml", "--metric", "throughput.nope")
@@ -145,7 +145,7 @@ def test_explained_from_the_first_run_that_did_not_fail(
     numatwin: CommandLine, refused: Refused, tmp_path: Path
 ) -> None:
     study_file(tmp_path, SMALL.replace("[4, 8]", "[99, 4, 8]"))
-    numatwin("study", "run", "study.yaml")
+    numatwin("study", "run", "study.yaml", "--exact")
     found = numatwin("study", "explain", "study.yaml", "--json").json()
     assert found["before"] > 0
     assert found["from"] > 0

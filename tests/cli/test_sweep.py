@@ -60,11 +60,6 @@ def test_a_grid_of_several(numatwin: CommandLine) -> None:
     assert "scale" not in rows[0]
 
 
-def test_same_rows_from_two_processes(numatwin: CommandLine) -> None:
-    words = (*SWEEP, "system.buffer_commands=16:64:4", "--json")
-    assert numatwin(*words, "--jobs", "2").json() == numatwin(*words, "--jobs", "1").json()
-
-
 def test_the_same_from_python(numatwin: CommandLine) -> None:
     rows = numatwin(*SWEEP, "system.buffer_commands=16,64", "--exact", "--json").json()["rows"]
     table = sweep("eris-fig5", ["system.buffer_commands=16,64"], jobs=1)
@@ -129,7 +124,7 @@ def test_a_failed_run_does_not_stop_the_others(numatwin: CommandLine) -> None:
 
 def test_a_field_that_needs_another_to_be_set(numatwin: CommandLine) -> None:
     words = ("workload.clients.arrival_rate=10M/s,20M/s", "--set", "workload.clients.kind=open")
-    rows = numatwin("sweep", "eris-fig8-amd", "--set", *words, "--json").json()["rows"]
+    rows = numatwin("sweep", "eris-fig8-amd", "--set", *words, "--exact", "--json").json()["rows"]
     assert [row["throughput"]["lookup"] for row in rows] == [1e7, 2e7]
 
 

@@ -83,20 +83,6 @@ def test_processes_end_with_the_run(transport: str, nothing_left: list[int]) -> 
 
 
 @needs_ucx
-@pytest.mark.parametrize("transport", ["shm", "sysv", "tcp"])
-def test_a_run_that_is_dropped_leaves_nothing(transport: str, nothing_left: list[int]) -> None:
-    def run_into_a_failure() -> None:
-        with CommitCluster(small_run(2), transport) as cluster:
-            cluster.start()
-            nothing_left.extend([*cluster.pids(), cluster.parent_pid or 0])
-            cluster.wait_until(0.02)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        run_into_a_failure()
-
-
-@needs_ucx
 @pytest.mark.parametrize("transport", ["shm", "tcp"])
 @pytest.mark.parametrize("server", [0, 2])
 def test_a_killed_server_is_told(transport: str, server: int, nothing_left: list[int]) -> None:
@@ -260,8 +246,10 @@ with CommitCluster(small_run(2), sys.argv[2]) as cluster:
 
 
 @needs_ucx
-@pytest.mark.parametrize("transport", ["shm", "sysv", "tcp"])
-@pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("transport", "with_signal"),
+    [*((one, signal.SIGKILL) for one in ("shm", "sysv", "tcp")), ("sysv", signal.SIGINT)],
+)
 def test_nothing_outlives_who_asked_for_the_run(
     transport: str, with_signal: signal.Signals, nothing_left: list[int]
 ) -> None:

@@ -21,7 +21,6 @@ from numatwin.engine_native.emulated.remote import DRIVER, GuestProcess, RemoteE
 from numatwin.engine_native.systems.commits.emulated import EmulatedCommits, emulated_commits
 from numatwin.engine_native.systems.eris.setup import totals_of
 from numatwin.engine_native.systems.tasks.emulated import EmulatedTasks, emulated_tasks
-from numatwin.engine_native.systems.tasks.plane import TasksHost
 from numatwin.inputs import InputError
 from numatwin.sim.run.real_planes import EMULATOR
 from numatwin.sim.run.scenario import load_scenario
@@ -179,20 +178,6 @@ TASKS = (
     "horizon=2 s",
     "statistics.warm_up=500 ms",
 )
-
-
-def test_structs_of_an_engine_are_made_in_another_process() -> None:
-    settings = [*TASKS, "system.nodes=1"]
-    scenario = load_scenario("host-queries", plane=EMULATOR, settings=settings)
-    process = HostProcess()
-    host = TasksHost(scenario, RemoteEngine(process))
-    host.begin(scenario, 1)
-    process.ask("sleep", 0.1)
-    host.stop()
-    counts = host.counts()
-    assert counts.answered[0, 0] > 0
-    assert counts.done.sum() == 4 * counts.answered[0, 0]
-    assert process.end() == 0
 
 
 @needs_emulator

@@ -19,7 +19,7 @@ from numatwin.sim.systems.commits.build import commit_parameters
 from numatwin.sim.systems.commits.parameters import CommitParameters
 from numatwin.sim.systems.commits.plane import KernelCommitModel
 
-SHORT = ("statistics.replications=4", "horizon=3 ms", "statistics.warm_up=1 ms")
+SHORT = ("statistics.replications=2", "horizon=3 ms", "statistics.warm_up=1 ms")
 
 
 def ran(clients: int, *more: str, plane: str = "event", name: str = "nam-fig6-rsi") -> Record:

@@ -301,7 +301,7 @@ def test_nodes_with_cores_and_without_memory_hold_no_data(
     described = complete(parse_yaml(bare, "bare.yaml").read_as(MachineDescription)).description
     path = tmp_path / "bare.yaml"
     path.write_text(machine_yaml(described))
-    settings = [f"horizon={horizon}"]
+    settings = [f"horizon={horizon}", "statistics={replications: 1, warm_up: 0 s}"]
     record = run_scenario(
         load_scenario(scenario, machine=str(path), plane=plane, settings=settings)
     )

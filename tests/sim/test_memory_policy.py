@@ -21,12 +21,12 @@ from numatwin.sim.systems.eris.spec import Shards
 from numatwin.topologies import load_machine
 from numatwin.validate.decision_cases import FOLDER
 
+ONCE = "statistics={replications: 1, warm_up: 0 s}"
 CXL = FOLDER / "ddr5-cxl.yaml"  # node 0 has processors, node 1 memory alone
 SCENARIO = f"""
 name: scan
 machine: {CXL}
 horizon: 200 ms
-statistics: {{replications: 1, warm_up: 0 s}}
 system: {{kind: tasks, memory: {{policy: bind, nodes: 0}}}}
 workload:
   name: scan
@@ -65,7 +65,7 @@ POLICIES = {
 @pytest.mark.parametrize("plane", ["flow", "event", "reference"])
 @pytest.mark.parametrize("options", POLICIES)
 def test_traffic_goes_where_the_policy_says(scan: str, options: str, plane: str) -> None:
-    settings = [*numactl_settings(options), "horizon=10 ms"]
+    settings = [*numactl_settings(options), ONCE, "horizon=10 ms"]
     Bps = memory_Bps(run_scenario(load_scenario(scan, plane=plane, settings=settings)))
     assert Bps[1] / Bps.sum() == pytest.approx(POLICIES[options], abs=1e-3)
 
@@ -75,7 +75,7 @@ def test_event_and_reference_agree_on_two_spreads(scan: str) -> None:
         'system.memory={policy: interleave, objects: {t: {policy: weighted, weights: "0:3,1:1"}}}'
     )
     event, reference = (
-        run_scenario(load_scenario(scan, plane=plane, settings=[setting, "horizon=10 ms"]))
+        run_scenario(load_scenario(scan, plane=plane, settings=[setting, ONCE, "horizon=10 ms"]))
         for plane in ("event", "reference")
     )
     assert event.throughput == reference.throughput
@@ -106,7 +106,7 @@ def test_eris_reads_what_the_policy_binds(
     base: str, policy: str, far: list[int], plane: str
 ) -> None:
     settings = [f"system.memory={policy}", "system.nodes=4", "horizon=1 ms", "event_horizon=1 ms"]
-    settings += ["workload.objects.column.entries=80000000"]
+    settings += ["workload.objects.column.entries=80000000", ONCE]
     Bps = memory_Bps(run_scenario(load_scenario(base, plane=plane, settings=settings)))
     assert np.flatnonzero(Bps > 0.01 * Bps.sum()).tolist() == far
 
@@ -114,7 +114,7 @@ def test_eris_reads_what_the_policy_binds(
 def test_shards_keep_what_their_workers_use(tmp_path: Path) -> None:
     """One shard is the shared index; of two no line of the index crosses between the halves."""
     settings = ["system.nodes=4", "horizon=1 ms", "event_horizon=400 us"]
-    settings.append("workload.objects.index.keys=100000000")
+    settings += ["workload.objects.index.keys=100000000", ONCE.replace("0 s", "100 us")]
 
     def run(placement: str, plane: str = "flow") -> Record:
         further = [*settings, f"system.placement={placement}"]

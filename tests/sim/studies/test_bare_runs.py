@@ -71,15 +71,6 @@ def test_rows_are_those_of_single_runs(name: str) -> None:
     assert rows[0] | UNLIKE == rows[-1] | UNLIKE
 
 
-def test_a_failed_run_is_a_row() -> None:
-    runs = Runs(Base("eris-fig8-amd"), ("system.nodes",), ("",), Metrics())
-    rows = rows_of(runs, [(0, (4,)), (1, (99,)), (2, (8,))], SharedWork())
-    assert [row["point"] for row in rows] == [0, 1, 2]
-    assert ["error" in row for row in rows] == [False, True, False]
-    assert rows[1]["replay"] == "numatwin run eris-fig8-amd --set system.nodes=99"
-    assert rows[0]["throughput.lookup"] < rows[2]["throughput.lookup"]
-
-
 def test_own_seeds() -> None:
     brief = ("event_horizon=100 us", "statistics.replications=2")
     base = Base("eris-fig8-amd", {"plane": "event"}, brief)

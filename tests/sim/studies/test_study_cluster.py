@@ -28,11 +28,14 @@ def test_same_rows_on_a_cluster(tmp_path: Path) -> None:
     assert rows(tmp_path / "there") == rows(tmp_path / "here")
 
 
-def test_a_scheduler_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "none://1.2.3.4", "nonsense"])
+def test_a_scheduler_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
     monkeypatch.setattr("numatwin.sim.studies.engine.ANSWER_S", 0.5)
     study = load_study(study_file(tmp_path))
     with pytest.raises(InputError, match="no scheduler answers"):
-        run_study(study, tmp_path / "rows", scheduler="tcp://127.0.0.1:1")
+        run_study(study, tmp_path / "rows", scheduler=address)
     assert not (tmp_path / "rows").exists()
 
 

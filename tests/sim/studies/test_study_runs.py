@@ -20,7 +20,7 @@ from numatwin.inputs import InputError
 from numatwin.inputs.errors import DiskFull
 from numatwin.sim.studies.evaluate import WALL
 from numatwin.sim.studies.results import load_results
-from numatwin.sim.studies.run_study import progressed, run_study
+from numatwin.sim.studies.run_study import run_study
 from numatwin.sim.studies.store import Store
 from numatwin.sim.studies.study import Study, load_study
 
@@ -52,13 +52,6 @@ def test_same_rows_from_any_workers_in_any_order(study: Study, tmp_path: Path) -
     (run,) = [row for row in rows(one) if row["point"] == 5]
     assert run["throughput.lookup"] > 0
     assert run["system.nodes"] == 8
-
-
-def test_a_finished_study_runs_nothing(study: Study, tmp_path: Path) -> None:
-    run_study(study, tmp_path / "rows", jobs=1)
-    again = run_study(study, tmp_path / "rows", jobs=1)
-    assert (again.new, again.done, again.complete) == (0, POINTS, True)
-    assert progressed(study, tmp_path / "rows").complete
 
 
 def test_results(study: Study, tmp_path: Path) -> None:

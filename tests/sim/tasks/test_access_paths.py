@@ -26,7 +26,8 @@ from numatwin.sim.systems.tasks.single_scans import EventScans, FlowScans, plain
 from numatwin.topologies import load_machine
 
 PATH = "workload.operations.scan.operators.scan.path"
-SMALL = ("workload.objects.column.rows=4194304", "horizon=50 ms")
+ONCE = "statistics={replications: 1, warm_up: 10 ms}"
+SMALL = ("workload.objects.column.rows=4194304", "horizon=50 ms", ONCE)
 MACHINE = "sgi-uv300h-8s"
 BUNDLED = Path(topologies.__file__).with_name(f"{MACHINE}.yaml")
 

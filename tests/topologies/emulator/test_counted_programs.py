@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,10 +38,10 @@ def small(name: str, nodes: int | None = None) -> GuestMachine:
     return guest_machine(machine, nodes=nodes, scale=1 / cores, memory_bytes=count * 96 * MIB)
 
 
-def counted(guest: GuestMachine, programs: Path, *steps: str) -> Traffic:
+def counted(guest: GuestMachine, programs: Path, *steps: str, **more: Any) -> Traffic:
     """The traffic of the programs' regions, one after another."""
     script = " && ".join(f"{programs} {step}" for step in steps)
-    found = run_counted(guest, ["sh", "-c", script], time_limit_s=300.0)
+    found = run_counted(guest, ["sh", "-c", script], time_limit_s=300.0, **more)
     assert found.run.status == 0, found.run.errors
     assert found.traffic.regions is not None
     assert found.traffic.regions.regions == len(steps)
@@ -54,8 +55,13 @@ def check(counts: Counts, name: str, cpu_node: int, home: int, expected: int) ->
     assert 0.999 * expected <= found <= 1.001 * expected + OTHERS, name
 
 
-def test_known_programs_on_eight_nodes(programs: Path) -> None:
-    """Each on a processor and a node of its own, 8 MiB twice: 2 Mi accesses to 256 Ki lines."""
+def test_known_programs_on_eight_nodes(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each on a processor and a node of its own, 8 MiB twice: 2 Mi accesses to 256 Ki lines. No
+    file is there while the guest runs, so that a kill cannot leave one behind, nor afterwards."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    seen: list[list[Path]] = []
     traffic = counted(
         small("amd-8n-ht"),
         programs,
@@ -66,7 +72,9 @@ def test_known_programs_on_eight_nodes(programs: Path) -> None:
         "random 4 6 8 4",
         "move 5 7 8 2 0",
         "bounce 6 6 1 8 7",
+        booted=lambda: seen.append(list(tmp_path.iterdir())),
     )
+    assert (seen, list(tmp_path.iterdir())) == ([[]], [])
     counts = traffic.counted
     words, lines = 2 * MIB, 8 * MIB // 64 * 2
     check(counts, "reads_user", 0, 1, words)
@@ -132,18 +140,6 @@ def test_each_node_of_a_large_machine(programs: Path, nodes: int) -> None:
         check(traffic.counted, "reads_user", node, home, 4 * MIB // 8)
         check(traffic.counted, "read_misses_user", node, home, 4 * MIB // 64)
     assert np.trace(traffic.counted.pairs["reads_user"]) < 0.05 * nodes * 4 * MIB // 8
-
-
-def test_counting_leaves_no_file_whatever_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While the guest runs there is none either, so that a kill cannot leave one behind."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    seen: list[list[Path]] = []
-    guest = small("opteron-4n", nodes=2)
-    done = run_counted(guest, ["true"], booted=lambda: seen.append(list(tmp_path.iterdir())))
-    assert (done.run.status, seen, list(tmp_path.iterdir())) == (0, [[]], [])
-    assert done.traffic.whole.accesses.sum() > 0
 
 
 def executed(programs: Path, *words: str) -> tuple[dict[str, int], Traffic]:
