@@ -19,6 +19,7 @@ POLICIES = ("none", "one-shot", "ma-1", "ma-8")
 MAKE_VARIABLES = {"MAKELEVEL", "MAKEFLAGS", "MFLAGS"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 @pytest.mark.skipif(
     not Path(sys.prefix).samefile(ROOT / ".venv") if (ROOT / ".venv").exists() else True,

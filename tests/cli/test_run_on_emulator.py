@@ -11,6 +11,7 @@ from numatwin.sim.run.record import load_record
 
 
 @needs_emulator
+@pytest.mark.slow
 def test_a_scenario_in_a_guest_has_traffic_and_no_times(numatwin: CommandLine) -> None:
     done = numatwin(
         *("run", "eris-fig8-intel", "--on", "emulator", "--machine-scale", "1/80"),

@@ -181,6 +181,7 @@ TASKS = (
 
 
 @needs_emulator
+@pytest.mark.slow
 def test_idle_workers_of_a_guest_take_tasks_of_others() -> None:
     """Each scan reads 6 MB from both nodes that its table is put on, three times what a cache there
     holds; what another of the four clients' has just read is in a cache."""

@@ -124,7 +124,8 @@ SOON = "system.retransmission={timeout: 5 us}"
 
 @pytest.mark.parametrize("plane", ["event", "flow"])
 def test_the_run_tells_what_is_lost(plane: str) -> None:
-    settings = [f"plane={plane}", "horizon=400 us", "statistics.warm_up=0 ns", EMPTY, SOON]
+    once = "statistics={warm_up: 0 ns, replications: 1}"
+    settings = [f"plane={plane}", "horizon=400 us", once, EMPTY, SOON]
     record = run_scenario(load_scenario("nam-fig6-two-sided", settings=settings))
     assert any("records: they have no replicas" in note for note in record.warnings)
     kept = run_scenario(

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from saved_trees import NODE, TREE, tar_bytes, write_folder
 from test_import_hwloc import XML
@@ -74,7 +74,6 @@ def import_or_refuse(path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", WHOLE)
-@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_damaged_files(kind: str, data: st.DataObject) -> None:
     content = data.draw(damaged(WHOLE[kind]))
@@ -88,7 +87,6 @@ def test_damaged_files(kind: str, data: st.DataObject) -> None:
 TEXTS = st.one_of(st.sampled_from(sorted(set(TREE.values()))), st.text(max_size=30))
 
 
-@settings(max_examples=100, deadline=None)
 @given(changes=st.dictionaries(st.sampled_from(sorted(TREE)), TEXTS, max_size=4))
 def test_damaged_trees(changes: dict[str, str]) -> None:
     files = {path: text.encode("utf-8", "replace").decode() for path, text in changes.items()}
@@ -96,7 +94,6 @@ def test_damaged_trees(changes: dict[str, str]) -> None:
         import_or_refuse(write_folder(Path(folder) / "saved", TREE | files))
 
 
-@settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_damaged_machine_files(data: st.DataObject) -> None:
     try:
@@ -117,7 +114,6 @@ def _nodes() -> st.SearchStrategy[dict[int, tuple[int, int]]]:
     ).filter(lambda nodes: any(cpus or memory for cpus, memory in nodes.values()))
 
 
-@settings(max_examples=60, deadline=None)
 @given(nodes=_nodes(), data=st.data())
 def test_a_machine_survives_each_format(
     nodes: dict[int, tuple[int, int]], data: st.DataObject

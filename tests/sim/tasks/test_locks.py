@@ -114,7 +114,7 @@ def test_a_scenario_tells_which_lock_limits_it(tmp_path: Path) -> None:
     path = tmp_path / "scenario.yaml"
     path.write_text(SCENARIO)
     for plane in ("flow", "event"):
-        record = run_scenario(load_scenario(path, plane=plane))
+        record = run_scenario(load_scenario(path, plane=plane, replications=1))
         # The event plane counts whole queries, of 50 in 10 s.
         assert record.throughput["insert"] == pytest.approx(5.0, abs=0.1), plane
     why = run_scenario(load_scenario(path, plane="flow")).why["insert"]

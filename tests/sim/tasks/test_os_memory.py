@@ -52,8 +52,8 @@ workload: steps.yaml
 system:
   {kind: tasks, task: 0 s, threads: THREADS, nodes: [0], intermediates: materialised}
 policies: {stealing: none}
-horizon: 1.2 s
-statistics: {warm_up: 0.2 s}
+horizon: 4 s
+statistics: {warm_up: 0.4 s, replications: 1}
 """
 WORK_S = 1_310_720 * 10e-9  # and 2 ns a row and line at most for memory, besides
 FAULTS_S, UNMAP_S, MAPPING_S, INTERRUPT_S = 2_560e-6, 2_560 * 0.2e-6, 10e-6, 2e-6
