@@ -10,9 +10,6 @@ ALIVE = Path(__file__).parents[1] / "tools" / "alive"
 def test_it_says_what_pip_is_at_and_ends_as_the_command_does() -> None:
     """Whatever the host's load: the command waits until it has been told of."""
     assert said_of("Collecting numpy>=2 (from numatwin)", "numpy") == 3
-
-
-def test_it_says_that_it_waits_for_the_compiler() -> None:
     assert said_of("Building editable for numatwin (pyproject.toml): started", "compiling") == 3
 
 

@@ -39,16 +39,10 @@ SCENARIOS, TOPOLOGIES = ROOT / "sim" / "scenarios", ROOT / "topologies"
 WORKLOADS, SUITES = ROOT / "workloads", ROOT / "validate" / "suites"
 DECISIONS = ROOT / "validate" / "decisions"
 MACHINES = ("epyc-2s-cxl", "opteron-4n", "ib-fdr-8n", "intel-4s-qpi")
-NAMES: tuple[str, ...] = (
-    "record",
-    "study",
-    "model",
-    "baseline",
-    "trace",
-    "histogram",
-    "engine rows",
+NAMES = (
+    *("record", "study", "model", "baseline", "trace", "histogram", "engine rows"),
+    *("scenarios", "machines", "workloads", "studies", "suites", "profiles", "decisions"),
 )
-NAMES += ("scenarios", "machines", "workloads", "studies", "suites", "profiles", "decisions")
 FEW, MANY = range(12), range(12, 300)
 
 TOKENS = (

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from forked_commands import needs_no_shell, printed_by
+from forked_commands import printed_by, without_a_shell
 
 _FENCE = re.compile(
     r"(?:<!-- file: (?P<file>\S+)(?: of (?P<source>\S+))? -->\n)?"
@@ -112,23 +112,26 @@ def run(step: Step, folder: Path) -> str:
         (folder / step.file).write_text(step.written, encoding="utf-8")
         return ""
     in_a_copy = (folder / "numatwin").is_dir()
-    if needs_no_shell(step.command) and not in_a_copy:
-        printed = printed_by(step.command, folder, TIMEOUT_S)
-    else:
+    alone = None if in_a_copy else without_a_shell(step.command)
+    if alone is None:
         printed = _printed_by_a_shell(step.command, folder, in_a_copy)
+    else:
+        printed, told = printed_by(alone[0], folder, TIMEOUT_S, apart=alone[1] != "")
+        if alone[1]:
+            printed = told + _printed_by_a_shell(f"cat {alone[1]}", folder, False, printed)
     if "numatwin: this is a bug" in printed:
         raise RuntimeError(f"$ {step.command}\n{printed}")  # nothing to write into a document
     return "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
 
 
-def _printed_by_a_shell(command: str, folder: Path, in_a_copy: bool) -> str:
+def _printed_by_a_shell(command: str, folder: Path, in_a_copy: bool, given: str = "") -> str:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     if in_a_copy:
         environment["PYTHONPATH"] = str(folder)
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        stdin=subprocess.DEVNULL,
+        input=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

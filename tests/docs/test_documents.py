@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from console_blocks import Step, drawn, fits, prepare, renew, renewed, run, steps
-from forked_commands import needs_no_shell
+from forked_commands import without_a_shell
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -39,10 +39,11 @@ def test_long_documents_exist() -> None:
 @pytest.mark.parametrize("words", ["run none", "machine show 'amd-8n-ht'"])
 def test_without_a_shell_a_command_prints_the_same(words: str, tmp_path: Path) -> None:
     command = f"numatwin {words}"
-    assert needs_no_shell(command)
-    assert not needs_no_shell(f"{command}; true")
-    printed = [run(Step(1, line, "", (0, 0)), tmp_path) for line in (command, f"{command}; true")]
-    assert printed[0] == printed[1] != ""
+    assert without_a_shell(f"{command} | sort 'a b'") == (f"{command} ", "| sort 'a b'")
+    assert without_a_shell(f"{command} 2>&1") is without_a_shell(f"{command}; true") is None
+    lines = (command, f"{command}; true", f"{command} | cat", f"{command} > a; cat a")
+    printed = {run(Step(1, line, "", (0, 0)), tmp_path) for line in lines}
+    assert len(printed - {""}) == 1
 
 
 @pytest.mark.parametrize(

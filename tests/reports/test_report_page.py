@@ -295,10 +295,6 @@ def test_no_record_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_same_records_same_page() -> None:
-    assert report_html([phased_record()]) == report_html([phased_record()])
-
-
 def test_a_stored_record_makes_the_same_page(tmp_path: Path) -> None:
     record: Record = phased_record()
     assert report_html([load_record(record.save(tmp_path / "run"))]) == report_html([record])
