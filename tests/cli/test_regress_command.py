@@ -195,6 +195,8 @@ def test_ctrl_c(update: bool, numatwin: CommandLine, monkeypatch: pytest.MonkeyP
     assert done.status == 130
     assert done.err == "numatwin: interrupted; what was finished is printed\n"
     assert "1 of 2 checks: 1 no difference" in done.out
+    told = json.loads(numatwin("regress", "mine.yaml", "--json").out)
+    assert [row["name"] for row in told["rows"]] == ["flow"]
     assert BASELINE.read_bytes() == before
 
 

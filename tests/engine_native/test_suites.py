@@ -1,10 +1,8 @@
 """The engine's GoogleTest suites under ThreadSanitizer, and under AddressSanitizer with UBSan.
 
-Those that start no thread run under the latter alone. Built by CMake in build/engine-thread and
-build/engine-address, which stay for the next time.
+Those that start no thread run under the latter alone.
 """
 
-import fcntl
 import functools
 import os
 import re
@@ -14,17 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from engine_suites import ENGINE, SANITIZERS, build
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
-ENGINE = ROOT / "engine_native"
 SUITES = sorted(path.stem for path in (ENGINE / "tests").glob("test_*.cpp"))
-SANITIZERS = {"thread": "thread", "address": "address,undefined"}
 # What a program calls that starts a thread, in its suite or in the engine; the first of them is
 # that of std::thread, std::jthread and std::async.
 THREAD_STARTS = ("_ZNSt6thread15_M_start_thread", "pthread_create", "thrd_create", "GOMP_parallel")
-JOBS = 2
 # The leak check needs ptrace, which containers deny; suites count what they allocate.
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0",
@@ -81,31 +76,6 @@ def tools() -> None:
 def built(tools: None) -> Callable[[str], Path]:
     """The folder with all suites of a sanitizer, built by one test process while others wait."""
     return functools.cache(build)
-
-
-def build(sanitizer: str) -> Path:
-    folder = ROOT / "build" / f"engine-{sanitizer}"
-    folder.mkdir(parents=True, exist_ok=True)
-    sanitize = f"-DSANITIZE={SANITIZERS[sanitizer]}"
-    configure = ["cmake", "-S", str(ENGINE), "-B", str(folder), "-G", "Ninja", sanitize]
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for command in configure, ["cmake", "--build", str(folder), "-j", str(JOBS)]:
-            done = subprocess.run(command, capture_output=True, text=True, env=with_ccache())
-            assert done.returncode == 0, (done.stdout + done.stderr)[-8000:]
-    return folder
-
-
-def with_ccache() -> dict[str, str]:
-    """The environment of a build; where ccache is installed, with one cache for every clone, as
-    in setup.py, and for what includes precompiled headers too."""
-    return {
-        **os.environ,
-        "PATH": f"/usr/lib/ccache:{os.environ['PATH']}",
-        "CCACHE_BASEDIR": str(ROOT),
-        "CCACHE_NOHASHDIR": "1",
-        "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime",
-    }
 
 
 @pytest.fixture(scope="session")
