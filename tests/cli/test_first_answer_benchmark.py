@@ -42,9 +42,7 @@ def test_the_answer_comes_before_what_nobody_waits_for(tmp_path: Path) -> None:
         assert any(row["low"]["throughput"] for row in rows if row["low"])
 
 
-@pytest.mark.parametrize(
-    "scenario", ["eris-fig8-amd", "eris-mixed-amd", "hana-part-worst", "nam-fig6-rsi"]
-)
+@pytest.mark.parametrize("scenario", ["eris-mixed-amd", "hana-part-worst", "nam-fig6-rsi"])
 def test_a_steady_run_and_its_report_load_nothing_slow(scenario: str, tmp_path: Path) -> None:
     """Each of these takes as long to import as the prediction takes."""
     run = f"assert not main(['run', '{scenario}', '--on', 'flow', '--out', {str(tmp_path)!r}])"
