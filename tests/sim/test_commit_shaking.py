@@ -34,7 +34,7 @@ BASES = [cluster("two-sided"), cluster("ipoeth"), RSI]
 TRANSPORT = Transport(timeout_ps=10 * US, retries=3, reconnect_ps=20 * US)
 
 
-@few_and_many(40, 300)
+@few_and_many(25, 300)
 def test_the_planes_do_the_same_under_faults(examples: int) -> None:
     seen: Counter[str] = Counter()
     for seed in range(examples):

@@ -23,7 +23,7 @@ from numatwin.sim.systems.commits.plane import KernelCommitModel
 pytestmark = pytest.mark.kernel
 
 
-@few_and_many(50, 200)
+@few_and_many(30, 200)
 def test_the_traces_are_equal_and_keep_snapshot_isolation(examples: int) -> None:
     @settings(max_examples=examples)
     @given(configurations(), st.integers(0, 2**64 - 1))

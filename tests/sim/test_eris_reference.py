@@ -58,7 +58,7 @@ def check(case: Case) -> None:
     )
 
 
-@few_and_many(40, 200)
+@few_and_many(25, 200)
 def test_the_traces_and_counts_are_equal(examples: int) -> None:
     settings(max_examples=examples)(given(cases())(check))()
 

@@ -78,7 +78,7 @@ def clusters(draw: st.DrawFn) -> tuple[str, ...]:
     )
 
 
-@few_and_many(3, 30)
+@few_and_many(2, 30)
 def test_both_models_give_one_trace(examples: int) -> None:
     @settings(max_examples=examples)
     @given(cluster=clusters())

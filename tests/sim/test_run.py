@@ -231,7 +231,7 @@ def written(chosen: dict[str, float], cores: int) -> list[str]:
 
 @pytest.mark.parametrize("placement", ["partitioned", "interleaved", "single-ram"])
 @pytest.mark.parametrize("operation", [LOOKUP, UPSERT, SCAN, MIXED])
-@few_and_many(8, 50)
+@few_and_many(5, 50)
 def test_more_of_anything_never_lowers_throughput(
     tmp_path: Path, operation: str, placement: str, examples: int
 ) -> None:
@@ -274,7 +274,7 @@ def check_more_of_anything(
 
 @pytest.mark.parametrize("placement", ["partitioned", "interleaved", "single-ram"])
 @pytest.mark.parametrize("operation", [LOOKUP, SCAN])
-@few_and_many(6, 30)
+@few_and_many(4, 30)
 def test_more_cores_never_lower_throughput(
     tmp_path: Path, operation: str, placement: str, examples: int
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import few_and_many
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from task_programs import (
@@ -176,9 +177,16 @@ def programs(draw: st.DrawFn) -> Program:
     return replace(made, background=background)
 
 
-@given(programs(), st.sampled_from(["0", "hub", "0, 1"]), st.integers(3, 5), st.integers(0, 2**12))
-@settings(max_examples=20)
-def test_traces_are_the_same(made: Program, at: str, contexts: int, choice: int) -> None:
+PLACES, CHOICES = st.sampled_from(["0", "hub", "0, 1"]), st.integers(0, 2**12)
+
+
+@few_and_many(10, 50)
+def test_traces_are_the_same(examples: int) -> None:
+    drawn = given(programs(), PLACES, st.integers(3, 5), CHOICES)
+    settings(max_examples=examples)(drawn(check_traces))()
+
+
+def check_traces(made: Program, at: str, contexts: int, choice: int) -> None:
     p = task_setup(made, CostModel(machine(at, contexts)))
     models: list[Model] = [EventModel(p, 1, 1, True), ReferenceModel(p, 1, 1, True)]
     paths = [choice >> k & 1 for k in range(len(p.stages) * 3)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import few_and_many
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from task_programs import MS, US, cost, parameters, program, query, same_counts, stage, table
@@ -141,9 +142,12 @@ def check_laws(model: Model) -> None:
     assert model.counts()["latency_ps"].sum() == answered[:, 5].sum()
 
 
-@given(programs(), ORDERS, st.integers(0, 5))
-@settings(max_examples=60)
-def test_traces_are_the_same(made: Program, orders: Any, seed: int) -> None:
+@few_and_many(25, 100)
+def test_traces_are_the_same(examples: int) -> None:
+    settings(max_examples=examples)(given(programs(), ORDERS, st.integers(0, 5))(check_traces))()
+
+
+def check_traces(made: Program, orders: Any, seed: int) -> None:
     p = parameters(made, NODES)
     models: list[Model] = [EventModel(p, seed, 1, True), ReferenceModel(p, seed, 1, True)]
     for model in models:
