@@ -26,8 +26,7 @@ from numatwin.sim.systems.tasks.single_scans import EventScans, FlowScans, plain
 from numatwin.topologies import load_machine
 
 PATH = "workload.operations.scan.operators.scan.path"
-ONCE = "statistics={replications: 1, warm_up: 10 ms}"
-SMALL = ("workload.objects.column.rows=4194304", "horizon=50 ms", ONCE)
+SMALL = ("workload.objects.column.rows=4194304", "horizon=50 ms", "statistics.replications=1")
 MACHINE = "sgi-uv300h-8s"
 BUNDLED = Path(topologies.__file__).with_name(f"{MACHINE}.yaml")
 
