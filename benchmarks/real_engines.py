@@ -128,7 +128,13 @@ def duckdb(python: str) -> Embedded:
 def monetdb(python: str) -> Embedded:
     queries = ("filter", "g6", "join", "sort", "topk")
     return Embedded(
-        *("monetdb", "MonetDB in monetdbe", python, queries, "monetdb.json", "monetdb", "monetdbe"),
+        "monetdb",
+        "MonetDB in monetdbe",
+        python,
+        queries,
+        figures="monetdb.json",
+        mark="monetdb",
+        package="monetdbe",
         stored=False,
     )
 

@@ -348,7 +348,8 @@ def check_clients(description: WorkloadDescription) -> None:
         if not mixed and clients.count is not None:
             raise DescriptionError(
                 ("clients", "count"),
-                "all queries have clients of their own: none are left for the mix",
+                "expected no count: all queries have clients of their own, and none are left for "
+                "the mix",
             )
     total = sum(own.values()) + (clients.count or 0)
     if total > CLIENTS_MAX:

@@ -126,11 +126,14 @@ def _model_texts(record: Record) -> list[str]:
         for one in record.uncertainty.get("model", ())
         if one["figure"].startswith("throughput.")
     ]
-    texts = []
-    for factor in dict.fromkeys(round(one["factor"], 2) for one in found):
-        one = next(one for one in found if round(one["factor"], 2) == factor)
-        known = f"{one['rows']} figures of this kind are known" if one["rows"] else NOTHING_KNOWN
-        texts.append(f"the model may be off by ×{factor:.2f} ({known}: numatwin trust)")
+    texts, factors = [], dict.fromkeys(round(one["factor"], 2) for one in found)
+    for factor in factors:
+        alike = [one for one in found if round(one["factor"], 2) == factor]
+        names = listing(one["figure"].partition(".")[2] for one in alike)
+        of = f" of {names}" if len(factors) > 1 else ""
+        rows = alike[0]["rows"]
+        known = f"{rows} figures of this kind are known" if rows else NOTHING_KNOWN
+        texts.append(f"the model{of} may be off by ×{factor:.2f} ({known}: numatwin trust)")
     return texts
 
 

@@ -43,8 +43,8 @@ void sum_use(const MaxMinProblem& problem, const MaxMinShares& shares) {
 
 }  // namespace
 
-// Whether nothing gets full where all flows have their caps; then these are their shares. What does
-// not then, never does.
+// Whether nothing gets full where all flows have their caps; then these are their shares. A
+// resource that does not get full even so never does.
 bool MaxMinSolver::caps_fit(const MaxMinProblem& problem, const MaxMinShares& shares) {
     std::ranges::copy(problem.cap, shares.rate.begin());
     std::ranges::fill(shares.binding, bound_by_cap);

@@ -332,7 +332,8 @@ def test_totals_alone_are_one_task(tmp_path: Path) -> None:
         ({"a": 2 * CLICKHOUSE}, "several queries"),
         ({"a": 2 * MONETDB}, "several queries"),
         ({"a": MONETDB[:2000]}, "a:20: cut off"),
-        ({"a": "1,X_1=1:int := sql.mvc();\n"}, "no instruction works on a column"),
+        ({"a": "1,X_1=1:int := sql.mvc();\n" + "\n" * 99_999}, "no instruction works on a column"),
+        ({"a": "1,X_1=[1]:bat[:int] := sql.bind(X_0=0:int);"}, "no instruction works on a column"),
         (
             {
                 "a": json.dumps(PLAN),

@@ -89,7 +89,7 @@ def test_one_clear_line(tmp_path: Path, change: tuple[str, str], expected: str) 
 
 def test_clients_of_a_mix_and_of_a_query(tmp_path: Path) -> None:
     count = ("objects:", "clients: {kind: closed, count: 64}\nobjects:")
-    assert "none are left for the mix" in told(tmp_path, count)
+    assert "expected no count: all queries" in told(tmp_path, count)
     mixed = load_workload(written(tmp_path, count, (CLIENTS, "")))
     assert mixed.description.clients.count == 64
     assert "every share of the mix is 0" in told(

@@ -1,9 +1,8 @@
 """MonetDB's TRACE of a query: what each of its instructions took, as mclient prints it.
 
-Of these two columns any format will do. An instruction works on whole columns, and so does one of
-each slice where the plan cuts a table into slices, which run side by side: each is an operator of
-its own, and one task. It is told by its arguments, ``X_3=[1200000]:bat[:int]``, how many rows each
-has.
+Any of mclient's formats will do. An instruction works on whole columns, and is an operator and one
+task; where the plan cuts a table into slices, there is one for each, and they run side by side. How
+many rows a column has stands in the arguments, as in ``X_3=[1200000]:bat[:int]``.
 """
 
 import re
@@ -14,12 +13,12 @@ from ...inputs import InputError
 from .plans import Names, Plan, PlanOperator
 
 STATEMENT = re.compile(
-    r"(?m)^\D*\d+\W+?(?:barrier )?\(?([A-Z]_\d+=.*?)\)? := (\w+)\.([^\s(]+)\((.*)\);"
+    r"(?m)^[^\d\n]*\d+[^\w\n]+?(?:barrier )?\(?([A-Z]_\d+=.*?)\)? := (\w+)\.([^\s(]+)\((.*)\);"
 )
 COLUMN = re.compile(r"([A-Z]_\d+)=\[(\d+)\]:bat\[:(\w+)\]")
 VALUE = re.compile(r"([A-Z]_\d+)=")
 WORD = re.compile(r'"([^"\\]+)\\?"+:str')
-NAMED = {"bind", "bind_idxbat", "tid"}  # columns of a table, and the rows that it has
+OF_TABLES = {"bind", "bind_idxbat", "tid"}  # columns of a table, and the rows that it has
 VALUE_BYTES = {"bit": 1, "bte": 1, "sht": 2, "int": 4, "flt": 4, "date": 4, "hge": 16, "uuid": 16}
 OTHERS_BYTES = 8  # lng, dbl, oid, timestamp; of str the offset
 EXPECTED = "what TRACE prints of a query: microseconds and instructions"
@@ -31,7 +30,8 @@ def is_monetdb(head: str) -> bool:
 
 
 def read_monetdb(path: Path, text: str) -> Plan:
-    """The plan, an instruction an operator; raises InputError of one that is cut off, or none."""
+    """The plan, an instruction an operator; raises InputError where one is cut off, or none works
+    on a column."""
     for number, line in enumerate(text.splitlines(), 1):
         if ":bat[" in line and ");" not in line:
             raise InputError("cut off", str(path), number, token=line[:40], expected=EXPECTED)
@@ -47,8 +47,9 @@ def _operators(text: str) -> Iterator[PlanOperator]:
     names, made_by, table_of = Names(), dict[str, str](), dict[str, str]()
     for results, module, function, arguments in STATEMENT.findall(text):
         made, taken = COLUMN.findall(results), COLUMN.findall(arguments)
-        if module == "sql" and function in NAMED:
-            table_of |= {column: WORD.findall(arguments)[1] for column, *_ in made}
+        words = WORD.findall(arguments)  # of these instructions: schema, table, column
+        if module == "sql" and function in OF_TABLES and len(words) > 1:
+            table_of |= dict.fromkeys((column for column, *_ in made), words[1])
         if not taken or module in ("sql", "language"):
             continue
         name = names(function)

@@ -291,8 +291,12 @@ def pipelines_of(plan: Plan, engine: Engine) -> list[Pipeline]:
     if engine.breakers is None:
         return [
             Pipeline(
-                *(one.name, max(one.rows, 1.0), one.results, one if one.table else None),
-                *([*one.inputs], [(one, FLOWS)]),
+                one.name,
+                max(one.rows, 1.0),
+                one.results,
+                table=one if one.table else None,
+                after=[*one.inputs],
+                parts=[(one, FLOWS)],
             )
             for one in plan.operators
         ]
@@ -351,7 +355,7 @@ class Engine:
     """What an engine calls things.
 
     ``breakers``: kinds of operators that take in all of their input before they pass anything on;
-    None: all of them, and only whole;
+    None: all do, and pass on all of it at once;
     ``joins``: those whose last input is a hash table. ``functions``: a pattern of the functions of
     an operator, ``{}`` its name in the source: those that take in (``sink``), and all others.
     ``named``: of kinds whose name there is another. ``shared``: kinds whose structures all tasks

@@ -5,7 +5,7 @@ tables lie at the start. What several stages access (a dictionary) is there once
 is in the caches of its node, one for all parts in those of every node that uses it, and a task's
 own table once for each thread that runs such a task, in proportion to the stage's instructions. Of
 a hash table there is one for each kind of query. Lines that stream through take no room from
-these; of what queries read in order, one after the other, a cache keeps what it has room for.
+these; of what queries read in order, a cache keeps what it has room for.
 """
 
 from collections.abc import Sequence
@@ -93,8 +93,8 @@ class CacheSurvey:
         self._in_order: dict[str, Floats] = {}
 
     def in_order(self, name: str, read_bytes: Floats, whole_bytes: Floats | float = inf) -> None:
-        """A stage reads or writes so much of what has this name on each node (n,), one after the
-        other; all stages together no more than there is.
+        """A stage reads so much in order, on each node (n,), of what has this name; all stages
+        together read no more than there is.
         """
         together = self._in_order.get(name, 0.0) + read_bytes
         self._in_order[name] = np.minimum(together, whole_bytes)

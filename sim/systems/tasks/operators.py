@@ -399,8 +399,8 @@ class QueryStages:
     def _in_order(
         self, loops: Sequence[Demands], entries: float, use: StageUse, table: Table | None
     ) -> None:
-        """What a stage of so many entries reads of its table, which all queries share, and of
-        results of other stages, which each query that is asked has its own of until then."""
+        """What a stage of so many entries reads in order: of its table, which all queries share,
+        and of other stages' results, of which each query that is asked has its own."""
         runs, survey = [run for loop in loops for run in loop.in_order], self.costs.survey
         of_table = sum(run.read_bytes for run in runs if run.place == "part")
         results = sum(run.read_bytes for run in runs) - of_table

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,12 @@ from .program import MemoryUse, Stage
 Where = Callable[[int | None, int], Floats]
 
 
-# One of a kind's loops: per entry, lines read (n,) and instructions in seconds; slots.
-KindLoop = tuple[Floats, float, float]
+class KindLoop(NamedTuple):
+    """One of a kind's loops, per entry; ``read`` (n,)."""
+
+    read: Floats
+    instructions_s: float
+    slots: float
 
 
 def lines_by_place(memory: Sequence[MemoryUse]) -> Floats:
@@ -50,7 +54,7 @@ def loops_of(batch: Batch, stage: Stage, node: int, where: Where) -> tuple[KindL
     """Of tasks of a batch, of its stage, on a node."""
     part, own = where(batch.home, batch.spread)[None], where(node, 0)[None]
     return tuple(
-        (
+        KindLoop(
             lines_by_home(lines_by_place(loop.memory)[:1], part, own, where(None, 0))[0],
             float(loop.instructions_s[node]),
             max(float(loop.misses_at_once[node]), 1e-9),
@@ -210,10 +214,8 @@ class ServiceTimes:
         lines = np.add(*kinds.lines).sum(axis=1)
         found = dict(self._of_machine)
         if kinds.copied is not None:
-            copied, engines = (
-                kinds.copied,
-                kinds.copied.found,
-            )  # shares are counted in copies' own lines
+            copied, engines = kinds.copied, kinds.copied.found
+            # Shares are counted in copies' own lines.
             own = (copied.read + copied.written).sum(axis=1)
             lines = np.where(own > 0, own, lines)
             found |= {
