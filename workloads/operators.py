@@ -1,8 +1,8 @@
 """The schema of a query's operators in a workload file: a form for each kind.
 
 A query is a graph of named operators. Operators pass entries on: a scan the rows that its filter
-lets through, a join the pairs that match, an aggregation its groups. One more kind of operator is
-one more form here, and its demands in the systems that run queries.
+lets through, a join the pairs that match, an aggregation its groups. To add a kind of operator, see
+``sim/systems/tasks/README.md``.
 """
 
 from typing import Annotated, Any, Literal
@@ -198,6 +198,10 @@ class JoinSpec(_Making):
     @property
     def sources(self) -> tuple[str, ...]:
         return self.probe, self.build
+
+    @property
+    def columns_read(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return ("build_key", (self.build_key,)), ("probe_key", (self.probe_key,))
 
 
 class StructureSpec(Strict):

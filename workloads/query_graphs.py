@@ -130,7 +130,7 @@ def _node(
             _column(text, sides[field].passes_on if field in sides else available, (name, field))
             for text in columns
         )
-        for field, columns in _fields(spec).items()
+        for field, columns in spec.columns_read
     }
     passes_on = available
     if isinstance(spec, MaterialiseSpec):
@@ -139,12 +139,6 @@ def _node(
         passes_on = made = frozenset((*reads["group_by"], *reads["sums"]))
         table = None
     return OperatorNode(name, spec, table, reads, passes_on, made)
-
-
-def _fields(spec: AnyOperator) -> dict[str, tuple[str, ...]]:
-    if isinstance(spec, JoinSpec):
-        return {"build_key": (spec.build_key,), "probe_key": (spec.probe_key,)}
-    return dict(spec.columns_read)
 
 
 def _columns_of(table: str, place: Place, objects: Mapping[str, DataObject]) -> frozenset[ColumnOf]:

@@ -23,8 +23,8 @@ WORD_ROWS = 64  # of a filter's result
 
 
 class LoopTimes(Strict):
-    """What an entry takes in each loop of a measured engine, its data in a core's caches: see
-    ``OperatorInstructions``, which it stands in for.
+    """What an entry takes in each loop of a measured engine, its data in a core's caches. It has
+    the fields of ``OperatorInstructions``, which it replaces.
     """
 
     scan_row: DurationOrZero
