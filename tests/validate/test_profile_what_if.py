@@ -1,0 +1,54 @@
+"""What helps a profiled workload: its placement and its threads."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from profiles import GROUPS, SCAN
+
+from numatwin import run_scenario
+from numatwin.cli import main
+from numatwin.sim.run.numactl import numactl_settings
+from numatwin.validate.profile.timed_rates import one_query
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    """The alternatives by name."""
+    assert main(["what-if", *words, "--json"]) == 0
+    return {row["name"]: row for row in json.loads(capsys.readouterr().out)["alternatives"]}
+
+
+def test_a_scan_of_what_one_thread_has_loaded_gains_by_interleaving(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Four nodes' controllers in place of one; threads of the loader's node alone gain nothing that
+    their own controller does not have. Commands are those whose settings were predicted."""
+    workload = tmp_path / "scan.yaml"
+    workload.write_text(SCAN)
+    rows = asked(capsys, str(workload), "--machine", "xeon-4s-ivb")
+    assert 2.0 < rows["interleave"]["gain"] <= 4.0
+    assert rows["bind to node 0, 1, 2, 3"]["gain"] == pytest.approx(1.0, rel=0.3)
+    assert rows["as it is"]["gain_interval"] == [1.0, 1.0]
+    for row in rows.values():
+        low, high = row["interval_s"]
+        assert low <= row["time_s"] <= high
+        settings = (
+            numactl_settings(row["command"])
+            if row["command"].startswith("numactl")
+            else [f"system.threads={row['name'].split()[0]}"] * ("thread" in row["name"])
+        )
+        found = run_scenario(one_query(tmp_path, "xeon-4s-ivb", workload, None, settings))
+        assert 1 / found.throughput["scan"] == pytest.approx(row["time_s"])
+
+
+def test_on_one_node_there_are_threads_alone_to_try(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = tmp_path / "one.yaml"
+    one.write_text(
+        "name: one\nnode_types: {n: {cores: 4, memory: {size: 8 GiB, bandwidth: 20 GB/s, "
+        "latency: 90 ns}}}\nnodes: [{ids: 0-0, type: n}]\n"
+    )
+    rows = asked(capsys, str(GROUPS), "--machine", str(one))
+    assert list(rows) == ["as it is", "2 threads a node", "1 thread a node"]
