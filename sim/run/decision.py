@@ -17,7 +17,7 @@ from .comparison import difference, predicts
 from .doubts import drawn
 from .model_error import RATIO, class_of, known_error
 from .record import Record
-from .uncertainty import DRAWS, LEVEL, PARTS, bounds, shift_of
+from .uncertainty import DRAWS, LEVEL, POINTS, bounds, shift_of
 
 EQUAL = 0.005  # relative; what differs by less decides nothing
 SIGNIFICANT = 0.05  # over all doubts together
@@ -77,12 +77,12 @@ def decision(
 
 
 def ratio_errors(record: Record, operation: str | None, but_source: str | None = None) -> Floats:
-    """(PARTS,) what ratios of such predictions may be off by, as logarithms."""
+    """(POINTS,) what ratios of such predictions may be off by, as logarithms."""
     return np.log(known_error(class_of(record, operation, RATIO), but_source).factors)
 
 
 def _model_errors(first: Record, other: Record, operation: str, but_source: str | None) -> Floats:
-    """(PARTS,) what the model's ratio may be off by, as a logarithm; 0 of what was run exactly. Of
+    """(POINTS,) what the model's ratio may be off by, as a logarithm; 0 of what was run exactly. Of
     a prediction and what it predicts, what the model's level may be.
     """
     uncertain = [record for record in (first, other) if record.uncertainty]
@@ -166,8 +166,8 @@ def _ratio_draws(
 
 
 def chance_of(width: float, confidence: float) -> Floats:
-    """(PARTS,) normal values at equal parts of probability, of an interval's width."""
+    """(POINTS,) normal values at equal parts of probability, of an interval's width."""
     from scipy.special import ndtri
 
-    parts = (np.arange(PARTS) + 0.5) / PARTS
+    parts = (np.arange(POINTS) + 0.5) / POINTS
     return np.asarray(0.5 * width * ndtri(parts) / ndtri(0.5 + 0.5 * confidence))

@@ -44,7 +44,7 @@ KINDS = {
     "aggregate": "joins",
 }
 THROUGHPUT, RATIO, TRAFFIC, LATENCY, OTHER = "throughput", "ratio", "traffic", "latency", "other"
-PARTS = 20  # of the probability of an error
+POINTS = 20  # at equal probabilities, for the distribution of an error
 
 
 ERRORS = np.concatenate([-np.geomspace(12.0, 1e-3, 400), np.geomspace(1e-3, 12.0, 400)])
@@ -126,8 +126,8 @@ class ModelError:
 
     @cached_property
     def factors(self) -> Floats:
-        """(PARTS,) by what predictions are multiplied, at equal parts of its probability."""
-        return np.asarray(np.exp(self.quantiles((np.arange(PARTS) + 0.5) / PARTS)))
+        """(POINTS,) by what predictions are multiplied, at equal parts of its probability."""
+        return np.asarray(np.exp(self.quantiles((np.arange(POINTS) + 0.5) / POINTS)))
 
     def quantiles(
         self, parts: Sequence[float] | Floats, shift: float = 0.0, spread: float = 0.0

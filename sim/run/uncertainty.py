@@ -34,7 +34,7 @@ from .what_if import Moment, Predictor, predictor_of
 
 LEVEL = 0.9
 DRAWS = 32
-PARTS = 100  # of what chance may do
+POINTS = 100  # at equal probabilities, for the distribution of chance
 TRIED, NAMED = 6, 2
 NOTICED = 0.005
 
@@ -105,13 +105,6 @@ def shift_of(record: Record, path: Sequence[str]) -> Floats:
     return np.asarray(found, dtype=np.float64) if known else np.ones(DRAWS)
 
 
-def model_error_of(record: Record, path: Path) -> ModelError:
-    """What the model is wrong by in a figure of a run, as far as is known."""
-    figures = {"throughput": THROUGHPUT, "bandwidth_Bps": TRAFFIC}
-    operation = path[1] if path[0] == "throughput" else None
-    return known_error(class_of(record, operation, figures.get(path[0], OTHER)))
-
-
 @dataclass(frozen=True)
 class FitError:
     """What the fit of a scenario's engine was off by in the rows that it did not use."""
@@ -125,8 +118,8 @@ class FitError:
 
     @property
     def factors(self) -> Floats:
-        """(PARTS,) as of a ``ModelError``."""
-        return np.exp(self._logarithms((np.arange(PARTS) + 0.5) / PARTS))
+        """(POINTS,) as of a ``ModelError``."""
+        return np.exp(self._logarithms((np.arange(POINTS) + 0.5) / POINTS))
 
     def factor(self) -> float:
         """By how much the truth may differ at 90%, either way."""
@@ -139,8 +132,13 @@ class FitError:
 
 
 def error_of(record: Record, scenario: Scenario, path: Path) -> ModelError | FitError:
-    """Of throughput of a fitted engine, the wider one: held-out rows show both kinds of error."""
-    known, misfit = model_error_of(record, path), scenario.machine.description.engine_misfit
+    """What the model is wrong by in a figure of a run, as far as is known; of throughput of a
+    fitted engine, the wider one: held-out rows show both kinds of error.
+    """
+    figures = {"throughput": THROUGHPUT, "bandwidth_Bps": TRAFFIC}
+    operation = path[1] if path[0] == "throughput" else None
+    known = known_error(class_of(record, operation, figures.get(path[0], OTHER)))
+    misfit = scenario.machine.description.engine_misfit
     if misfit is None or path[0] != "throughput":
         return known
     own = FitError(misfit)
@@ -233,7 +231,7 @@ def by_chance(record: Record, path: Sequence[str]) -> Floats:
 
     count = len(found)
     deviation = float(np.std(found, ddof=1)) * math.sqrt(1.0 + 1.0 / count)
-    return np.asarray(deviation * stdtrit(count - 1, (np.arange(PARTS) + 0.5) / PARTS))
+    return np.asarray(deviation * stdtrit(count - 1, (np.arange(POINTS) + 0.5) / POINTS))
 
 
 def bounds(values: Floats) -> list[float]:

@@ -19,7 +19,7 @@ FLOW, EVENT = "flow", "event"
 MOMENT_S = 1e-3
 # Of a short replication: operations that must be done, and steps after which it is long enough.
 OPERATIONS_MIN, STEPS_MAX = 4_000.0, 400_000
-SHORTEST, PARTS = 1 / 1024, 2.0
+SHORTEST, GROWTH = 1 / 1024, 2.0
 # Common draws leave so much to chance.
 NOTICED = 0.01
 
@@ -79,7 +79,7 @@ class Predictor:
             and _done(plane) < OPERATIONS_MIN
             and plane.model.events < STEPS_MAX
         ):
-            self._until_s = min(PARTS * self._until_s, scenario.horizon_s)
+            self._until_s = min(GROWTH * self._until_s, scenario.horizon_s)
             plane.advance(self._until_s)
         return Moment(
             {

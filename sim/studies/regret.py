@@ -19,7 +19,7 @@ from ..run.real_planes import REAL
 from ..run.record import Record
 from ..run.runner import bare_record
 from ..run.scenario import Scenario
-from ..run.uncertainty import DRAWS, PARTS, bounds, error_of, shift_of, with_uncertainty
+from ..run.uncertainty import DRAWS, POINTS, bounds, error_of, shift_of, with_uncertainty
 from ..run.what_if import FLOW
 from ..systems.registry import system_of
 from .evaluate import COST, ERROR, POINT, UNSETTLED, Runs
@@ -54,13 +54,13 @@ class Doubted:
 
     @property
     def drawn(self) -> Floats:
-        """(DRAWS * PARTS,) values: each draw of the facts meets each part of chance and of the
+        """(DRAWS * POINTS,) values: each draw of the facts meets each part of chance and of the
         model's error, in an order of its own; two of them are off by the error of a ratio.
         """
         errors = ratio_errors(self.record, next(iter(self.record.throughput), None))
         rng = np.random.default_rng(stream_key(1, 0, f"the model's error at point {self.point}"))
         chance, error = (
-            rng.permuted(np.broadcast_to(np.resize(parts, PARTS), (DRAWS, PARTS)), axis=1)
+            rng.permuted(np.broadcast_to(np.resize(parts, POINTS), (DRAWS, POINTS)), axis=1)
             for parts in (self.chance, np.exp(errors / 2.0**0.5))
         )
         return np.asarray(self.value * (self.facts[:, np.newaxis] + chance) * error).ravel()

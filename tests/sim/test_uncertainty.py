@@ -135,7 +135,7 @@ def test_draws_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = load_scenario("eris-fig8-intel")
     monkeypatch.setattr(uncertainty, "doubts_of", lambda scenario: ())
     sure = ModelError(np.eye(len(SCALES))[0], 0, 0)
-    monkeypatch.setattr(uncertainty, "model_error_of", lambda record, path: sure)
+    monkeypatch.setattr(uncertainty, "known_error", lambda of: sure)
     found = with_uncertainty(record, scenario).uncertainty
     low, high = found["throughput"]["lookup"]
     assert found["doubts"] == []
