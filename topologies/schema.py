@@ -82,9 +82,9 @@ class Memory(Strict):
     a line, as the memory's bus turns from reads to writes and back; negative, from -0.9 on, where
     reads have a path of their own that holds them at ``bandwidth``, while memory delivers more:
     reads and writes together, each in 1 + t/2 of a line's time.
-    ``home_agent_entries``: lines that all readers may have under way at its home agents (entries of
-    their trackers); a line that waits for a link holds one, others wait in one queue. Left out,
-    there is no limit.
+    ``home_agent_entries``: outstanding reads that its home agents track, of all readers together; a
+    line that waits for a link holds an entry, further reads wait in one queue. Left out, there is
+    no limit.
     """
 
     size: SizeOrZero | None = None
