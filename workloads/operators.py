@@ -205,10 +205,14 @@ class JoinSpec(_Making):
 
 
 class StructureSpec(Strict):
-    """So many ``accesses`` per entry, each to any line of ``size`` bytes."""
+    """So many ``accesses`` per entry, each to any line of ``size`` bytes; the part ``written`` of
+    the lines that they fetch is changed, and written back. Those of one ``name`` and size are one
+    structure, in all operators of a query."""
 
     size: Size
     accesses: Amount
+    written: Selectivity = 0.0
+    name: Name | None = None
 
 
 class LoopSpec(Strict):
@@ -239,12 +243,12 @@ class LoopSpec(Strict):
             raise ValueError("missing field 'structure': what the accesses go to")
 
     @property
-    def accessed(self) -> tuple[tuple[float, float], ...]:
-        """Accesses per entry and bytes of each structure."""
-        found = [(each.accesses, each.size.value) for each in self.structures or ()]
+    def accessed(self) -> tuple[StructureSpec, ...]:
+        """All structures."""
+        found = self.structures or ()
         if self.structure is not None:
-            found.insert(0, (self.accesses, self.structure.value))
-        return tuple(found)
+            found = (StructureSpec(size=self.structure, accesses=self.accesses), *found)
+        return found
 
 
 class LockSpec(Strict):

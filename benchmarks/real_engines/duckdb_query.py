@@ -1,12 +1,13 @@
 """One of the queries of real_engines.py in DuckDB, on tables in memory: times, a plan, or a region.
 
 python duckdb_query.py FILE --make ROWS
-python duckdb_query.py FILE QUERY [--threads N] [--runs N] [--plan FILE] [--region]
+python duckdb_query.py FILE QUERY [--threads N] [--runs N] [--plan FILE] [--region] [--counted N]
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import resource
@@ -15,6 +16,10 @@ import time
 from importlib.resources import files
 
 import duckdb
+
+from numatwin.emulator import counted_region
+
+PR_SET_THP_DISABLE = 41  # of Linux's prctl.h
 
 Q1 = """select l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice),
 sum(l_extendedprice * (1 - l_discount)), sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)),
@@ -58,11 +63,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--plan")
-    parser.add_argument("--region", action="store_true")
+    parser.add_argument("--region", action="store_true", help="what callgrind is to count")
+    parser.add_argument("--counted", type=int, help="runs that an emulator is to count")
     given = parser.parse_args()
     if given.make:
         return make(given.file, given.make)
     query = QUERIES[given.query]
+    if given.counted:  # pages of 4 KiB: a few large ones would not spread evenly
+        ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
     connection = duckdb.connect(config={"threads": given.threads})
     connection.execute(f"attach '{given.file}' as stored (read_only)")
     for table in TABLES.get(given.query, ["t"]):
@@ -78,6 +86,11 @@ def main() -> None:
         control("on")
         connection.execute(query).fetchall()
         control("off")
+        return
+    if given.counted:
+        with counted_region():
+            for _ in range(given.counted):
+                connection.execute(query).fetchall()
         return
     for _ in range(given.runs):
         used, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()

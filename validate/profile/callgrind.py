@@ -174,17 +174,17 @@ class _Reader:
         )
 
 
-# A miss curve of six points from 32 KiB to 64 MiB; twice a prefetcher, behind a first cache and one
-# of 2 MiB, which tells what is read in order. It goes from a line to the next: with lines of 256 B
-# it follows strides of up to 256 B, as those of processors do. Last, caches of 4 KiB: how soon
-# first caches fill (``refills``).
+# A miss curve of seven points from 32 KiB to 64 MiB; twice a prefetcher, behind a first cache and
+# one of 2 MiB, which tells what is read in order. It goes from a line to the next: with lines of
+# 256 B it follows strides of up to 256 B, as those of processors do. Last, caches of 4 KiB: how
+# soon first caches fill (``refills``).
 RUNS = (
-    ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=524288,16,64"),
-    ("--I1=524288,16,64", "--D1=2097152,16,64", "--LL=8388608,16,64"),
+    ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=2097152,16,64"),
+    ("--I1=524288,16,64", "--D1=524288,16,64", "--LL=8388608,16,64"),
     ("--D1=33554432,16,64", "--LL=67108864,16,64"),
     ("--D1=32768,8,64", "--LL=32768,8,256", "--simulate-hwpref=yes"),
     ("--D1=32768,8,64", "--LL=2097152,16,256", "--simulate-hwpref=yes"),
-    ("--I1=4096,8,64", "--D1=4096,8,64", "--LL=16384,16,64"),
+    ("--I1=4096,8,64", "--D1=4096,8,64", "--LL=1048576,16,64"),
 )
 
 
@@ -199,15 +199,16 @@ def run_counted(command: Sequence[str], *, region: bool = False) -> tuple[CallGr
 
 
 def _run(command: Sequence[str], options: Sequence[str], *, region: bool) -> CallGraph:
+    prefetched = "--simulate-hwpref=yes" in options
     with tempfile.TemporaryDirectory(prefix="numatwin-") as folder:
         out = Path(folder) / "callgrind.out"
         valgrind = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={out}"]
         valgrind += [f"--log-file={folder}/log", "--cache-sim=yes", "--branch-sim=yes"]
         valgrind += ["--collect-systime=nsec", *options]
         valgrind += ["--instr-atstart=no"] if region else []
+        valgrind += [] if prefetched else ["--simulate-wb=yes"]
         done = subprocess.run([*valgrind, *command], check=False, stdout=subprocess.DEVNULL)
         if done.returncode or not out.exists():
             raise InputError(f"{command[0]} ended with status {done.returncode} while counted")
         graph = read_callgrind(out, out.read_text(encoding="utf-8", errors="replace"))
-    prefetched = "--simulate-hwpref=yes" in options
     return replace(graph, source=" ".join(command), prefetched=prefetched)

@@ -8,7 +8,8 @@ random goes to structures whose miss curve is the counted one.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,17 +26,30 @@ from ...sim.machine.counted_instructions import (
 )
 from .counts import CallGraph
 
-Structure = tuple[float, float, float, float]
-
 LINE_BYTES = 64.0
 FIRST_CACHE_BYTES = 32.0 * 2**10  # of most processors
 MISS_CYCLES = 50.0  # only to tell which functions matter most
 LEAST = 0.02  # of a pipeline's time that a function takes to be a loop of its own
 LOOPS_MAX = 12
 NOTICED = 1e-3  # lines per row
+BEYOND = 16.0
+# Of a fit: part of a loop's misses, errors of which matter little; what a structure's size costs
+# that is not in the middle; steps at most.
+SMALL, AWAY, TRIES = 0.01, 0.01, 200
 # That a string instruction copies in the time of another instruction. Estimate, not verified: as
 # wide as one load and one store of AVX.
 COPIED_BYTES = 32.0
+
+
+class Structure(NamedTuple):
+    """So many ``accesses`` to any line of ``size`` bytes, from ``low`` to ``high``; the part
+    ``written`` of what they fetch is changed."""
+
+    accesses: float
+    size: float
+    low: float
+    high: float
+    written: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,8 @@ class Counted:
     """F functions of one program, counted once or more, with caches of several sizes.
 
     ``misses`` (K, F): of caches of ``sizes`` (K,) bytes, rising; ``at_random`` (K, F): those that
-    no prefetcher foresees, where that is known. ``in_order`` (F,): of one size, those that one
+    no prefetcher foresees, where that is known; ``changed`` (K,): the part of all these that write
+    another line back. ``in_order`` (F,): of one size, those that one
     foresees; None: not known. ``written`` (F,): lines written that miss the same one, or the
     largest. ``mispredicted`` (F,): None: not counted. ``cycles`` (F,): with all misses; 0: not
     counted. ``fetches`` (F,): of instructions, that miss the first cache. ``faults`` (F,): first
@@ -55,6 +70,7 @@ class Counted:
     sizes: Floats
     misses: Floats
     at_random: Floats
+    changed: Floats
     written: Floats
     in_order: Floats | None
     mispredicted: Floats | None
@@ -73,6 +89,7 @@ def counted(graphs: Sequence[CallGraph], faults: float = 0.0) -> Counted:
         return np.where(np.array(at) >= 0, values[at], 0.0)
 
     by_size: dict[float, Floats] = {}
+    dirty: dict[float, float] = {}
     written: dict[float, Floats] = {}
     unforeseen: dict[float, Floats] = {}
     for graph in graphs:
@@ -84,6 +101,8 @@ def counted(graphs: Sequence[CallGraph], faults: float = 0.0) -> Counted:
                 unforeseen[size] = found
                 continue
             by_size[size] = found
+            if f"{level}dmw" in graph.events:
+                dirty[size] = float(graph.of(f"{level}dmr", f"{level}dmw").sum())
             written[size] = aligned(graph, graph.of(f"{level}mw"))
     # Misses with and without a prefetcher are of one size, or of the largest ones.
     known = max(unforeseen, default=0.0)
@@ -97,15 +116,19 @@ def counted(graphs: Sequence[CallGraph], faults: float = 0.0) -> Counted:
     sizes = np.array(sorted(by_size))
     misses = np.array([by_size[size] for size in sizes]).reshape(len(sizes), len(first.names))
     misses = np.minimum.accumulate(misses, axis=0) if len(sizes) else misses
+    wrote = written.get(size, np.zeros(len(first.names)))
     new = written.get(largest, np.zeros(len(first.names)))
     new = new if new.any() else first.of("Ir")
+    at_random = _at_random(sizes, misses, unforeseen, in_order)
+    streamed = np.zeros(len(first.names)) if in_order is None else np.minimum(wrote, in_order)
     return Counted(
         first,
         _instructions(first),
         sizes,
         misses,
-        _at_random(sizes, misses, unforeseen, in_order),
-        written.get(size, np.zeros(len(first.names))),
+        at_random,
+        _changed(sizes, at_random.sum(axis=1), dirty, float(streamed.sum())),
+        wrote,
         in_order,
         first.of("Bcm", "Bim") if "Bcm" in first.events else None,
         first.of("cycles"),
@@ -121,6 +144,16 @@ def _instructions(graph: CallGraph) -> Floats:
     executed = graph.of("Ir")
     copied = np.clip(graph.of("Dr", "Dw") - executed, 0.0, executed)
     return executed - copied * (1.0 - 1.0 / COPIED_BYTES)
+
+
+def _changed(sizes: Floats, missed: Floats, dirty: dict[float, float], streamed: float) -> Floats:
+    """(K,) part of those ``missed`` (K,) at random that write another line back: of ``dirty`` ones,
+    by size, those that are not of lines ``streamed`` out. Between sizes as on a straight line."""
+    known = [k for k, size in enumerate(sizes) if size in dirty]
+    if not known:
+        return np.zeros(len(sizes))
+    parts = [(dirty[sizes[k]] - streamed) / max(missed[k], 1.0) for k in known]
+    return np.asarray(np.interp(np.log(sizes), np.log(sizes[known]), np.clip(parts, 0.0, 1.0)))
 
 
 def _at_random(
@@ -156,9 +189,10 @@ class Loop:
     ipc: tuple[float, float, float]
     read_bytes: float
     written_bytes: float
-    structures: tuple[Structure, ...]
+    structures: tuple[Structure, ...] = ()
     at_once: tuple[float, float, float] | None = None
     page_faults: float = 0.0
+    at_random: Floats = field(default_factory=lambda: np.zeros(1))
 
 
 def loops_of(counted: Counted, share: Floats, rows: float, *, streams: Flags | None) -> list[Loop]:
@@ -210,8 +244,8 @@ def _loop(
         (max(middle, low), max(least, low), max(most, low)),
         (in_order - written) * LINE_BYTES,
         written * LINE_BYTES,
-        structures(counted.sizes, at_random),
         page_faults=each(counted.faults),
+        at_random=at_random,
     )
 
 
@@ -229,30 +263,65 @@ def rates(
     return instructions / cycles, instructions / most, IPC_MOST
 
 
-def structures(sizes: Floats, misses: Floats) -> tuple[Structure, ...]:
-    """Structures that miss caches of ``sizes`` (K,), rising, so often: accesses, bytes, and the
-    least and the most that these may be.
+def with_structures(
+    sizes: Floats, changed: Floats, loops: Sequence[tuple[float, Loop]]
+) -> list[Loop]:
+    """Each loop, of so many rows, with structures that miss caches of ``sizes`` (K,), rising, as
+    often as its random accesses do.
 
-    Each structure lies between two of the sizes, or beyond the largest one, where its size is not
-    known: from as large to sixteen times, four times in the middle. Their caches are shared as the
-    model shares them (Che's approximation); the accesses are those whose misses are nearest to the
-    counted ones.
+    A structure lies between two of the sizes, or beyond the largest one, where its size is not
+    known: from as large to ``BEYOND`` times. They are the same for all loops, as what these have in
+    the caches was counted together; the caches are shared as the model shares them (Che's
+    approximation). The accesses are those whose misses are nearest to the counted ones; the part
+    ``changed`` (K,) of what they fetch is written back.
     """
+    from scipy.optimize import nnls  # slow to load
+
+    together = sum((rows * loop.at_random for rows, loop in loops), np.zeros(len(sizes)))
+    if not together.any():
+        return [loop for _, loop in loops]
+    missed, bytes_ = _shared(sizes, together)
+    low, high = bytes_.copy(), bytes_.copy()
+    low[-1], high[-1] = sizes[-1], BEYOND * sizes[-1]
+
+    def structured(loop: Loop) -> Loop:
+        if not loop.at_random[0] >= NOTICED:
+            return loop
+        weights = 1.0 / _scale(loop.at_random)
+        counts, _ = nnls(missed * weights[:, None], loop.at_random * weights)
+        rows = zip(*(each.tolist() for each in (counts, bytes_, low, high, changed)), strict=True)
+        found = tuple(Structure(*row) for row in rows if row[0] >= NOTICED)
+        return replace(loop, structures=found)
+
+    return [structured(loop) for _, loop in loops]
+
+
+def _shared(sizes: Floats, misses: Floats) -> tuple[Floats, Floats]:
+    """(K, K) part of the accesses to each of K structures that miss each of K caches, where all
+    share them and miss (K,) times; (K,) bytes of the structures."""
     from scipy.optimize import least_squares
 
-    if not len(sizes) or misses[0] < NOTICED:
-        return ()
-    ends = np.concatenate([sizes, [16 * sizes[-1]]])
-    bytes_ = np.sqrt(ends[:-1] * ends[1:])
-    steps = np.maximum(misses - np.concatenate([misses[1:], [0.0]]), 0.0)
-    lines = np.tile(bytes_ / LINE_BYTES, (len(sizes), 1))
+    many, wanted = len(sizes), misses / misses[0]
+    between = np.log(np.append(sizes[1:], BEYOND * sizes[-1]) / sizes)
 
-    def off(counts: Floats) -> Floats:
-        hits = hit_rates(lines, np.tile(counts, (len(sizes), 1)), sizes / LINE_BYTES)
-        return np.asarray(((1.0 - hits) @ counts - misses) / misses[0])
+    def missed(at: Floats) -> tuple[Floats, Floats]:
+        bytes_ = sizes * np.exp(between * at[many:])
+        shape = (many, many)
+        lines, rates = (np.broadcast_to(each, shape) for each in (bytes_ / LINE_BYTES, at[:many]))
+        return 1.0 - hit_rates(lines, rates, sizes / LINE_BYTES), bytes_
 
-    found = least_squares(off, np.maximum(steps, 1e-6), bounds=(0.0, np.inf), max_nfev=50).x
-    low, high = bytes_.copy(), bytes_.copy()
-    low[-1], high[-1] = ends[-2:]
-    rows = zip(found.tolist(), bytes_.tolist(), low.tolist(), high.tolist(), strict=True)
-    return tuple(row for row in rows if row[0] >= NOTICED)
+    def off(at: Floats) -> Floats:
+        found = missed(at)[0] @ at[:many] - wanted
+        return np.concatenate([found / _scale(wanted), AWAY * (at[many:] - 0.5)])
+
+    # Counts, and where between the two sizes: in the middle, unless the counts say otherwise.
+    steps = np.maximum(wanted - np.append(wanted[1:], 0.0), 1e-6)
+    start = np.concatenate([steps, np.full(many, 0.5)])
+    highest = np.repeat([np.inf, 1.0], many)
+    highest[-1] = 0.5 + 1e-9
+    return missed(least_squares(off, start, bounds=(0.0, highest), max_nfev=TRIES).x)
+
+
+def _scale(misses: Floats) -> Floats:
+    """Of (…, K) misses, what an error of each is measured by."""
+    return np.asarray(misses + SMALL * misses[..., :1] + 1e-12)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from .counts import CallGraph
-from .loops import FIRST_CACHE_BYTES, LINE_BYTES, Floats, Loop
+from .loops import FIRST_CACHE_BYTES, LINE_BYTES, Floats, Loop, Structure
 
 SECOND_CACHE_BYTES = 512.0 * 2**10
 POINTS, RATIO_MIN = 1000, 1e-12
@@ -42,7 +42,7 @@ def refills(
     lines = float(displaced @ calls[calls > 0]) / queries
     if not lines:
         return []
-    structure, rate = (lines, *SIZES), (1.0, 1.0, 1.0)
+    structure, rate = Structure(lines, *SIZES), (1.0, 1.0, 1.0)
     return [Loop("after calls into the kernel", 0.0, rate, 0.0, 0.0, (structure,), AT_ONCE)]
 
 

@@ -21,12 +21,23 @@ from ...inputs import InputError, load_yaml
 from ...inputs.quantities import format_quantity, rounded, time_text
 from .counts import CallGraph
 from .importers import Found
-from .loops import LINE_BYTES, Counted, Floats, Loop, counted, loops_of, rates, whole_loop
+from .loops import (
+    LINE_BYTES,
+    Counted,
+    Floats,
+    Loop,
+    Structure,
+    counted,
+    loops_of,
+    rates,
+    whole_loop,
+    with_structures,
+)
 from .plans import Plan, PlanOperator
 from .refills import refills
 from .timed_rates import Timed, set_rates
 
-WIDTH = 96
+WIDTH, KIB = 96, 1024
 CLOCK = re.compile(r"(?:clock_gettime|gettimeofday)\b|gettimeofday_syscall")
 UNKNOWN: dict[str, str] = load_yaml(Path(__file__).with_name("unknown.yaml")).value
 
@@ -85,9 +96,10 @@ class _Writer:
         if self.found.plan is None:
             share = np.ones(len(self.counted.graph.names)) / self.queries
             loops = loops_of(self.counted, share, 1.0, streams=None)
-            loops += refilled
-            return {"all": self._operator(loops, {"entries": 1, "results": 0}, "all")}
-        return self._planned(self.counted, self.found.plan, refilled)
+            one = _Operator([*loops, *refilled], {"entries": 1, "results": 0})
+            return _written_all(self.counted, {"all": one})
+        planned = self._planned(self.counted, self.found.plan, refilled)
+        return _written_all(self.counted, planned)
 
     def _note_kernel(self) -> None:
         if not self.faults:
@@ -138,19 +150,19 @@ class _Writer:
             "the whole program", counts["instructions"], ipc, (lines or 0.0) * LINE_BYTES, 0.0, ()
         )
         loop = replace(loop, page_faults=self.faults / self.queries)
-        return self._operator([loop], {"entries": 1, "results": 0}, "all")
+        return _Operator([loop], {"entries": 1, "results": 0}).written()
 
-    def _planned(self, counts: Counted, plan: Plan, refilled: list[Loop]) -> dict[str, Any]:
+    def _planned(self, counts: Counted, plan: Plan, refilled: list[Loop]) -> dict[str, _Operator]:
         engine = ENGINES[plan.engine]
         self.notes += plan.notes
         pipelines = pipelines_of(plan, engine)
         share, fixed = self._shares(counts.graph, pipelines, engine)
         self.note("shared")
-        found: dict[str, Any] = {}
+        found: dict[str, _Operator] = {}
         if fixed.any():
             loops = [whole_loop(counts, fixed / self.queries), *refilled]
-            found["outside-operators"] = self._operator(
-                loops, {"entries": 1, "concurrency": 1, "results": 0}, "all"
+            found["outside-operators"] = _Operator(
+                loops, {"entries": 1, "concurrency": 1, "results": 0}
             )
             self.notes.append(
                 "outside-operators: all that no operator's function did, such as parsing and "
@@ -159,7 +171,7 @@ class _Writer:
         for pipeline, of in zip(pipelines, share, strict=True):
             found[pipeline.name] = self._pipeline(counts, pipeline, of / self.queries, engine)
             if fixed.any() and pipeline.after == []:
-                found[pipeline.name]["after"] = ["outside-operators"]
+                found[pipeline.name].fields["after"] = ["outside-operators"]
         return found
 
     def _shares(
@@ -200,7 +212,7 @@ class _Writer:
 
     def _pipeline(
         self, counts: Counted, pipeline: Pipeline, share: Floats, engine: Engine
-    ) -> dict[str, Any]:
+    ) -> _Operator:
         rows = max(round(pipeline.rows), 1)
         fields: dict[str, Any] = {"entries": rows}
         if pipeline.table is not None:
@@ -228,13 +240,30 @@ class _Writer:
         if not known and pipeline.table is not None and loops:
             loops[0] = replace(loops[0], read_bytes=pipeline.table.row_bytes)
         shared = any(operator.kind in engine.shared for operator, _ in pipeline.parts)
-        return self._operator(loops, fields, "all" if shared else "task")
+        return _Operator(loops, fields, rows, "all" if shared else "task")
 
-    def _operator(
-        self, loops: Sequence[Loop], fields: dict[str, Any], structure_of: str
-    ) -> dict[str, Any]:
-        written = [_written(loop, structure_of) for loop in loops]
-        return {"kind": "custom", **fields, "loops": written or [{"instructions": 0.0}]}
+
+@dataclass
+class _Operator:
+    """``loops`` for each of so many ``rows``, and other ``fields``."""
+
+    loops: list[Loop]
+    fields: dict[str, Any]
+    rows: int = 1
+    structure_of: str = "all"
+
+    def written(self) -> dict[str, Any]:
+        loops = [_written(loop, self.structure_of) for loop in self.loops]
+        return {"kind": "custom", **self.fields, "loops": loops or [{"instructions": 0.0}]}
+
+
+def _written_all(counts: Counted, operators: Mapping[str, _Operator]) -> dict[str, Any]:
+    """What the file says of all operators of a query, by name."""
+    each = [(float(one.rows), loop) for one in operators.values() for loop in one.loops]
+    known = iter(with_structures(counts.sizes, counts.changed, each))
+    for one in operators.values():
+        one.loops = [next(known) for _ in one.loops]
+    return {name: one.written() for name, one in operators.items()}
 
 
 def _table(rows: int, row_bytes: float) -> dict[str, Any]:
@@ -244,7 +273,7 @@ def _table(rows: int, row_bytes: float) -> dict[str, Any]:
 
 
 def _size(size: float, low: float, high: float) -> Any:
-    value, *ends = (format_quantity(round(each), "size") for each in (size, low, high))
+    value, *ends = (format_quantity(round(each / KIB) * KIB, "size") for each in (size, low, high))
     return {"value": value, "range": ends} if low < high else value
 
 
@@ -260,13 +289,18 @@ def _written(loop: Loop, structure_of: str) -> dict[str, Any]:
         if size > 0:
             found[key] = format_quantity(rounded(size), "size")
     if loop.structures:
-        found["structures"] = [
-            {"size": _size(*sizes), "accesses": rounded(count)} for count, *sizes in loop.structures
-        ]
+        found["structures"] = [_structure(one, loop) for one in loop.structures]
         found["structure_of"] = structure_of
     if loop.page_faults:
         found["page_faults"] = float(f"{loop.page_faults:.6g}")
     return found
+
+
+def _structure(one: Structure, loop: Loop) -> dict[str, Any]:
+    found = {"size": _size(one.size, one.low, one.high), "accesses": rounded(one.accesses)}
+    if one.written:
+        found["written"] = float(f"{one.written:.3g}")
+    return found | ({"name": "reused"} if loop.at_random.any() else {})
 
 
 Part = tuple[PlanOperator, str]

@@ -25,14 +25,16 @@ class AtRandom:
     """``count`` accesses per entry, each to any line of a structure of ``structure_bytes``.
 
     ``name``: the same of all stages that access the same one; empty for one of this stage alone.
-    ``own``: each thread has one of its own. ``written``: the line is changed, too.
+    ``own``: each thread has one of its own. ``written``: the part of the
+    lines that is changed, too; ``made``: the stage makes it anew.
     """
 
     place: Place
     count: float
     structure_bytes: float
     own: bool = False
-    written: bool = False
+    written: float = 0.0
+    made: bool = False
     name: str = ""
 
 
@@ -73,10 +75,17 @@ def used_where(table: Table | None, workers: Ints) -> tuple[Floats, Floats]:
 
 @dataclass
 class _Structure:
+    """``work``: of the stages that access it; ``own``: of all accesses, to each thread's own."""
+
     lines: Floats
     rate: Floats
-    work: float
-    own: bool
+    work: float = 0.0
+    own: float = 0.0
+
+    def copies(self, threads: Floats, all_work: float) -> Floats:
+        """(n,) that there are in a cache that so many ``threads`` (n,) share."""
+        own = self.own / max(float(self.rate.sum()), 1e-300)
+        return np.asarray(1.0 - own + own * threads * self.work / all_work)
 
 
 class CacheSurvey:
@@ -110,12 +119,11 @@ class CacheSurvey:
             homes = use.parts if access.place == "part" else np.where(use.nodes > 0, 1.0, 0.0)
             lines = np.ceil(access.structure_bytes / LINE_BYTES) * homes
             rate = use.entries * access.count * use.nodes
-            if name in self._structures:
-                known = self._structures[name]
-                known.lines = np.maximum(known.lines, lines)
-                known.rate = known.rate + rate
-            else:
-                self._structures[name] = _Structure(lines, rate, work, access.own)
+            known = self._structures.setdefault(name, _Structure(lines, np.zeros_like(rate)))
+            known.lines = np.maximum(known.lines, lines)
+            known.rate = known.rate + rate
+            known.own += float(rate.sum()) if access.own else 0.0
+            known.work += 0.0 if name in self._of[use.key][:-1] else work
 
     def line_s(self, costs: CostModel) -> Floats:
         """(n,) latency of a line that is read in order, on average over where it is kept.
@@ -139,8 +147,7 @@ class CacheSurvey:
             return {key: np.zeros((len(self.threads), 0)) for key in self._of}
         lines = np.stack(
             [
-                structure.lines
-                * (self.threads * structure.work / self._work if structure.own else 1.0)
+                structure.lines * structure.copies(self.threads, self._work)
                 for structure in self._structures.values()
             ],
             axis=1,

@@ -195,13 +195,15 @@ class EntryCosts:
     def _hits(self, at_random: Sequence[AtRandom], cache: CacheFacts, threads: Floats) -> Floats:
         """(n, R) part of the accesses to each structure that find their line in such caches, each
         shared by ``threads`` (n,)."""
-        lines = np.empty((len(threads), len(at_random)))
-        rate = np.empty_like(lines)
-        for r, access in enumerate(at_random):
+        names = [access.name or str(r) for r, access in enumerate(at_random)]
+        column = {name: r for r, name in enumerate(dict.fromkeys(names))}
+        lines = np.empty((len(threads), len(column)))
+        rate = np.zeros_like(lines)
+        for access, name in zip(at_random, names, strict=True):
             size = np.ceil(access.structure_bytes / LINE_BYTES)
-            lines[:, r] = size * threads if access.own else size
-            rate[:, r] = access.count
-        return hit_rates(lines, rate, cache.lines)
+            lines[:, column[name]] = size * threads if access.own else size
+            rate[:, column[name]] += access.count
+        return hit_rates(lines, rate, cache.lines)[:, [column[name] for name in names]]
 
     def _sharing(self, cache: CacheFacts) -> Floats:
         """(n,) threads that share a cache."""

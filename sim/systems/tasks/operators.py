@@ -167,7 +167,7 @@ class QueryStages:
         of_task = found_of(groups, source.entries / self._tasks(spec))
         demands.more(
             (counts.group if spec.group_by else 0.0) + counts.sum * len(spec.sums),
-            AtRandom("local", 1.0, table_bytes(of_task, slots), own=True, written=True),
+            AtRandom("local", 1.0, table_bytes(of_task, slots), own=True, written=1.0, made=True),
         )
         before, meanwhile = (
             (source.stages, agreed) if spec.pipelined else ((*source.stages, *agreed), ())
@@ -176,7 +176,7 @@ class QueryStages:
         merging = Demands().more(
             counts.merge_group + counts.sum * len(spec.sums),
             InOrder("local", read_bytes=SLOT_BYTES * slots),
-            AtRandom("interleaved", 1.0, table_bytes(groups, slots), written=True),
+            AtRandom("interleaved", 1.0, table_bytes(groups, slots), written=1.0, made=True),
         )
         worth = max(int(groups / MERGE_ENTRIES), 1)
         merged = self._append(
@@ -223,7 +223,7 @@ class QueryStages:
     def _join(self, node: OperatorNode, spec: JoinSpec) -> Results:
         built, probing, counts = self.results[spec.build], self.results[spec.probe], self.counts
         size, name = table_bytes(built.entries, 2), f"{self.query}/{node.name}"
-        hash_table = AtRandom("interleaved", 1.0, size, written=True, name=name)
+        hash_table = AtRandom("interleaved", 1.0, size, written=1.0, made=True, name=name)
         demands = _read(built)
         self._value(demands, node.reads["build_key"][0], built)
         demands.more(counts.build, hash_table)
@@ -235,7 +235,7 @@ class QueryStages:
         pair_bytes = 2 * self._position_bytes(probing.table)
         demands.more(
             counts.probe + counts.match * spec.matches,
-            replace(hash_table, written=False),
+            replace(hash_table, written=0.0, made=False),
             self._made(pair_bytes * spec.matches),
         )
         probe = self._stage(
@@ -252,7 +252,7 @@ class QueryStages:
         place: Place = spec.memory or ("local" if node.table is None else "part")
         if place == "part" and node.table is None:
             place = "local"
-        loops = [_demands(loop, place) for loop in spec.all_loops]
+        loops = [_demands(loop, place, self.query) for loop in spec.all_loops]
         inputs = tuple(stage for source in sources for stage in source.stages)
         stage = self._stage(node, loops, entries, node.table, inputs, node.name)
         written = sum(loop.written.value for loop in spec.all_loops)
@@ -342,7 +342,7 @@ class QueryStages:
             access.structure_bytes / (1 if access.own else tasks)
             for loop in mapped
             for access in loop.random
-            if access.written
+            if access.made
         ]
         sizes = [size for size in sizes if size >= max(self._mapped_from, 1.0)]
         used = OsMemory(costs.costs, self._pages).used_once(sizes) if sizes else KernelTime()
@@ -480,7 +480,7 @@ def _with_locks(stage: Stage, cost: EntryCost, kernel: KernelTime, entries: floa
     return replace(stage, cost=cost, locks=locks)
 
 
-def _demands(loop: LoopSpec, place: Place) -> Demands:
+def _demands(loop: LoopSpec, place: Place, query: str) -> Demands:
     own = loop.structure_of == "task"
     return Demands(
         loop.instructions,
@@ -489,8 +489,15 @@ def _demands(loop: LoopSpec, place: Place) -> Demands:
             InOrder("local", written_bytes=loop.written.value),
         ],
         [
-            AtRandom("local" if own else place, accesses, size, own=own)
-            for accesses, size in loop.accessed
+            AtRandom(
+                "local" if own else place,
+                each.accesses,
+                each.size.value,
+                own=own,
+                written=each.written,
+                name=f"{query}: {each.name}, {each.size.value}" if each.name else "",
+            )
+            for each in loop.accessed
         ],
         None if loop.ipc is None else loop.ipc.value,
         None if loop.at_once is None else loop.at_once.value,

@@ -67,6 +67,18 @@ def test_own_tables_are_there_for_threads_that_run_such_tasks() -> None:
     assert shared.hits(CACHE)["a"][0] == pytest.approx([1.0])
 
 
+def test_one_of_a_name_is_there_once_for_each_thread_that_has_its_own() -> None:
+    # Both threads have one of 10 MiB, whichever stage they run; where half of the accesses are to
+    # one of all, half as many: as much as 1.5, of which the cache holds one.
+    half = [AtRandom("local", 1.0, 10 * MIB, own=own, name="reused") for own in (True, False)]
+    own, mixed = survey(), survey()
+    for key in ("a", "b"):
+        own.add(StageUse(key, 1.0, *FIRST), 5.0, half[:1])
+    mixed.add(StageUse("a", 1.0, *FIRST), 5.0, half)
+    assert [hits[0].tolist() for hits in own.hits(CACHE).values()] == [[0.5], [0.5]]
+    assert mixed.hits(CACHE)["a"][0] == pytest.approx([1 / 1.5, 1 / 1.5])
+
+
 def test_stages_are_used_where_parts_lie() -> None:
     workers = np.array([2, 2, 0])
     parts = Part(30, 0), Part(10, 1), Part(40, None), Part(20, 2)

@@ -158,3 +158,19 @@ def test_no_more_groups_are_found_than_there_are_nor_than_entries(groups: float,
 
 def test_groups_found_are_those_of_a_poisson_number_each() -> None:
     assert found_of(100.0, 100.0) == pytest.approx(100 * (1 - exp(-1)))
+
+
+@given(st.floats(0.0, 1.0), st.integers(1, 4))
+def test_loops_that_access_one_structure_share_it(part: float, loops: int) -> None:
+    """As one loop with all accesses does; of the lines that they fetch, a part is written back."""
+    costs = EntryCosts(CostModel(MACHINE), np.full(4, 15))
+
+    def memory(count: float, times: int) -> MemoryUse:
+        one = AtRandom("local", count, 100 * MIB, written=part, name="reused")
+        (use,) = costs.of_loops([Demands(1.0, [], [one])] * times).memory
+        return use
+
+    several, one = memory(1.0, loops), memory(float(loops), 1)
+    # The last-level cache holds 37.5 MiB of the 100, and the core's own ones none besides.
+    assert several.read == pytest.approx(one.read) == pytest.approx(loops * (1 - 0.375), rel=0.01)
+    assert several.written == pytest.approx(part * several.read)
