@@ -86,6 +86,7 @@ class EmulatedTasks(NativeTasks):
             model={
                 "tasks": self._by_class(more.done),
                 "stolen": self._by_class(more.stolen),
+                **self._host.moved(more),
                 "steals": more.steals.tolist(),  # by node of the thief, and home
             },
             warnings=tuple(self._warnings(0.0, float(more.answered[:, 0].sum()))),

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 
 #include "memory/clock.hpp"
 #include "memory/host.hpp"
@@ -450,6 +452,14 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> TaskEngine::answered() cons
     for (std::size_t q = 0; q < latencies_.size(); ++q)
         found.emplace_back(latencies_[q].size(), latency_sums_[q]);
     return found;
+}
+
+std::int64_t TaskEngine::migrations(std::size_t worker) const {
+    std::ifstream told("/proc/self/task/" + std::to_string(thread(worker)) + "/sched");
+    for (std::string line; std::getline(told, line);)
+        if (line.starts_with("se.nr_migrations"))
+            return std::stoll(line.substr(line.find(':') + 1));
+    return -1;
 }
 
 std::uint64_t TaskEngine::rows_scanned(std::size_t table, std::size_t part) const {

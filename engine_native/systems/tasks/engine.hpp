@@ -120,6 +120,9 @@ class TaskEngine {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> answered() const;
     /// The operating system's number of a worker's thread; 0 before it has begun.
     int thread(std::size_t worker) const { return tallies_.at(worker)->thread.load(); }
+    /// How often the operating system has moved a worker's thread to another processor; below 0
+    /// where it does not tell.
+    std::int64_t migrations(std::size_t worker) const;
     std::uint64_t rows_scanned(std::size_t table, std::size_t part) const;
 
   private:

@@ -49,7 +49,7 @@ from .setup import has_placer, tasks_plan
 class Counts:
     """Sums since the engine was made. (n, classes) ``done``, ``stolen``, ``busy_s``, by node of the
     worker; (n, n) ``steals`` and ``traffic`` in bytes, by this and home; (K, 2) ``answered``: how
-    often, and ns."""
+    often, and ns; (W,) ``migrations`` of each worker's thread."""
 
     done: Floats
     stolen: Floats
@@ -57,6 +57,7 @@ class Counts:
     steals: Floats
     traffic: Floats
     answered: Floats
+    migrations: Floats
 
     def since(self, before: Counts) -> Counts:
         """What was counted since."""
@@ -114,7 +115,16 @@ class TasksHost:
         ends = np.cumsum([classes, classes, classes, nodes])
         done, stolen, busy_ns, steals, traffic = np.split(tallies, ends, axis=1)
         answered = np.array(self.engine.answered(), dtype=np.float64)
-        return Counts(done, stolen, busy_ns * 1e-9, steals, traffic, answered)
+        moved = [float(self.engine.migrations(k)) for k in range(len(self.plan.worker_nodes))]
+        return Counts(done, stolen, busy_ns * 1e-9, steals, traffic, answered, np.array(moved))
+
+    def moved(self, more: Counts) -> dict[str, float]:
+        """Migrations of threads that the operating system may move; nothing where there are none,
+        or it tells none."""
+        told = self.plan.affinity != "core" and all(
+            self.engine.migrations(k) >= 0 for k in range(len(more.migrations))
+        )
+        return {"migrations": float(more.migrations.sum())} if told else {}
 
 
 class NativeTasks:
@@ -315,6 +325,7 @@ class NativeTasks:
             **({} if self._placing is None else self._placing.control.described()),
             "tasks": self._by_class(more.done),
             "stolen": self._by_class(more.stolen),
+            **self._host.moved(more),
             "traffic_Bps": (traffic / counted_s).tolist(),
             "interconnect_ratio": interconnect_ratio(traffic),
             "native": {

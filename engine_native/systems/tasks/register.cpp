@@ -77,6 +77,8 @@ many rows, their key, sums; of a join's pairs rows of both tables.)")
 stolen from there, and bytes asked of its memory.)")
         .def("thread", &TaskEngine::thread, py::arg("worker"),
              "The operating system's number of its thread; 0 before it has begun.")
+        .def("migrations", &TaskEngine::migrations, py::arg("worker"),
+             "Of its thread, to another processor; below 0: the operating system does not tell.")
         .def("made", &TaskEngine::made, py::arg("task_class"), "Tasks.")
         .def("class_Bps", &TaskEngine::class_Bps, py::arg("task_class"),
              "That a task asks of memory, on average; below 0 before the first has ended.")
