@@ -6,8 +6,8 @@ The queries of ``real_engines.py`` in DuckDB, each profiled by ``numatwin profil
 run on parts of two machines, whose caches are smaller than all that was measured here: on one
 thread of node 0, with all memory on node 1 or interleaved, and on two threads of two nodes.
 Counted are the bytes that each node's memory reads and writes for a query, those of the guest's
-kernel among them. ``--write``: the figures, and the table of docs/real-engines.md; ``--render``:
-the table of what was written.
+kernel among them. ``--write``: the figures, and the table of docs/real-engines.md; ``--predict``:
+what was counted stays, and is predicted again; ``--render``: the table of what was written.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -80,24 +81,27 @@ def predicted(folder: Path, workload: Path, machine: str, placed: str) -> list[f
     return [by_name.get(name, 0.0) for name in names]
 
 
-def rows(engine: Embedded, size: int, queries: Sequence[str]) -> Iterator[dict[str, Any]]:
+def counted_rows(engine: Embedded, size: int, queries: Sequence[str]) -> Iterator[dict[str, Any]]:
     """A row for each query, machine and placement."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = engine.data(Path(folder), size)
+        for query, machine, placed in product(queries, MACHINES, PLACED):
+            row = {"query": query, "rows": size, "machine": machine, "placed": placed}
+            yield row | {"counted_B": counted(engine, data, query, machine, placed)}
+
+
+def predict(engine: Embedded, rows: Sequence[dict[str, Any]]) -> None:
+    """Adds what is predicted to what was counted."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        data = engine.data(folder, size)
-        for query in queries:
+        for query in dict.fromkeys(row["query"] for row in rows):
+            of = [row for row in rows if row["query"] == query]
             workload = folder / f"{query}.yaml"
-            workload.write_text(workload_text(engine.profiled(folder, data, query), query))
-            for machine in MACHINES:
-                for placed in PLACED:
-                    row = {"query": query, "rows": size, "machine": machine, "placed": placed}
-                    row["counted_B"] = counted(engine, data, query, machine, placed)
-                    row["predicted_B"] = predicted(folder, workload, machine, placed)
-                    print(
-                        json.dumps({"name": "real_engine_traffic", **row, "off": off(row)}),
-                        flush=True,
-                    )
-                    yield row
+            profile = engine.profiled(folder, engine.data(folder, of[0]["rows"]), query)
+            workload.write_text(workload_text(profile, query))
+            for row in of:
+                row["predicted_B"] = predicted(folder, workload, row["machine"], row["placed"])
+                print(json.dumps({"name": "real_engine_traffic", **row, "off": off(row)}))
 
 
 def off(row: dict[str, Any]) -> float:
@@ -148,10 +152,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_200_000)
     parser.add_argument("--queries", nargs="+", choices=engine.queries, default=engine.queries)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--predict", action="store_true", help="what was counted, once more")
     parser.add_argument("--render", action="store_true", help="the table of what was written")
     words = parser.parse_args()
     if not words.render:
-        found = list(rows(engine, words.rows, words.queries))
+        found = (
+            json.loads(FIGURES.read_text())["rows"]
+            if words.predict
+            else list(counted_rows(engine, words.rows, words.queries))
+        )
+        predict(engine, found)
         if words.write:
             about = {"version": engine.installed(), "rows": found}
             FIGURES.write_text(json.dumps(about, indent=1) + "\n")

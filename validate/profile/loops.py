@@ -58,11 +58,11 @@ class Counted:
 
     ``misses`` (K, F): of caches of ``sizes`` (K,) bytes, rising; ``at_random`` (K, F): those that
     no prefetcher foresees, where that is known; ``changed`` (K,): the part of all these that write
-    another line back. ``in_order`` (F,): of one size, those that one
-    foresees; None: not known. ``written`` (F,): lines written that miss the same one, or the
-    largest. ``mispredicted`` (F,): None: not counted. ``cycles`` (F,): with all misses; 0: not
-    counted. ``fetches`` (F,): of instructions, that miss the first cache. ``faults`` (F,): first
-    touches of pages.
+    another line back. ``in_order`` (F,): of one size, those that one foresees; None: not known.
+    ``written`` (F,): lines that miss the same one, or the largest, and are changed.
+    ``mispredicted`` (F,): None: not counted. ``cycles`` (F,): with all misses; 0: not counted.
+    ``fetches`` (F,): of instructions, that miss the first cache. ``faults`` (F,): first touches of
+    pages.
     """
 
     graph: CallGraph
@@ -121,6 +121,10 @@ def counted(graphs: Sequence[CallGraph], faults: float = 0.0) -> Counted:
     new = new if new.any() else first.of("Ir")
     at_random = _at_random(sizes, misses, unforeseen, in_order)
     streamed = np.zeros(len(first.names)) if in_order is None else np.minimum(wrote, in_order)
+    if in_order is not None and size in dirty:  # some lines are read first, and written then
+        read, kept = in_order - streamed, at_random[sizes.tolist().index(size)].sum()
+        more = max(dirty[size] - float(streamed.sum() + kept), 0.0)
+        wrote = streamed = streamed + read * min(more / max(float(read.sum()), 1.0), 1.0)
     return Counted(
         first,
         _instructions(first),
