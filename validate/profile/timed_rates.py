@@ -122,12 +122,13 @@ class _Times:
         return 1.0 / rate
 
 
-# What tasks cost is among what was counted.
+# What tasks cost is among what was counted; any thread takes any task, wherever its data lie.
 SCENARIO = """\
 name: one-query
 machine: {machine}
 workload: {workload}
-system: {{kind: tasks, threads: {threads}, placement: first-touch, loaders: 1, task: 0 s}}
+system:
+  {{kind: tasks, threads: {threads}, queue: machine, placement: first-touch, loaders: 1, task: 0 s}}
 policies: {{stealing: none}}
 horizon: 10 s
 """
