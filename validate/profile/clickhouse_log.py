@@ -31,7 +31,7 @@ def read_clickhouse(path: Path, text: str) -> Plan:
     except json.JSONDecodeError as failure:
         at = failure.lineno, failure.colno
         raise InputError("damaged or cut off", str(path), *at, expected=EXPECTED) from None
-    except (KeyError, TypeError, ValueError, RecursionError) as failure:
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError) as failure:
         lacks = str(failure.args[0]) if isinstance(failure, (KeyError, ValueError)) else None
         raise InputError("not all is there", str(path), token=lacks, expected=EXPECTED) from None
     most = max(operator.parallel or 1 for operator in found.values())

@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from ...inputs import InputError
-from .plans import Names, Plan, PlanOperator
+from .plans import Names, Plan, PlanOperator, amount, below
 
 # By version: names of the keys.
 FIELDS = (
     ("operator_type", "operator_cardinality", "result_set_size"),
     ("type", "intermediate_rows", "intermediate_size_bytes"),
 )
+SCANNED = ("operator_rows_scanned", "rows_scanned")
 NO_WORK = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE", "QUERY", "COLUMN_DATA_SCAN_END", "")
 
 
@@ -46,16 +47,16 @@ class _Reader:
     def operator(self, node: Any) -> PlanOperator | None:
         """Adds an operator after all below it; None where these do no work either."""
         kind, results, size = self._fields(node)
-        below = [self.operator(child) for child in node.get("children", [])]
-        inputs = [each for each in below if each is not None]
+        children = map(self.operator, below(node, "children", self.source))
+        inputs = [each for each in children if each is not None]
         if kind in NO_WORK:
             return inputs[0] if inputs else None
-        scanned = node.get("operator_rows_scanned", node.get("rows_scanned", 0)) or 0
+        scanned = max(amount(node, key, self.source) for key in SCANNED)
         about = node.get("extra_info", {})
         table = about.get("Table") if isinstance(about, dict) else None
         # A join's second input is its hash table, which is there before it is probed.
         probes = inputs[:1] if "JOIN" in kind else inputs
-        rows = sum(each.results for each in probes) if inputs else max(float(scanned), results)
+        rows = sum(each.results for each in probes) if inputs else max(scanned, results)
         groups = node.get("total_row_groups_to_scan")
         found = PlanOperator(
             name=self.names(kind),
@@ -73,10 +74,8 @@ class _Reader:
     def _fields(self, node: Any) -> tuple[str, float, float]:
         for kind, rows, size in FIELDS:
             if isinstance(node, dict) and kind in node and rows in node:
-                try:
-                    return str(node[kind]), float(node[rows]), float(node.get(size, 0))
-                except (TypeError, ValueError):
-                    break
+                results, size_bytes = (amount(node, key, self.source) for key in (rows, size))
+                return str(node[kind]), results, size_bytes
         keys = ", ".join(node) if isinstance(node, dict) else repr(node)
         raise InputError(
             "an operator of another version of DuckDB's profile",

@@ -2,6 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from ...inputs import InputError
+
+MOST = 1e15  # rows or bytes of an operator
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,27 @@ class Plan:
     engine: str
     operators: tuple[PlanOperator, ...]
     notes: tuple[str, ...] = ()
+
+
+def amount(node: dict[str, Any], key: str, source: str) -> float:
+    """What a plan counts of an operator, 0 where it does not; raises InputError."""
+    value = node.get(key) or 0
+    if isinstance(value, (int, float)) and 0 <= value <= MOST:
+        return float(value)
+    raise _unlike(node, key, source, f"a number from 0 to {MOST:g}")
+
+
+def below(node: dict[str, Any], key: str, source: str) -> list[Any]:
+    """What a plan has below an operator; raises InputError."""
+    if isinstance(found := node.get(key) or [], list):
+        return found
+    raise _unlike(node, key, source, "a list of operators")
+
+
+def _unlike(node: dict[str, Any], key: str, source: str, expected: str) -> InputError:
+    return InputError(
+        f"'{key}' of an operator", source, token=str(node[key])[:40], expected=expected
+    )
 
 
 class Names:

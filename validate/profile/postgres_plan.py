@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ...inputs import InputError
-from .plans import Names, Plan, PlanOperator
+from .plans import Names, Plan, PlanOperator, amount, below
 
 PAGE_BYTES = 8192.0
 NEEDED = ("Node Type", "Actual Rows", "Actual Loops", "Plan Width")
@@ -41,31 +41,33 @@ class _Reader:
                 token=missing[0],
                 expected="EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)",
             )
-        self.processes = max(self.processes, 1 + int(node.get("Workers Launched", 0)))
-        below = [self.operator(child) for child in node.get("Plans", [])]
+        self.processes = max(self.processes, 1 + int(self._amount(node, "Workers Launched")))
+        children = below(node, "Plans", self.source)
+        inputs = [self.operator(child) for child in children]
         # Rows are averages over loops.
-        loops = float(node["Actual Loops"])
-        results = float(node["Actual Rows"]) * loops
+        loops = self._amount(node, "Actual Loops")
+        results = self._amount(node, "Actual Rows") * loops
         removed = sum(
-            float(count) * loops for key, count in node.items() if key.startswith("Rows Removed by")
+            self._amount(node, key) * loops for key in node if key.startswith("Rows Removed by")
         )
-        pages = sum(float(node.get(f"Shared {what} Blocks", 0)) for what in ("Hit", "Read"))
-        pages -= sum(
-            float(child.get(f"Shared {what} Blocks", 0))
-            for child in node.get("Plans", [])
-            for what in ("Hit", "Read")
-        )
-        rows = sum(each.results for each in below) if below else results + removed
+        pages = self._pages(node) - sum(map(self._pages, children))
+        rows = sum(each.results for each in inputs) if inputs else results + removed
         table = node.get("Relation Name")
-        size = pages * PAGE_BYTES / rows if table and rows else float(node["Plan Width"])
+        size = pages * PAGE_BYTES / rows if table and rows else self._amount(node, "Plan Width")
         found = PlanOperator(
             name=self.names(str(node["Node Type"])),
             kind=str(node["Node Type"]),
             rows=rows,
             results=results,
             row_bytes=size,
-            inputs=tuple(each.name for each in below),
-            table=None if below or table is None else str(table),
+            inputs=tuple(each.name for each in inputs),
+            table=None if inputs or table is None else str(table),
         )
         self.operators.append(found)
         return found
+
+    def _pages(self, node: dict[str, Any]) -> float:
+        return sum(self._amount(node, f"Shared {what} Blocks") for what in ("Hit", "Read"))
+
+    def _amount(self, node: dict[str, Any], key: str) -> float:
+        return amount(node, key, self.source)

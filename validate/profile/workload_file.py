@@ -62,7 +62,7 @@ def workload_text(found: Found, name: str, queries: int = 1, timed: Timed | None
     if timed is not None:
         set_rates(document, timed)
         writer.notes[writer.notes.index(UNKNOWN["ipc"])] = UNKNOWN["timed"]
-    notes = "".join(f"# - {note}\n" for note in writer.notes)
+    notes = "".join(f"# - {note}\n" for note in dict.fromkeys(writer.notes))
     sources = [each.source for each in (found.plan, *found.graphs, found.totals) if each]
     made_of = ", ".join(dict.fromkeys(sources))
     head = f"# Made by numatwin profile of {made_of}.\n# What these do not tell:\n{notes}"
