@@ -17,7 +17,7 @@ from numatwin.sim.run.assumptions import assumptions_in, varied
 from numatwin.sim.run.record import Record, load_record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
-from numatwin.sim.run.what_if import Predictor, first_moment
+from numatwin.sim.run.what_if import Predictor, costs_of, first_moment
 from numatwin.sim.systems.descriptor import Default
 from numatwin.sim.systems.registry import systems
 from numatwin.topologies import MachineDescription, build_machine
@@ -323,3 +323,16 @@ def test_a_tenth_more_may_be_beyond_the_range() -> None:
     (fact,) = (fact for fact in found if "write_turnaround" in fact["name"])
     assert fact["high"]["throughput"] is None
     assert fact["low"]["throughput"] is not None
+
+
+def test_loops_of_an_engine_whose_lines_in_flight_are_stated() -> None:
+    """They stay those of ERIS as published: more instructions take longer."""
+    setting = "machine.engines.eris.lines_in_flight=3.0"
+    scenario = load_scenario("eris-fig8-amd", settings=[setting])
+    predictor = Predictor(scenario)
+    for found in assumptions_in(scenario, costs_of(scenario)):
+        if found.name == "instructions of generate" and found.low and found.high:
+            rates = [predictor(varied(scenario, end)).throughput for end in (found.low, found.high)]
+            assert rates[0]["lookup"] > predictor.own.throughput["lookup"] > rates[1]["lookup"]
+            return
+    pytest.fail("not assumed")

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from ....topologies import Machine
 from ...machine.assumptions import LESS, MORE, Assumption, Place, Variant
 from ...planes.plane import Experiment
 from .costs import INSTRUCTIONS, ErisCosts
-from .facts import ENGINE
+from .facts import ENGINE, PUBLISHED
 from .routing import in_one_piece
 from .spec import ErisSystem
 
@@ -20,8 +19,7 @@ COPIES = ("flatten_key", "rebuild_key", "link_level")
 
 def loops_assumed(experiment: Experiment) -> Iterator[Assumption]:
     """The loops that the workload runs and that the machine file does not have times of."""
-    machine, wanted = experiment.machine, loops_in_play(experiment)
-    costs = ErisCosts(machine)
+    costs, wanted = ErisCosts(experiment.machine), loops_in_play(experiment)
     if costs.first_node is None:
         return
     rate = float(costs.instructions_per_s[costs.first_node])
@@ -32,7 +30,7 @@ def loops_assumed(experiment: Experiment) -> Iterator[Assumption]:
         if getattr(measured, name, None) is None:
             low, high = (
                 Variant(
-                    times * count, _stated(machine, name, f"{times * count / rate * 1e9:.15g} ns")
+                    times * count, _stated(costs, name, f"{times * count / rate * 1e9:.15g} ns")
                 )
                 for times in (LESS, MORE)
             )
@@ -55,10 +53,10 @@ def _overlap(costs: ErisCosts, loops: tuple[str, ...]) -> Iterator[Assumption]:
     yield Assumption("lines in flight of a walk", assumed, "", source, low, high)
 
 
-def _stated(machine: Machine, name: str, value: str) -> dict[Place, object]:
+def _stated(costs: ErisCosts, name: str, value: str) -> dict[Place, object]:
     place: Place = ("machine", "engines", ENGINE)
     found: dict[Place, object] = {(*place, name): value}
-    if ENGINE not in machine.description.engines:  # it stays ERIS as published
+    if costs.implementation is PUBLISHED:  # it stays ERIS as published
         found[(*place, "implementation")] = "published"
     return found
 
