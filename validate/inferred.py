@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -155,24 +156,23 @@ def as_json(found: Inference) -> dict[str, Any]:
 
 
 def narrowed(found: Inference) -> dict[str, Any]:
-    """``unknown`` of a scenario as evidence leaves it: choices that remain, 90% intervals."""
+    """``unknown`` of a scenario as evidence leaves it, and of the facts that it narrows most:
+    choices that remain, 90% intervals.
+    """
+    doubts = {doubt.setting: doubt for doubt in found.doubts if doubt.setting != doubt.stream}
     left: dict[str, Any] = {}
-    named = {doubt.setting for doubt in found.doubts if doubt.named}
-    for row in (row for row in hypotheses(found) if row.name in named):
-        if row.choices:
-            left[row.name] = [
-                _plain(value) for value, share in row.choices.items() if share >= REMAINS
-            ]
-        elif row.interval[0] != row.interval[-1]:
-            left[row.name] = {"from": _plain(row.interval[0]), "to": _plain(row.interval[-1])}
+    for row in (row for row in hypotheses(found) if row.name in doubts):
+        likely = [value for value, share in row.choices.items() if share >= REMAINS]
+        values = [_plain(value) for value in likely or dict.fromkeys(row.interval[::2])]
+        if likely or len(values) == 1:
+            left[row.name] = values
+        elif doubts[row.name].named or row.name.startswith("machine."):
+            left[row.name] = {"from": values[0], "to": values[1]}
     return left
 
 
 def _plain(text: str) -> Any:
     """As YAML has it."""
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
+    with suppress(ValueError):
+        return int(text) if text.isdigit() else float(text)
     return text

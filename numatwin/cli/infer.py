@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from ..inputs import InputError, write_text_atomically
 from .files import check_file
@@ -86,17 +86,10 @@ def _known(one: Remaining) -> tuple[str, str, str]:
 def _write(found: Inference, scenario: str, out: Path) -> None:
     import yaml
 
-    from ..inputs.fields import put_at
     from ..validate.inferred import narrowed
 
     path = Path(scenario)
     base = str(path.resolve()) if path.suffix else scenario
-    plain: dict[str, Any] = {"extends": base, "name": out.stem}
-    unknown: dict[str, Any] = {}
-    for name, left in narrowed(found).items():
-        if isinstance(left, list) and len(left) == 1:
-            put_at(plain, name.split("."), left[0])
-        else:
-            unknown[name] = left
-    text = yaml.safe_dump(plain | {"unknown": unknown}, sort_keys=False, allow_unicode=True)
+    plain = {"extends": base, "name": out.stem, "unknown": narrowed(found)}
+    text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
     write_text_atomically(out, text)

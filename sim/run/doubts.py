@@ -30,7 +30,7 @@ from ..machine.assumptions import (
 )
 from ..systems.registry import system_of
 from .assumptions import assumptions_in, facts_in, with_settings
-from .hypotheses import Unknown, listed, place_in
+from .hypotheses import Unknown, between, listed, place_in
 from .scenario import Scenario
 from .what_if import costs_of
 
@@ -99,7 +99,7 @@ def _at(assumption: Assumption, part: float) -> Mapping[Place, Any]:
     if at in (0.0, 1.0):  # an end, to the letter: it may have been predicted already
         return (high if at else low).settings
     return {
-        place: _between(lowest, high.settings[place], at) for place, lowest in low.settings.items()
+        place: between(lowest, high.settings[place], at) for place, lowest in low.settings.items()
     }
 
 
@@ -228,21 +228,6 @@ def stream_of_loops(query: str, field: str) -> str:
 def _places(assumption: Assumption) -> Iterator[Place]:
     for variant in (assumption.low, assumption.high):
         yield from () if variant is None else variant.settings
-
-
-def _between(low: Any, high: Any, at: float) -> Any:
-    """The setting ``at`` 0 to 1 of the way: by ratio, or by difference where an end is not
-    positive. Whole numbers stay whole."""
-    common = in_one_unit(low, high)
-    assert common is not None
-    first, last, unit = common
-    if first > 0.0 and last > 0.0:
-        value = first * (last / first) ** at
-    else:
-        value = first + at * (last - first)
-    if isinstance(low, int) and isinstance(high, int):
-        return round(value)
-    return f"{value:.9g} {unit}" if unit else value
 
 
 def _part_of(own: float, low: Variant, high: Variant) -> float:

@@ -3,7 +3,8 @@
 ``unknown: {system.batch: [1, 8, 128], system.page_size: {from: 4 KiB, to: 2 MiB}}`` names any
 fields that ``--set`` takes: one of a few values, each as likely, or any between two ends, by ratio
 where both are positive. They are doubts of the scenario's predictions, drawn with the others, and
-what ``numatwin infer`` weighs by evidence.
+what ``numatwin infer`` weighs by evidence. A run has the middle of them; what a setting states is
+known.
 """
 
 from typing import Annotated, Any
@@ -26,8 +27,9 @@ class Unknown(Strict):
 
     def _fits(self) -> None:
         if self.choices:
-            if len({repr(value) for value in self.choices}) < 2 or self.low is not None:
-                raise DescriptionError((), "expected at least two values, or 'from' and 'to'")
+            different = {repr(value) for value in self.choices}
+            if len(different) < len(self.choices) or self.low is not None:
+                raise DescriptionError((), "expected different values, or 'from' and 'to'")
             return
         ends = in_one_unit(self.low, self.high)
         if ends is None:
@@ -47,6 +49,26 @@ class Unknown(Strict):
     def values(self) -> tuple[Any, ...]:
         """The choices, or both ends."""
         return self.choices or (self.low, self.high)
+
+    @property
+    def middle(self) -> Any:
+        """What a run has."""
+        return (self.choices or (between(self.low, self.high, 0.5),))[len(self.choices) // 2]
+
+
+def between(low: Any, high: Any, at: float) -> Any:
+    """The setting ``at`` 0 to 1 of the way: by ratio, or by difference where an end is not
+    positive. Whole numbers stay whole."""
+    common = in_one_unit(low, high)
+    assert common is not None
+    first, last, unit = common
+    if first > 0.0 and last > 0.0:
+        value = first * (last / first) ** at
+    else:
+        value = first + at * (last - first)
+    if isinstance(low, int) and isinstance(high, int):
+        return round(value)
+    return f"{value:.9g} {unit}" if unit else value
 
 
 def listed(raw: Any) -> Any:

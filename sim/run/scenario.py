@@ -34,6 +34,7 @@ from ...workloads import Workload, scaled
 from ..control import ChosenPolicy
 from ..planes.plane import Change
 from ..systems.descriptor import System, SystemSpec
+from .hypotheses import Unknowns
 from .real_planes import OWN_HORIZONS
 from .scenario_checks import (
     check_horizon,
@@ -254,8 +255,11 @@ def extended(document: Document, depth: int = 0) -> Document:
     return merged(extended(base, depth + 1), replace(document, value=own))
 
 
-def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
-    """The scenario of a document that extends no other."""
+def _scenario(
+    document: Document, settings: Sequence[Setting], *, open_ones: bool = True
+) -> Scenario:
+    """The scenario of a document that extends no other; ``open_ones``: its unknown fields have no
+    values yet."""
     inner: dict[str, list[Setting]] = {part: [] for part in INNER}
     outer = []
     for setting in settings:
@@ -286,7 +290,13 @@ def _scenario(document: Document, settings: Sequence[Setting]) -> Scenario:
         description.system.check_horizon(simulated_span(description)[1])
     chosen = policies_of(document, description, system)
     check_questions(document, description, chosen)
-    _check_unknown(document, settings, description)
+    if description.unknown and open_ones:
+        _check_unknown(document, settings, description)
+        try:
+            return _scenario(document, _stated(settings, description.unknown), open_ones=False)
+        except InputError:  # not all between two ends can be, such as a size of pages
+            firsts = _stated(settings, description.unknown, middle=False)
+            return _scenario(document, firsts, open_ones=False)
     whole = {**read.plain, "machine": machine.plain, "workload": described.plain}
     return Scenario(
         name=description.name,
@@ -325,6 +335,20 @@ def _check_unknown(
                     token=str(value),
                     expected=failure.expected,
                 ) from None
+
+
+def _stated(
+    settings: Sequence[Setting], unknown: Unknowns, *, middle: bool = True
+) -> list[Setting]:
+    """The settings after the ``middle`` or first values of what they leave unknown."""
+    stated = {".".join(setting.path) for setting in settings}
+    left = {path: one for path, one in unknown.items() if path not in stated}
+    values = [
+        Setting("unknown", tuple(path.split(".")), one.middle if middle else one.values[0])
+        for path, one in left.items()
+    ]
+    plain = {path: one.model_dump() for path, one in left.items()}
+    return [*values, *settings, Setting("unknown", ("unknown",), plain)]
 
 
 def _at(document: Document, place: Place) -> At:

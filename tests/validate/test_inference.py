@@ -1,5 +1,6 @@
 """What evidence says of unknown conditions: coverage, hypotheses, what nothing explains."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,11 @@ from refusals import told_by
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from numatwin import load_scenario
+from numatwin import load_scenario, run_scenario
 from numatwin.inputs import InputError
 from numatwin.sim.run.doubts import doubts_of
 from numatwin.sim.run.model_error import Class
+from numatwin.sim.run.uncertainty import with_uncertainty
 from numatwin.sim.run.what_if import Predictor
 from numatwin.validate import inference
 from numatwin.validate.inference import Figure, Problem, infer
@@ -97,6 +99,8 @@ def test_a_hypothesis_is_found_back(tmp_path: Path, few_draws: None) -> None:
     assert pages.choices["4 KiB"] > 0.6
     assert sum(pages.choices.values()) == pytest.approx(1.0)
     assert narrowed(found)["system.page_size"][0] == "4 KiB"
+    sure = replace(found, weights=(found.parts[:, 0] == found.parts[0, 0]).astype(float))
+    assert len(narrowed(sure)) == 6, "the facts that it narrows most, too"
     assert max(row.spreads for row in explained(found)) < 1.0
     assert "traffic" in next_runs(found)[0].figure
 
@@ -155,7 +159,7 @@ def test_bad_evidence_is_refused(tmp_path: Path, text: str, words: str) -> None:
 
 BAD_UNKNOWN = [
     ("system.pagesize: [4 KiB, 2 MiB]", "unknown field 'pagesize'"),
-    ("system.page_size: [4 KiB]", "expected at least two values"),
+    ("system.page_size: [4 KiB, 4 KiB]", "expected different values"),
     ("system.page_size: {from: 2 MiB, to: 4 KiB}", "expected the lower end first"),
     ("system.page_size: {from: 2, to: 4 KiB}", "expected two numbers of one unit"),
     ("system.page_size: [4 KiB, 5 MB]", "expected a power of two"),
@@ -180,3 +184,22 @@ def test_what_is_unknown_is_drawn(tmp_path: Path) -> None:
     (lines,) = doubts[LINES].at(0.5).values()
     assert float(lines) == pytest.approx(10**0.5)
     assert sum(LINES in doubt.assumption.settings for doubt in doubts.values()) == 1
+
+
+def test_a_run_has_the_middle_of_what_is_unknown(tmp_path: Path) -> None:
+    """So that its interval holds it; what is set is known."""
+    path = scenario_in(tmp_path, f"{LINES}: {{from: 8.0, to: 18.0}}\n  system.page_size: [4 KiB]")
+    scenario = load_scenario(path)
+    assert scenario.settings["system"]["page_size"] == "4 KiB"
+    record = with_uncertainty(run_scenario(scenario), scenario)
+    low, high = (record.uncertainty or {})["throughput"]["lookup"]
+    assert low < record.throughput["lookup"] < high
+    stated = load_scenario(path, settings=[f"{LINES}=12.0"])
+    assert [doubt.setting for doubt in doubts_of(stated) if doubt.named] == ["system.page_size"]
+    rate, other = (Predictor(one).own.throughput["lookup"] for one in (scenario, stated))
+    assert rate == pytest.approx(other)
+
+
+def test_what_lies_between_two_ends_need_not_be(tmp_path: Path) -> None:
+    scenario = load_scenario(scenario_in(tmp_path, "system.page_size: {from: 4 KiB, to: 2 MiB}"))
+    assert scenario.settings["system"]["page_size"] == "4 KiB"
