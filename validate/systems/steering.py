@@ -100,6 +100,7 @@ def steer(what: Steered) -> Record:
     try:
         with suppress(KeyboardInterrupt):
             loop.run()
+        loop.sampler.look()  # what came after the last period, too
     finally:
         counters.close()
         if journal is not None:
