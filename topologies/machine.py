@@ -222,11 +222,7 @@ class Machine:
         return {
             "name": self.name,
             "nodes": [
-                {
-                    "id": node.id,
-                    "cpus": list(node.cpus),
-                    "memory_bytes": _whole(node.memory_bytes),
-                }
+                {"id": node.id, "cpus": list(node.cpus), "memory_bytes": _whole(node.memory_bytes)}
                 for node in self.nodes
             ],
             "slit": square(self.slit if self.slit is not None else unknown),

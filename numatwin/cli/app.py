@@ -142,8 +142,7 @@ def _root(
         ),
     ] = False,
     verbose: Annotated[
-        bool,
-        typer.Option("--verbose", help="Log what is read and run to standard error."),
+        bool, typer.Option("--verbose", help="Log what is read and run to standard error.")
     ] = False,
     log_file: Annotated[
         str | None, option("FILE", "Add the same, with times, to this file.")

@@ -35,10 +35,7 @@ _LEVELS = {
 }
 
 
-def compare(
-    records: Records,
-    json: Json = False,
-) -> None:
+def compare(records: Records, json: Json = False) -> None:
     """Compare records; ratios are to the first one."""
     from ..reports.comparison import compare_records
     from ..reports.decisions import decisions

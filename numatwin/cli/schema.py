@@ -34,9 +34,7 @@ DESCRIPTIONS = {
 }
 
 
-def schema(
-    kind: Annotated[Kind, argument("KIND", "What the file describes.")],
-) -> None:
+def schema(kind: Annotated[Kind, argument("KIND", "What the file describes.")]) -> None:
     """Print the JSON Schema of a kind of file.
 
     Editors use it to complete and check files that begin with the line

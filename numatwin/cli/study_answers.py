@@ -194,8 +194,7 @@ class Sampling:
         flag("--facts", "Vary the machine's uncertain facts within their ranges, not the factors."),
     ] = False
     method: Annotated[
-        Method,
-        typer.Option(help="Sobol indices, or Morris screening in far fewer runs."),
+        Method, typer.Option(help="Sobol indices, or Morris screening in far fewer runs.")
     ] = Method.sobol
     points: Annotated[
         int | None,

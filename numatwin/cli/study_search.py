@@ -32,8 +32,7 @@ def study_search(
     runs: RunsMax = None,
     seed: Annotated[int, option("N", "Seed of the proposals.", min=0)] = 0,
     verify: Annotated[
-        bool,
-        typer.Option(help="Run the point that was found on the event plane too."),
+        bool, typer.Option(help="Run the point that was found on the event plane too.")
     ] = True,
     jobs: Jobs = None,
     restart: Annotated[

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...inputs.shared_work import once
 from ...topologies.machine import Machine, Node, kept_machines
+from ...topologies.pair_tables import or_nan
 from ..kernel.arrays import Floats, Ints
 from .assumptions import Assumed, note
 from .caches import CacheFacts, cache_facts
@@ -95,7 +96,7 @@ class CostModel(LinkTraffic):
             self.warnings.append(f"no latency is known: {ASSUMED_LATENCY_NS:g} ns assumed")
         self.latency_s: Floats = latency * 1e-9 / s.latency
         local = np.diag(self.machine.bandwidth_Bps)
-        own = np.array([_nan(n.memory_bandwidth_Bps) for n in nodes])
+        own = np.array([or_nan(n.memory_bandwidth_Bps) for n in nodes])
         self.memory_Bps: Floats = np.where(np.isnan(own), local, own) * s.memory
         has_memory = np.array([n.memory_bytes > 0 for n in nodes])
         unlimited = np.flatnonzero(np.isnan(self.memory_Bps) & has_memory)
@@ -196,7 +197,7 @@ class CostModel(LinkTraffic):
         per_core = np.divide(
             self.misses, self.cores, out=np.ones_like(self.misses), where=self.cores > 0
         )
-        return np.array([_nan(node.reorder_window) for node in self.machine.nodes]), per_core
+        return np.array([or_nan(node.reorder_window) for node in self.machine.nodes]), per_core
 
     def random_misses_of(self, core_node: Ints, instructions: float) -> Floats:
         """(n,) ``random_misses`` of a core where the cores (C,) of these nodes work.
@@ -211,8 +212,8 @@ class CostModel(LinkTraffic):
     def _lost_miss_share(self) -> Floats:
         """(n,) the part of a core's misses under way that it loses where all cores work."""
         nodes = self.machine.nodes
-        together = np.array([_nan(node.outstanding_misses_together) for node in nodes])
-        alone = np.array([_nan(node.outstanding_misses) for node in nodes])
+        together = np.array([or_nan(node.outstanding_misses_together) for node in nodes])
+        alone = np.array([or_nan(node.outstanding_misses) for node in nodes])
         return np.asarray(1.0 - np.nan_to_num(together / alone, nan=1.0))
 
     def others_working(self, core_node: Ints) -> Floats:
@@ -463,10 +464,6 @@ def _named(ids: list[int], nodes: Sequence[Node]) -> str:
     if len(ids) == len(nodes):
         return "any node"
     return f"node {ids[0]}" if len(ids) == 1 else f"{len(ids)} nodes, such as {ids[0]}"
-
-
-def _nan(value: float | None) -> float:
-    return float("nan") if value is None else value
 
 
 # What was measured as nothing is still a time.

@@ -27,13 +27,7 @@ from ..run.workers import Stopped
 from .base import Base, settings_of
 
 GAINS = ("bottleneck.gain_of", "bottleneck.gain_per_unit")
-DEFAULTS = (
-    "throughput.*",
-    "latency_ns.*",
-    "bandwidth_Bps.*",
-    "power_W",
-    "bottleneck.resource",
-)
+DEFAULTS = ("throughput.*", "latency_ns.*", "bandwidth_Bps.*", "power_W", "bottleneck.resource")
 FORMS = (
     "throughput.OPERATION, latency_ns.OPERATION.p99, bandwidth_Bps.memory, "
     "utilisation.KIND.busiest, resources.NAME.utilisation, power_W, energy_J, bottleneck.resource, "

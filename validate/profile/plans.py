@@ -42,22 +42,22 @@ class Plan:
 def amount(node: dict[str, Any], key: str, source: str) -> float:
     """What a plan counts of an operator, 0 where it does not; raises InputError."""
     value = node.get(key) or 0
-    if isinstance(value, (int, float)) and 0 <= value <= MOST:
-        return float(value)
-    raise _unlike(node, key, source, f"a number from 0 to {MOST:g}")
+    if not isinstance(value, (int, float)) or not 0 <= value <= MOST:
+        expected = f"a number from 0 to {MOST:g}"
+        raise InputError(
+            f"'{key}' of an operator", source, token=str(value)[:40], expected=expected
+        )
+    return float(value)
 
 
 def below(node: dict[str, Any], key: str, source: str) -> list[Any]:
     """What a plan has below an operator; raises InputError."""
-    if isinstance(found := node.get(key) or [], list):
-        return found
-    raise _unlike(node, key, source, "a list of operators")
-
-
-def _unlike(node: dict[str, Any], key: str, source: str, expected: str) -> InputError:
-    return InputError(
-        f"'{key}' of an operator", source, token=str(node[key])[:40], expected=expected
-    )
+    found = node.get(key) or []
+    if not isinstance(found, list):
+        raise InputError(
+            f"'{key}' of an operator", source, token=str(found)[:40], expected="a list"
+        )
+    return found
 
 
 class Names:

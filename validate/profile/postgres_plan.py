@@ -1,5 +1,6 @@
 """PostgreSQL's ``EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)`` (version 10 and later)."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ def read_postgres(path: Path, document: Any) -> Plan:
 class _Reader:
     def __init__(self, source: str) -> None:
         self.source, self.names, self.processes = source, Names(), 1
+        self._amount = partial(amount, source=source)
         self.operators: list[PlanOperator] = []
 
     def operator(self, node: Any) -> PlanOperator:
@@ -43,7 +45,7 @@ class _Reader:
             )
         self.processes = max(self.processes, 1 + int(self._amount(node, "Workers Launched")))
         children = below(node, "Plans", self.source)
-        inputs = [self.operator(child) for child in children]
+        inputs = list(map(self.operator, children))
         # Rows are averages over loops.
         loops = self._amount(node, "Actual Loops")
         results = self._amount(node, "Actual Rows") * loops
@@ -68,6 +70,3 @@ class _Reader:
 
     def _pages(self, node: dict[str, Any]) -> float:
         return sum(self._amount(node, f"Shared {what} Blocks") for what in ("Hit", "Read"))
-
-    def _amount(self, node: dict[str, Any], key: str) -> float:
-        return amount(node, key, self.source)

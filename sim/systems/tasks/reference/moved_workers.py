@@ -6,7 +6,7 @@ from ...._kernel import TaskSetup
 from ....machine.costs import LINE_BYTES
 from ....machine.reference.os_scheduler import OsScheduler
 from ....machine.reference.service_machine import MemoryUse, PieceDemand
-from ..history import ON, WOKEN
+from ..history import ON
 from ..parameters import NEVER_PS, NOTHING
 from .clock import Clock
 from .tasks import Task
@@ -118,11 +118,6 @@ class MovedWorkers(Workers):
                 self._is_up(worker)
 
         self.clock.after(self.p.wake_ps, woken)
-
-    def _is_up(self, worker: Worker) -> None:
-        worker.waking = False
-        self.clock.log(WOKEN, worker.number)
-        self.take(worker)
 
     def _looks(self, worker: Worker) -> bool:
         return worker.idle and not worker.asleep and worker.cpu != NOTHING

@@ -162,13 +162,12 @@ class Workers:
     def _wake(self, worker: Worker) -> None:
         self._leave_idle(worker)
         worker.waking = True
+        self.clock.after(self.p.wake_ps, lambda: self._is_up(worker))
 
-        def woken() -> None:
-            worker.waking = False
-            self.clock.log(WOKEN, worker.number)
-            self.take(worker)
-
-        self.clock.after(self.p.wake_ps, woken)
+    def _is_up(self, worker: Worker) -> None:
+        worker.waking = False
+        self.clock.log(WOKEN, worker.number)
+        self.take(worker)
 
     def take(self, worker: Worker) -> None:
         """The oldest task of its own node; else one of another node; else it is idle (5)."""
