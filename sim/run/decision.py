@@ -82,13 +82,14 @@ def ratio_errors(record: Record, operation: str | None, but_source: str | None =
 
 
 def _model_errors(first: Record, other: Record, operation: str, but_source: str | None) -> Floats:
-    """(POINTS,) what the model's ratio may be off by, as a logarithm; 0 of what was run exactly. Of
-    a prediction and what it predicts, what the model's level may be.
+    """(POINTS,) what the model's ratio may be off by, as a logarithm; 0 of what was run exactly,
+    and of one scenario. Of a prediction and what it predicts, what the model's level may be.
     """
     uncertain = [record for record in (first, other) if record.uncertainty]
     if predicts(first, other) and uncertain:
         return np.log(known_error(class_of(uncertain[0], operation), but_source).factors)
-    if len(uncertain) < 2 or not uncertain[0].uncertainty.get("model"):
+    alike = first.scenario_hash == other.scenario_hash
+    if alike or len(uncertain) < 2 or not uncertain[0].uncertainty.get("model"):
         return np.zeros(1)
     return ratio_errors(first, operation, but_source)
 

@@ -15,7 +15,7 @@ from numatwin.sim.run.doubts import drawn
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario
-from numatwin.sim.run.uncertainty import DRAWS
+from numatwin.sim.run.uncertainty import DRAWS, with_uncertainty
 
 BASE = run_scenario(load_scenario("eris-fig8-intel"))
 
@@ -138,3 +138,10 @@ def test_unknown_without() -> None:
     one = record_of(100.0)
     assert decision(one, one, "lookup") is None
     assert decision(one, one, "scan") is None
+
+
+def test_a_run_is_as_fast_as_itself() -> None:
+    """Whatever the model is wrong by."""
+    scenario = load_scenario("eris-fig8-intel")
+    record = with_uncertainty(run_scenario(scenario), scenario)
+    assert decision(record, record, "lookup") is None

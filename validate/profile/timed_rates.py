@@ -128,7 +128,7 @@ name: one-query
 machine: {machine}
 workload: {workload}
 system:
-  {{kind: tasks, threads: {threads}, queue: machine, placement: first-touch, loaders: 1, task: 0 s}}
+  {{kind: tasks, threads: cores, queue: machine, placement: first-touch, loaders: 1, task: 0 s}}
 policies: {{stealing: none}}
 horizon: 10 s
 """
@@ -149,9 +149,9 @@ def one_query(
     """With so many ``threads`` on each node, by default one for each core; ``folder``: for its
     file. Raises InputError."""
     path = folder / "one-query.yaml"
-    fields = {"machine": machine, "workload": workload, "threads": threads or "cores"}
-    path.write_text(SCENARIO.format(**fields))
-    return load_scenario(path, plane="flow", settings=tuple(settings))
+    path.write_text(SCENARIO.format(machine=machine, workload=workload))
+    own = [f"system.threads={threads}"] if threads else []
+    return load_scenario(path, plane="flow", settings=(*own, *settings))
 
 
 def on_one_thread(folder: Path, machine: str, workload: Path) -> Scenario:
