@@ -110,7 +110,7 @@ def cores(
         if of.pid is None and of.cgroup is None:
             return
     if (of.pid is None) == (of.cgroup is None):
-        raise typer.BadParameter("nothing to steer: expected --pid P or --cgroup G")
+        raise typer.BadParameter("whom to steer: expected either --pid P or --cgroup G")
     check_file(out)
     if any(left_behind()):
         print(
