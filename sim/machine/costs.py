@@ -35,7 +35,7 @@ from .defaults import (
 from .disturbances.facts import Disturbances
 from .link_traffic import LINE_BYTES as LINE_BYTES
 from .link_traffic import LinkTraffic
-from .transfer_limits import TransferLimits, transfer_limits
+from .transfer_limits import Held, TransferLimits, held_pairs, transfer_limits
 
 Costs = TypeVar("Costs", bound="CostModel")
 
@@ -281,17 +281,24 @@ class CostModel(LinkTraffic):
             each = LINE_BYTES * self.cores[:, None] / drawn
         return np.where(np.isfinite(drawn) & (each > 0), SLOTS_SPARE * each, np.inf)
 
+    @property
+    def _pairs(self) -> Floats:
+        """(n, n) measured bandwidths of pairs, NaN where there is none."""
+        measured = self.machine.bandwidth_Bps
+        return measured if self.measured_pairs else np.full_like(measured, np.nan)
+
+    @cached_property
+    def held(self) -> Held:
+        """What holds the pairs of its nodes."""
+        slots = self.streaming_misses * self.cores / self.scales.misses
+        return held_pairs(self, slots, self.memory_Bps / self.scales.memory, self._pairs)
+
     @cached_property
     def limits(self) -> TransferLimits:
         """What bounds transfers between nodes, apart from their homes."""
-        s, measured = self.scales, self.machine.bandwidth_Bps
-        found = transfer_limits(
-            self,
-            self.streaming_misses * self.cores / s.misses,
-            self.memory_Bps / s.memory,
-            self.idle_s,
-            measured if self.measured_pairs else np.full_like(measured, np.nan),
-        )
+        s, stated = self.scales, self.machine.drawn_from
+        held = self.held if stated is None else CostModel(stated).held
+        found = transfer_limits(self, self.idle_s, self._pairs, held)
         return replace(
             found, initiator_s=found.initiator_s / s.pairs, pair_s=found.pair_s / s.pairs
         )

@@ -75,37 +75,70 @@ class TransferLimits:
         return int(self.limited) * (n + pairs) + int((die_s > 0).sum())
 
 
-def transfer_limits(
-    traffic: LinkTraffic, slots: Floats, home_Bps: Floats, idle_s: Floats, pairs: Floats
-) -> TransferLimits:
-    """The limits of a machine whose nodes read ``pairs`` (n, n) bytes per second of each other, NaN
-    where that was not measured. ``slots`` (n,): lines that cores of a node may have under way;
-    ``home_Bps`` (n,): of memories; ``idle_s`` (n, n): latencies.
+@dataclass(frozen=True)
+class Held:
+    """What holds the pairs of nodes. ``by_slots`` (n, n): miss slots of the initiator's cores;
+    ``links`` (2L,): links that the best pair over them fills; ``by_number`` (n,): initiators whose
+    lines under way are limited; ``alone`` (n, n): pairs with a limit of their own."""
+
+    by_slots: Flags
+    links: Flags
+    by_number: Flags
+    alone: Flags
+
+
+def held_pairs(traffic: LinkTraffic, slots: Floats, home_Bps: Floats, pairs: Floats) -> Held:
+    """What holds those of a machine whose nodes read ``pairs`` (n, n) bytes per second of each
+    other, NaN where that was not measured. ``slots`` (n,): lines that cores of a node may have
+    under way; ``home_Bps`` (n,): of memories.
     """
-    machine, n = traffic.machine, len(traffic.machine.nodes)
-    raw = np.repeat([link.bandwidth_Bps for link in machine.links], 2).astype(np.float64)
-    carried = np.repeat([link.carried_Bps or np.nan for link in machine.links], 2)
-    if np.isnan(pairs).all():
-        nothing = np.zeros((n, n))
-        link_Bps = np.where(np.isnan(carried), raw, carried)
-        return TransferLimits(link_Bps, np.zeros(len(raw)), nothing, nothing)
+    raw, _ = _stated(traffic)
     pairs = np.where(traffic.others > 0, pairs, np.nan)
-    lines = pairs * machine.latency_ns * 1e-9 / LINE_BYTES
+    lines = _under_way(traffic, pairs)
     by_slots = lines >= SLOTS_FULL * slots[:, None]
-    wire_Bps = _best_over(traffic, np.where(by_slots, np.nan, pairs))
-    link_Bps = np.where(wire_Bps >= FULL * raw, np.minimum(wire_Bps, raw), raw)
-    link_Bps = np.where(np.isnan(carried), link_Bps, carried)
+    filled = _best_over(traffic, np.where(by_slots, np.nan, pairs)) >= FULL * raw
+    link_Bps = _link_Bps(traffic, pairs, by_slots, filled)
     by_home = pairs >= FULL * np.where(np.isnan(home_Bps), np.inf, home_Bps)
     explained = by_slots | by_home | _fill_links(traffic, pairs, link_Bps)
-    under_way = np.where(np.isnan(lines), 0.0, lines)
-    most = under_way.max(axis=1)
-    by_number = (most > 0) & ~explained[np.arange(n), under_way.argmax(axis=1)]
-    initiator_s, pair_s = np.zeros((n, n)), np.zeros((n, n))
+    most = lines.max(axis=1)
+    by_number = (most > 0) & ~explained[np.arange(len(lines)), lines.argmax(axis=1)]
+    alone = ~explained & ~(by_number[:, None] & (lines >= SAME_LINES * most[:, None]))
+    return Held(by_slots, filled, by_number, alone & np.isfinite(pairs))
+
+
+def transfer_limits(
+    traffic: LinkTraffic, idle_s: Floats, pairs: Floats, held: Held
+) -> TransferLimits:
+    """The limits of a machine whose nodes read ``pairs`` (n, n) of each other, which are ``held``
+    so; ``idle_s`` (n, n): latencies."""
+    pairs = np.where(traffic.others > 0, pairs, np.nan)
+    most = _under_way(traffic, pairs).max(axis=1)
+    by_number, alone = held.by_number & (most > 0), held.alone & np.isfinite(pairs)
+    initiator_s, pair_s = np.zeros_like(idle_s), np.zeros_like(idle_s)
     initiator_s[by_number] = idle_s[by_number] / most[by_number, None]
-    own = ~explained & ~(by_number[:, None] & (under_way >= SAME_LINES * most[:, None]))
-    known = own & np.isfinite(pairs)
-    pair_s[known] = LINE_BYTES / pairs[known]
-    return TransferLimits(link_Bps, wire_Bps, initiator_s * traffic.others, pair_s)
+    pair_s[alone] = LINE_BYTES / pairs[alone]
+    link_Bps = _link_Bps(traffic, pairs, held.by_slots, held.links)
+    best_Bps = _best_over(traffic, np.where(held.by_slots, np.nan, pairs))
+    return TransferLimits(link_Bps, best_Bps, initiator_s * traffic.others, pair_s)
+
+
+def _under_way(traffic: LinkTraffic, pairs: Floats) -> Floats:
+    """(n, n) lines that a pair has under way at its measured rate; 0 where there is none."""
+    return np.nan_to_num(pairs * traffic.machine.latency_ns * 1e-9 / LINE_BYTES)
+
+
+def _stated(traffic: LinkTraffic) -> tuple[Floats, Floats]:
+    """(2L,), (2L,) nominal rates of links, and what they carry, NaN where that is not stated."""
+    links = traffic.machine.links
+    raw = np.repeat([link.bandwidth_Bps for link in links], 2).astype(np.float64)
+    return raw, np.repeat([link.carried_Bps or np.nan for link in links], 2)
+
+
+def _link_Bps(traffic: LinkTraffic, pairs: Floats, by_slots: Flags, filled: Flags) -> Floats:
+    """(2L,) what links carry: those that are ``filled``, as much as the best pair over them."""
+    raw, carried = _stated(traffic)
+    best = np.minimum(_best_over(traffic, np.where(by_slots, np.nan, pairs)), raw)
+    return np.where(np.isnan(carried), np.where(filled, best, raw), carried)
 
 
 def _best_over(traffic: LinkTraffic, pairs: Floats) -> Floats:

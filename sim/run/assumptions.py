@@ -162,7 +162,8 @@ def varied(scenario: Scenario, variant: Variant) -> Scenario:
     try:
         if "machine" in plain:
             description = MachineDescription.model_validate(plain["machine"])
-            changes["machine"] = build_machine(description)
+            stated = scenario.machine.drawn_from or scenario.machine
+            changes["machine"] = replace(build_machine(description), drawn_from=stated)
         if "system" in plain:
             changes["system"] = type(scenario.system).model_validate(plain["system"])
     except ValidationError as failure:  # beyond the field's range

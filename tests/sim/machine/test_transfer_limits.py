@@ -1,5 +1,7 @@
 """Limits of transfers by hand: what a measured pair says of its initiator, links and home."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,15 @@ def test_a_pair_that_fills_a_link_says_what_the_link_carries() -> None:
     costs = costs_of("14 GB/s", "14 GB/s")
     assert costs.link_Bps == pytest.approx(np.full(4, 14e9))
     assert not costs.limits.limited
+
+
+def test_a_draw_moves_a_limit_and_puts_no_other_in_its_place() -> None:
+    """13 GB/s do not fill a link, and would be held by lines under way; drawn around 14, they do."""
+    stated, other = costs_of("14 GB/s", "14 GB/s"), costs_of("13 GB/s", "13 GB/s")
+    assert other.limits.initiator_s.any()
+    drawn = CostModel(replace(other.machine, drawn_from=stated.machine))
+    assert not drawn.limits.limited
+    assert drawn.link_Bps == pytest.approx(np.full(4, 13e9))
 
 
 def test_pairs_that_fill_nothing_are_held_by_lines_under_way() -> None:
