@@ -54,7 +54,7 @@ def test_a_pair_that_fills_a_link_says_what_the_link_carries() -> None:
 
 
 def test_a_draw_moves_a_limit_and_puts_no_other_in_its_place() -> None:
-    """13 GB/s do not fill a link, and would be held by lines under way; drawn around 14, they do."""
+    """13 GB/s fill no link, and are held by lines under way; drawn around 14 they do."""
     stated, other = costs_of("14 GB/s", "14 GB/s"), costs_of("13 GB/s", "13 GB/s")
     assert other.limits.initiator_s.any()
     drawn = CostModel(replace(other.machine, drawn_from=stated.machine))
