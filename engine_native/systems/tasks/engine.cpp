@@ -455,8 +455,8 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> TaskEngine::answered() cons
 }
 
 std::int64_t TaskEngine::migrations(std::size_t worker) const {
-    std::ifstream told("/proc/self/task/" + std::to_string(thread(worker)) + "/sched");
-    for (std::string line; std::getline(told, line);)
+    std::ifstream stats("/proc/self/task/" + std::to_string(thread(worker)) + "/sched");
+    for (std::string line; std::getline(stats, line);)
         if (line.starts_with("se.nr_migrations"))
             return std::stoll(line.substr(line.find(':') + 1));
     return -1;

@@ -121,10 +121,10 @@ class TasksHost:
     def moved(self, more: Counts) -> dict[str, float]:
         """Migrations of threads that the operating system may move; nothing where there are none,
         or it tells none."""
-        told = self.plan.affinity != "core" and all(
+        known = self.plan.affinity != "core" and all(
             self.engine.migrations(k) >= 0 for k in range(len(more.migrations))
         )
-        return {"migrations": float(more.migrations.sum())} if told else {}
+        return {"migrations": float(more.migrations.sum())} if known else {}
 
 
 class NativeTasks:
