@@ -10,7 +10,7 @@ have the same draws.
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -187,7 +187,8 @@ def drawn_machines(machine: Machine, count: int) -> Iterator[Machine]:
     for row in parts:
         settings = {place[1:]: value for place, value in merged(doubts, row).settings.items()}
         plain = with_settings(plain_facts(machine.description), settings)
-        yield build_machine(MachineDescription.model_validate(plain))
+        description = MachineDescription.model_validate(plain)
+        yield replace(build_machine(description), drawn_from=machine)
 
 
 def merged(doubts: tuple[Doubt, ...], parts: Floats) -> Variant:
