@@ -67,13 +67,7 @@ MORE = {
     name: (*ELASTIC, f"policies.cores={{policy: {name}, period: 500 ms}}")
     for name in ("dense", "adaptive")
 }
-# Of the flow and the event plane; by default a second. Joins of all rows take most of one each.
-HORIZONS = {
-    "join": ("20 s", "20 s"),
-    "move": ("200 s", "5 s"),
-    "partition": ("200 s", "5 s"),
-    **dict.fromkeys(("dense", "adaptive"), ("200 s", "20 s")),
-}
+HORIZONS = "200 s", "20 s"  # of the flow and the event plane
 
 
 def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
@@ -93,7 +87,8 @@ def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
                 f"system.parts={parts}",
                 "system.threads=1",
                 f"system.concurrency={max(parts, nodes)}",
-                f"policies.stealing={{policy: {stealing}, period: 10 ms}}",
+                # Asked more often, it keeps a worker of the guest from its tasks.
+                f"policies.stealing={{policy: {stealing}, period: 500 ms}}",
                 "native_horizon=10 s",
                 "horizon=10 s",
                 "statistics.warm_up=4 s",
@@ -101,5 +96,4 @@ def traffic_cases(*, quick: bool = False) -> Iterator[TrafficCase]:
             ),
         )
         name = f"{machine} {query} in {parts} parts, stealing {stealing}"
-        horizons = HORIZONS.get(more or query, ("1 s", "1 s"))
-        yield TrafficCase(f"{name}, {more}".rstrip(", "), scenario, scale, None, horizons=horizons)
+        yield TrafficCase(f"{name}, {more}".rstrip(", "), scenario, scale, None, horizons=HORIZONS)
