@@ -135,13 +135,18 @@ def render() -> None:
             nodes,
         ]
         lines.append("| " + " | ".join(cells) + " |")
-    whole = [abs(off(row)) for row in found["rows"]]
-    nodes_ = [abs(each) for row in found["rows"] for each in off_by_node(row)]
-    sums = [
-        f"- {what}: {sum(each <= AIM for each in errors)} of {len(errors)} within {AIM:.0%}, "
-        f"median {median(errors):.1%}, at most {max(errors):.0%}"
-        for what, errors in (("of all bytes", whole), ("of a node's bytes", nodes_))
-    ]
+    sums = []
+    for threads in (1, 2):
+        of = [row for row in found["rows"] if len(PLACED[row["placed"]][0]) == threads]
+        for what, errors in (
+            ("all bytes", [abs(off(row)) for row in of]),
+            ("a node's bytes", [abs(each) for row in of for each in off_by_node(row)]),
+        ):
+            sums.append(
+                f"- {threads} thread{'s' * (threads > 1)}, {what}: {sum(e <= AIM for e in errors)} "
+                f"of {len(errors)} within {AIM:.0%}, median {median(errors):.1%}, "
+                f"at most {max(errors):.0%}"
+            )
     text = f"DuckDB {found['version']}:\n\n" + "\n".join(sums)
     onto_page("traffic", text + "\n\n" + "\n".join(lines))
 
