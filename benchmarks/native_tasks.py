@@ -169,7 +169,7 @@ def small(tasks: int, repeat: int) -> Iterator[dict[str, Any]]:
 def moved(rows: int, repeat: int) -> Iterator[dict[str, Any]]:
     """Bytes per second that move meanwhile, and scans, of those without moves; nothing on one
     node, where ``move_pages`` copies nothing."""
-    nodes = [node["id"] for node in _engine.host_facts()["nodes"] if node["may_allocate"]][:2]
+    nodes = [node.id for node in _engine.host_facts().nodes if node.may_allocate][:2]
     name = f"native_tasks/pages moved, {rows:,} rows"
     if len(nodes) < 2:
         print(f"{name}: left out, a host of one node", file=sys.stderr)

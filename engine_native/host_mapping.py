@@ -11,8 +11,7 @@ from pathlib import Path
 from ..inputs import InputError
 from ..inputs.text_lines import kernel_text
 from ..topologies import Machine
-from ._engine import host_facts
-from .typed import HostFacts
+from ._engine import HostFacts, host_facts
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class HostMapping:
 
 def workers_that_fit(nodes: Sequence[int], host: HostFacts) -> list[int]:
     """Of the workers of ``nodes`` [A], as many as the host has CPUs: one of each node in turn."""
-    room = sum(len(node["cpus"]) for node in host["nodes"] if node["may_allocate"])
+    room = sum(len(node.cpus) for node in host.nodes if node.may_allocate)
     turn: dict[int, int] = {}
     ranked = []
     for index, node in enumerate(nodes):
@@ -44,7 +43,7 @@ def map_workers(machine: Machine, worker_nodes: Sequence[int], host: HostFacts) 
     The scenario's nodes are dealt to those of the host that have CPUs, in their order; the workers
     of a node get its CPUs in turn. Where the host has too few of either, they are shared.
     """
-    able = [node for node in host["nodes"] if node["cpus"] and node["may_allocate"]]
+    able = [node for node in host.nodes if node.cpus and node.may_allocate]
     if not able:
         raise InputError(
             "this process may not use a CPU together with memory of its node",
@@ -54,15 +53,15 @@ def map_workers(machine: Machine, worker_nodes: Sequence[int], host: HostFacts) 
     rest = (k for k in range(len(machine.nodes)) if k not in order)
     order |= {node: len(order) + k for k, node in enumerate(rest)}
     homes = [able[order[k] % len(able)] for k in range(len(machine.nodes))]
-    dealt = dict.fromkeys((node["id"] for node in able), 0)
+    dealt = dict.fromkeys((node.id for node in able), 0)
     cpus = []
     for node in worker_nodes:
         home = homes[node]
-        cpus.append(home["cpus"][dealt[home["id"]] % len(home["cpus"])])
-        dealt[home["id"]] += 1
+        cpus.append(home.cpus[dealt[home.id] % len(home.cpus)])
+        dealt[home.id] += 1
     return HostMapping(
         tuple(cpus),
-        tuple(home["id"] for home in homes),
+        tuple(home.id for home in homes),
         tuple(_warnings(machine, len(order.keys() & set(worker_nodes)), len(able), cpus)),
     )
 
@@ -91,7 +90,7 @@ SHARE = 0.8  # of what is free, a run may take so much
 
 def free_bytes() -> int:
     """Memory that may be had without swapping, within the limits of this process's groups."""
-    return host_facts()["available_bytes"]
+    return host_facts().available_bytes
 
 
 def free_shared_bytes() -> int:

@@ -34,7 +34,7 @@ from typing import {typing}
 
 import numpy as np
 from numpy.typing import {arrays}
-{imports}
+
 _Floats: TypeAlias = NDArray[np.float64]
 _Indices: TypeAlias = NDArray[np.int64]
 _AnyFloats: TypeAlias = NDArray[np.floating[Any]] | Sequence[float]
@@ -84,27 +84,13 @@ def stub(module: ModuleType) -> str:
     text = "\n".join(lines)
     arrays = "ArrayLike, NDArray" if "ArrayLike" in text else "NDArray"
     typing = "Any, ClassVar, TypeAlias" + ", overload" * ("@overload" in text)
-    imports = _typed_dicts(module, text)
-    lines[2] = HEAD.format(typing=typing, arrays=arrays, imports=imports)
+    lines[2] = HEAD.format(typing=typing, arrays=arrays)
     command = [sys.executable, "-m", "ruff", "format", "-q", "--stdin-filename", "made.pyi", "-"]
     text = "\n".join(lines)
     done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
         raise SystemExit(f"{module.__name__}: no stub: {done.stderr}")
     return done.stdout
-
-
-def _typed_dicts(module: ModuleType, text: str) -> str:
-    """Imports of the TypedDicts beside the module that its signatures name."""
-    package = (module.__package__ or module.__name__.rpartition(".")[0]) + ".typed"
-    if importlib.util.find_spec(package) is None:
-        return ""
-    known = [
-        name
-        for name, kind in vars(importlib.import_module(package)).items()
-        if inspect.isclass(kind) and re.search(rf"\b{name}\b", text)
-    ]
-    return f"\nfrom .typed import {', '.join(sorted(known))}\n"
 
 
 def _class(name: str, kind: type) -> Iterator[str]:

@@ -18,9 +18,9 @@ Requests come as lines of JSON, [what, ...], and each is answered by a line:
     end NUMBER NAME              likewise, at its end
 
 Answers are {"value": ...}, or {"error": type, "text": ...}. In arguments, {"object": number}
-stands for that object, {"struct": name, "fields": {...}} for one that is made of these, and
-{"struct": name, "value": number} for a value of an enumeration. When the requests end, so does this
-process.
+stands for that object, {"struct": name, "fields": {...}} for one that is made of these, as in
+answers, and {"struct": name, "value": number} for a value of an enumeration. When the requests end,
+so does this process.
 
 It stays on one processor, from its program's start on, so that what it accesses while the engine is
 counted is local: the first thing it does is to start itself again there. Until then its first
@@ -53,9 +53,9 @@ def _loaded(name: str, path: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """An object of the engine that only holds values, such as a report of what it did."""
-    names = (name for name in dir(value) if not name.startswith("_"))
-    return {name: part for name in names if not callable(part := getattr(value, name))}
+    """A struct of the engine's."""
+    fields = {name: getattr(value, name) for name in value.FIELDS}
+    return {"struct": type(value).__name__, "fields": fields}
 
 
 class _Server:

@@ -110,6 +110,19 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _made(found: dict[str, Any]) -> Any:
+    """Of an answer: the engine's structs are made here of their fields."""
+    return getattr(_engine, found["struct"])(**found["fields"]) if "struct" in found else found
+
+
+def answered(line: bytes | str) -> Any:
+    """The value in an answer; raises what the request raised there."""
+    answer = json.loads(line, object_hook=_made)
+    if "error" in answer:
+        raise ERRORS.get(answer["error"], RuntimeError)(answer["text"])
+    return answer["value"]
+
+
 EmulatedPlane = Callable[[Experiment], Plane]
 """Makes the plane of the one replication that is played."""
 
@@ -161,10 +174,7 @@ class GuestProcess:
             raise InputError(f"the engine in the guest did not answer in {limit_s:g} s") from None
         if line is None:
             raise self._why_ended()
-        answer = json.loads(line)
-        if "error" in answer:
-            raise ERRORS.get(answer["error"], RuntimeError)(answer["text"])
-        return answer["value"]
+        return answered(line)
 
     def counted(self) -> CountedRun:
         """Ends the guest; what was counted of the process and its region."""

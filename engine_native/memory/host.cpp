@@ -190,7 +190,7 @@ std::vector<int> allowed_cpus() {
 HostNode node_facts(int id, const std::vector<int>& cpus) {
     long long free = 0;
     const long long bytes = numa_node_size64(id, &free);
-    HostNode node{id, {}, 0, 0, false};
+    HostNode node{id};
     std::copy_if(cpus.begin(), cpus.end(), std::back_inserter(node.cpus),
                  [id](int cpu) { return numa_node_of_cpu(cpu) == id; });
     if (bytes > 0) {

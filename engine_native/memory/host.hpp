@@ -7,27 +7,34 @@
 #include <string>
 #include <vector>
 
+#include "kernel/described.hpp"
+
 namespace numatwin::native {
 
 inline constexpr unsigned long nodes_max = 1024;  ///< the kernel's largest
 using NodeMask = std::array<unsigned long, nodes_max / (8 * sizeof(unsigned long))>;
 
 struct HostNode {
-    int id;
-    std::vector<int> cpus;  ///< those that this process may use
-    std::uint64_t memory_bytes;
-    std::uint64_t free_bytes;
-    bool may_allocate;  ///< false: the cpuset forbids this node's memory
+    FIELDS_OF(HostNode);
+    FIELD(int, id, "of the operating system");
+    FIELD(std::vector<int>, cpus, "those that this process may use");
+    FIELD(std::uint64_t, memory_bytes, "all of it");
+    FIELD(std::uint64_t, free_bytes, "of it");
+    FIELD(bool, may_allocate, "False: the cpuset forbids this node's memory");
+    END_OF_FIELDS;
 };
 
 struct HostFacts {
-    std::vector<HostNode> nodes;  ///< with memory or allowed CPUs
-    std::uint64_t available_bytes;
-    std::size_t page_bytes;
-    std::size_t huge_page_bytes;  ///< 0: the host has none
-    std::uint64_t huge_pages_free;
-    std::string transparent_huge_pages;  ///< always, madvise or never
-    std::string binding_refused;         ///< why mbind does not work here; empty if it does
+    FIELDS_OF(HostFacts);
+    FIELD(std::vector<HostNode>, nodes, "those with memory or CPUs that this process may use");
+    FIELD(std::uint64_t, available_bytes,
+          "what host and cgroups can still spare; 2^64 - 1 if unknown");
+    FIELD(std::size_t, page_bytes, "of a page");
+    FIELD(std::size_t, huge_page_bytes, "0: the host has none");
+    FIELD(std::uint64_t, huge_pages_free, "of those set aside");
+    FIELD(std::string, transparent_huge_pages, "always, madvise or never");
+    FIELD(std::string, binding_refused, "why mbind does not work here; empty if it does");
+    END_OF_FIELDS;
 
     std::vector<int> cpus() const;  ///< all allowed ones, ascending
 };

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/described.hpp"
 #include "memory/mapping.hpp"
 #include "memory/memory.hpp"
 
@@ -74,11 +75,13 @@ struct ManagerOptions {
 };
 
 struct MemoryUse {
-    std::size_t reserved_bytes = 0;  ///< mapped, in pages of the host
-    std::size_t used_bytes = 0;      ///< in blocks that are allocated, as size classes round them
-    std::size_t huge_bytes = 0;      ///< of the reserved: in huge pages that the host had set aside
-    std::size_t transparent_bytes = 0;  ///< of the reserved: the kernel may use huge pages
-    std::string refusal;  ///< why memory does not lie where it should; empty if it does
+    FIELDS_OF(MemoryUse);
+    FIELD(std::size_t, reserved_bytes, "mapped, in pages of the host");
+    FIELD(std::size_t, used_bytes, "in blocks that are allocated, as size classes round them");
+    FIELD(std::size_t, huge_bytes, "of the reserved: in huge pages that the host had set aside");
+    FIELD(std::size_t, transparent_bytes, "of the reserved: the kernel may use huge pages");
+    FIELD(std::string, refusal, "why memory does not lie where it should; empty if it does");
+    END_OF_FIELDS;
 };
 
 class MemoryManager;

@@ -12,12 +12,6 @@
 
 namespace numatwin {
 
-// A dict that Python knows by the names of its fields: typed.py has a class called `Of::name`.
-template <class Of>
-struct NamedDict : pybind11::dict {
-    using pybind11::dict::dict;
-};
-
 // Built while the module is loaded, before its PYBIND11_MODULE runs.
 class Registration {
   public:
@@ -38,8 +32,3 @@ class Registration {
 };
 
 }  // namespace numatwin
-
-template <class Of>
-struct pybind11::detail::handle_type_name<numatwin::NamedDict<Of>> {
-    static constexpr auto name = const_name(Of::name);
-};

@@ -17,7 +17,13 @@ from typing import Any
 from numatwin import emulator
 from numatwin.engine_native import _engine
 from numatwin.engine_native.emulated import run_emulated
-from numatwin.engine_native.emulated.remote import DRIVER, GuestProcess, RemoteEngine, counted
+from numatwin.engine_native.emulated.remote import (
+    DRIVER,
+    GuestProcess,
+    RemoteEngine,
+    answered,
+    counted,
+)
 from numatwin.engine_native.systems.commits.emulated import EmulatedCommits, emulated_commits
 from numatwin.engine_native.systems.eris.setup import totals_of
 from numatwin.engine_native.systems.tasks.emulated import EmulatedTasks, emulated_tasks
@@ -52,10 +58,7 @@ class HostProcess(GuestProcess):
         assert self._child.stdout is not None
         self._child.stdin.write(json.dumps(request) + "\n")
         self._child.stdin.flush()
-        answer = json.loads(self._child.stdout.readline())
-        if "error" in answer:
-            raise RuntimeError(f"{answer['error']}: {answer['text']}")
-        return answer["value"]
+        return answered(self._child.stdout.readline())
 
     def end(self) -> int:
         assert self._child.stdin is not None
@@ -84,17 +87,17 @@ def test_an_engine_in_another_process_is_used_like_one_here() -> None:
     engine, here = made(RemoteEngine(process)), made(_engine)
     assert engine.bounds(0) == here.bounds(0)
     assert (engine.loaded, engine.to_load) == (KEYS, KEYS)
-    assert engine.memory()[0]["used_bytes"] == here.memory()[0]["used_bytes"]
+    assert engine.memory()[0].used_bytes == here.memory()[0].used_bytes
     engine.start()
     assert engine.rebalance(0, [0, KEYS // 4, KEYS])
     while engine.balancing(0):
         process.ask("sleep", 0.01)
-    with pytest.raises(RuntimeError, match=r"ValueError: bounds"):
+    with pytest.raises(ValueError, match=r"^bounds"):
         engine.rebalance(0, [0, 1])
     process.ask("sleep", 0.05)
     engine.stop()
     assert engine.bounds(0) == [0, KEYS // 4, KEYS]
-    assert [cycle["object"] for cycle in engine.cycles()] == [0]
+    assert [cycle.object for cycle in engine.cycles()] == [0]
     totals: Any = totals_of(engine)
     types: Any = totals_of(here)
     for name, found in types.items():
@@ -125,7 +128,7 @@ def test_while_it_counts_the_process_is_on_one_processor() -> None:
         return [os.sched_getaffinity(thread) for thread in sorted(threads)]
 
     remote, one = RemoteEngine(process), {min(allowed)}
-    assert {cpu for node in remote.host_facts()["nodes"] for cpu in node["cpus"]} == allowed
+    assert {cpu for node in remote.host_facts().nodes for cpu in node.cpus} == allowed
     assert masks() == [allowed, one]
     counted("begin", made(remote), "totals")
     assert masks()[:2] == [one, one]

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numatwin.cli import main
+from numatwin.engine_native._engine import HostFacts, HostNode
 from numatwin.engine_native.host_mapping import map_workers, workers_that_fit
 from numatwin.engine_native.outcomes import limit_of_workers
 from numatwin.engine_native.systems.eris import setup as eris_setup
 from numatwin.engine_native.systems.eris.steered import whole_sizes
-from numatwin.engine_native.typed import HostFacts
 from numatwin.inputs import InputError
 from numatwin.sim.run.record import Record, load_record
 from numatwin.sim.run.runner import run_scenario
@@ -177,24 +177,11 @@ def test_data_that_do_not_fit_are_refused_with_what_would() -> None:
 
 
 def eris_setup_host(available_bytes: int, nodes: int = 1, cpus: int = 2) -> HostFacts:
-    return {
-        "nodes": [
-            {
-                "id": k,
-                "cpus": list(range(k * cpus, (k + 1) * cpus)),
-                "memory_bytes": available_bytes,
-                "free_bytes": available_bytes,
-                "may_allocate": True,
-            }
-            for k in range(nodes)
-        ],
-        "available_bytes": available_bytes,
-        "page_bytes": 4096,
-        "huge_page_bytes": 2**21,
-        "huge_pages_free": 0,
-        "transparent_huge_pages": "madvise",
-        "binding_refused": "",
-    }
+    each = [list(range(k * cpus, (k + 1) * cpus)) for k in range(nodes)]
+    return HostFacts(
+        nodes=[HostNode(id=k, cpus=each[k], may_allocate=True) for k in range(nodes)],
+        available_bytes=available_bytes,
+    )
 
 
 def test_nodes_have_nodes_of_their_own_where_there_are_enough() -> None:
@@ -224,7 +211,7 @@ def test_few_nodes_are_shared_and_that_is_said() -> None:
 
 def test_a_host_that_allows_nothing_is_refused() -> None:
     host = eris_setup_host(10**9)
-    host["nodes"][0]["may_allocate"] = False
+    host.nodes = [HostNode(id=0, cpus=[0, 1])]
     with pytest.raises(InputError, match="may not use a CPU together"):
         map_workers(load_machine("amd-8n-ht"), [0], host)
 

@@ -12,18 +12,16 @@ NODES = Path("/sys/devices/system/node")
 
 def test_facts_of_this_host() -> None:
     facts = engine.host_facts()
-    cpus = [cpu for node in facts["nodes"] for cpu in node["cpus"]]
+    cpus = [cpu for node in facts.nodes for cpu in node.cpus]
     assert sorted(cpus) == sorted(os.sched_getaffinity(os.getpid()))
-    assert facts["page_bytes"] == os.sysconf("SC_PAGE_SIZE")
-    assert facts["transparent_huge_pages"] in {"always", "madvise", "never"}
-    assert 0 < facts["available_bytes"] <= total_bytes(Path("/proc/meminfo"))
+    assert facts.page_bytes == os.sysconf("SC_PAGE_SIZE")
+    assert facts.transparent_huge_pages in {"always", "madvise", "never"}
+    assert 0 < facts.available_bytes <= total_bytes(Path("/proc/meminfo"))
     # A node alone has all of it: some kernels count memory to a node bit by bit.
-    for node in facts["nodes"]:
-        alone = len(facts["nodes"]) == 1
-        told = total_bytes(
-            Path("/proc/meminfo") if alone else NODES / f"node{node['id']}" / "meminfo"
-        )
-        assert node["memory_bytes"] == pytest.approx(told, rel=0.1)
+    for node in facts.nodes:
+        alone = len(facts.nodes) == 1
+        told = total_bytes(Path("/proc/meminfo") if alone else NODES / f"node{node.id}" / "meminfo")
+        assert node.memory_bytes == pytest.approx(told, rel=0.1)
 
 
 def total_bytes(file: Path) -> int:

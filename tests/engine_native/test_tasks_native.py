@@ -50,7 +50,7 @@ from numatwin.validate.measure.layout import host_layout  # noqa: E402
 from numatwin.validate.systems import task_loops  # noqa: E402
 
 CPUS = len(os.sched_getaffinity(0))
-HOST_NODES = sum(node["may_allocate"] for node in _engine.host_facts()["nodes"])
+HOST_NODES = sum(node.may_allocate for node in _engine.host_facts().nodes)
 TWO_NODES = (
     "machine=xeon-4s-ivb",
     "system.nodes=2",
@@ -285,7 +285,8 @@ def test_joins_are_those_of_numpy(
 
 def test_a_join_says_what_it_finds_and_refuses_few_keys() -> None:
     def plan(keys: int, matches: float, spare_bytes: int = 1 << 30) -> TasksPlan:
-        facts = {**_engine.host_facts(), "available_bytes": spare_bytes}
+        facts = _engine.host_facts()
+        facts.available_bytes = spare_bytes
         column = {"distinct": keys, "value_size": "4 B"}
         objects = {
             name: {"kind": "table", "rows": 10_000, "columns": {name[0]: column}} for name in "ab"
@@ -392,9 +393,10 @@ def test_what_the_engine_has_not_is_refused(settings: tuple[str, ...], expected:
 
 
 def test_tables_larger_than_memory_are_refused() -> None:
-    facts = {**_engine.host_facts(), "available_bytes": 100_000}
+    facts = _engine.host_facts()
+    facts.available_bytes = 100_000
     with pytest.raises(InputError, match=r"tables and joins need .* GB, .*expected --scale 0\.\d+"):
-        tasks_plan(scenario(), facts)  # type: ignore[arg-type]
+        tasks_plan(scenario(), facts)
 
 
 def test_measured_loops_stand_in_for_instructions() -> None:

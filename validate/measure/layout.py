@@ -72,8 +72,8 @@ def host_layout() -> Layout:
     description = import_machine(None)
     machine = build_machine(description)
     facts = host_facts()
-    engine = {node["id"]: node for node in facts["nodes"]}
-    allowed = {cpu for node in facts["nodes"] for cpu in node["cpus"]}
+    engine = {node.id: node for node in facts.nodes}
+    allowed = {cpu for node in facts.nodes for cpu in node.cpus}
     online = {cpu for node in machine.nodes for cpu in node.cpus}
     notes = []
     if forbidden := online - allowed:
@@ -81,21 +81,21 @@ def host_layout() -> Layout:
             f"CPUs {format_list(forbidden)} are forbidden to this process (cpuset or affinity): "
             "not measured"
         )
-    if len(machine.nodes) > 1 and facts["binding_refused"]:
+    if len(machine.nodes) > 1 and facts.binding_refused:
         raise InputError(
             "this host: memory cannot be bound to its nodes, so that they cannot be distinguished "
-            f"({facts['binding_refused']})"
+            f"({facts.binding_refused})"
         )
     usable_cpus = online & allowed
     first_thread = {min(siblings_of(cpu) & usable_cpus) for cpu in usable_cpus}
     nodes = []
     for node in machine.nodes:
         known = engine.get(node.id)
-        if known is not None and not known["may_allocate"]:
+        if known is not None and not known.may_allocate:
             notes.append(f"memory of node {node.id} is forbidden to this process: not measured")
-        usable = known is not None and known["may_allocate"] and node.memory_bytes != 0
-        spare = facts["available_bytes"] // len(machine.nodes)
-        free = min(known["free_bytes"], spare) if known is not None and usable else 0
+        usable = known is not None and known.may_allocate and node.memory_bytes != 0
+        spare = facts.available_bytes // len(machine.nodes)
+        free = min(known.free_bytes, spare) if known is not None and usable else 0
         cpus = tuple(cpu for cpu in node.cpus if cpu in allowed)
         cores = tuple(cpu for cpu in cpus if cpu in first_thread)
         nodes.append(

@@ -17,9 +17,9 @@ from ....sim.systems.commits.sizes import transaction_records
 from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.workload import stream_keys
 from ... import _engine
+from ..._engine import HostFacts
 from ...host_mapping import SHARE, amount, free_bytes, free_shared_bytes, map_workers, processors
 from ...transports import THREADS, VARIABLE, usual_transport
-from ...typed import HostFacts
 
 ROLES_MAX = 1_000
 PROCESS_BYTES = 12 << 20  # of a process with its share of UCX's buffers, as seen
@@ -288,15 +288,15 @@ def _check_guest(
     own = plan.settings["records"] / servers * block_bytes
     inserts = clients * plan.settings["insert_ring"] * block_bytes
     cpus = plan.settings["cpus"][clients:]
-    for node in guest["nodes"]:
-        here = sum(cpus[position] in node["cpus"] for position in plan.settings["storage"])
-        room = node["free_bytes"] * SHARE
+    for node in guest.nodes:
+        here = sum(cpus[position] in node.cpus for position in plan.settings["storage"])
+        room = node.free_bytes * SHARE
         if here * (own + inserts) <= room:
             continue
         left = room / here - inserts
         what = (
             f"{here * (own + inserts) / 2**20:.3g} MiB of records on a node of the guest with "
-            f"{node['free_bytes'] / 2**20:.3g} MiB of free memory"
+            f"{node.free_bytes / 2**20:.3g} MiB of free memory"
         )
         if left <= 2 * plan.settings["reads"] * block_bytes:
             raise InputError(what, expected="fewer clients: --set system.clients=…")

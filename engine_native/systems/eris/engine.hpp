@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernel/described.hpp"
 #include "systems/eris/command.hpp"
 #include "systems/eris/requests.hpp"
 #include "systems/eris/shared_worker.hpp"
@@ -25,9 +26,14 @@ namespace numatwin::native {
 
 /// What a cycle did, once it is over.
 struct CycleReport {
-    std::size_t object, links, copies;
-    std::uint64_t copied_bytes;
-    double began_s, ended_s;  // since start()
+    FIELDS_OF(CycleReport);
+    FIELD(std::size_t, object, "which");
+    FIELD(std::size_t, links, "transfers that linked a part");
+    FIELD(std::size_t, copies, "and those that copied one");
+    FIELD(std::uint64_t, copied_bytes, "by these");
+    FIELD(double, began_s, "since ``start``");
+    FIELD(double, ended_s, "since ``start``");
+    END_OF_FIELDS;
 };
 
 class Engine {

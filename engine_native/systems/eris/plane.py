@@ -17,11 +17,10 @@ from ....sim.kernel.histogram import Histogram
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
 from ....sim.planes.plane import Experiment, Maker
 from ....sim.systems.eris.spec import ErisSystem
-from ..._engine import STEPS
+from ..._engine import STEPS, ObjectMemory
 from ...host_mapping import amount, threads_waited_ns, transparent_huge_bytes
 from ...memory_traffic import MemoryTraffic, NoCounters
 from ...outcomes import SLICE_S, TAKEN, limit_of_workers, no_memory
-from ...typed import ObjectMemory
 from .setup import ErisHost, totals_of
 from .steered import SteeredEris
 
@@ -186,8 +185,7 @@ class NativeEris(SteeredEris):
                 "scale": self.scenario.scale,
                 "memory_traffic": self._host.no_traffic or "counted by the memory controllers",
                 "bytes_used": {
-                    name: part["used_bytes"]
-                    for name, part in zip(self.objects, memory, strict=True)
+                    name: part.used_bytes for name, part in zip(self.objects, memory, strict=True)
                 },
                 "huge_page_part": self._host.huge_part,
                 # Of the workers' time, as in commits' records.
@@ -215,14 +213,14 @@ class NativeEris(SteeredEris):
         cpus = self._host.mapping.cpu
         if waited > TAKEN and len(set(cpus)) == len(cpus):
             yield "this host was busy with other work: workers waited for their processors"
-        refusals = dict.fromkeys(part["refusal"] for part in self._host.memory if part["refusal"])
+        refusals = dict.fromkeys(part.refusal for part in self._host.memory if part.refusal)
         yield from refusals
         system, part = self.scenario.system, self._host.huge_part
         assert isinstance(system, ErisSystem)
         if system.page_size.value > PAGE_BYTES and part is not None and part < HUGE_PART_LOW:
             yield f"huge pages: this host gave them to {part:.0%} of the memory"
-        if self._host.host["binding_refused"] and len(self._host.host["nodes"]) > 1:
-            yield f"memory is not bound to nodes: {self._host.host['binding_refused']}"
+        if self._host.host.binding_refused and len(self._host.host.nodes) > 1:
+            yield f"memory is not bound to nodes: {self._host.host.binding_refused}"
 
 
 def _part(part: float, whole: float) -> float | None:
@@ -232,11 +230,11 @@ def _part(part: float, whole: float) -> float | None:
 def _huge_part(memory: Sequence[ObjectMemory]) -> float | None:
     """Of what objects hold, what lies in huge pages: reserved ones, and transparent ones, which the
     kernel may promise and not give."""
-    promised = sum(part["transparent_bytes"] for part in memory)
+    promised = sum(part.transparent_bytes for part in memory)
     given = transparent_huge_bytes()
-    huge = sum(part["huge_bytes"] for part in memory)
+    huge = sum(part.huge_bytes for part in memory)
     huge += promised if given is None else min(promised, given)
-    return _part(huge, sum(part["reserved_bytes"] for part in memory))
+    return _part(huge, sum(part.reserved_bytes for part in memory))
 
 
 @contextmanager

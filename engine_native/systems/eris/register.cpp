@@ -19,11 +19,6 @@ using namespace py::literals;
 namespace numatwin::native {
 namespace {
 
-struct ObjectMemoryName {
-    static constexpr char name[] = "ObjectMemory";
-};
-using ObjectMemoryDict = NamedDict<ObjectMemoryName>;
-
 using Words = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
 using Bytes = py::array_t<std::uint8_t, py::array::c_style | py::array::forcecast>;
 
@@ -114,22 +109,18 @@ std::vector<std::uint64_t> latencies(const Engine& engine, std::size_t operation
     return counts;
 }
 
-std::vector<ObjectMemoryDict> memory(const Engine& engine) {
-    std::vector<ObjectMemoryDict> found;
+std::vector<MemoryUse> memory(const Engine& engine) {
+    std::vector<MemoryUse> found;
     for (const ObjectState& object : engine.world().objects) {
-        std::size_t reserved = 0, used = 0, huge = 0, transparent = 0;
-        std::string refusal;
+        MemoryUse& all = found.emplace_back();
         for (const auto& manager : object.managers) {
             const MemoryUse use = manager->use();
-            reserved += use.reserved_bytes;
-            used += use.used_bytes;
-            huge += use.huge_bytes;
-            transparent += use.transparent_bytes;
-            if (refusal.empty()) refusal = use.refusal;
+            all.reserved_bytes += use.reserved_bytes;
+            all.used_bytes += use.used_bytes;
+            all.huge_bytes += use.huge_bytes;
+            all.transparent_bytes += use.transparent_bytes;
+            if (all.refusal.empty()) all.refusal = use.refusal;
         }
-        found.push_back(ObjectMemoryDict("reserved_bytes"_a = reserved, "used_bytes"_a = used,
-                                         "huge_bytes"_a = huge, "transparent_bytes"_a = transparent,
-                                         "refusal"_a = refusal));
     }
     return found;
 }
@@ -268,14 +259,8 @@ workloads/zipf.py) spreads over all keys. ValueError for breaks that do not rise
 void register_engine(py::module_& module) {
     register_setup(module);
     const auto free = py::call_guard<py::gil_scoped_release>();
-    py::class_<CycleReport>(module, "CycleReport",
-                            "A balancing cycle that is over; times in seconds since ``start``.")
-        .def_readonly("object", &CycleReport::object)
-        .def_readonly("links", &CycleReport::links)
-        .def_readonly("copies", &CycleReport::copies)
-        .def_readonly("copied_bytes", &CycleReport::copied_bytes)
-        .def_readonly("began_s", &CycleReport::began_s)
-        .def_readonly("ended_s", &CycleReport::ended_s);
+    def_struct<MemoryUse>(module, "ObjectMemory", "Memory of an object, on all nodes.");
+    def_struct<CycleReport>(module, "CycleReport", "A balancing cycle that is over.");
     py::class_<Engine>(module, "Engine",
                        R"(ERIS on this host, or its baselines: ``load``, ``start``, …, ``stop``.
 
@@ -312,7 +297,7 @@ is gone.)")
 
 Returns values (of a scan, the sum), found (of a scan, the matches), and how often each was
 answered.)")
-        .def("totals", &totals, "As lists: ``numatwin.engine_native.typed.Totals``.")
+        .def("totals", &totals, "As lists: ``Totals`` of systems/eris/setup.py.")
         .def("latencies", &latencies, "operation"_a,
              "Counts by bucket, in ps, as ``Histogram.of_kernel`` takes them.")
         .def("memory", &memory)

@@ -6,12 +6,14 @@ The engine of a scenario of ERIS, loaded and running on this host or in a guest.
 import math
 import time
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....inputs import InputError, Quantity
 from ....inputs.progress import Progress
+from ....sim.kernel.arrays import Floats
 from ....sim.planes.plane import Experiment
 from ....sim.systems.eris.index import block_bytes
 from ....sim.systems.eris.spec import ErisSystem, Shards
@@ -20,10 +22,9 @@ from ....workloads.schema import DataObject
 from ....workloads.workload import PhaseState
 from ....workloads.zipf import Zipf
 from ... import _engine
-from ..._engine import Engine, EngineSetup, KeyDraws
+from ..._engine import Engine, EngineSetup, HostFacts, KeyDraws
 from ...host_mapping import HostMapping, map_workers, workers_that_fit
 from ...outcomes import SLICE_S, no_memory
-from ...typed import HostFacts, Totals
 
 # Bytes that a key of a dense index may take, with its tree (what the project allows it), and an
 # entry of a column.
@@ -35,6 +36,38 @@ WORD_BYTES = 8
 VALUE_BYTES_MAX = 1 << 20
 MESSAGE_BYTES_MAX = 1024  # of a command, and of an answer (systems/eris/setup.cpp)
 NS = 1e9
+
+Counts = NDArray[np.uint64]
+
+
+class Totals(TypedDict):
+    """Sums since ``start``: [O, A] of operations and workers, [objects, A], [steps, A] or [A]."""
+
+    time_s: float
+    made: Counts
+    """[O, A] commands; a scan is one."""
+    executed: Counts
+    """[O, A] commands; a scan counts for each worker that scans its part."""
+    done: Counts
+    """[O, A] whole operations."""
+    latency_sum_ns: Counts
+    """[O, A] of those done."""
+    object_executed: Counts
+    object_forwarded: Counts
+    object_entries: Counts
+    """[objects, A] keys or entries that each holds now."""
+    object_execution_ns: Floats
+    step_ns: Floats
+    """[steps, A], see ``STEPS``."""
+    busy_ns: Counts
+    """[A] in rounds in which there was something to do."""
+    rounds: Counts
+    refused: Counts
+    """[A] flushes that found no room."""
+    retries: Counts
+    """[A] exchanges of a descriptor that had to begin again."""
+    flushes: Counts
+    copied_bytes: Counts
 
 
 def engine_setup(
@@ -197,7 +230,7 @@ def as_totals(found: dict[str, Any]) -> Totals:
 def check_room(scenario: Experiment, host: HostFacts) -> None:
     """Raises InputError, which says what would fit, where the data do not fit into the host."""
     needed = data_bytes(list(scenario.workload.objects.values()))
-    spare = int(host["available_bytes"] * ROOM)
+    spare = int(host.available_bytes * ROOM)
     if needed <= spare:
         return
     fits = scenario.scale * spare / needed

@@ -20,6 +20,7 @@ from ....workloads.operators import AggregateSpec, JoinSpec, MaterialiseSpec, Sc
 from ....workloads.query_graphs import ColumnOf, OperatorNode
 from ....workloads.schema import Column, DataObject
 from ..._engine import (
+    HostFacts,
     TaskColumn,
     TaskEngineSpec,
     TaskKind,
@@ -29,7 +30,6 @@ from ..._engine import (
     TaskTable,
 )
 from ...host_mapping import HostMapping, amount, map_workers
-from ...typed import HostFacts
 
 ROOM = 0.8  # of what the host can spare, tables may take so much
 VALUE_BYTES = (4, 8)
@@ -162,7 +162,7 @@ def _check_parts(scenario: Experiment, system: TasksSystem) -> None:
 
 
 def _check_workers(threads: list[int], host: HostFacts) -> None:
-    cpus = sum(len(node["cpus"]) for node in host["nodes"] if node["may_allocate"])
+    cpus = sum(len(node.cpus) for node in host.nodes if node.may_allocate)
     if len(threads) > cpus:
         raise InputError(
             f"workers on {amount(len(threads), 'CPU')}, and this host has {cpus}",
@@ -211,7 +211,7 @@ def _check_room(
             if column.encoded:
                 copies = 1 if column.by_row else table.parts
                 needed += copies * column.distinct * column.value_bytes
-    spare = host["available_bytes"] * ROOM
+    spare = host.available_bytes * ROOM
     if needed > spare:
         raise InputError(
             f"tables and joins need {needed / 1e9:.3g} GB, of {spare / 1e9:.3g} GB to spare here",
