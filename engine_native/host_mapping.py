@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..inputs import InputError
+from ..inputs.quantities import counted
 from ..inputs.text_lines import kernel_text
 from ..topologies import Machine
 from ._engine import HostFacts, host_facts
@@ -66,11 +67,6 @@ def map_workers(machine: Machine, worker_nodes: Sequence[int], host: HostFacts) 
     )
 
 
-def amount(count: int, noun: str) -> str:
-    """``1 worker``, ``2 workers``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _warnings(machine: Machine, nodes: int, host_nodes: int, cpus: Sequence[int]) -> list[str]:
     found = []
     if nodes > host_nodes:
@@ -80,7 +76,7 @@ def _warnings(machine: Machine, nodes: int, host_nodes: int, cpus: Sequence[int]
             "is remote there is local here"
         )
     if len(set(cpus)) < len(cpus):
-        found.append(f"{len(cpus)} workers share {amount(len(set(cpus)), 'CPU')} of this host")
+        found.append(f"{len(cpus)} workers share {counted(len(set(cpus)), 'CPU')} of this host")
     return found
 
 

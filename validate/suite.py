@@ -181,11 +181,6 @@ class Suite:
         )
 
 
-def suite_names() -> list[str]:
-    """The names of the bundled suites, in alphabetical order."""
-    return CATALOGUE.names()
-
-
 def load_suite(name_or_path: str, *, seed: int | None = None, only: Iterable[str] = ()) -> Suite:
     """The bundled suite of that name, or the one in that file; raises InputError.
 

@@ -9,7 +9,7 @@ import pytest
 from command_line import CommandLine, Refused
 
 from numatwin.validate import regress
-from numatwin.validate.suite import suite_names
+from numatwin.validate.suite import CATALOGUE
 
 FLOW = """\
   flow:
@@ -219,7 +219,7 @@ def test_a_full_disk_keeps_the_former_baseline(
 
 
 def test_refuses(refused: Refused) -> None:
-    (only,) = suite_names()
+    (only,) = CATALOGUE.names()
     assert f"expected '{only}', or a path" in refused("regress", "nothing-like-it")
     assert "unknown suite: found 'polices', expected 'policies'" in refused("regress", "polices")
     assert "expected 'rsi-commits'" in refused("regress", "policies", "--check", "rsi-comits")

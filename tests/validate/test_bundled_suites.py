@@ -3,10 +3,10 @@
 import pytest
 
 from numatwin.validate.baseline import baseline_of
-from numatwin.validate.suite import load_suite, suite_names
+from numatwin.validate.suite import CATALOGUE, load_suite
 
 
-@pytest.mark.parametrize("name", suite_names())
+@pytest.mark.parametrize("name", CATALOGUE.names())
 def test_the_baseline_is_of_these_machines_and_workloads(name: str) -> None:
     suite = load_suite(name)
     wanted = {check.name for check in suite.checks if check.kind == "baseline"}

@@ -11,7 +11,7 @@ from numatwin.inputs import InputError
 from numatwin.topologies import Machine, load_machine
 from numatwin.topologies.catalogue import CATALOGUE as MACHINES
 from numatwin.validate.crossvalidate.sizes import MEMORY_PART, bytes_of, entries_of, size_bytes
-from numatwin.validate.crossvalidate.suite import Suite, load_suite, suite_names
+from numatwin.validate.crossvalidate.suite import CATALOGUE, Suite, load_suite
 from numatwin.workloads.schema import DataObject
 
 NAME = "amd-8n-ht"
@@ -89,7 +89,7 @@ def test_data_are_as_large_as_told(tmp_path: Path, machine: Machine) -> None:
     assert suite.cases[1].size_bytes == pytest.approx(64 * MIB, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", suite_names())
+@pytest.mark.parametrize("name", CATALOGUE.names())
 def test_bundled_suites_load(name: str) -> None:
     # A measured host, though without costs of messages between clients and servers.
     suite = load_suite(name, MACHINES.path("xeon-2c"), load_machine("xeon-2c"), quick=True)

@@ -2,6 +2,6 @@
 
 from .rows import Row
 from .session import Found, Session
-from .suite import Case, Suite, load_suite, suite_names
+from .suite import Case, Suite, load_suite
 
-__all__ = ["Case", "Found", "Row", "Session", "Suite", "load_suite", "suite_names"]
+__all__ = ["Case", "Found", "Row", "Session", "Suite", "load_suite"]

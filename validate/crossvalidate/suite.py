@@ -151,11 +151,6 @@ class Suite:
         ]
 
 
-def suite_names() -> list[str]:
-    """The names of the bundled suites, in alphabetical order."""
-    return CATALOGUE.names()
-
-
 def load_suite(
     name_or_path: str, machine_path: Path, machine: Machine, *, quick: bool = False
 ) -> Suite:

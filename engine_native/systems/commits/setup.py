@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....inputs import InputError
+from ....inputs.quantities import counted
 from ....sim.planes.plane import Experiment
 from ....sim.systems.commits.build import commit_parameters
 from ....sim.systems.commits.host import homes
@@ -18,7 +19,7 @@ from ....sim.systems.commits.spec import CommitSystem
 from ....sim.systems.commits.workload import stream_keys
 from ... import _engine
 from ..._engine import HostFacts
-from ...host_mapping import SHARE, amount, free_bytes, free_shared_bytes, map_workers, processors
+from ...host_mapping import SHARE, free_bytes, free_shared_bytes, map_workers, processors
 from ...transports import THREADS, VARIABLE, usual_transport
 
 ROLES_MAX = 1_000
@@ -158,7 +159,7 @@ def commit_plan(
     }
     if active > cpus and guest is None:
         notes += (
-            f"{active} busy threads on {amount(cpus, 'processor')}: they are "
+            f"{active} busy threads on {counted(cpus, 'processor')}: they are "
             "time-sliced, and latencies include their waits",
         )
     plan = CommitPlan(settings, transport, p, lease_ns, cpus, notes)

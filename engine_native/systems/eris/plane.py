@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from ....inputs.progress import Progress
+from ....inputs.quantities import counted
 from ....sim.kernel.arrays import Ints
 from ....sim.kernel.histogram import Histogram
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
 from ....sim.planes.plane import Experiment, Maker
 from ....sim.systems.eris.spec import ErisSystem
 from ..._engine import STEPS, ObjectMemory
-from ...host_mapping import amount, threads_waited_ns, transparent_huge_bytes
+from ...host_mapping import threads_waited_ns, transparent_huge_bytes
 from ...memory_traffic import MemoryTraffic, NoCounters
 from ...outcomes import SLICE_S, TAKEN, limit_of_workers, no_memory
 from .setup import ErisHost, totals_of
@@ -206,7 +207,7 @@ class NativeEris(SteeredEris):
         if self._host.left_out:
             count = len(self._host.worker_nodes)
             yield (
-                f"{amount(count, 'worker')}, as many as this host has CPUs, stand for "
+                f"{counted(count, 'worker')}, as many as this host has CPUs, stand for "
                 f"{count + self._host.left_out} of {self.scenario.machine.name}"
             )
         yield from self._host.mapping.warnings

@@ -16,6 +16,7 @@ import numpy as np
 
 from ....inputs import InputError
 from ....inputs.progress import Progress
+from ....inputs.quantities import counted
 from ....sim.kernel.histogram import Histogram
 from ....sim.kernel.picoseconds import PS_PER_S
 from ....sim.planes.outcome import Outcome, ResourceUse, Why
@@ -29,7 +30,7 @@ from ....workloads.keys import KeyDistribution, Uniform
 from ....workloads.schema import Operation
 from ....workloads.zipf import Zipf
 from ..._engine import HAS_UCX
-from ...host_mapping import SHARE, amount, free_bytes, free_shared_bytes, processors
+from ...host_mapping import SHARE, free_bytes, free_shared_bytes, processors
 from ...outcomes import network_outcome
 from ...transports import THREADS, usual_transport
 from .cluster import PHASES, NodeFigures, operator_streams, run_operator
@@ -335,7 +336,7 @@ def _notes(plan: JoinPlan, planner: Planner, operation: Operation) -> list[str]:
     notes = []
     if plan.nodes > plan.processors:
         notes.append(
-            f"{plan.nodes} busy nodes on {amount(plan.processors, 'processor')}: "
+            f"{plan.nodes} busy nodes on {counted(plan.processors, 'processor')}: "
             "they are time-sliced"
         )
     if max(planner.workers) > 1:

@@ -9,6 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from ....inputs import InputError
+from ....inputs.quantities import counted
 from ....sim.kernel.arrays import Floats
 from ....sim.machine.threads import Workers
 from ....sim.planes.plane import Experiment
@@ -29,7 +30,7 @@ from ..._engine import (
     TaskStage,
     TaskTable,
 )
-from ...host_mapping import HostMapping, amount, map_workers
+from ...host_mapping import HostMapping, map_workers
 
 ROOM = 0.8  # of what the host can spare, tables may take so much
 VALUE_BYTES = (4, 8)
@@ -165,7 +166,7 @@ def _check_workers(threads: list[int], host: HostFacts) -> None:
     cpus = sum(len(node.cpus) for node in host.nodes if node.may_allocate)
     if len(threads) > cpus:
         raise InputError(
-            f"workers on {amount(len(threads), 'CPU')}, and this host has {cpus}",
+            f"workers on {counted(len(threads), 'CPU')}, and this host has {cpus}",
             expected="as many here: fewer system.threads or system.nodes, or --machine with this "
             "host's file",
         )
