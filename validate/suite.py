@@ -317,14 +317,8 @@ def _at_fault(check: Check, failure: InputError) -> tuple[Place, str]:
 
 def _over(check: Alternative, other: Alternative) -> Alternative:
     """``other``, with what it does not say as in ``check``."""
-    fields = other.model_dump(exclude_none=True)
-    return Alternative(
-        **(
-            {field: getattr(check, field) for field in Alternative.model_fields}
-            | fields
-            | {"settings": {**check.settings, **other.settings}}
-        )
-    )
+    said = other.model_dump(exclude_none=True)
+    return check.model_copy(update={**said, "settings": {**check.settings, **other.settings}})
 
 
 def _scenario(check: Check, how: Alternative, folder: Path, seed: int | None) -> Scenario:

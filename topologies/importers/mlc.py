@@ -69,11 +69,11 @@ def recognises(source: Source) -> bool:
 
 def read(source: Source) -> MachineDescription:
     """The machine in the text; raises InputError."""
-    return _Reader(source).inventory().description()
+    return Printed(source).inventory().description()
 
 
 @dataclass
-class _Table:
+class Table:
     """A matrix of one measurement: what is known between pairs, and its rows and columns."""
 
     columns: tuple[int, ...] = ()
@@ -82,53 +82,28 @@ class _Table:
     lines: dict[Pair, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Printed:
-    """What a text of MLC holds, each value with its line: all of reads but for the mixes.
-
-    ``latency``, ``bandwidth``: (initiator, home, value, line); ``loaded``: (point, line) in the
-    order of the text; ``mixes``: (mix, line). ``zeros``: how many figures are 0;
-    ``between_caches``: latencies from cache to cache.
-    """
-
-    version: str | None
-    latency: tuple[tuple[int, int, float, int], ...]
-    bandwidth: tuple[tuple[int, int, float, int], ...]
-    loaded: tuple[tuple[LoadedPoint, int], ...]
-    mixes: tuple[tuple[ReadWriteMix, int], ...]
-    zeros: int = 0
-    between_caches: int = 0
-
-
-def printed(source: Source) -> Printed:
+def printed(source: Source) -> "Printed":
     """All that ``source`` says, to calibrate on; raises InputError, also where it is cut off."""
-    reader = _Reader(source)
-    reader.inventory()
-    reader.check_whole()
-    tables = {
-        name: tuple((*pair, value.value, table.lines[pair]) for pair, value in table.values.items())
-        for name, table in reader.tables.items()
-    }
-    return Printed(
-        reader.version,
-        tables.get("latency", ()),
-        tables.get("bandwidth", ()),
-        tuple(reader.loaded),
-        tuple(reader.mixes.values()),
-        reader.zeros,
-        reader.between_caches,
-    )
+    found = Printed(source)
+    found.inventory()
+    found.check_whole()
+    return found
 
 
 @dataclass
-class _Reader:
+class Printed:
+    """What a text of MLC holds, each value with its line: all of reads but for the mixes.
+
+    ``zeros``: how many figures are 0; ``between_caches``: latencies from cache to cache.
+    """
+
     source: Source
     version: str | None = None
     section: str = "other"
     traffic: str | None = None  # of this section, None where it is not named: reads
     asked: str | None = None  # traffic that the command line asks for
-    table: _Table = field(default_factory=_Table)
-    tables: dict[str, _Table] = field(default_factory=dict)
+    table: Table = field(default_factory=Table)
+    tables: dict[str, Table] = field(default_factory=dict)
     loaded: list[tuple[LoadedPoint, int]] = field(default_factory=list)  # with its line
     mixes: dict[str, tuple[ReadWriteMix, int]] = field(default_factory=dict)
     iteration: Quantity | None = None
@@ -239,7 +214,7 @@ class _Reader:
             return
         if section == "latency" and "(in " in line and "(in ns)" not in line:
             raise self.source.error("idle latencies in another unit", number, token=line)
-        self.section, self.traffic, self.table = section, traffic or self.asked, _Table()
+        self.section, self.traffic, self.table = section, traffic or self.asked, Table()
         self.series = []
         self.begun = (line, number) if section not in ("other", "caches") else None
 
@@ -290,7 +265,7 @@ class _Reader:
 
     def _matrix_line(self, line: str, number: int) -> None:
         if match := _HEAD.fullmatch(line):
-            self.table = _Table(self._columns(match[1].split(), number))
+            self.table = Table(self._columns(match[1].split(), number))
             if self._reads("matrix of bandwidths"):
                 if self.section in self.tables:
                     self._note(f"Several matrices of {self.section}: the last is given.")

@@ -18,6 +18,7 @@ from .sysfs_cpus import Cpus, read_cpus
 from .tree import Tree
 
 NODE_FOLDER = "sys/devices/system/node"
+MEMORY = "proc/meminfo"
 _NODES = r"node(\d{1,6})"
 
 _ATTRIBUTES = (("ns", "time", "latency"), ("MB/s", "bandwidth", "bandwidth"))  # of reads
@@ -51,7 +52,7 @@ class _Reader:
         if len(ids) > NODES_MAX:
             raise self.source.error(f"more than {NODES_MAX:,} nodes")
         if not ids:
-            inventory.nodes = [NodeFacts(0, cpus.online, self._whole_memory(), "DRAM")]
+            inventory.nodes = [NodeFacts(0, cpus.online, self._memory(MEMORY), "DRAM")]
             inventory.notes.append("The kernel reports no NUMA nodes: assumed to be one.")
         else:
             cpus_of = self._cpus_of(ids, cpus, inventory.notes)
@@ -105,16 +106,13 @@ class _Reader:
     def _node(self, node: int, cpus: frozenset[int], alone: bool) -> NodeFacts:
         path = f"{NODE_FOLDER}/node{node}/meminfo"
         # A node alone has all of it: some kernels count memory to a node bit by bit.
-        sizes = [self._memory(path), self._whole_memory() if alone else None]
+        sizes = [self._memory(path), self._memory(MEMORY) if alone else None]
         return NodeFacts(
             node,
             cpus,
             max((size for size in sizes if size is not None), default=None),
             side_caches=self._side_caches(node),
         )
-
-    def _whole_memory(self) -> int | None:
-        return self._memory("proc/meminfo")
 
     def _memory(self, path: str) -> int | None:
         """MemTotal in bytes."""

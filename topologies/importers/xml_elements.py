@@ -13,6 +13,10 @@ from xml.parsers import expat
 from ...inputs import InputError
 from .source import Source
 
+# How large a document may be. hwloc writes some five elements per hardware thread.
+_DEPTH_MAX, _ELEMENTS_MAX = 256, 150_000
+_PENDING_BYTES_MAX = 4 << 20  # of one tag; expat reads an unfinished one again and again
+
 
 @dataclass(slots=True)
 class Element:
@@ -30,15 +34,6 @@ class Element:
 
 
 @dataclass(frozen=True)
-class XmlLimits:
-    """How large a document may be. hwloc writes some five elements per hardware thread."""
-
-    depth_max: int = 256
-    elements_max: int = 150_000
-    pending_bytes_max: int = 4 << 20  # of one tag; expat reads an unfinished one again and again
-
-
-@dataclass(frozen=True)
 class Wanted:
     """What to keep: attributes by tag, and the tags whose text counts.
 
@@ -51,14 +46,14 @@ class Wanted:
     types_left_out: Collection[str]
 
 
-def read_elements(source: Source, wanted: Wanted, limits: XmlLimits | None = None) -> Element:
+def read_elements(source: Source, wanted: Wanted) -> Element:
     """The root of the document in ``source``; raises InputError."""
-    return _Reader(source, wanted, limits or XmlLimits()).root()
+    return _Reader(source, wanted).root()
 
 
 class _Reader:
-    def __init__(self, source: Source, wanted: Wanted, limits: XmlLimits) -> None:
-        self._source, self._wanted, self._limits = source, wanted, limits
+    def __init__(self, source: Source, wanted: Wanted) -> None:
+        self._source, self._wanted = source, wanted
         self._root: Element | None = None
         self._open: list[Element] = []
         self._skipped = 0  # how deep inside an element that is left out
@@ -77,10 +72,7 @@ class _Reader:
             for chunk in self._source.chunks():
                 self._parser.Parse(chunk, False)
                 fed_bytes += len(chunk)
-                if (
-                    fed_bytes - max(self._parser.CurrentByteIndex, 0)
-                    > self._limits.pending_bytes_max
-                ):
+                if fed_bytes - max(self._parser.CurrentByteIndex, 0) > _PENDING_BYTES_MAX:
                     raise self._refused("a tag is too long")
             self._parser.Parse(b"", True)
         except expat.ExpatError as failure:
@@ -114,10 +106,10 @@ class _Reader:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._count += 1
-        if self._count > self._limits.elements_max:
-            raise self._refused(f"more than {self._limits.elements_max:,} XML elements")
-        if len(self._open) + self._skipped >= self._limits.depth_max:
-            raise self._refused("nested too deeply", f"at most {self._limits.depth_max} levels")
+        if self._count > _ELEMENTS_MAX:
+            raise self._refused(f"more than {_ELEMENTS_MAX:,} XML elements")
+        if len(self._open) + self._skipped >= _DEPTH_MAX:
+            raise self._refused("nested too deeply", f"at most {_DEPTH_MAX} levels")
         kept = self._wanted.attributes.get(tag)
         if self._root is None:
             kept = kept or ()

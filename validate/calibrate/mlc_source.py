@@ -32,19 +32,20 @@ def written_share(name: str) -> float | None:
 def read_mlc(source: Source) -> Measured:
     """All that the text tells; raises InputError, also where it is cut off."""
     printed = mlc.printed(source)
-    homes = frozenset(home for _, home, _, _ in (*printed.latency, *printed.bandwidth))
+    homes = frozenset(home for table in printed.tables.values() for _, home in table.values)
     origin = Origin.of(source.name, source.label())
     tables = (
-        (IDLE, "idle latency", "s", printed.latency),
-        (READ, "read bandwidth", "B/s", printed.bandwidth),
+        (IDLE, "idle latency", "s", printed.tables.get("latency", mlc.Table())),
+        (READ, "read bandwidth", "B/s", printed.tables.get("bandwidth", mlc.Table())),
     )
     found = [
         Observation(
-            kind, f"{what}, {i} from {j}", value, unit, origin, at={"node": i, "home": j}, line=line
+            kind, f"{what}, {i} from {j}", value.value, unit, origin,
+            at={"node": i, "home": j}, line=table.lines[i, j],
         )
         for kind, what, unit, table in tables
-        for i, j, value, line in table
-    ]
+        for (i, j), value in table.values.items()
+    ]  # fmt: skip
     held_out = set()
     for index, (point, line) in enumerate(printed.loaded):
         if index % 2:
@@ -57,7 +58,7 @@ def read_mlc(source: Source) -> Measured:
             )
         )  # fmt: skip
     unknown = 0
-    for mix, line in printed.mixes:
+    for mix, line in printed.mixes.values():
         written = written_share(mix.name)
         if written is None:
             unknown += 1
