@@ -60,29 +60,10 @@ KEPT_MAX = 64  # of each kind
 
 
 class SharedWork:
-    """What was made so far, by kind and key; of each kind those made last."""
+    """What was ``made`` so far, by kind and key; of each kind those made last."""
 
     def __init__(self) -> None:
-        self._made: dict[str, dict[Hashable, Any]] = {}
-
-    def once(
-        self,
-        kind: str,
-        key: Hashable,
-        make: Callable[[], Result],
-        most: Callable[[Result], int] = lambda made: KEPT_MAX,
-    ) -> Result:
-        """What ``make`` makes, or made before for that ``key``; it must not be changed.
-
-        ``most``: how many of its size may be kept.
-        """
-        made = self._made.setdefault(kind, {})
-        if key not in made:
-            found = make()
-            while len(made) >= most(found):
-                made.pop(next(iter(made)))
-            made[key] = found
-        return made[key]  # type: ignore[no-any-return]
+        self.made: dict[str, dict[Hashable, Any]] = {}
 
 
 _PRESENT: ContextVar[SharedWork | None] = ContextVar("shared work", default=None)
@@ -111,6 +92,16 @@ def once(
     make: Callable[[], Result],
     most: Callable[[Result], int] = lambda made: KEPT_MAX,
 ) -> Result:
-    """What ``make`` makes; within ``shared`` only where it has not been made for that ``key``."""
+    """What ``make`` makes; within ``shared`` only where it has not been made for that ``key``, and
+    then it must not be changed. ``most``: how many of its size may be kept.
+    """
     work = _PRESENT.get()
-    return make() if work is None else work.once(kind, key, make, most)
+    if work is None:
+        return make()
+    made = work.made.setdefault(kind, {})
+    if key not in made:
+        found = make()
+        while len(made) >= most(found):
+            made.pop(next(iter(made)))
+        made[key] = found
+    return made[key]  # type: ignore[no-any-return]
