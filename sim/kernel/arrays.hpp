@@ -3,6 +3,8 @@
 
 #include <pybind11/numpy.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
@@ -40,6 +42,15 @@ pybind11::array_t<T> array_of(const std::vector<T>& values) {
 template <typename T, class Of>
 auto array_at(std::vector<T> Of::* member) {
     return [member](const Of& of) { return array_of(of.*member); };
+}
+
+// Of rows of one length: [rows, width].
+template <typename T, std::size_t width>
+pybind11::array_t<T> table_of(const std::vector<std::array<T, width>>& rows) {
+    pybind11::array_t<T> table({rows.size(), width});
+    T* to = table.mutable_data();
+    for (const auto& row : rows) to = std::copy(row.begin(), row.end(), to);
+    return table;
 }
 
 template <typename Get>

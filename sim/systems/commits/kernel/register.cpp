@@ -23,13 +23,6 @@ std::vector<std::int64_t> plain(const std::vector<Wide>& values) {
     return {values.begin(), values.end()};
 }
 
-py::array_t<std::int64_t> rows(const std::vector<Row>& trace) {
-    py::array_t<std::int64_t> array({trace.size(), std::tuple_size_v<Row>});
-    std::int64_t* to = array.mutable_data();
-    for (const Row& row : trace) to = std::copy(row.begin(), row.end(), to);
-    return array;
-}
-
 template <class Model>
 void register_model(py::module_& module, const char* name, const char* doc) {
     using Held = Runnable<Model>;
@@ -61,7 +54,7 @@ void register_model(py::module_& module, const char* name, const char* doc) {
     def_count("sent", &Model::sent, "Messages by type.");
     bound.def("end_check", held<Model>(&Model::end_check), "Nothing is under way any more.")
         .def(
-            "trace", [](Held& self) { return rows(self->trace()); },
+            "trace", [](Held& self) { return table_of(self->trace()); },
             "[rows, 6]: see numatwin.sim.systems.commits.history.")
         .def_property_readonly(
             "outgoing_busy_ps", [](Held& self) { return plain(self->outgoing_busy_ps()); },

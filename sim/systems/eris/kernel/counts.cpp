@@ -10,12 +10,11 @@ namespace numatwin {
 
 void ErisRouting::start_counting() {
     const std::size_t count = workers();
-    since_ = clock.now();
+    ErisParts::start_counting();
     counts = ErisCounts{};
     counts.executed.assign(operations_ * count, 0);
     counts.done.assign(operations_, 0);
     counts.progress.assign(operations_, 0);
-    for (auto& core : core_) core.start_counting(since_);
     for (std::size_t i = 0; i < count; ++i) {
         Worker& w = worker_[i];
         w.time.start_counting(since_);
@@ -24,9 +23,6 @@ void ErisRouting::start_counting() {
         if (rests(w)) w.asleep_since = since_;
         std::fill(std::begin(w.step), std::end(w.step), 0);
     }
-    for (auto& of_operation : latency) of_operation.reset();
-    for (auto& server : memory_) server.start_counting(since_);
-    links_.start_counting(since_);
 }
 
 Time ErisRouting::busy(std::size_t worker) const {
@@ -60,12 +56,7 @@ void ErisRouting::check() const {
         throw std::logic_error("commands made: " + std::to_string(made_) +
                                ", executed: " + std::to_string(executed_) +
                                ", in flight: " + std::to_string(under_way));
-    for (std::size_t k = 0; k < memory_.size(); ++k)
-        if (memory_done(k) > clock.now() - since_)
-            throw std::logic_error("memory " + std::to_string(k) + " did more than time allows");
-    for (std::size_t k = 0; k < links_.links(); ++k)
-        if (link_done(k) > clock.now() - since_)
-            throw std::logic_error("link " + std::to_string(k) + " did more than time allows");
+    ErisParts::check();
 }
 
 // ErisRouting: durations of a worker's steps: waits, other threads, disturbances.

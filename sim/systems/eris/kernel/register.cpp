@@ -24,17 +24,18 @@ void add_machine_counts(pybind11::dict& found, const Model& model) {
     const auto& memory = model.memory();
     const auto& links = model.links();
     const std::size_t n = memory.size(), count = links.links();
+    const Time now = model.clock.now();
     auto held = column_of(cores.size(), [&](std::size_t k) { return cores[k].held(); });
     for (std::size_t i = 0; i < model.workers(); ++i)
         held.mutable_data()[model.core_of(i)] -= model.held_left(i);
     found["held"] = held;
     found["core_executed"] =
-        column_of(cores.size(), [&](std::size_t k) { return model.core_executed(k); });
+        column_of(cores.size(), [&](std::size_t k) { return cores[k].executed(now); });
     found["memory_lines"] = column_of(n, [&](std::size_t k) { return memory[k].lines(); });
     found["memory_arrived"] = column_of(n, [&](std::size_t k) { return memory[k].arrived(); });
-    found["memory_done"] = column_of(n, [&](std::size_t k) { return model.memory_done(k); });
+    found["memory_done"] = column_of(n, [&](std::size_t k) { return memory[k].done(now); });
     found["link_bytes"] = column_of(count, [&](std::size_t k) { return links.bytes(k); });
-    found["link_done"] = column_of(count, [&](std::size_t k) { return model.link_done(k); });
+    found["link_done"] = column_of(count, [&](std::size_t k) { return links.done(k, now); });
     found["since_ps"] = model.counting_since();
 }
 

@@ -9,8 +9,7 @@ using namespace descriptor;
 
 ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_t keyed,
                          std::vector<Stream> streams, std::uint64_t seed, std::uint64_t replication)
-    : clock(seed, replication),
-      latency(operations),
+    : ErisParts(operations, seed, replication),
       machine_(std::move(machine)),
       nodes_(machine_.home.size()),
       operations_(operations),
@@ -22,10 +21,7 @@ ErisRouting::ErisRouting(ErisMachine machine, std::size_t operations, std::size_
     const std::size_t count = workers();
     if (streams_.size() != 2 * count)
         throw std::invalid_argument("keys: expected two streams for each worker");
-    std::int64_t cores = 0;
-    for (const auto core : machine_.core) cores = std::max(cores, core + 1);
-    core_.resize(static_cast<std::size_t>(cores));
-    for (const auto core : machine_.core) core_[static_cast<std::size_t>(core)].add_thread();
+    add_cores(machine_.core);
     for (std::size_t k = 0; k < nodes_; ++k)
         memory_.emplace_back(machine_.memory_line_ps[k], machine_.memory_write_ps[k],
                              machine_.memory_idle_ps[k]);

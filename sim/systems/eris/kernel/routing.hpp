@@ -24,16 +24,9 @@
 #include <string>
 #include <vector>
 
-#include "kernel/huge_pages.hpp"
-#include "kernel/philox.hpp"
-#include "kernel/simulation.hpp"
-#include "kernel/statistics.hpp"
 #include "machine/disturbances/kernel/disturbances.hpp"
-#include "machine/kernel/core.hpp"
-#include "machine/kernel/interconnect.hpp"
-#include "machine/kernel/memory_controller.hpp"
 #include "systems/eris/kernel/batches.hpp"
-#include "systems/eris/kernel/setup.hpp"
+#include "systems/eris/kernel/machine_parts.hpp"
 
 namespace numatwin {
 
@@ -94,7 +87,7 @@ struct ErisCounts {
                   forwarded = 0;
 };
 
-class ErisRouting {
+class ErisRouting : public ErisParts {
   public:
     enum Step : std::uint8_t { issue, flush, receive, walk, scan, transfer, steps };
     enum Kind : std::uint32_t {
@@ -149,25 +142,16 @@ class ErisRouting {
 
     static const char* event_name(std::uint32_t kind);
 
-    Simulation clock;
     ErisCounts counts;
-    std::vector<Histogram> latency;  // [O]
     std::vector<ErisTrace> trace;
     bool tracing = false;
 
     std::size_t workers() const { return machine_.node.size(); }
     std::size_t operations() const { return operations_; }
-    const std::vector<MemoryController>& memory() const { return memory_; }
-    Time memory_done(std::size_t node) const { return memory_[node].done(clock.now()); }
-    const Interconnect& links() const { return links_; }
-    Time link_done(std::size_t link) const { return links_.done(link, clock.now()); }
-    const LargeVector<Core>& cores() const { return core_; }
-    Time core_executed(std::size_t k) const { return core_[k].executed(clock.now()); }
     std::size_t core_of(std::size_t i) const { return worker_[i].core; }
     // Slot time of misses that is ahead in the worker's phase.
     double held_left(std::size_t i) const { return worker_[i].time.held_left(clock.now()); }
     Time step_time(Step step, std::size_t worker) const { return worker_[worker].step[step]; }
-    Time counting_since() const { return since_; }
     // Time that a worker had use for: neither asleep nor held up.
     Time busy(std::size_t worker) const;
     Time held_up(std::size_t worker) const;
@@ -398,12 +382,7 @@ class ErisRouting {
     LargeVector<Worker> worker_;
     std::vector<std::uint32_t> node_;   // [A]
     std::vector<std::uint64_t> to_do_;  // [A, O] of what the worker has taken
-    LargeVector<Core> core_;
-    Numbers pace_;  // [A] times that each takes as long; empty where none ever did
-    std::vector<MemoryController> memory_;
-    LoadCurve curve_;
-    Interconnect links_;
-    MemoryPaths paths_;
+    Numbers pace_;              // [A] times that each takes as long; empty where none ever did
     LargeVector<Time> handed_;  // [n, n] of ErisMachine
     ErisBlocks blocks_;
     // outgoing buffers, [A, A]
@@ -423,7 +402,6 @@ class ErisRouting {
     std::vector<ErisTransfer> transfers_;
     double grain_ = 0, progressed_ = 0;
     std::uint64_t made_ = 0, executed_ = 0;  // by key, since the start
-    Time since_ = 0;
 };
 
 extern template bool Simulation::run(ErisRouting&, Time, Interrupt*);

@@ -8,21 +8,17 @@ namespace numatwin {
 
 ErisShared::ErisShared(SharedSetup setup, std::vector<Stream> streams, std::uint64_t seed,
                        std::uint64_t replication)
-    : clock(seed, replication), streams_(std::move(streams)) {
+    : ErisParts(setup.shares.size(), seed, replication), streams_(std::move(streams)) {
     numatwin::check(setup);
     if (streams_.size() != setup.node.size())
         throw std::invalid_argument("keys: expected a stream for each worker");
-    std::int64_t cores = 0;
-    for (const auto core : setup.core) cores = std::max(cores, core + 1);
-    core_.resize(static_cast<std::size_t>(cores));
-    for (const auto core : setup.core) core_[static_cast<std::size_t>(core)].add_thread();
+    add_cores(setup.core);
     for (const double idle_ps : setup.memory_idle_ps) memory_.emplace_back(0, 0, idle_ps);
     links_ = Interconnect(setup.link_line_ps.size());
     limit_.resize(memory_.size());
     link_before_.assign(links_.links(), 0);
     memory_wait_.assign(memory_.size(), 0);
     link_wait_.assign(links_.links(), 0);
-    latency.resize(setup.shares.size());
     worker_.resize(setup.node.size());
     update(std::move(setup));
     for (std::size_t i = 0; i < workers(); ++i)
@@ -68,18 +64,12 @@ void ErisShared::pace(const std::vector<std::uint32_t>& who, double factor) {
 }
 
 void ErisShared::start_counting() {
-    since_ = clock.now();
+    ErisParts::start_counting();
     done.assign(setup_.shares.size(), 0);
-    for (auto& of : latency) of.reset();
     for (auto& of_step : step) std::fill(of_step.begin(), of_step.end(), 0);
     asleep_.assign(workers(), 0);
     std::fill(link_before_.begin(), link_before_.end(), 0);
-    for (auto& core : core_) core.start_counting(since_);
-    for (auto& controller : memory_) {
-        controller.start_counting(since_);
-        controller.forget_load();
-    }
-    links_.start_counting(since_);
+    for (auto& controller : memory_) controller.forget_load();
     for (std::size_t i = 0; i < workers(); ++i) {
         Worker& w = worker_[i];
         w.time.start_counting(since_);
@@ -258,16 +248,6 @@ double ErisShared::held_ps(const SharedStep& of, std::size_t node) const {
         sum += lines * each;
     });
     return sum;
-}
-
-void ErisShared::check() const {
-    const Time passed = clock.now() - since_;
-    for (std::size_t k = 0; k < memory_.size(); ++k)
-        if (memory_done(k) > passed)
-            throw std::logic_error("memory " + std::to_string(k) + " did more than time allows");
-    for (std::size_t k = 0; k < links_.links(); ++k)
-        if (link_done(k) > passed)
-            throw std::logic_error("link " + std::to_string(k) + " did more than time allows");
 }
 
 template bool Simulation::run(ErisShared&, Time, Interrupt*);

@@ -10,17 +10,11 @@
 #include <vector>
 
 #include "kernel/fifo_server.hpp"
-#include "kernel/philox.hpp"
-#include "kernel/simulation.hpp"
-#include "kernel/statistics.hpp"
-#include "machine/kernel/core.hpp"
-#include "machine/kernel/interconnect.hpp"
-#include "machine/kernel/memory_controller.hpp"
-#include "systems/eris/kernel/setup.hpp"
+#include "systems/eris/kernel/machine_parts.hpp"
 
 namespace numatwin {
 
-class ErisShared {
+class ErisShared : public ErisParts {
   public:
     enum Kind : std::uint32_t { begin, step_done, alarm };
 
@@ -34,27 +28,17 @@ class ErisShared {
     void pace(const std::vector<std::uint32_t>& who, double factor);
     void handle(const Event& event);
     void start_counting();
-    void check() const;
     static const char* event_name(std::uint32_t kind);
 
-    Simulation clock;
     std::vector<double> done;             // [O] with parts of scans
-    std::vector<Histogram> latency;       // [O]
     std::vector<std::vector<Time>> step;  // [S, A]
 
     std::size_t workers() const { return setup_.node.size(); }
-    const std::vector<MemoryController>& memory() const { return memory_; }
-    Time memory_done(std::size_t k) const { return memory_[k].done(clock.now()); }
-    const Interconnect& links() const { return links_; }
-    Time link_done(std::size_t k) const { return links_.done(k, clock.now()); }
-    const std::vector<Core>& cores() const { return core_; }
-    Time core_executed(std::size_t k) const { return core_[k].executed(clock.now()); }
     std::size_t core_of(std::size_t i) const { return static_cast<std::size_t>(setup_.core[i]); }
     // Slot time of misses that is ahead in the worker's phase.
     double held_left(std::size_t i) const { return worker_[i].time.held_left(clock.now()); }
     // Time that a worker had use for: neither asleep nor held up by memory, links or its core.
     Time busy(std::size_t worker) const;
-    Time counting_since() const { return since_; }
 
   private:
     struct Worker {
@@ -78,11 +62,6 @@ class ErisShared {
     SharedSetup setup_;
     std::vector<Stream> streams_;
     std::vector<Worker> worker_;
-    std::vector<Core> core_;
-    std::vector<MemoryController> memory_;
-    LoadCurve curve_;
-    Interconnect links_;
-    MemoryPaths paths_;
     std::vector<Backlog> limit_;
     Backlog line_;
     std::vector<Time> asleep_;       // [A]
@@ -90,7 +69,7 @@ class ErisShared {
     Numbers memory_wait_, link_wait_;
     std::vector<Numbers> held_of_;  // [S, n] at present loads
     std::size_t scan_operation_ = 0;
-    Time looked_ = 0, since_ = 0, scan_began_ = 0;
+    Time looked_ = 0, scan_began_ = 0;
     std::int64_t chunks_left_ = 0, chunks_under_way_ = 0;
 };
 

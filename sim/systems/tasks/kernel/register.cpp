@@ -5,7 +5,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
+#include <array>
 #include <memory>
 #include <tuple>
 
@@ -25,26 +25,16 @@ namespace {
 using Held = Runnable<TaskModel>;
 using UseArrays = std::tuple<py::array_t<std::int64_t>, py::array_t<double>>;
 
-py::array_t<std::int64_t> rows(const std::vector<TaskRow>& trace) {
-    py::array_t<std::int64_t> array({trace.size(), std::tuple_size_v<TaskRow>});
-    std::int64_t* to = array.mutable_data();
-    for (const TaskRow& row : trace) to = std::copy(row.begin(), row.end(), to);
-    return array;
-}
-
 UseArrays use_arrays(const std::vector<ThreadUse>& use) {
     return {column_of(use.size(), [&](std::size_t k) { return std::int64_t{use[k].cpu_ps}; }),
             column_of(use.size(), [&](std::size_t k) { return use[k].bytes; })};
 }
 
 py::array_t<std::int64_t> class_counts(const TaskModel& model) {
-    const auto& classes = model.classes();
-    py::array_t<std::int64_t> array({classes.size(), std::size_t{5}});
-    std::int64_t* to = array.mutable_data();
-    for (const ClassCounts& of : classes)
-        for (const std::int64_t value : {of.made, of.done, of.waiting, of.running, of.stolen})
-            *to++ = value;
-    return array;
+    std::vector<std::array<std::int64_t, 5>> rows;
+    for (const ClassCounts& of : model.classes())
+        rows.push_back({of.made, of.done, of.waiting, of.running, of.stolen});
+    return table_of(rows);
 }
 
 py::dict counts(Held& self) {
@@ -128,7 +118,7 @@ void register_tasks(py::module_& module) {
         .def("take_arrived", held<TaskModel>(&TaskModel::arrived),
              "Numbers of the copies that have arrived since this was last asked.")
         .def(
-            "trace", [](Held& self) { return rows(self->trace()); },
+            "trace", [](Held& self) { return table_of(self->trace()); },
             "[rows, 6]: see numatwin.sim.systems.tasks.history.")
         .def("counts", counts, "Since time 0, by name: see numatwin.sim.systems.tasks.event_plane.")
         .def(
