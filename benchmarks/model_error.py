@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -218,7 +218,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.write:
         kinds = [options.only] if options.only else list(KINDS)
-        found = [{"from": kind, **row.as_json()} for kind in kinds for row in KINDS[kind]()]
+        found = [{"from": kind, **asdict(row)} for kind in kinds for row in KINDS[kind]()]
         known = json.loads(EVIDENCE.read_text())["rows"] if EVIDENCE.exists() else []
         rows = [*(row for row in known if row["from"] not in kinds), *found]
         rows.sort(key=lambda row: list(KINDS).index(row["from"]))

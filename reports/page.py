@@ -17,7 +17,7 @@ from ..inputs.grouping import by_key
 from ..sim.planes.outcome import ControlEvent, ResourceUse
 from ..sim.run.limit import limits, together
 from ..sim.run.real_planes import NATIVE
-from ..sim.run.record import Record
+from ..sim.run.record import Record, plain_values
 from ..sim.run.recovery import Recovery, sample_step_s, share_levels
 from .answer import answer, comparing_answer
 from .bars import depths, gains, parts_of_time, rates, recovery_times
@@ -409,15 +409,10 @@ def _provenance(record: Record) -> list[tuple[str, str]]:
 
 def _as_yaml(settings: Mapping[str, Any]) -> str:
     text: str = yaml.safe_dump(
-        _plain(settings), sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
+        plain_values(settings),
+        sort_keys=False,
+        allow_unicode=True,
+        width=100,
+        default_flow_style=None,
     )
     return text
-
-
-def _plain(value: Any) -> Any:
-    """As types that YAML knows."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

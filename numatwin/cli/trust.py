@@ -40,7 +40,7 @@ def trust(
             "aim": list(AIM),
             "rows": [row.as_json() for row in known],
             "coverage": [asdict(row) for row in covered],
-            "evidence": [row.as_json() for row in evidence],
+            "evidence": [asdict(row) for row in evidence],
         },
         _parts(known, covered),
     )

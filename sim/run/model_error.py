@@ -17,7 +17,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -108,10 +108,6 @@ class Evidence:
     def spread(self) -> float:
         """The deviation that facts explain."""
         return (math.log(self.facts[1]) - math.log(self.facts[0])) / (2.0 * Z90)
-
-    def as_json(self) -> dict[str, Any]:
-        """As the file has it."""
-        return {**asdict(self), "of": asdict(self.of)}
 
 
 @dataclass(frozen=True)

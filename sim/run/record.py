@@ -133,7 +133,7 @@ class Record:
         bring most, ``gain_per_unit`` in relative throughput per relative addition.
         """
         head = {
-            f.name: _plain(getattr(self, f.name))
+            f.name: plain_values(getattr(self, f.name))
             for f in dataclasses.fields(self)
             if f.name not in ("series", "provenance")
         }
@@ -143,7 +143,7 @@ class Record:
             "wall_s": self.provenance.get("wall_s"),
             "events": self.provenance.get("events"),
             "bottleneck": bottleneck(self),
-            "provenance": _plain(self.provenance),
+            "provenance": plain_values(self.provenance),
         }
 
     def to_frame(self, *, series: bool = False) -> pd.DataFrame:
@@ -391,18 +391,18 @@ def _head_model() -> type[BaseModel]:
 _PLAIN = frozenset((str, int, bool, type(None)))
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """As JSON values; what is not a finite number, or as large as none, becomes null."""
     if type(value) in _PLAIN:  # nearly all there is
         return value
     if type(value) is float:
         return not_tiny(value) if abs(value) < LARGEST else None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {f.name: plain_values(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): plain_values(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
+        return [plain_values(part) for part in value]
     if isinstance(value, (np.ndarray, np.generic)):
-        return _plain(value.tolist())
+        return plain_values(value.tolist())
     return value

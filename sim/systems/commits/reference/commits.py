@@ -193,11 +193,11 @@ class CommitModel(ABC):
             self.die(client)
         client.dies_at = death.step
 
-    def die(self, client: Client) -> None:
+    def die(self, client: Client, cause: int = DIED) -> None:
         """For good."""
         if not client.stopped:
             client.stop()
-            self.log(DIED, client, 0)
+            self.log(cause, client, 0)
             self.look_whether_quiet()
 
     def reaches(self, client: Client, step: str) -> None:

@@ -130,10 +130,7 @@ class OneSidedModel(CommitModel):
 
     def leave(self, client: Client) -> Process:
         """A client learns that it is fenced."""
-        if not client.stopped:
-            client.stop()
-            self.log(FENCED, client, 0)
-            self.look_whether_quiet()
+        self.die(client, FENCED)
         yield self.cluster.never
 
     def set_bit(self, client: Client, kind: int) -> Process:
