@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ class Family:
     policies' names to list, and what they stand for; one is ``none``. ``make``: the policy of a
     name with the options given; None where no policy has that name; raises ValueError for an option
     that does not fit. ``expected``: the names in words, for an error message.
+    ``fixed``: policies without options, by name.
     ``check``: the commands that a policy returned, as the system takes them; told what it saw, its
     name and, of a user's, where its code is; raises InputError for what cannot be done.
     ``event``: how the record tells of a command that the policy of that name gave at a time.
@@ -38,12 +39,17 @@ class Family:
     event: Callable[[Any, str, float], ControlEvent]
     types: tuple[type, ...] = ()
     draw: Callable[[str], str | None] = lambda name: None
+    fixed: Mapping[str, Callable[[], AnyPolicy]] = field(default_factory=dict)
 
     def bundled(self, name: str, options: Mapping[str, Any]) -> AnyPolicy:
         """The bundled policy of that name.
 
         Raises InputError for an unknown name, ValueError for an option that does not fit.
         """
+        if name in self.fixed:
+            for option in options:
+                raise ValueError(f"{option}: {self.name} '{name}' has no options")
+            return self.fixed[name]()
         made = self.make(name, options)
         if made is None:
             close = difflib.get_close_matches(name, self.titles, 1)

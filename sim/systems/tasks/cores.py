@@ -23,8 +23,8 @@ is filled already, then the next; ``adaptive``, on the node with most of the mem
 on, and the first to go is on the node with least of it.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -32,7 +32,7 @@ from pydantic import Field
 from ....inputs import Quantity
 from ....inputs.quantities import Duration
 from ...control.family import Family
-from ...control.policy import NoPolicy, Policy, PolicySpec
+from ...control.policy import NoPolicy, PolicySpec
 from ...planes.outcome import ControlEvent
 from .commands import AllocateCore, CoresCommand, CoresObservation, ReleaseCore, check_cores
 from .petri_net import PetriNet, Transition, net_svg
@@ -212,16 +212,6 @@ class ElasticCores:
 MODES = ("sparse", "dense", "adaptive")
 
 
-def _make(name: str, options: Mapping[str, Any]) -> Policy[Any, Any] | None:
-    if name in MODES:
-        return ElasticCores(name, **options)
-    if name not in ("none", "all"):
-        return None
-    for option in options:
-        raise ValueError(f"{option}: cores '{name}' has no options")
-    return NoPolicy()
-
-
 def _draw(name: str) -> str | None:
     return net_svg(elastic_net(2), f"Allocation of cores, {name}") if name in MODES else None
 
@@ -244,7 +234,8 @@ CORES = Family(
         "dense": "as needed by the load, node after node",
         "adaptive": "as needed by the load, close to the data",
     },
-    make=_make,
+    make=lambda name, options: ElasticCores(name, **options) if name in MODES else None,
+    fixed={"none": NoPolicy, "all": NoPolicy},
     expected="none, all, sparse, dense or adaptive",
     check=check_cores,
     event=_event,

@@ -23,7 +23,7 @@ guide).
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from math import ceil
@@ -36,7 +36,7 @@ from ....inputs import Quantity
 from ....inputs.grouping import by_key
 from ....inputs.quantities import Duration
 from ...control.family import Family
-from ...control.policy import NoPolicy, Policy, PolicySpec
+from ...control.policy import NoPolicy, PolicySpec
 from ...kernel.arrays import Floats
 from ...planes.outcome import ControlEvent
 from .commands import (
@@ -241,16 +241,6 @@ def _by_use(seen: Iterable[_Seen], node: int) -> list[_Seen]:
     return sorted((part for part in seen if part.use.node == node), key=lambda part: -part.cpu)
 
 
-def _make(name: str, options: Mapping[str, Any]) -> Policy[Any, Any] | None:
-    if name == "adaptive":
-        return AdaptivePlacer(**options)
-    if name not in ("none", "static"):
-        return None
-    for option in options:
-        raise ValueError(f"{option}: placer '{name}' has no options")
-    return NoPolicy()
-
-
 def _event(command: PlacerCommand, policy: str, time_s: float) -> ControlEvent:
     details: dict[str, Any] = {"policy": policy, "table": command.table}
     if isinstance(command, MovePart):
@@ -273,7 +263,8 @@ PLACER = Family(
         "none": "no placer: parts stay where they are (also: static)",
         "adaptive": "moves, partitions and merges by how parts were used (PVLDB 2016)",
     },
-    make=_make,
+    make=lambda name, options: AdaptivePlacer(**options) if name == "adaptive" else None,
+    fixed={"none": NoPolicy, "static": NoPolicy},
     expected="none, static or adaptive",
     check=check_placement,
     event=_event,

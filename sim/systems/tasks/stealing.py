@@ -7,14 +7,14 @@ the machine's threshold (``engines: {tasks: {stealing_threshold: …}}`` in its 
 which no task has ended yet may be stolen.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from ....inputs import InputError, Quantity
 from ....inputs.quantities import Bandwidth, Duration
 from ...control.family import Family
-from ...control.policy import Policy, PolicySpec
+from ...control.policy import PolicySpec
 from ...planes.outcome import ControlEvent
 from .commands import AllowStealing, StealingObservation, check_stealing
 
@@ -88,21 +88,11 @@ class AdaptiveStealing:
 
 
 _FIXED = {
-    "none": (False, True),
-    "never": (False, False),
-    "node": (False, True),
-    "always": (True, True),
+    "none": partial(_Fixed, False, True),
+    "never": partial(_Fixed, False, False),
+    "node": partial(_Fixed, False, True),
+    "always": partial(_Fixed, True, True),
 }
-
-
-def _make(name: str, options: Mapping[str, Any]) -> Policy[Any, Any] | None:
-    if name == "adaptive":
-        return AdaptiveStealing(**options)
-    if name not in _FIXED:
-        return None
-    for option in options:
-        raise ValueError(f"{option}: stealing '{name}' has no options")
-    return _Fixed(*_FIXED[name])
 
 
 def _event(command: AllowStealing, policy: str, time_s: float) -> ControlEvent:
@@ -127,7 +117,8 @@ STEALING = Family(
         "always": "from all nodes, nearest first",
         "adaptive": "across nodes only classes that draw less memory bandwidth than a threshold",
     },
-    make=_make,
+    make=lambda name, options: AdaptiveStealing(**options) if name == "adaptive" else None,
+    fixed=_FIXED,
     expected="never, node, always or adaptive",
     check=check_stealing,
     event=_event,
