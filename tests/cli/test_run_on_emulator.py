@@ -7,19 +7,24 @@ from emulator_needed import needs_emulator
 
 pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
 
-from numatwin.sim.run.record import load_record
+from numatwin.sim.run.record import Record, load_record
+
+
+def emulated(numatwin: CommandLine, name: str, part: str, *words: str) -> tuple[Record, str]:
+    """The record of a run on a machine of that part, without times; what was printed."""
+    where = ("--on", "emulator", "--machine-scale", part, "--out", "emulated")
+    done = numatwin("run", name, *where, *words)
+    assert done.status == 0, done.err
+    record = load_record("emulated")
+    assert (record.plane, record.throughput, record.latency_ns) == ("emulator", {}, {})
+    return record, done.out
 
 
 @needs_emulator
 @pytest.mark.slow
 def test_a_scenario_in_a_guest_has_traffic_and_no_times(numatwin: CommandLine) -> None:
-    done = numatwin(
-        *("run", "eris-fig8-intel", "--on", "emulator", "--machine-scale", "1/80"),
-        *("--scale", "1/16384", "--set", "native_horizon=700ms", "--out", "emulated"),
-    )
-    assert done.status == 0, done.err
-    record = load_record("emulated")
-    assert (record.plane, record.throughput, record.latency_ns) == ("emulator", {}, {})
+    words = ("--scale", "1/16384", "--set", "native_horizon=700ms")
+    record, out = emulated(numatwin, "eris-fig8-intel", "1/80", *words)
     assert len(record.machine["nodes"]) == 4
     lookups = record.operations["lookup"]
     assert lookups > 1000
@@ -35,21 +40,15 @@ def test_a_scenario_in_a_guest_has_traffic_and_no_times(numatwin: CommandLine) -
     # What a worker writes most of the time, its stack and its arrays, is on its node.
     writes = pairs["writes_user"]
     assert np.trace(writes) > 0.5 * writes.sum()
-    assert f"{lookups:,.0f}" in done.out
+    assert f"{lookups:,.0f}" in out
 
 
 @needs_emulator
 @pytest.mark.sweep
 def test_commits_in_a_guest_cross_its_nodes(numatwin: CommandLine) -> None:
     """Storage servers are nodes 4 to 6: what clients of 0 to 3 create they write there."""
-    done = numatwin(
-        *("run", "nam-fig6-rsi", "--on", "emulator", "--machine-scale", "1/20"),
-        *("--scale", "1/10000", "--set", "system.clients=4", "--set", "native_horizon=600ms"),
-        *("--out", "emulated"),
-    )
-    assert done.status == 0, done.err
-    record = load_record("emulated")
-    assert (record.plane, record.throughput, record.latency_ns) == ("emulator", {}, {})
+    words = ("--scale", "1/10000", "--set", "system.clients=4", "--set", "native_horizon=600ms")
+    record, _ = emulated(numatwin, "nam-fig6-rsi", "1/20", *words)
     commits = record.operations["checkout"]
     assert commits > 20
     pairs = {name: np.array(found) for name, found in record.traffic["pairs"].items()}

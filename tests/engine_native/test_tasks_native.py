@@ -300,7 +300,7 @@ def test_a_join_says_what_it_finds_and_refuses_few_keys() -> None:
             },
         }  # fmt: skip
         wanted = drawn(objects, [operators], "system.threads=1", "workload.clients.count=3")
-        return tasks_plan(wanted, facts)  # type: ignore[arg-type]
+        return tasks_plan(wanted, facts)
 
     assert plan(10_000, 1.0).notes == ()
     (note,) = plan(1_000, 1.0).notes

@@ -11,12 +11,20 @@ from scipy.stats import binomtest
 from numatwin.sim._kernel import MessageCost, RecordWork
 from numatwin.sim.systems.commits.history import COMMIT, MESSAGE, OUTCOME
 from numatwin.sim.systems.commits.messages import TWO_PHASE_MESSAGES
-from numatwin.sim.systems.commits.parameters import Node
+from numatwin.sim.systems.commits.parameters import CommitParameters, Node
 from numatwin.sim.systems.commits.plane import KernelCommitModel
+from numatwin.sim.systems.commits.result import CommitResult
 
 FREE = (MessageCost(),)
 READS = ("snapshot-request", "snapshot", "read", "record")
 POSTED = (MessageCost(send_ps=1),)  # a read takes a picosecond: time has to pass
+
+
+def counted(parameters: CommitParameters, until_ps: int, seed: int = 0) -> CommitResult:
+    """What a run has counted by then."""
+    model = KernelCommitModel(parameters, seed)
+    model.run(until_ps)
+    return model.result()
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3, 7])
@@ -51,9 +59,7 @@ def test_messages_of_a_2pc_commit(servers: int) -> None:
 def test_messages_of_every_type(managers: tuple[int, ...]) -> None:
     """One TM that is the timestamp service too, or any RM as TM: no message to oneself."""
     parameters = cluster("two-sided", clients=1, managers=managers, think_ps=1000 * US)
-    model = KernelCommitModel(parameters)
-    model.run(20_000 * US)
-    result = model.result()
+    result = counted(parameters, 20_000 * US)
     per_commit = {name: count / result.commits for name, count in result.messages.items()}
     own = managers == (3,)
     assert per_commit == {
@@ -67,9 +73,7 @@ def test_messages_of_every_type(managers: tuple[int, ...]) -> None:
 def test_messages_of_rsi() -> None:
     """A CAS and a WRITE per record written, a WRITE per record created, one unsignaled bit."""
     parameters = cluster(clients=1, think_ps=100 * US, send_queue=4, snapshot_every=3)
-    model = KernelCommitModel(parameters)
-    model.run(12_050 * US)
-    result = model.result()
+    result = counted(parameters, 12_050 * US)
     commits = result.commits
     sent = Counter(result.messages)
     assert commits > 100
@@ -82,9 +86,7 @@ def test_messages_of_rsi() -> None:
         assert sent[request] == sent[answer] == count * commits
     assert sent["bit"] == commits
     assert sent["bit-done"] == sent["unlock"] == 0  # a READ in between vouches for three bits
-    longer = KernelCommitModel(replace(parameters, snapshot_every=50))
-    longer.run(12_050 * US)
-    sent = Counter(longer.result().messages)
+    sent = Counter(counted(replace(parameters, snapshot_every=50), 12_050 * US).messages)
     assert 0 < sent["bit"] // 4 - sent["bit-done"] <= sent["snapshot-read"]
 
 
@@ -173,11 +175,7 @@ def test_the_cpu_bound(others: int, bound_per_s: float) -> None:
         updates=0,
         inserts=3,
     )
-    model = KernelCommitModel(parameters)
-    model.run(2000 * US)
-    before = model.result()
-    model.run(102_000 * US)
-    after = model.result()
+    before, after = (counted(parameters, ps) for ps in (2000 * US, 102_000 * US))
     commits_per_s = (after.commits - before.commits) / 100e-3
     in_flight = len(parameters.client_machine) / 100e-3  # begun before, or not yet ended
     assert commits_per_s <= exact_per_s + in_flight
@@ -211,11 +209,7 @@ def test_the_bandwidth_bound() -> None:
         think_ps=200 * US,
         think="exponential",
     )
-    model = KernelCommitModel(parameters)
-    model.run(5000 * US)
-    before = model.result()
-    model.run(55_000 * US)
-    after = model.result()
+    before, after = (counted(parameters, ps) for ps in (5000 * US, 55_000 * US))
     commits_per_s = (after.commits - before.commits) / 50e-3
     assert commits_per_s <= bound_per_s + 200 / 50e-3
     assert commits_per_s == pytest.approx(bound_per_s, rel=0.01)
@@ -244,9 +238,7 @@ def test_conflicts_of_2pc(updates: int) -> None:
         think="exponential",
         versions=8,
     )
-    model = KernelCommitModel(parameters, seed := 3)
-    model.run(60_000 * US)
-    result = model.result()
+    result = counted(parameters, 60_000 * US, seed := 3)
     attempts = result.commits + sum(result.aborts.values())
     per_record_ps = result.commits * updates / records / result.time_ps
     expected = 1 - (1 - 6 * per_record_ps * wire_ps) ** updates
@@ -277,9 +269,7 @@ def test_littles_law(architecture: str, clients: int) -> None:
 
 def test_servers_of_rsi_are_idle_and_clients_are_not() -> None:
     parameters = cluster(clients=10, records=10**6)
-    model = KernelCommitModel(parameters)
-    model.run(1000 * US)
-    result = model.result()
+    result = counted(parameters, 1000 * US)
     out_ps, _, nodes_ps, (clients_ps,) = np.split(result.busy_ps, [6, 12, 16])
     assert set(nodes_ps) == {0}
     assert out_ps.sum() == pytest.approx(10_000 * sum(result.messages.values()), rel=1e-3)

@@ -190,20 +190,19 @@ def test_more_never_hurts(tmp_path: Path, faster: str, operations: str) -> None:
     assert np.mean(gains) >= -half, (before, after)
 
 
+MOVES = (
+    *("workload.objects.index.keys=300000", "workload.operations.lookup.keys.to=60000"),
+    *("horizon=12 ms", "policies.balancing.period=1 ms"),
+)
+
+
 class TestBalancing:
     @pytest.mark.parametrize("policy", ["one-shot", "ma-1", "ma-8"])
     @pytest.mark.parametrize("buffer", [4, 128])
     def test_nothing_is_lost(self, tmp_path: Path, policy: str, buffer: int) -> None:
         """Cycles under way, commands forwarded: each key has one owner, each command ends once."""
         path = small_file(tmp_path, HOT, nodes=3)
-        chosen = [
-            "workload.objects.index.keys=300000",
-            "workload.operations.lookup.keys.to=60000",
-            f"system.buffer_commands={buffer}",
-            "horizon=12 ms",
-            "policies.balancing.period=1 ms",
-        ]
-        scenario = loaded(path, *chosen, policy=policy)
+        scenario = loaded(path, *MOVES, f"system.buffer_commands={buffer}", policy=policy)
         plane = ErisEvents(scenario, 1)
         part = plane.eris.partitions["index"]
         assert isinstance(part, IndexPartitions)
@@ -244,14 +243,7 @@ class TestBalancing:
     def test_several_objects_and_scans(self, tmp_path: Path) -> None:
         """An index and a column each balance by themselves, while both are in use."""
         path = small_file(tmp_path, HOT.replace("}}", "}, share: 1000}") + "\n    " + SCAN, nodes=2)
-        chosen = [
-            "workload.objects.index.keys=300000",
-            "workload.operations.lookup.keys.to=60000",
-            "workload.objects.column.entries=2_000_000",
-            "horizon=12 ms",
-            "policies.balancing.period=1 ms",
-        ]
-        scenario = loaded(path, *chosen, policy="ma-1")
+        scenario = loaded(path, *MOVES, "workload.objects.column.entries=2_000_000", policy="ma-1")
         plane = ErisEvents(scenario, 1)
         before = {name: part.sizes() for name, part in plane.eris.partitions.items()}
         ControlPlane(scenario, plane).run()

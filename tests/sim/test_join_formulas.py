@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 import pytest
+from known import known
 
 from numatwin.sim.run.runner import maker_of
 from numatwin.sim.run.scenario import load_scenario
@@ -29,18 +30,15 @@ SIZES = {"inner": 10**9, "outer": 10**10}
 
 def c_net(transport: str) -> float:
     """ns a byte of messages of 2 KB."""
-    machine = load_machine("ib-fdr-8n")
-    curve, clock_Hz = message_curve(machine, 0, transport, 1), machine.nodes[0].clock_Hz
-    assert clock_Hz is not None
-    return max(curve.cycles(2048) / clock_Hz, curve.occupancy_s(2048)) / 2048 * 1e9
+    curve = message_curve(load_machine("ib-fdr-8n"), 0, transport, 1)
+    return max(receiving(transport), curve.occupancy_s(2048) / 2048 * 1e9)
 
 
 def receiving(transport: str) -> float:
     """ns a byte of a receiver's thread."""
     machine = load_machine("ib-fdr-8n")
-    curve, clock_Hz = message_curve(machine, 0, transport, 1), machine.nodes[0].clock_Hz
-    assert clock_Hz is not None
-    return curve.cycles(2048) / clock_Hz / 2048 * 1e9
+    cycles = message_curve(machine, 0, transport, 1).cycles(2048)
+    return cycles / known(machine.nodes[0].clock_Hz) / 2048 * 1e9
 
 
 def played(operator: str, transport: str, *more: str, plane: str = "event") -> float:

@@ -133,17 +133,13 @@ def test_a_part_leaves_where_its_new_owner_is() -> None:
     Either range stays in one piece.
     """
     parts = IndexPartitions(np.array([0, 30, 60]))
-    parts.rebalance(np.array([0, 20, 60])).advance(np.array([4.0]))
-    edges, owners = parts.pieces()
-    kept = np.diff(edges) > 0
-    assert edges[:-1][kept].tolist() == [0, 20, 26, 30]
-    assert owners[kept].tolist() == [0, 0, 1, 1]
-    parts.transfers.advance(np.array([6.0]))
-    parts.rebalance(np.array([0, 45, 60])).advance(np.array([5.0]))
-    edges, owners = parts.pieces()
-    kept = np.diff(edges) > 0
-    assert edges[:-1][kept].tolist() == [0, 20, 25, 45]
-    assert owners[kept].tolist() == [0, 0, 1, 1]
+    for to, moved, rest, begins in ((20, 4.0, 6.0, [0, 20, 26, 30]), (45, 5.0, 0, [0, 20, 25, 45])):
+        parts.rebalance(np.array([0, to, 60])).advance(np.array([moved]))
+        edges, owners = parts.pieces()
+        kept = np.diff(edges) > 0
+        assert edges[:-1][kept].tolist() == begins
+        assert owners[kept].tolist() == [0, 0, 1, 1]
+        parts.transfers.advance(np.array([rest]))
 
 
 def test_a_cycle_waits_for_the_one_before() -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from numatwin import load_machine
 from numatwin.inputs import Quantity
 from numatwin.topologies import build_machine
 from numatwin.topologies.export import machine_yaml
-from numatwin.topologies.measurements import Measurement
+from numatwin.topologies.measurements import Measurement, figures
 from numatwin.topologies.schema import NodeType
 from numatwin.validate.crossvalidate.primitives import primitive_rows
 from numatwin.validate.measure import PARTS, Result, measure_host, measured_description, session
@@ -26,6 +27,8 @@ from numatwin.validate.measure.layout import Layout, NodeLayout, host_layout
 pytest.importorskip("numatwin.engine_native._engine", reason="the native engine is not built")
 
 CPUS = len(os.sched_getaffinity(0))
+
+PLACES = ("cache", "memory")
 
 
 @pytest.fixture(scope="module")
@@ -41,22 +44,14 @@ def quick(told: list[tuple[float, str]]) -> Result:
 
 @pytest.fixture
 def of(quick: Result) -> Callable[..., list[Measurement]]:
-    def found(name: str, **parameters: object) -> list[Measurement]:
-        return [
-            m
-            for m in quick.measurements
-            if m.name == name
-            and all(getattr(m.parameters, key) == value for key, value in parameters.items())
-        ]
-
-    return found
+    return partial(figures, quick.measurements)
 
 
 Of = Callable[..., list[Measurement]]
 
 
-def values(figures: list[Measurement]) -> list[float]:
-    return [figure.value.value for figure in figures]
+def values(found: list[Measurement]) -> list[float]:
+    return [figure.value.value for figure in found]
 
 
 def first_kind(result: Result) -> NodeType:
@@ -64,8 +59,8 @@ def first_kind(result: Result) -> NodeType:
     return description.node_types[description.nodes[0].type]
 
 
-def sizes(figures: list[Measurement]) -> list[float]:
-    return [figure.parameters.size.value for figure in figures if figure.parameters.size]
+def sizes(found: list[Measurement]) -> list[float]:
+    return [figure.parameters.size.value for figure in found if figure.parameters.size]
 
 
 def test_all_parts_were_measured(quick: Result, told: list[tuple[float, str]]) -> None:
@@ -82,9 +77,9 @@ def test_all_parts_were_measured(quick: Result, told: list[tuple[float, str]]) -
 
 
 def test_latency_rises_with_the_working_set(quick: Result, of: Of) -> None:
-    figures = of("latency")
-    assert sizes(figures) == sorted(sizes(figures))
-    near, far = figures[0].value.value, figures[-1].value.value
+    found = of("latency")
+    assert sizes(found) == sorted(sizes(found))
+    near, far = found[0].value.value, found[-1].value.value
     assert quick.clock_Hz is not None
     # No load is done in a cycle; memory is at least three times as far as the first cache.
     assert near >= 1.0 / quick.clock_Hz.high
@@ -171,7 +166,7 @@ def again_unless(holds: Callable[[Result], bool], result: Result, *parts: str) -
 def test_loaded_latency_is_not_below_idle(quick: Result) -> None:
     def holds(result: Result) -> bool:
         def of(name: str) -> list[float]:
-            return [m.value.value for m in result.measurements if m.name == name]
+            return values(figures(result.measurements, name))
 
         # Without load it is memory's own latency, over a working set half as large; a load does not
         # speed memory up.
@@ -195,17 +190,10 @@ def test_atomics_and_messages_take_their_time(quick: Result, of: Of) -> None:
 
 def test_copies_take_longer_the_larger_they_are(quick: Result, of: Of) -> None:
     def holds(result: Result) -> bool:
-        times = {
-            place: [
-                m.value.value
-                for m in result.measurements
-                if m.name == "copy" and m.parameters.place == place
-            ]
-            for place in ("cache", "memory")
-        }
-        return all(found and found == sorted(found) for found in times.values())
+        copies = (figures(result.measurements, "copy", place=place) for place in PLACES)
+        return all(found and found == sorted(found) for found in map(values, copies))
 
-    for place in ("cache", "memory"):
+    for place in PLACES:
         found = of("copy", place=place)
         assert sizes(found) == sorted(sizes(found))
     assert again_unless(holds, quick, "copies")

@@ -90,15 +90,10 @@ def test_what_has_no_order_has_no_sign(tmp_path: Path) -> None:
     turned = UNORDERED.replace(
         "amd-8n-ht, intel-4s-qpi, epyc-2s-nps4", "epyc-2s-nps4, amd-8n-ht, intel-4s-qpi"
     )
+    studies = (load_study(study_file(tmp_path, text)) for text in (UNORDERED, turned))
     found, other = (
-        screening(
-            load_study(study_file(tmp_path, text)),
-            load_study(study_file(tmp_path, text)).factors,
-            "throughput.lookup",
-            trajectories=4,
-            jobs=1,
-        ).effects
-        for text in (UNORDERED, turned)
+        screening(one, one.factors, "throughput.lookup", trajectories=4, jobs=1).effects
+        for one in studies
     )
     assert found == other
     machine, buffers = found

@@ -78,24 +78,16 @@ def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(target))
     target.unlink()
     Path(folder).rmdir()
-    library.play.restype = ctypes.c_void_p
-    library.play.argtypes = [ctypes.c_char_p]
-    library.forget.argtypes = [ctypes.c_void_p]
-    library.interacts.restype = ctypes.c_bool
-    library.interacts.argtypes = [ctypes.c_void_p]
-    u64 = ctypes.c_uint64
-    library.access_once.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_uint,
-        u64,
-        ctypes.c_uint,
-        ctypes.c_bool,
-    ]
-    library.stream.argtypes = [ctypes.c_void_p, ctypes.c_uint, u64, u64, u64, ctypes.c_bool]
-    library.begin_block.argtypes = [ctypes.c_void_p, ctypes.c_uint, u64, u64, *[ctypes.c_uint] * 2]
-    library.begin_block.argtypes += [ctypes.c_bool]
-    library.storm.argtypes = [ctypes.c_void_p, u64, u64, u64]
-    library.write_totals.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+    handle, text, flag = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_bool
+    u32, u64 = ctypes.c_uint, ctypes.c_uint64
+    library.play.restype, library.interacts.restype = handle, flag
+    library.play.argtypes = [text]
+    library.forget.argtypes = library.interacts.argtypes = [handle]
+    library.access_once.argtypes = [handle, u32, u64, u32, flag]
+    library.stream.argtypes = [handle, u32, u64, u64, u64, flag]
+    library.begin_block.argtypes = [handle, u32, u64, u64, u32, u32, flag]
+    library.storm.argtypes = [handle, u64, u64, u64]
+    library.write_totals.argtypes = [handle, text]
     return library
 
 
