@@ -116,6 +116,7 @@ class Printed:
     between_caches: int = 0
 
     def inventory(self) -> Inventory:
+        """What it tells of a machine; raises InputError."""
         for number, line in enumerate(self.source.lines, 1):
             self._line(line.strip(" \t\0"), number)
         known = self._other_tools()
