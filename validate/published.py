@@ -216,9 +216,15 @@ def _mean(held: Sequence[bool]) -> float:
     return sum(held) / len(held)
 
 
+def _logs(draws: Floats) -> Floats:
+    """Not finite of draws in which there is no such figure, as a loss that is a gain."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(draws))
+
+
 def _given(row: Drawn, others: Sequence[Drawn]) -> Given:
     known = _known_of(others)
-    predicted = np.log(row.draws)
+    predicted = _logs(row.draws)
     possible = np.where(np.isfinite(predicted), 0.0, -np.inf)
     predicted = np.nan_to_num(predicted, posinf=0.0, neginf=0.0)
     error = error_weights(row.of, source_of(row.id))
@@ -246,6 +252,6 @@ def _known(rows: Sequence[Drawn]) -> tuple[Known, Floats]:
     """The published figures of one class, and their predictions by draws."""
     figures = np.array([PUBLISHED[row.id].value for row in rows], dtype=float)
     weights = error_weights(rows[0].of, source_of(rows[0].id))
-    predicted = np.log(np.column_stack([row.draws for row in rows]))
+    predicted = _logs(np.column_stack([row.draws for row in rows]))
     known = Known(rows[0].of, np.log(figures), np.full(len(rows), READ), weights)
     return known, np.nan_to_num(predicted, nan=99.0, posinf=99.0, neginf=99.0)
