@@ -125,7 +125,7 @@ MANY = """\
 name: many
 scenario: eris-fig8-amd
 factors:
-  system.buffer_commands: "1:1000:1000"
+  system.buffer_commands: "1:4000:4000"
   system.nodes: [4, 5, 6, 8]
 """
 
