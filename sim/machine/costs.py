@@ -288,8 +288,8 @@ class CostModel(LinkTraffic):
         return measured if self.measured_pairs else np.full_like(measured, np.nan)
 
     @cached_property
-    def held(self) -> Held:
-        """What holds the pairs of its nodes."""
+    def held(self) -> Held | None:
+        """What holds the pairs of its nodes; None where none was measured."""
         slots = self.streaming_misses * self.cores / self.scales.misses
         return held_pairs(self, slots, self.memory_Bps / self.scales.memory, self._pairs)
 

@@ -87,18 +87,21 @@ class Held:
     alone: Flags
 
 
-def held_pairs(traffic: LinkTraffic, slots: Floats, home_Bps: Floats, pairs: Floats) -> Held:
+def held_pairs(traffic: LinkTraffic, slots: Floats, home_Bps: Floats, pairs: Floats) -> Held | None:
     """What holds those of a machine whose nodes read ``pairs`` (n, n) bytes per second of each
-    other, NaN where that was not measured. ``slots`` (n,): lines that cores of a node may have
-    under way; ``home_Bps`` (n,): of memories.
+    other, NaN where that was not measured; None where none was. ``slots`` (n,): lines that cores of
+    a node may have under way; ``home_Bps`` (n,): of memories.
     """
-    raw, _ = _stated(traffic)
+    if np.isnan(pairs).all():
+        return None
+    raw, carried = _stated(traffic)
     pairs = np.where(traffic.others > 0, pairs, np.nan)
     lines = _under_way(traffic, pairs)
     by_slots = lines >= SLOTS_FULL * slots[:, None]
-    filled = _best_over(traffic, np.where(by_slots, np.nan, pairs)) >= FULL * raw
-    link_Bps = _link_Bps(traffic, pairs, by_slots, filled)
+    best_Bps = _best_over(traffic, np.where(by_slots, np.nan, pairs))
+    filled = best_Bps >= FULL * raw
     by_home = pairs >= FULL * np.where(np.isnan(home_Bps), np.inf, home_Bps)
+    link_Bps = _carried(raw, carried, best_Bps, filled)
     explained = by_slots | by_home | _fill_links(traffic, pairs, link_Bps)
     most = lines.max(axis=1)
     by_number = (most > 0) & ~explained[np.arange(len(lines)), lines.argmax(axis=1)]
@@ -107,18 +110,22 @@ def held_pairs(traffic: LinkTraffic, slots: Floats, home_Bps: Floats, pairs: Flo
 
 
 def transfer_limits(
-    traffic: LinkTraffic, idle_s: Floats, pairs: Floats, held: Held
+    traffic: LinkTraffic, idle_s: Floats, pairs: Floats, held: Held | None
 ) -> TransferLimits:
     """The limits of a machine whose nodes read ``pairs`` (n, n) of each other, which are ``held``
     so; ``idle_s`` (n, n): latencies."""
+    raw, carried = _stated(traffic)
+    initiator_s, pair_s = np.zeros_like(idle_s), np.zeros_like(idle_s)
+    if held is None:
+        link_Bps = np.where(np.isnan(carried), raw, carried)
+        return TransferLimits(link_Bps, np.zeros(len(raw)), initiator_s, pair_s)
     pairs = np.where(traffic.others > 0, pairs, np.nan)
     most = _under_way(traffic, pairs).max(axis=1)
     by_number, alone = held.by_number & (most > 0), held.alone & np.isfinite(pairs)
-    initiator_s, pair_s = np.zeros_like(idle_s), np.zeros_like(idle_s)
     initiator_s[by_number] = idle_s[by_number] / most[by_number, None]
     pair_s[alone] = LINE_BYTES / pairs[alone]
-    link_Bps = _link_Bps(traffic, pairs, held.by_slots, held.links)
     best_Bps = _best_over(traffic, np.where(held.by_slots, np.nan, pairs))
+    link_Bps = _carried(raw, carried, best_Bps, held.links)
     return TransferLimits(link_Bps, best_Bps, initiator_s * traffic.others, pair_s)
 
 
@@ -134,11 +141,10 @@ def _stated(traffic: LinkTraffic) -> tuple[Floats, Floats]:
     return raw, np.repeat([link.carried_Bps or np.nan for link in links], 2)
 
 
-def _link_Bps(traffic: LinkTraffic, pairs: Floats, by_slots: Flags, filled: Flags) -> Floats:
+def _carried(raw: Floats, carried: Floats, best_Bps: Floats, filled: Flags) -> Floats:
     """(2L,) what links carry: those that are ``filled``, as much as the best pair over them."""
-    raw, carried = _stated(traffic)
-    best = np.minimum(_best_over(traffic, np.where(by_slots, np.nan, pairs)), raw)
-    return np.where(np.isnan(carried), np.where(filled, best, raw), carried)
+    unstated = np.where(filled, np.minimum(best_Bps, raw), raw)
+    return np.where(np.isnan(carried), unstated, carried)
 
 
 def _best_over(traffic: LinkTraffic, pairs: Floats) -> Floats:
