@@ -32,7 +32,7 @@ MISS_CYCLES = 50.0  # only to tell which functions matter most
 LEAST = 0.02  # of a pipeline's time that a function takes to be a loop of its own
 LOOPS_MAX = 12
 NOTICED = 1e-3  # lines per row
-BEYOND = 16.0
+BEYOND = 16.0  # times the largest simulated cache: how large what misses it may be
 # Of a fit: part of a loop's misses, errors of which matter little; what a structure's size costs
 # that is not in the middle; steps at most.
 SMALL, AWAY, TRIES = 0.01, 0.01, 200
@@ -318,7 +318,8 @@ def _shared(sizes: Floats, misses: Floats) -> tuple[Floats, Floats]:
         found = missed(at)[0] @ at[:many] - wanted
         return np.concatenate([found / _scale(wanted), AWAY * (at[many:] - 0.5)])
 
-    # Counts, and where between the two sizes: in the middle, unless the counts say otherwise.
+    # Counts, and where between the two sizes: in the middle, unless the counts say otherwise; what
+    # misses the largest cache stays there, as nothing tells more of it.
     steps = np.maximum(wanted - np.append(wanted[1:], 0.0), 1e-6)
     start = np.concatenate([steps, np.full(many, 0.5)])
     highest = np.repeat([np.inf, 1.0], many)

@@ -42,7 +42,7 @@ class EmulatedTasks(NativeTasks):
             self._host.stop()
             self._end_copies()
             self._began_s = time.monotonic() - self._warm_up_s
-            self._since = self._host.counts()
+            self._since, self._moved_before = self._host.counts(), self._host.migrations()
             counted("begin", self._engine, "answered")
             self._host.begin(self.scenario, 1)
             super().apply(self._begun)
@@ -86,7 +86,7 @@ class EmulatedTasks(NativeTasks):
             model={
                 "tasks": self._by_class(more.done),
                 "stolen": self._by_class(more.stolen),
-                **self._host.moved(more),
+                **self._moved(),
                 "steals": more.steals.tolist(),  # by node of the thief, and home
             },
             warnings=tuple(self._warnings(0.0, float(more.answered[:, 0].sum()))),

@@ -49,7 +49,7 @@ from .setup import has_placer, tasks_plan
 class Counts:
     """Sums since the engine was made. (n, classes) ``done``, ``stolen``, ``busy_s``, by node of the
     worker; (n, n) ``steals`` and ``traffic`` in bytes, by this and home; (K, 2) ``answered``: how
-    often, and ns; (W,) ``migrations`` of each worker's thread."""
+    often, and ns."""
 
     done: Floats
     stolen: Floats
@@ -57,7 +57,6 @@ class Counts:
     steals: Floats
     traffic: Floats
     answered: Floats
-    migrations: Floats
 
     def since(self, before: Counts) -> Counts:
         """What was counted since."""
@@ -115,16 +114,15 @@ class TasksHost:
         ends = np.cumsum([classes, classes, classes, nodes])
         done, stolen, busy_ns, steals, traffic = np.split(tallies, ends, axis=1)
         answered = np.array(self.engine.answered(), dtype=np.float64)
-        moved = [float(self.engine.migrations(k)) for k in range(len(self.plan.worker_nodes))]
-        return Counts(done, stolen, busy_ns * 1e-9, steals, traffic, answered, np.array(moved))
+        return Counts(done, stolen, busy_ns * 1e-9, steals, traffic, answered)
 
-    def moved(self, more: Counts) -> dict[str, float]:
-        """Migrations of threads that the operating system may move; nothing where there are none,
-        or it tells none."""
-        known = self.plan.affinity != "core" and all(
-            self.engine.migrations(k) >= 0 for k in range(len(more.migrations))
-        )
-        return {"migrations": float(more.migrations.sum())} if known else {}
+    def migrations(self) -> int | None:
+        """Until now, of threads that the operating system may move; None where there are none, or
+        it reports none."""
+        if self.plan.affinity == "core":
+            return None
+        each = [self.engine.migrations(k) for k in range(len(self.plan.worker_nodes))]
+        return None if min(each) < 0 else sum(each)
 
 
 class NativeTasks:
@@ -253,6 +251,7 @@ class NativeTasks:
 
     def start_counting(self) -> None:
         self._since, self._since_s = self._host.counts(), time.monotonic()
+        self._moved_before = self._host.migrations()
         self._waited_before_ns = threads_waited_ns()
 
     def totals(self) -> Mapping[str, float]:
@@ -262,6 +261,11 @@ class NativeTasks:
             found[f"under_way/{name}"] = ns * 1e-9
         found |= {f"stolen/{name}": count for name, count in self._by_class(more.stolen).items()}
         return found | {f"utilisation/{name}": busy_s for name, _, busy_s in self._busy(more)}
+
+    def _moved(self) -> dict[str, int]:
+        """Migrations while it counted, where they are known."""
+        before, now = self._moved_before, self._host.migrations()
+        return {} if before is None or now is None else {"migrations": now - before}
 
     def _by_class(self, counts: Floats) -> dict[str, float]:
         """Of all nodes together."""
@@ -325,7 +329,7 @@ class NativeTasks:
             **({} if self._placing is None else self._placing.control.described()),
             "tasks": self._by_class(more.done),
             "stolen": self._by_class(more.stolen),
-            **self._host.moved(more),
+            **self._moved(),
             "traffic_Bps": (traffic / counted_s).tolist(),
             "interconnect_ratio": interconnect_ratio(traffic),
             "native": {

@@ -25,8 +25,8 @@ class AtRandom:
     """``count`` accesses per entry, each to any line of a structure of ``structure_bytes``.
 
     ``name``: the same of all stages that access the same one; empty for one of this stage alone.
-    ``own``: each thread has one of its own. ``written``: the part of the
-    lines that is changed, too; ``made``: the stage makes it anew.
+    ``own``: each thread has one of its own. ``written``: the part of the lines that is changed,
+    too; ``made``: the stage makes it anew.
     """
 
     place: Place
@@ -112,10 +112,9 @@ class CacheSurvey:
         """A stage whose entries do this."""
         work = use.entries * instructions
         self._work += work
-        self._of[use.key] = []
+        names = self._of[use.key] = []
         for index, access in enumerate(at_random):
             name = access.name or f"{use.key}/{index}"
-            self._of[use.key].append(name)
             homes = use.parts if access.place == "part" else np.where(use.nodes > 0, 1.0, 0.0)
             lines = np.ceil(access.structure_bytes / LINE_BYTES) * homes
             rate = use.entries * access.count * use.nodes
@@ -123,7 +122,8 @@ class CacheSurvey:
             known.lines = np.maximum(known.lines, lines)
             known.rate = known.rate + rate
             known.own += float(rate.sum()) if access.own else 0.0
-            known.work += 0.0 if name in self._of[use.key][:-1] else work
+            known.work += 0.0 if name in names else work
+            names.append(name)
 
     def line_s(self, costs: CostModel) -> Floats:
         """(n,) latency of a line that is read in order, on average over where it is kept.
