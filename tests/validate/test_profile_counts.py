@@ -116,6 +116,20 @@ def test_misses_are_in_order_at_the_sizes_where_a_prefetcher_foresees_them() -> 
     assert found.at_random[:, 0] == pytest.approx([10.0, 8.0, 6.0, 2.0])
 
 
+@pytest.mark.parametrize(("dirty", "written", "part"), [(35.0, 20.0, 0.5), (60.0, 30.0, 1.0)])
+def test_lines_that_are_changed_are_written_back(dirty: float, written: float, part: float) -> None:
+    """Of 120 misses 30 are at random, and 20 of the others write. 35 dirty ones leave 15 for those
+    at random; of 60, some 10 more that were read in order must have been changed."""
+    events = ("Ir", "D1mr", "D1mw", "DLmr", "DLmw", "DLdmr", "DLdmw")
+    row, caches = (1e3, 150.0, 20.0, 100.0, 20.0, dirty - 5.0, 5.0), (2.0**15, 2.0**21)
+    plain = graph_of(events, row, caches=caches)
+    fetched = (1e3, 150.0, 20.0, 30.0, 0.0)
+    ahead = graph_of(events[:5], fetched, caches=caches, prefetched=True)
+    found = counted([plain, ahead])
+    assert found.written.tolist() == pytest.approx([written])
+    assert found.changed.tolist() == pytest.approx([part, part])
+
+
 @pytest.mark.parametrize(("copied", "more"), [(0.0, 500.0), (16384.0, 0.0), (16384.0, 500.0)])
 def test_bytes_of_a_copying_string_instruction_are_no_instructions(
     copied: float, more: float
@@ -222,4 +236,4 @@ def test_structures_miss_as_was_counted(parts: list[list[float]]) -> None:
     accessed = np.array(
         [[sum(one.accesses for one in all_ if one.size == size) for size in each] for all_ in found]
     )
-    assert misses(accessed, np.array(each)) == pytest.approx(counts, rel=0.03, abs=5e-3)
+    assert misses(accessed, np.array(each)) == pytest.approx(counts, rel=0.02, abs=2e-3)
