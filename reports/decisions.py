@@ -14,6 +14,9 @@ SURE = 0.995  # beyond it, a probability is said as more than 99%
 # Words for probabilities from each on (Mastrandrea et al., Guidance Note of the IPCC, 2010).
 LIKELY = ((0.99, "almost certainly"), (0.9, "very likely"), (0.66, "likely"))
 SETTLES = 0.8  # of the regret
+NO_FACT = (
+    "No single fact would settle it: run one of them for real, which 'numatwin infer' weighs."
+)
 # What 'numatwin machine measure' finds of a host, by the beginning of the field's path.
 MEASURED = (
     "node_types.", "pair_latency", "pair_bandwidth", "distance_classes", "copy_engines",
@@ -94,7 +97,7 @@ def regret_texts(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     rival = names[best == names[0]]
     costs = f"Expected loss: {_percent(least)} by choosing {best}, {_percent(most)} by {rival}"
     sure = max(row["share"], 1.0 - row["share"]) >= SURE
-    return [f"{costs}.", *measure_texts(None if sure else row["measure"])]
+    return [f"{costs}.", *([] if sure else [measure_text(row["measure"])])]
 
 
 def best_texts(choices: Sequence[Choice], measure: Mapping[str, Any] | None) -> list[str]:
@@ -107,16 +110,16 @@ def best_texts(choices: Sequence[Choice], measure: Mapping[str, Any] | None) -> 
     word = next((f"is {word}" for least, word in LIKELY if share >= least), "may be")
     said = f"Under doubt, point {best.point} {word} the best of {len(choices)} ({sure})"
     texts = [f"{said}. Expected loss by choosing it: {_percent(best.regret)}."]
-    return texts + measure_texts(None if share >= SURE else measure)
+    return texts if share >= SURE else [*texts, measure_text(measure)]
 
 
-def measure_texts(measure: Mapping[str, Any] | None) -> list[str]:
+def measure_text(measure: Mapping[str, Any] | None) -> str:
     """What to measure first, and what that saves of an expected loss."""
     if measure is None:
-        return []
+        return NO_FACT
     settles = measure["share"] >= SETTLES
     effect = "it would settle it" if settles else f"that saves {measure['share']:.0%} of this"
-    return [f"{_to_do(measure['setting'])}: {effect}."]
+    return f"{_to_do(measure['setting'])}: {effect}."
 
 
 def _to_do(setting: str) -> str:

@@ -90,7 +90,9 @@ def _summary(numbers: Sequence[Row], words: Sequence[Row]) -> str:
         f"Of {len(numbers)} results in numbers {near[0]} are predicted "
         f"within {100 * CLOSE_MAX:.0f}%, {near[1]} more within {100 * FAIR_MAX:.0f}%, "
         f"{near[2]} are further off.\n"
-        f"Of {len(words)} in words {sum(row['holds'] for row in words)} are predicted as published."
+        f"Of {len(words)} in words {sum(row['holds'] for row in words)} are predicted as published, "
+        f"and {sum(given > 0.5 for _, given in words_given().values())} more probably than not "
+        "given the other results of their source."
     )
 
 

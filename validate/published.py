@@ -110,6 +110,8 @@ PARTS = (0.05, 0.5, 0.95)
 NEAR = 0.25
 # So many draws count at least: where evidence would leave fewer, it counts less.
 COUNT_MIN = 10.0
+# How probably a result in words is as published although a draw has it otherwise: an estimate.
+OTHERWISE = 0.1
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,13 @@ def stored() -> Mapping[str, Drawn]:
     }
 
 
+@cache
+def stored_words() -> Mapping[str, Floats]:
+    """Of results in words (N,): whether a draw has it as published; NaN where none was tried."""
+    words = json.loads(STORED.read_text(encoding="utf-8")).get("words", {})
+    return {id_: np.array(held, dtype=float) for id_, held in words.items()}
+
+
 @dataclass(frozen=True)
 class Given:
     """Of a result: 90% intervals ``before`` evidence and given the ``others`` (so many), its
@@ -166,28 +175,18 @@ class Given:
 @cache
 def given_others() -> Mapping[str, Given]:
     """Of all results in numbers whose draws are stored, by id."""
-    found = {}
-    rows = [row for row in stored().values() if row.id in PUBLISHED]
-    for row in rows:
-        others = [one for one in rows if source_of(one.id) == source_of(row.id) and one is not row]
-        found[row.id] = _given(row, others)
-    return found
+    return {row.id: _given(row) for row in stored().values() if row.id in PUBLISHED}
 
 
 @cache
 def words_given() -> Mapping[str, tuple[float, float]]:
     """Of results in words whose draws are stored, by id: how probably they come out as published
-    before evidence, and given the numbers of their source.
+    before evidence, and given the other results of their source.
     """
-    words: Mapping[str, Sequence[float | None]]
-    words = json.loads(STORED.read_text(encoding="utf-8")).get("words", {})
     found = {}
-    for id_, outcomes in words.items():
-        held = np.array(outcomes, dtype=float)
+    for id_, held in stored_words().items():
         possible = np.where(np.isfinite(held), 0.0, -np.inf)
-        rows = [row for row in stored().values() if row.id in PUBLISHED]
-        known = _known_of([row for row in rows if source_of(row.id) == source_of(id_)])
-        weights = [normalised(one) for one in (possible, _weighed(possible, known))]
+        weights = [normalised(one) for one in (possible, _weighed(possible, id_))]
         before, given = (float(one @ np.nan_to_num(held)) for one in weights)
         found[id_] = before, given
     return found
@@ -222,7 +221,8 @@ def _logs(draws: Floats) -> Floats:
         return np.asarray(np.log(draws))
 
 
-def _given(row: Drawn, others: Sequence[Drawn]) -> Given:
+def _given(row: Drawn) -> Given:
+    others = _others(row.id)
     known = _known_of(others)
     predicted = _logs(row.draws)
     possible = np.where(np.isfinite(predicted), 0.0, -np.inf)
@@ -230,7 +230,7 @@ def _given(row: Drawn, others: Sequence[Drawn]) -> Given:
     error = error_weights(row.of, source_of(row.id))
     own = next((one for one in known if one[0].of == row.of), None)
     before = predictive(predicted, possible, error, None, PARTS)
-    log_weights = _weighed(possible, known)
+    log_weights = _weighed(possible, row.id)
     low, value, high = map(math.exp, predictive(predicted, log_weights, error, own, PARTS))
     return Given(
         row.blind, (math.exp(before[0]), math.exp(before[-1])), value, (low, high), len(others),
@@ -242,10 +242,23 @@ def _known_of(rows: Sequence[Drawn]) -> list[tuple[Known, Floats]]:
     return [_known([one for one in rows if one.of == of]) for of in {one.of for one in rows}]
 
 
-def _weighed(possible: Floats, known: Sequence[tuple[Known, Floats]]) -> Floats:
-    """(N,) logarithms of the draws' weights, of which ``COUNT_MIN`` count at least."""
+def _weighed(possible: Floats, id_: str) -> Floats:
+    """(N,) logarithms of the draws' weights by the other results of a result's source, of which
+    ``COUNT_MIN`` draws count at least.
+    """
+    likely = possible + log_likelihood(_known_of(_others(id_)), len(possible))
+    for other, held in stored_words().items():
+        if other != id_ and source_of(other) == source_of(id_):
+            chances = OTHERWISE + (1.0 - 2.0 * OTHERWISE) * held
+            likely = likely + np.log(np.where(np.isfinite(held), chances, np.nanmean(chances)))
     with np.errstate(divide="ignore"):
-        return np.log(tempered(possible + log_likelihood(known, len(possible)), COUNT_MIN))
+        return np.log(tempered(likely, COUNT_MIN))
+
+
+def _others(id_: str) -> list[Drawn]:
+    """The other results in numbers of its source."""
+    rows = (row for row in stored().values() if row.id in PUBLISHED and row.id != id_)
+    return [row for row in rows if source_of(row.id) == source_of(id_)]
 
 
 def _known(rows: Sequence[Drawn]) -> tuple[Known, Floats]:

@@ -113,9 +113,12 @@ def _likely(record: Record) -> str:
     if count:
         named = f", most of all {' and '.join(most)}" if found["most"] else ""
         causes.append(f"{count} facts and assumptions may be off{named}")
-    text = "; ".join([*([" and ".join(causes)] if causes else []), *_model_texts(record)])
+    texts = [*([" and ".join(causes)] if causes else []), *_model_texts(record)]
+    if later := found.get("left_out"):
+        texts.append(f"what policies of {listing(later)} change later is left out")
+    text = "; ".join(texts)
     if record.replications:  # the table has the interval of replications alone
-        text = f"{_ranges(found['throughput'])} with {found['level']:.0%}, as {text}"
+        text = f"{_ranges(found)} with {found['level']:.0%}, as {text}"
     return text
 
 
@@ -137,13 +140,16 @@ def _model_texts(record: Record) -> list[str]:
     return texts
 
 
-def _ranges(bounds: Mapping[str, Sequence[float]]) -> str:
-    """Of the operations that are done; of all where none is."""
+def _ranges(uncertainty: Mapping[str, Any]) -> str:
+    """Throughput and mean latency of the operations that are done; of all where none is."""
+    bounds = uncertainty["throughput"]
     done = {name: ends for name, ends in bounds.items() if any(ends)} or bounds
-    return ", ".join(
-        f"{operation} from {number(low, '/s')} to {number(high, '/s')}"
-        for operation, (low, high) in done.items()
-    )
+    texts = []
+    for operation, ends in done.items():
+        texts.append(f"{operation} from {' to '.join(number(end, '/s') for end in ends)}")
+        if waits := part_at(uncertainty, ("latency_ns", operation, "mean")):
+            texts.append(f"its mean latency from {' to '.join(map(latency, waits))}")
+    return ", ".join(texts)
 
 
 def _replications(record: Record) -> str | None:
@@ -202,21 +208,29 @@ def _operations(record: Record) -> Iterator[Part]:
         heads = ("operation", "figure", "value", of)[:shown]
         yield table(heads, (row[:shown] for row in rows), left=2)
         return
-    columns = {
-        "operation": list(record.throughput),
-        "throughput": [number(rate, "/s") for rate in record.throughput.values()],
-    }
-    if record.uncertainty:
-        columns[f"{record.uncertainty['level']:.0%} interval"] = [
-            " to ".join(number(bound, "/s") for bound in record.uncertainty["throughput"][name])
-            for name in record.throughput
-        ]
+    names = list(record.throughput)
+    columns = [
+        ("operation", names),
+        ("throughput", [number(r, "/s") for r in record.throughput.values()]),
+    ]
+    columns += _likely_column(record, lambda v: number(v, "/s"), "throughput")
     for title, name in (("mean latency", "mean"), ("p99", "p99")):
-        found = [(record.latency_ns.get(one) or {}).get(name) for one in record.throughput]
+        found = [(record.latency_ns.get(one) or {}).get(name) for one in names]
         if any(value is not None for value in found):
-            columns[title] = [latency(value) for value in found]
-    columns["total"] = [number(record.operations.get(name)) for name in record.throughput]
-    yield table(list(columns), zip(*columns.values(), strict=True))
+            columns.append((title, [latency(value) for value in found]))
+            columns += _likely_column(record, latency, "latency_ns", name)
+    columns.append(("total", [number(record.operations.get(name)) for name in names]))
+    heads, cells = zip(*columns, strict=True)
+    yield table(heads, zip(*cells, strict=True))
+
+
+def _likely_column(
+    record: Record, written: Written, root: str, *leaf: str
+) -> list[tuple[str, list[str]]]:
+    """The intervals of a figure of all operations, with their title, where any is known."""
+    each = [part_at(record.uncertainty, (root, name, *leaf)) or () for name in record.throughput]
+    texts = [" to ".join(map(written, ends)) for ends in each]
+    return [(f"{record.uncertainty['level']:.0%} interval", texts)] if any(texts) else []
 
 
 def _figures(record: Record, operation: str) -> list[tuple[str, str, str, str]]:

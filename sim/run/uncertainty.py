@@ -26,17 +26,18 @@ from ..machine.assumptions import Place, Variant
 from .assumptions import predicted
 from .comparison import settled
 from .doubts import Doubt, doubts_of, merged
-from .model_error import OTHER, THROUGHPUT, TRAFFIC, ModelError, class_of, known_error
+from .model_error import LATENCY, OTHER, THROUGHPUT, TRAFFIC, ModelError, class_of, known_error
 from .real_planes import REAL
 from .record import Record, part_at
 from .scenario import Scenario
-from .what_if import Moment, Predictor, predictor_of
+from .what_if import Moment, Predictor, acting, predictor_of
 
 LEVEL = 0.9
 DRAWS = 32
 POINTS = 100  # at equal probabilities, for the distribution of chance
 TRIED, NAMED = 6, 2
 NOTICED = 0.005
+MEAN = "mean"  # of a latency
 
 Path = tuple[str, ...]
 
@@ -68,6 +69,7 @@ def with_uncertainty(
                 for doubt in doubts
             ],
             "most": decisive,
+            "left_out": [family.name for family, _ in acting(scenario, rules=False)],
             "model": [
                 {
                     "figure": ".".join(path),
@@ -84,23 +86,26 @@ def with_uncertainty(
 
 
 def figures_of(record: Record) -> Iterator[tuple[Path, float]]:
-    """The headline figures of a run by their paths: throughput, traffic, energy."""
+    """The headline figures of a run by their paths: throughput, mean latency, traffic, energy."""
     for name, value in record.throughput.items():
         yield ("throughput", name), value
     for name, moved in record.bandwidth_Bps.items():
         if moved is not None:
             yield ("bandwidth_Bps", name), moved
+    for name, latencies in record.latency_ns.items():
+        mean_ns = (latencies or {}).get(MEAN)
+        if mean_ns is not None:
+            yield ("latency_ns", name, MEAN), mean_ns
     if record.energy_J is not None:
         yield ("energy_J",), record.energy_J
 
 
 def shift_of(record: Record, path: Sequence[str]) -> Floats:
-    """(DRAWS,) by what each draw multiplies a figure; ones where that is unknown. A latency is
-    taken to fall as throughput rises: of clients that wait for their answers (Little's law).
+    """(DRAWS,) by what each draw multiplies a figure; ones where that is unknown. All percentiles
+    of a latency are taken to change as its mean does.
     """
-    if path[0] == "latency_ns":
-        return 1.0 / np.maximum(shift_of(record, ("throughput", path[1])), 1e-9)
-    found = part_at(record.uncertainty, ("shifts", *path))
+    place = path if path[0] != "latency_ns" else (*path[:2], MEAN)
+    found = part_at(record.uncertainty, ("shifts", *place))
     known = found and len(found) == DRAWS
     return np.asarray(found, dtype=np.float64) if known else np.ones(DRAWS)
 
@@ -135,11 +140,16 @@ def error_of(record: Record, scenario: Scenario, path: Path) -> ModelError | Fit
     """What the model is wrong by in a figure of a run, as far as is known; of throughput of a
     fitted engine, the wider one: held-out rows show both kinds of error.
     """
+    waits = path[0] == "latency_ns"
     figures = {"throughput": THROUGHPUT, "bandwidth_Bps": TRAFFIC}
-    operation = path[1] if path[0] == "throughput" else None
+    if waits:  # of closed clients that never pause, the inverse of throughput
+        clients = scenario.workload.description.clients
+        inverse = clients.kind == "closed" and not clients.think_time.value
+        figures["latency_ns"] = THROUGHPUT if inverse else LATENCY
+    operation = path[1] if waits or path[0] == "throughput" else None
     known = known_error(class_of(record, operation, figures.get(path[0], OTHER)))
     misfit = scenario.machine.description.engine_misfit
-    if misfit is None or path[0] != "throughput":
+    if misfit is None or figures.get(path[0]) != THROUGHPUT:
         return known
     own = FitError(misfit)
     return own if own.factor() > known.factor() else known
@@ -164,6 +174,14 @@ def _drawn_doubts(
     if not doubts:
         return shifts, []
     predictor = predictor_of(scenario)
+    if (
+        scenario.workload.description.clients.kind == "open"
+    ):  # how long these wait, rates do not say
+        shifts = {
+            path: ones
+            for path, ones in shifts.items()
+            if path[0] != "latency_ns" or figure_of(predictor.own, path) is not None
+        }
     parts = np.column_stack([doubt.draws(DRAWS) for doubt in doubts])
     for k in range(DRAWS):
         with suppress(InputError, DescriptionError):
@@ -179,15 +197,19 @@ def _change(path: Path, own: Moment, found: Moment) -> float:
     not known, as the work done.
     """
     first, other = (figure_of(moment, path) for moment in (own, found))
-    if (first is None or other is None) and path[0] == "bandwidth_Bps":
+    if (first is None or other is None) and path[0] in ("bandwidth_Bps", "latency_ns"):
         first, other = (sum(moment.throughput.values()) for moment in (own, found))
+        if path[0] == "latency_ns":  # of clients that wait for their answers (Little's law)
+            first, other = other, first
     return other / first - 1.0 if first and other is not None else 0.0
 
 
 def figure_of(moment: Moment, path: Path) -> float | None:
-    """Throughput of an operation, traffic by way, or power; None where that is unknown."""
+    """Throughput or latency of an operation, traffic by way, or power; None where it is unknown."""
     if path[0] == "throughput":
         return moment.throughput.get(path[1])
+    if path[0] == "latency_ns":
+        return (moment.latency_ns.get(path[1]) or {}).get(path[2])
     return moment.bandwidth_Bps.get(path[1]) if len(path) > 1 else moment.power_W
 
 

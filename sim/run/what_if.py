@@ -1,7 +1,8 @@
 """Quick predictions of a scenario's first moments, to compare its variants.
 
-By the flow plane, as a steady state, with data where they are laid out at first; where no flow
-plane runs the system, by one short replication of its event plane, always with the same draws.
+By the flow plane, as a steady state, with data where they are laid out at first, by the rules of
+policies that remember nothing, such as what may be stolen; where no flow plane runs the system, by
+one short replication of its event plane, always with the same draws.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...inputs.shared_work import once
+from ..control.family import Family, decide
+from ..control.policy import AnyPolicy
 from ..machine.costs import CostModel
 from ..planes.flow import FlowPlane
 from ..systems.registry import system_of
@@ -17,6 +20,7 @@ from .scenario import Scenario
 
 FLOW, EVENT = "flow", "event"
 MOMENT_S = 1e-3
+RULES_MAX = 8  # an adaptive rule may order two things in turns
 # Of a short replication: operations that must be done, and steps after which it is long enough.
 OPERATIONS_MIN, STEPS_MAX = 4_000.0, 400_000
 SHORTEST, GROWTH = 1 / 1024, 2.0
@@ -26,11 +30,14 @@ NOTICED = 0.01
 
 @dataclass(frozen=True)
 class Moment:
-    """Operations per second by name, watts (None: unknown), bytes per second by way."""
+    """Operations per second by name, watts (None: unknown), bytes per second by way, latencies as
+    of a Record.
+    """
 
     throughput: Mapping[str, float]
     power_W: float | None = None
     bandwidth_Bps: Mapping[str, float | None] = field(default_factory=dict)
+    latency_ns: Mapping[str, Mapping[str, float | None] | None] = field(default_factory=dict)
 
 
 class Predictor:
@@ -65,7 +72,7 @@ class Predictor:
         outcome = plane.outcome(with_gains=False)
         energy = outcome.energy_J
         power_W = None if energy is None else energy / plane.time_s
-        return Moment(outcome.throughput, power_W, outcome.bandwidth_Bps)
+        return Moment(outcome.throughput, power_W, outcome.bandwidth_Bps, outcome.latency_ns)
 
     def _event(self, scenario: Scenario) -> Moment:
         make = system_of(scenario.system).model(EVENT)
@@ -118,8 +125,29 @@ def first_moment(scenario: Scenario, near: Any = None) -> Any:
     plane = flow_plane(scenario)
     if near is not None and hasattr(plane, "start_near"):
         plane.start_near(near)
+    _set_rules(scenario, plane)
     plane.advance(min(MOMENT_S, scenario.horizon_s))
     return plane
+
+
+def acting(scenario: Scenario, rules: bool) -> list[tuple[Family, AnyPolicy]]:
+    """Its policies that may order anything: those that remember nothing, or the others."""
+    each = [(one.family, one.make()) for one in scenario.policies.values() if one.acts]
+    return [pair for pair in each if getattr(pair[1], "MEMORYLESS", False) == rules]
+
+
+def _set_rules(scenario: Scenario, plane: Any) -> None:
+    """What its memoryless policies order, until they order nothing new."""
+    rules = acting(scenario, rules=True)
+    for _ in range(RULES_MAX):
+        ordered = [
+            command
+            for family, policy in rules
+            for command in decide(family, policy, plane.observe(family.name))
+        ]
+        if not ordered:
+            return
+        plane.apply(ordered)
 
 
 def _done(plane: Any) -> float:

@@ -82,6 +82,19 @@ def test_facts_alone() -> None:
         assert high > 1.005 * low
 
 
+@pytest.mark.parametrize("rule", ["never", "always", "adaptive"])
+def test_draws_go_by_what_may_be_stolen(rule: str) -> None:
+    """And closed clients wait as much longer as less is done."""
+    scenario = load_scenario("hana-fig11-low", policy=f"stealing={rule}")
+    record = run_scenario(scenario)
+    own = first_moment(scenario).outcome(with_gains=False).throughput
+    assert own == pytest.approx(dict(record.throughput), rel=1e-3)
+    shifts = with_uncertainty(record, scenario).uncertainty["shifts"]
+    for name, rates in shifts["throughput"].items():
+        waits = shifts["latency_ns"][name]["mean"]
+        assert np.multiply(rates, waits) == pytest.approx(np.ones(DRAWS), rel=1e-3)
+
+
 @pytest.mark.parametrize("name", ["amd-8n-ht", "xeon-2s-spr-snc4", "epyc-2s-cxl", "zen5-2c"])
 def test_ranges_count_whether_marked_or_not(name: str) -> None:
     """Each range of a fact that the system reads is drawn, and within its ends."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from numatwin.validate import published
 from numatwin.validate.published import PUBLISHED, given_others, shares, source_of, stored
 from numatwin.validate.results import Condition
 
@@ -29,6 +30,18 @@ def test_stored_draws_are_of_all_results_in_numbers() -> None:
     assert numbers - stored().keys() <= {"eris-fig12-scan-links"}  # predicted as 0
     assert all(np.isfinite(one.draws).sum() >= 24 for one in stored().values())
     assert 0.8 <= shares()["in the interval, given the others"] <= 1.0
+
+
+def test_words_weigh_the_other_words_of_their_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hand: draws that have another one wrong count a ninth."""
+    words = {"x-a": [1.0, 1.0, 0.0, 0.0], "x-b": [1.0, 1.0, 0.0, 0.0], "y-c": [0.0, 1.0, 1.0, 1.0]}
+    monkeypatch.setattr(published, "stored", dict)
+    monkeypatch.setattr(
+        published, "stored_words", lambda: {id_: np.array(one) for id_, one in words.items()}
+    )
+    found = published.words_given.__wrapped__()
+    assert found["x-a"] == pytest.approx((0.5, 0.9))
+    assert found["y-c"] == pytest.approx((0.75, 0.75))
 
 
 def test_draws_take_what_a_source_leaves_open(monkeypatch: pytest.MonkeyPatch) -> None:

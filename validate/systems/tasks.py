@@ -9,7 +9,7 @@ would have taken scans, which it forbids. The rows of thresholds come from the s
 none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from .descriptor import Microbenchmark, Validation
 # the other socket's, the move of its half.
 FIG10_S = (53.0, 91.0, 108.0, 174.0, 190.0)
 WITHIN = 0.15
+STEALING = ("never", "always", "adaptive")
 LAST_S = 5.0
 
 
@@ -77,6 +78,25 @@ def _stolen(runs: Runs, scenario: str) -> tuple[float, float]:
 def _lost_by_stealing(runs: Runs) -> Prediction:
     never, always = _stolen(runs, "hana-fig11-low")
     return Prediction(1.0 - always / never)
+
+
+def _fig11(share: float, best: Sequence[str]) -> Callable[[Runs], Prediction]:
+    """Of selections of this ``share``: whether the ``best`` rules of stealing do clearly more than
+    the others.
+    """
+
+    def predict(runs: Runs) -> Prediction:
+        ways = [f"workload.operations.select-TBL{n}.operators.find.selectivity" for n in (1, 2)]
+        settings = [f"{way}={share}" for way in ways]
+        per_s = {
+            rule: _per_s(runs("hana-fig11-low", *settings, policy=f"stealing={rule}"))
+            for rule in STEALING
+        }
+        words = "queries/s: " + ", ".join(f"{per_s[rule]:.0f} {rule}" for rule in STEALING)
+        rest = max(each for rule, each in per_s.items() if rule not in best)
+        return Prediction(words, all(per_s[rule] > (1.0 + CLEARLY) * rest for rule in best))
+
+    return predict
 
 
 def _steal_worst(runs: Runs) -> Prediction:
@@ -198,6 +218,8 @@ VALIDATION = Validation.of(
         "hana-fig10": _fig10,
         "hana-fig10-actions": _fig10_actions,
         "hana-fig11-low": _lost_by_stealing,
+        "hana-fig11-mid": _fig11(0.01, ["adaptive"]),
+        "hana-fig11-high": _fig11(0.1, ["always"]),
         "hana-steal-worst": _steal_worst,
         "hana-thresholds": _threshold("xeon-4s-ivb", 1.2e9),
         "hana-thresholds-8s": _threshold("xeon-8s-ivb", 550e6),
