@@ -2,8 +2,8 @@
 
 python benchmarks/real_engine_traffic.py [--rows 1_200_000] [--queries g6 …] [--write]
 
-The queries of ``real_engines.py`` in DuckDB, each profiled by ``numatwin profile`` on this host,
-run on parts of two machines, whose caches are smaller than all that was measured here: on one
+The queries of ``real_engines.py`` in DuckDB, each profiled by ``numatwin profile`` on this host
+with as many threads as it is run with, run on parts of two machines, whose caches are smaller than all that was measured here: on one
 thread of node 0, with all memory on node 1 or interleaved, and on two threads of two nodes.
 Counted are the bytes that each node's memory reads and writes for a query, those of the guest's
 kernel among them. ``--write``: the figures, and the table of docs/real-engines.md; ``--predict``:
@@ -94,14 +94,15 @@ def predict(engine: Embedded, rows: Sequence[dict[str, Any]]) -> None:
     """Adds what is predicted to what was counted."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        for query in dict.fromkeys(row["query"] for row in rows):
-            of = [row for row in rows if row["query"] == query]
-            workload = folder / f"{query}.yaml"
-            profile = engine.profiled(folder, engine.data(folder, of[0]["rows"]), query)
-            workload.write_text(workload_text(profile, query))
-            for row in of:
-                row["predicted_B"] = predicted(folder, workload, row["machine"], row["placed"])
-                print(json.dumps({"name": "real_engine_traffic", **row, "off": off(row)}))
+        for row in rows:
+            query, threads = row["query"], len(PLACED[row["placed"]][0])
+            workload = folder / f"{query}-{threads}.yaml"
+            if not workload.exists():
+                data = engine.data(folder, row["rows"])
+                profile = engine.profiled(folder, data, query, threads)
+                workload.write_text(workload_text(profile, query))
+            row["predicted_B"] = predicted(folder, workload, row["machine"], row["placed"])
+            print(json.dumps({"name": "real_engine_traffic", **row, "off": off(row)}), flush=True)
 
 
 def off(row: dict[str, Any]) -> float:

@@ -105,12 +105,13 @@ class Embedded:
         words = (data, query, "--threads", str(threads), "--runs", str(RUNS))
         return run(*words, script=self.script, python=self.python)
 
-    def profiled(self, folder: Path, data: str, query: str) -> Found:
-        """The query's plan, as two threads have it, and the counts of one."""
+    def profiled(self, folder: Path, data: str, query: str, threads: int = 1) -> Found:
+        """The query's plan, as two threads have it, and the counts of so many."""
         plan = folder / f"{query}.json"
         words = (data, query, "--threads", "2", "--plan", str(plan))
         run(*words, script=self.script, python=self.python)
         command = [self.python, str(self.script), data, query, "--region"]
+        command += ["--threads", str(threads)]
         graphs, totals = run_counted(command, region=True), run_native(command, region=True)
         return Found(read_profiles([plan]).plan, graphs, totals)
 

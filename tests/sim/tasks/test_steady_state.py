@@ -456,3 +456,21 @@ def test_what_few_clients_find_free_is_off_by_as_much_as_is_said(
     ]
     assert least < rates[0] / rates[1] < most
     assert rates[2] == pytest.approx(rates[3], rel=0.1)
+
+
+@pytest.mark.parametrize("machine", ["epyc-2s-nps4", "xeon-4s-ivb"])
+def test_idle_nodes_take_tasks_of_one_client_at_once(machine: str) -> None:
+    """Of a selection whose data lie on one node: as on the event plane, to a hundredth."""
+    find = "{kind: scan, table: TBL1, columns: c20, selectivity: 0.001}"
+    query = f"{{one: {{kind: query, clients: 1, operators: {{find: {find}}}}}}}"
+    settings = ["system.tables={TBL1: 0, TBL2: 0}", "horizon=4 s", f"workload.operations={query}"]
+    flow, event = (
+        run_scenario(
+            load_scenario(
+                "hana-fig11-low", machine=machine, plane=plane, policy="stealing=always",
+                settings=[*settings, *more],
+            )
+        ).throughput["one"]
+        for plane, more in (("flow", []), ("event", [ONCE]))
+    )  # fmt: skip
+    assert flow == pytest.approx(event, rel=0.01)

@@ -86,10 +86,11 @@ SettledQueues::SettledQueues(const QueueSetup& setup)
     response_.assign(groups, 0.0);
     double all = mix_ ? of_.mix_clients : 0.0;
     for (std::size_t k = 0; k < queries_; ++k) all += of_.mixed[k] ? 0.0 : of_.population[k];
-    const bool alone = !stealing_ && !(of_.arrivals_per_s > 0) && all <= 1.0;
+    one_client_ = !(of_.arrivals_per_s > 0) && all <= 1.0;
     if (!of_.few.empty()) plays_.push_back(of_.few);
     for (const std::int64_t query : of_.group_query)
-        if (alone && (plays_.empty() || plays_.back()[0] != query)) plays_.push_back({query});
+        if (one_client_ && !stealing_ && (plays_.empty() || plays_.back()[0] != query))
+            plays_.push_back({query});
     for (std::size_t b = 0; b < batches_; ++b) able_[b] = of_.workers[at(of_.home[b])];
     for (const double room : of_.room) all_room_ += room;
 }
@@ -177,10 +178,18 @@ void SettledQueues::see(const Values& local_s) {
     }
 }
 
-// The part of a batch's tasks that workers of other nodes take.
+// The part of a batch's tasks that workers of other nodes take. Where there is one client alone,
+// idle thieves begin as many as they are at once, before workers at home are free again.
 double SettledQueues::away(std::size_t b, double tasks) const {
-    const double own = of_.workers[at(of_.home[b])], excess = seen_[b] + tasks - own;
-    return excess > 0 ? (1.0 - own / able_[b]) * std::min(excess / tasks, 1.0) : 0.0;
+    const std::size_t home = at(of_.home[b]);
+    const double own = of_.workers[home], excess = seen_[b] + tasks - own;
+    if (!(excess > 0)) return 0.0;
+    const double taken = 1.0 - own / able_[b];
+    if (!one_client_ || !of_.stealable[b]) return taken * std::min(excess / tasks, 1.0);
+    double thieves = 0.0;
+    for (std::size_t thief = 0; thief < nodes_; ++thief) thieves += thieves_[thief * nodes_ + home];
+    const double first = std::min(thieves, excess);
+    return std::min((first + taken * (excess - first)) / tasks, 1.0);
 }
 
 // Workers that may take a batch's tasks, in workers of its own node: idle ones of the nearest nodes

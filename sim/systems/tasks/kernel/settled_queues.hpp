@@ -78,7 +78,7 @@ class SettledQueues {
     const QueueSetup of_;
     const std::size_t batches_, kinds_, queries_, nodes_;
     const bool moved_;
-    bool stealing_ = false, mix_ = false;
+    bool stealing_ = false, mix_ = false, one_client_ = false;
     double all_room_ = 0.0;
     double step_ = 0.0;  // the part of a step that is gone
     // Clients that are played together, by the query of each: a few, or a lone one of each query.
