@@ -14,8 +14,6 @@ a chunk. Before the first there are the setup and a copy, after the last copy it
 Left out, and simulated by the event plane: that tasks are whole, and meet at the engine at random.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import inf, isinf
 
@@ -360,7 +358,7 @@ class CopiedKinds:
     chunk: Floats
 
     @staticmethod
-    def none(kinds: int, costs: CostModel) -> CopiedKinds:
+    def none(kinds: int, costs: CostModel) -> "CopiedKinds":
         """Nothing is copied yet."""
         zero, nodes, none = np.zeros(kinds), len(costs.machine.nodes), np.zeros(0, dtype=np.int64)
         return CopiedKinds(
