@@ -4,8 +4,6 @@ What follows is its public interface. A name is imported when it is first asked 
 ``import numatwin`` and ``numatwin --help`` wait for no library.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -83,7 +81,7 @@ if not TYPE_CHECKING:  # or a type checker would take any name for one of these
         return found
 
 
-def _real_planes() -> Mapping[str, real_planes.RealPlane]:
+def _real_planes() -> "Mapping[str, real_planes.RealPlane]":
     from .engine_native.systems.registry import REAL_PLANES
 
     return REAL_PLANES

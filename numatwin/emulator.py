@@ -9,8 +9,6 @@ The mark is an instruction that does nothing (``topologies/emulator/plugin/numat
 and so does this outside of the emulator; where memory cannot be made executable, nothing is marked.
 """
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import platform

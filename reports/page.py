@@ -3,8 +3,6 @@
 What a run assumed, as rows of words: for reports and for the command line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -202,7 +200,7 @@ class Comparison:
 
     answer: Markup
     statistics: str
-    rows: list[ComparisonRow]
+    rows: "list[ComparisonRow]"
     operations: list[str]
     rates: Plot | None
     throughput: Plot | None

@@ -1,7 +1,5 @@
 """One self-contained HTML file from records: no server, no network, one file to mail."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """The machines by name: the bundled files, and any file of the user's."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The machine as the planes see it: numbers in SI units, a graph, a route for every pair."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable
@@ -156,11 +154,11 @@ class Machine:
     """By vertex."""
     doubtful: tuple[str, ...] = field(default=())
     """Paths of the fields whose source leaves them in doubt."""
-    drawn_from: Machine | None = field(default=None, compare=False, repr=False)
+    drawn_from: "Machine | None" = field(default=None, compare=False, repr=False)
     """The machine whose facts this one's are drawn around: what holds transfers there holds them
     here, too, so that a draw moves a limit and does not put another in its place."""
 
-    svg: ClassVar[Callable[[Machine], str]]
+    svg: "ClassVar[Callable[[Machine], str]]"
     """Its picture; the package has what draws it."""
 
     @property

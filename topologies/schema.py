@@ -1,7 +1,5 @@
 """The schema of a machine file: nodes, hubs, links, pair tables, each number with its unit."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Annotated, Literal, TypeVar
 
@@ -473,7 +471,7 @@ class MachineDescription(Strict):
         part = self.engines.get(engine)
         return None if part is None else part.read_as(schema)
 
-    def with_facts(self, engine: str, facts: Strict | None) -> MachineDescription:
+    def with_facts(self, engine: str, facts: Strict | None) -> "MachineDescription":
         """The same with other ``facts`` of an engine, or without any."""
         engines = {name: part for name, part in self.engines.items() if name != engine}
         if facts is not None:

@@ -1,7 +1,5 @@
 """Figures that a check can use: by their path, of one replication of a run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +43,7 @@ class Metric:
     per_si: float = 1.0
 
     @staticmethod
-    def parsed(text: str) -> Metric:
+    def parsed(text: str) -> "Metric":
         """The metric that ``text`` names; raises InputError."""
         path = tuple(text.split("."))
         kind, rest = path[0], path[1:]

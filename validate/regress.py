@@ -20,8 +20,6 @@ the file count, so that a verdict does not depend on which of them are run.
 The sides of a suite's checks: scenarios whose replications run on demand.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -194,7 +192,7 @@ def regress(
     *,
     update: bool = False,
     doubt: bool = False,
-    sides: Sides | None = None,
+    sides: "Sides | None" = None,
     progress: Progress = silent,
 ) -> Iterator[Result]:
     """Runs the checks in their order, each until its verdict is clear.
@@ -239,7 +237,7 @@ class _Run:
     """A check while it is run: what is held against what, and after how many replications."""
 
     def __init__(
-        self, check: LoadedCheck, entry: Entry | None, most: int, update: bool, sides: Sides
+        self, check: LoadedCheck, entry: Entry | None, most: int, update: bool, sides: "Sides"
     ) -> None:
         self.check, self.entry = check, entry
         self.other: AlternativeRun | None = None

@@ -3,8 +3,6 @@
 What a publication says, and why a prediction is off, is in a file of ``sources/``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +39,7 @@ class Published:
     value: float | str | None
     """None where it has not been published: a prediction made in advance."""
     unit: str
-    predict: Callable[[Runs], Prediction]
+    predict: "Callable[[Runs], Prediction]"
     calibrated_on: tuple[str, ...] = ()
     """Ids of published results that a setting of its scenarios comes from."""
     planes: tuple[str, ...] = ("flow",)
@@ -94,7 +92,7 @@ class Source(Strict):
         return next(one.choices[choice] for one in self.conditions if one.name == condition)
 
     def predicted_by(
-        self, predictions: Mapping[str, Callable[[Runs], Prediction]]
+        self, predictions: "Mapping[str, Callable[[Runs], Prediction]]"
     ) -> dict[str, Published]:
         """Its results, each with what predicts it; KeyError for one that nothing predicts."""
         return {

@@ -7,8 +7,6 @@ figure (``against`` and ``at_least: 1.2 ×``), or, with neither, the baseline fi
 memory against a bound.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -174,7 +172,7 @@ class Suite:
         """Where its baseline is, unless another file is named."""
         return self.path.with_name(self.path.stem + BASELINE_ENDING)
 
-    def of_baseline(self) -> Suite:
+    def of_baseline(self) -> "Suite":
         """The suite with only those checks that are held against its baseline."""
         return replace(
             self, checks=tuple(check for check in self.checks if check.kind == "baseline")

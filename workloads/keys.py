@@ -1,7 +1,5 @@
 """Key distributions: the keys of a dense domain that operations access, over time."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
@@ -60,12 +58,12 @@ class KeyDistribution(ABC):
         """When the distribution itself moves, rising, above 0 and below ``until_s``."""
         return []
 
-    def later(self, elapsed_s: float) -> KeyDistribution:
+    def later(self, elapsed_s: float) -> "KeyDistribution":
         """The same distribution with time counted from ``elapsed_s`` on."""
         return self
 
     @abstractmethod
-    def scaled(self, keys: int) -> KeyDistribution:
+    def scaled(self, keys: int) -> "KeyDistribution":
         """The same distribution over ``keys`` keys, at most as many as now."""
 
 
@@ -96,7 +94,7 @@ class Uniform(PiecewiseKeys):
     def density(self, time_s: float = 0.0) -> Density:
         return Density(np.array([0, self.keys]), np.ones(1))
 
-    def scaled(self, keys: int) -> Uniform:
+    def scaled(self, keys: int) -> "Uniform":
         return Uniform(keys)
 
 
@@ -110,7 +108,7 @@ class HotRange(PiecewiseKeys):
     def density(self, time_s: float = 0.0) -> Density:
         return self._density_at(self.first)
 
-    def scaled(self, keys: int) -> HotRange:
+    def scaled(self, keys: int) -> "HotRange":
         """At least one key stays hot."""
         first, end = self._scaled_range(keys)
         return HotRange(keys, first, end, self.share if end - first < keys else 1.0)
@@ -160,7 +158,7 @@ class MovingHotRange(HotRange):
     def density(self, time_s: float = 0.0) -> Density:
         return self._density_at(self.first + self.step * self.moves_by(time_s))
 
-    def scaled(self, keys: int) -> MovingHotRange:
+    def scaled(self, keys: int) -> "MovingHotRange":
         """Where not even a step of one key fits, it moves less often."""
         first, end = self._scaled_range(keys)
         room = keys - end if self.step > 0 else first
@@ -186,7 +184,7 @@ class MovingHotRange(HotRange):
         times = (self.first_move_s + k * self.every_s for k in moves)
         return [time for time in times if time < until_s]
 
-    def later(self, elapsed_s: float) -> MovingHotRange:
+    def later(self, elapsed_s: float) -> "MovingHotRange":
         later = copy(self)
         later.first_move_s -= elapsed_s
         return later
@@ -205,7 +203,7 @@ class Recorded(PiecewiseKeys):
     def density(self, time_s: float = 0.0) -> Density:
         return self._density
 
-    def scaled(self, keys: int) -> Recorded:
+    def scaled(self, keys: int) -> "Recorded":
         """A key has the accesses of all keys that it stands for."""
         density = self.density()
         edges = np.unique((density.breaks.astype(object) * keys // self.keys).astype(np.int64))

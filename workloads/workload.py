@@ -3,8 +3,6 @@
 Scaling of a workload: all objects and ranges of keys shrink by the same factor.
 """
 
-from __future__ import annotations
-
 import json
 from bisect import bisect_right
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ Library of Mathematical Functions, 2.10.1), whose remainder beyond rank ``TABLE`
 for any exponent from 0 to 10.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np
@@ -144,7 +142,7 @@ class Zipf(KeyDistribution):
         order = np.argsort(places)
         return places[order], np.concatenate([[0.0], np.cumsum(mass[order])])
 
-    def scaled(self, keys: int) -> Zipf:
+    def scaled(self, keys: int) -> "Zipf":
         """The same exponent over fewer ranks."""
         return Zipf(keys, self.exponent, scattered=self.scattered)
 

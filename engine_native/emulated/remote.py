@@ -7,8 +7,6 @@ What a system offers to run in a guest: a maker of its plane.
 A process in a guest that has the compiled engine, and does what it is asked for.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -33,7 +31,7 @@ from .. import _engine
 class RemoteObject:
     """An object of the class ``kind`` in the guest."""
 
-    def __init__(self, process: GuestProcess, kind: type, number: int) -> None:
+    def __init__(self, process: "GuestProcess", kind: type, number: int) -> None:
         self.__dict__.update(_process=process, _kind=kind, number=number)
 
     def __getattr__(self, name: str) -> Any:
@@ -43,7 +41,7 @@ class RemoteObject:
             return process.ask("get", number, name)
         return lambda *arguments: process.ask("do", number, name, _plain(arguments))
 
-    def held(self, name: str, kind: type) -> RemoteObject:
+    def held(self, name: str, kind: type) -> "RemoteObject":
         """Its attribute ``name``, an object of the class ``kind`` that lives as long as this."""
         process: GuestProcess = self.__dict__["_process"]
         number = process.ask("hold", self.__dict__["number"], name)["object"]
@@ -65,7 +63,7 @@ def counted(which: str, remote: Any, name: str) -> Any:
 class RemoteClass:
     """Makes objects of a class in the guest, by a call or by a static method."""
 
-    def __init__(self, process: GuestProcess, kind: type) -> None:
+    def __init__(self, process: "GuestProcess", kind: type) -> None:
         self._process, self._kind = process, kind
 
     def __call__(self, *arguments: Any) -> RemoteObject:
@@ -83,7 +81,7 @@ class RemoteClass:
 class RemoteEngine:
     """The module: its classes and functions."""
 
-    def __init__(self, process: GuestProcess) -> None:
+    def __init__(self, process: "GuestProcess") -> None:
         self._process = process
 
     def __getattr__(self, name: str) -> Any:
@@ -152,7 +150,7 @@ class GuestProcess:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> GuestProcess:
+    def __enter__(self) -> "GuestProcess":
         return self
 
     def __exit__(

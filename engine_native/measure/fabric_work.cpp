@@ -4,7 +4,6 @@
 // ended its window, and so does the asking end for what comes back; a number says how many windows
 // that has ended.
 #include <atomic>
-#include <cstring>
 #include <stdexcept>
 #include <vector>
 

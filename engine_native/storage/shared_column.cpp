@@ -1,6 +1,5 @@
 #include "storage/shared_column.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <stdexcept>

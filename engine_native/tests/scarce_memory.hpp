@@ -1,7 +1,6 @@
 // Memory for tests: counts what is out, and fails the allocation that it is told to.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <new>

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <thread>
 

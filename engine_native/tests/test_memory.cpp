@@ -6,10 +6,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <mutex>
 #include <random>
-#include <set>
 #include <thread>
 #include <vector>
 

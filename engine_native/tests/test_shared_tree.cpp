@@ -3,7 +3,6 @@
 // A failure prints the seed; NUMATWIN_SEED=… runs that one again.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
 #include <stdexcept>
 #include <thread>

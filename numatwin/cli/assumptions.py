@@ -1,7 +1,5 @@
 """What a run assumed, as text: a table by effect, and the sources below it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -13,7 +11,7 @@ if TYPE_CHECKING:
     from ..sim.run.record import Record
 
 
-def assumption_parts(record: Record) -> Iterator[Part]:
+def assumption_parts(record: "Record") -> Iterator[Part]:
     """What the run counted with though nobody stated it."""
     rows = assumption_rows(record.assumptions)
     yield ""

@@ -1,7 +1,5 @@
 """``numatwin calibrate``: a machine's low-level parameters, fitted to measurements."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -64,7 +62,7 @@ class FitOptions:
                 "--out: it is a file of --from", token=str(self.out), expected="another file"
             )
 
-    def keep(self, found: Calibration, text: str) -> None:
+    def keep(self, found: "Calibration", text: str) -> None:
         """Writes the result and a report on the fit, where they are wanted."""
         from ..reports.predicted_measured import write_validation
         from ..validate.calibrate.report import validation_of
@@ -120,7 +118,7 @@ def calibrate(
     present(fit.json, lambda: as_json(found), chain(_parts(found), fit.files("Machine file")))
 
 
-def _parts(found: Calibration) -> Iterator[Part]:
+def _parts(found: "Calibration") -> Iterator[Part]:
     from ..validate.calibrate.report import tables_of, validation_of
 
     yield validation_of(found).answer
@@ -152,7 +150,7 @@ def _calibrate_own(machine: str, source: list[Path], fit: FitOptions) -> None:
     present(fit.json, lambda: _engine_json(found), parts)
 
 
-def _engine_json(found: EngineFit) -> dict[str, Any]:
+def _engine_json(found: "EngineFit") -> dict[str, Any]:
     from ..validate.calibrate import as_json
 
     plain: dict[str, Any] = as_json(found.calibration)
@@ -160,7 +158,7 @@ def _engine_json(found: EngineFit) -> dict[str, Any]:
     return plain | {"warning": found.warning(), "misfit": found.misfit}
 
 
-def _engine_parts(found: EngineFit) -> Iterator[Part]:
+def _engine_parts(found: "EngineFit") -> Iterator[Part]:
     from ..validate.calibrate.engine_fit import LOCK
     from ..validate.calibrate.report import errors_table, row_tables
 

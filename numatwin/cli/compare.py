@@ -3,8 +3,6 @@
 Figures of random runs have intervals, and so has how they differ (``sim/run/comparison.py``).
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +57,7 @@ def compare(records: Records, json: Json = False) -> None:
 
 
 def _parts(
-    paths: list[Path], loaded: list[Record], rows: list[Row], decided: list[Row]
+    paths: list[Path], loaded: "list[Record]", rows: list[Row], decided: list[Row]
 ) -> Iterator[Part]:
     from ..reports.comparison import DIRECTIONS
     from ..reports.decisions import decision_lines
@@ -112,7 +110,7 @@ def _not_recovered(rows: list[Row], letters: list[str]) -> list[str]:
     return found
 
 
-def _notes(records: list[Record], letters: list[str], rows: list[Row]) -> list[str]:
+def _notes(records: "list[Record]", letters: list[str], rows: list[Row]) -> list[str]:
     """What intervals mean, where there are any."""
     from ..sim.run.comparison import level_of
     from ..sim.run.replications import unsettled, unsettled_notes
@@ -136,7 +134,7 @@ def _notes(records: list[Record], letters: list[str], rows: list[Row]) -> list[s
     return [*notes, *unsettled_notes(zip(letters, warnings, strict=True), ", ".join)]
 
 
-def _method(first: Record, other: Record, paired: bool) -> str:
+def _method(first: "Record", other: "Record", paired: bool) -> str:
     """How a record was compared with the first one, in words."""
     if paired:
         return "compared pair by pair with {}'s replications, which have the same draws"
@@ -158,7 +156,7 @@ def _short(paths: list[Path]) -> list[str]:
     return [str(Path("…", *path.parts[common:])) if common > 1 else str(path) for path in paths]
 
 
-def _identity(path: Path, record: Record) -> dict[str, Any]:
+def _identity(path: Path, record: "Record") -> dict[str, Any]:
     return {
         "path": str(path),
         **{name: getattr(record, name) for name in IDENTITY},
@@ -216,7 +214,7 @@ ABOVE, POLICY = ("machine", "plane"), re.compile(r"policies\.[^.]+\.policy")
 TIME = re.compile(r"([\d.]+) ns")  # as times of a scenario are kept
 
 
-def different_settings(records: Sequence[Record]) -> list[dict[str, Any]]:
+def different_settings(records: "Sequence[Record]") -> list[dict[str, Any]]:
     """``name`` (as after ``--set``) and ``values`` of each that is not the same in all records; of
     another machine or workload, its name alone. None: it is not set.
     """
@@ -255,7 +253,7 @@ def settings_parts(found: Sequence[Mapping[str, Any]], letters: Sequence[str]) -
         yield f"and {len(rows) - SHOWN_MAX} more: --json has all"
 
 
-def _name(record: Record, part: str) -> Any:
+def _name(record: "Record", part: str) -> Any:
     described = record.settings.get(part)
     return described.get("name") if isinstance(described, Mapping) else described
 

@@ -1,7 +1,5 @@
 """``numatwin crossvalidate``: real runs on this host compared with predictions, a row each."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -138,7 +136,7 @@ def _whole(suite: str, of: Checks, scratch: Path) -> None:
         raise typer.Exit(MISSED)
 
 
-def _keep(result: Result, out: Path, quiet: bool) -> None:
+def _keep(result: "Result", out: Path, quiet: bool) -> None:
     from ..reports.predicted_measured import write_validation
     from ..validate.crossvalidate.report import validation_of
     from ..validate.crossvalidate.result import ROWS_FILE
@@ -167,7 +165,7 @@ def _calibration_set(parts: Sequence[str], *, quick: bool, out: Path | None, jso
     present(json, found.as_json, shown)
 
 
-def _list(suite: Suite, json: bool) -> None:
+def _list(suite: "Suite", json: bool) -> None:
     """The cases of a suite, without running them."""
     present(
         json,
@@ -181,7 +179,7 @@ def _list(suite: Suite, json: bool) -> None:
     )
 
 
-def _case_parts(suite: Suite) -> Iterator[Part]:
+def _case_parts(suite: "Suite") -> Iterator[Part]:
     from ..validate.crossvalidate.report import left_out_table
 
     rows = (
@@ -199,7 +197,7 @@ def _case_parts(suite: Suite) -> Iterator[Part]:
     yield from report_parts([left_out_table(suite.left_out)])
 
 
-def _parts(result: Result) -> Iterator[Part]:
+def _parts(result: "Result") -> Iterator[Part]:
     from ..validate.crossvalidate.report import tables_of
 
     yield from report_parts(tables_of(result), most=None)
@@ -207,7 +205,7 @@ def _parts(result: Result) -> Iterator[Part]:
     yield from (f"\n90% intervals of {one.group}{_covered(one)}" for one in result.coverage)
 
 
-def _covered(one: Coverage) -> str:
+def _covered(one: "Coverage") -> str:
     width = f"the upper end {one.width:.2g} times the lower"
     if one.judgeable:
         held = f"hold {percent(one.held)} of {one.rows} measured (aim 85% to 95%)"

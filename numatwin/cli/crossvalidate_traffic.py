@@ -1,7 +1,5 @@
 """``numatwin crossvalidate --traffic``: predicted bytes against those counted in the emulator."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,11 +34,11 @@ def crossvalidate_traffic(
     if out is not None:
         check_folder(out)
 
-    def keep(case: str, plane: str, record: Record) -> None:
+    def keep(case: str, plane: str, record: "Record") -> None:
         if out is not None:
             record.save(out / "records" / slug(case) / plane)
 
-    def store(found: TrafficResult) -> None:
+    def store(found: "TrafficResult") -> None:
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
             write_json(out / ROWS_FILE, found.as_json())
@@ -53,7 +51,7 @@ def crossvalidate_traffic(
         raise typer.Exit(MISSED)
 
 
-def _cases(begin: str, quick: bool) -> list[TrafficCase]:
+def _cases(begin: str, quick: bool) -> "list[TrafficCase]":
     from ..validate.systems.registry import validations
 
     found = [one.traffic_cases.load() for one in validations() if one.traffic_cases is not None]
@@ -66,7 +64,7 @@ def _cases(begin: str, quick: bool) -> list[TrafficCase]:
     return cases
 
 
-def _traffic_parts(result: TrafficResult) -> Iterator[Part]:
+def _traffic_parts(result: "TrafficResult") -> Iterator[Part]:
     from ..validate.crossvalidate.traffic import MEDIAN_MAX, WORST_MAX
 
     cells = (

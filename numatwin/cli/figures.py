@@ -1,7 +1,5 @@
 """Figures and factors of studies with units, in tables and curves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +11,14 @@ if TYPE_CHECKING:
     from ..sim.studies.results import Response, Results
 
 
-def factor_names(factors: Sequence[Factor]) -> list[str]:
+def factor_names(factors: "Sequence[Factor]") -> list[str]:
     """Their names in short, as columns of a table have them."""
     from ..sim.studies.results import short
 
     return [short(factor.path) for factor in factors]
 
 
-def factor_values(factors: Sequence[Factor], row: Mapping[str, Any]) -> list[str]:
+def factor_values(factors: "Sequence[Factor]", row: Mapping[str, Any]) -> list[str]:
     """Their values in a run, with units."""
     return [written_value(row.get(factor.path), factor.unit) for factor in factors]
 
@@ -42,11 +40,11 @@ def written_figure(metric: str, value: Any) -> str:
 
 
 def runs_table(
-    results: Results,
+    results: "Results",
     positions: Iterable[int],
     figures: Sequence[str] | None = None,
     name: str = "point",
-    doubt: UnderDoubt | None = None,
+    doubt: "UnderDoubt | None" = None,
 ) -> Part:
     """Runs of a study with their values and ``figures``; by default those that are asked for, and
     the objective's own where that is one figure per another; with what intervals are known.
@@ -89,7 +87,7 @@ def heading(metric: str) -> str:
 
 
 def curve_of(
-    design: Design, rows: Sequence[Mapping[str, Any]], metric: str, knee: bool = False
+    design: "Design", rows: Sequence[Mapping[str, Any]], metric: str, knee: bool = False
 ) -> list[str]:
     """The lines of the curve of a metric, and its ``knee``; none where there is nothing to draw."""
     from ..sim.studies.levels import written
@@ -115,7 +113,7 @@ def curve_of(
     return ["", *lines, *(_knee_lines(found) if knee else ())]
 
 
-def _knee_lines(found: Response) -> Iterator[str]:
+def _knee_lines(found: "Response") -> Iterator[str]:
     """Where each curve of a latency over a load has its knee."""
     yield ""
     for name in found.curves:

@@ -1,7 +1,5 @@
 """``numatwin infer``: what measured runs say of what is unknown in a scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -53,7 +51,7 @@ def infer(
     present(json, lambda: as_json(found), chain(_parts(found), written_to({"Scenario": out})))
 
 
-def _parts(found: Inference) -> Iterator[Part]:
+def _parts(found: "Inference") -> Iterator[Part]:
     from ..validate.inferred import explained, hypotheses, next_runs, warnings
 
     yield (
@@ -73,7 +71,7 @@ def _parts(found: Inference) -> Iterator[Part]:
     yield from (f"\nwarning: {text}" for text in warnings(found))
 
 
-def _known(one: Remaining) -> tuple[str, str, str]:
+def _known(one: "Remaining") -> tuple[str, str, str]:
     """What it may be, before and given what was measured."""
     if one.choices:
         order = sorted(one.choices.items(), key=lambda item: -item[1])
@@ -83,7 +81,7 @@ def _known(one: Remaining) -> tuple[str, str, str]:
     return one.name, " to ".join(one.values), f"{middle}, from {low} to {high}"
 
 
-def _write(found: Inference, scenario: str, out: Path) -> None:
+def _write(found: "Inference", scenario: str, out: Path) -> None:
     import yaml
 
     from ..validate.inferred import narrowed

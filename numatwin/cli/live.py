@@ -1,7 +1,5 @@
 """``numatwin observe`` and ``numatwin cores``: processes of others on this host."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -77,7 +75,7 @@ class Steering:
     ] = None
     dry_run: Annotated[bool, flag("--dry-run", "Print decisions, and change nothing.")] = False
 
-    def run(self, said: Callable[[str], None]) -> Record:
+    def run(self, said: Callable[[str], None]) -> "Record":
         """Until the time is up, the process ends, or Ctrl-C; decisions are ``said``."""
         from ..validate.systems.steering import Steered, chosen_policy, steer
 
@@ -122,13 +120,13 @@ def cores(
     _end(record, out, json=json)
 
 
-def _end(record: Record, out: Path | None, *, json: bool) -> None:
+def _end(record: "Record", out: Path | None, *, json: bool) -> None:
     if out is not None:
         record.save(out)
     present(json, record.as_json, chain(_parts(record), written_to({"Record": out})))
 
 
-def _parts(record: Record) -> Iterator[Part]:
+def _parts(record: "Record") -> Iterator[Part]:
     seen = record.model
     pages = seen.get("pages_bytes_at_the_end") or seen.get("pages_bytes") or {}
     rows = [

@@ -1,7 +1,5 @@
 """``numatwin machine``: list, show, import and draw machines."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -156,7 +154,7 @@ def import_(
 _TO_SHOW = "'numatwin machine show {}' shows it"
 
 
-def _size(machine: Machine) -> str:
+def _size(machine: "Machine") -> str:
     """``8 nodes, 64 cores, 128 GiB``, as far as it is known."""
     count, cores = len(machine.nodes), sum(node.cores for node in machine.nodes)
     memory = binary_size(sum(node.memory_bytes for node in machine.nodes))

@@ -1,7 +1,5 @@
 """``numatwin machine build``: a server, or a cluster of them, of the catalogue's parts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -113,7 +111,7 @@ def build(
     print(f"'numatwin machine show {out}' shows it")
 
 
-def _described(name: str, parts: Parts, nodes: Nodes, network: Network) -> MachineDescription:
+def _described(name: str, parts: Parts, nodes: Nodes, network: Network) -> "MachineDescription":
     from ..topologies.facts.clusters import Cluster, Server, build_cluster, build_server
 
     memory = _size(parts.memory or MEMORY)
@@ -150,7 +148,7 @@ def _described(name: str, parts: Parts, nodes: Nodes, network: Network) -> Machi
     )
 
 
-def _size(text: str) -> Quantity:
+def _size(text: str) -> "Quantity":
     from ..inputs.quantities import read_quantity
 
     try:

@@ -1,7 +1,5 @@
 """``numatwin profile``: a workload file of what an engine's tools have counted."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,7 +84,7 @@ class Counting:
 
         return workload_text(self._found(words), name, self.queries, self._timed())
 
-    def _found(self, words: list[str]) -> Found:
+    def _found(self, words: list[str]) -> "Found":
         from ..validate.profile import read_profiles
         from ..validate.profile.callgrind import run_counted
         from ..validate.profile.native_run import run_native
@@ -101,7 +99,7 @@ class Counting:
             return replace(read_profiles(extra), graphs=graphs, totals=totals)
         return read_profiles([*map(Path, words), *extra], prefetched)
 
-    def _timed(self) -> Timed | None:
+    def _timed(self) -> "Timed | None":
         from ..validate.profile import Timed
 
         if self.time:

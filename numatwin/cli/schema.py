@@ -1,7 +1,5 @@
 """``numatwin schema``: JSON Schema of the files that users write, for editors and scripts."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
@@ -56,7 +54,7 @@ def json_schema(kind: Kind) -> dict[str, Any]:
     return {"$schema": DIALECT, **_of_model(getattr(import_module(module, __package__), name))}
 
 
-def _of_model(model: type[BaseModel]) -> dict[str, Any]:
+def _of_model(model: "type[BaseModel]") -> dict[str, Any]:
     return model.model_json_schema(by_alias=True)
 
 

@@ -1,7 +1,5 @@
 """``numatwin shake``: random clusters, workloads and faults by seed, each history checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,7 +60,7 @@ def _results(scenario: str, first: int, runs: int, jobs: int) -> Iterator[dict[s
     yield from parallel(delayed(shake_batch)(*batch) for batch in batches)
 
 
-def shaker_of(scenario: str) -> Shaker:
+def shaker_of(scenario: str) -> "Shaker":
     """What shakes a scenario's system. Raises InputError where nothing does."""
     from ..sim.run.scenario import load_scenario
     from ..sim.systems.registry import SYSTEMS, system_named

@@ -1,7 +1,5 @@
 """``numatwin study search``: the best point of a study in few runs, checked on the event plane."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,7 +61,7 @@ def study_search(
     present(json, lambda: plain, _parts(study, found, checked))
 
 
-def _as_json(found: Found) -> dict[str, Any]:
+def _as_json(found: "Found") -> dict[str, Any]:
     return {
         "runs": len(found.results.table),
         "new": found.new,
@@ -73,7 +71,7 @@ def _as_json(found: Found) -> dict[str, Any]:
     }
 
 
-def _row(results: Results, at: int) -> dict[str, Any]:
+def _row(results: "Results", at: int) -> dict[str, Any]:
     study, row, known = results.study, results.rows[at], results.objective
     return results.verdict(at) | {
         "run": row["point"],
@@ -85,7 +83,7 @@ def _row(results: Results, at: int) -> dict[str, Any]:
     }
 
 
-def _parts(study: Study, found: Found, checked: list[tuple[int, Results]]) -> Iterator[Part]:
+def _parts(study: "Study", found: "Found", checked: "list[tuple[int, Results]]") -> Iterator[Part]:
     made = len(found.results.table)
     yield f"{made:,} runs, of a grid of {found.grid:,}: {found.stopped}."
     assert study.objective is not None
@@ -103,7 +101,7 @@ def _parts(study: Study, found: Found, checked: list[tuple[int, Results]]) -> It
         yield f"\n{_row(found.results, held[0] if held else found.best[0])['command']}"
 
 
-def _checked(predicted: dict[str, Any], results: Results, asked: list[str]) -> Iterator[str]:
+def _checked(predicted: dict[str, Any], results: "Results", asked: list[str]) -> Iterator[str]:
     from ..sim.studies.evaluate import UNSETTLED
 
     row = results.rows[0]

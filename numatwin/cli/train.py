@@ -1,7 +1,5 @@
 """``numatwin train``: models for policies, from simulated scans."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,7 +72,7 @@ def train_access_path(
 
 
 def _parts(
-    scores: Mapping[str, Any], online: int | None, other: Machine | None, out: Path
+    scores: Mapping[str, Any], online: int | None, other: "Machine | None", out: Path
 ) -> Iterator[Part]:
     if online is not None:
         yield from _curve(online, scores["online"])

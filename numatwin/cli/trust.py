@@ -1,7 +1,5 @@
 """``numatwin trust``: what predictions of each kind were off by so far."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -46,7 +44,7 @@ def trust(
     )
 
 
-def _parts(known: Sequence[Trust], covered: Sequence[Coverage]) -> Iterator[Part]:
+def _parts(known: "Sequence[Trust]", covered: "Sequence[Coverage]") -> Iterator[Part]:
     from ..validate.trust import COVERAGE_HEADS, LEVEL, TRUST_HEADS, coverage_cells, trust_cells
 
     yield table(TRUST_HEADS, map(trust_cells, known), left=4)

@@ -1,7 +1,5 @@
 """``numatwin what-if``: how long a query would take on a machine, and what would help it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,7 +51,7 @@ def what_if(
     present(json, lambda: plain, _parts(made))
 
 
-def _parts(made: Sequence[Prediction]) -> Iterator[Part]:
+def _parts(made: "Sequence[Prediction]") -> Iterator[Part]:
     from ..validate.profile.what_if import NOT_PREDICTED
 
     rows = (

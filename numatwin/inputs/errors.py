@@ -1,7 +1,5 @@
 """The exception for a user's mistake: in a file, a field, an argument."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 Place = tuple[str | int, ...]
@@ -33,7 +31,7 @@ class InputError(Exception):
     token: str | None = None
     expected: str | None = None
     place: Place | None = None
-    others: tuple[InputError, ...] = ()
+    others: "tuple[InputError, ...]" = ()
     hint: str | None = None
 
     def __post_init__(self) -> None:

@@ -45,15 +45,12 @@ class _Mending:
                 if not _names_stand_in(error):
                     self.found.append(error)
                 return False
-            if not (self._is_replaced(place) or place in meant.values() or place in self.guessed):
+            replaced = any(overlap(place, at) for at in self.stand_ins)  # around or inside it, too
+            if not (replaced or place in meant.values() or place in self.guessed):
                 self.found.append(error)
         at_fault = {place: error for error in errors if (place := self._place(error))}
         repaired = [self._replace(place, value, meant) for place, value in at_fault.items()]
         return all(repaired)
-
-    def _is_replaced(self, place: Place) -> bool:
-        """Whether a stand-in is at ``place``, around it or inside it."""
-        return any(overlap(place, at) for at in self.stand_ins)
 
     def _replace(self, place: Place, failure: InputError, meant: dict[Place, Place]) -> bool:
         """Another value for the part; for what is around it where none is left."""

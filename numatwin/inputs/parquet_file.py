@@ -1,7 +1,5 @@
 """Parquet that others may have written: how much it unfolds to is known before it is unfolded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +18,7 @@ INDEX_BITS = 32
 
 
 @contextmanager
-def open_parquet(path: Path, what: str) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: Path, what: str) -> "Iterator[pq.ParquetFile]":
     """The file at ``path``, whose texts are read as dictionaries.
 
     Raises InputError (``not {what}: …``), for what is read within too: of a file that is damaged,
@@ -44,7 +42,7 @@ def open_parquet(path: Path, what: str) -> Iterator[pq.ParquetFile]:
         raise InputError(f"not {what}: {reason or 'unreadable'}", str(path)) from None
 
 
-def read_parquet(path: Path, what: str, columns: Sequence[str] | None = None) -> pa.Table:
+def read_parquet(path: Path, what: str, columns: Sequence[str] | None = None) -> "pa.Table":
     """The table, or those of ``columns`` that it has. Raises InputError as ``open_parquet``."""
     import pyarrow as pa
 
@@ -56,7 +54,7 @@ def read_parquet(path: Path, what: str, columns: Sequence[str] | None = None) ->
         return pa.table([_plain(column) for column in table.columns], table.column_names)
 
 
-def _checked(file: pq.ParquetFile) -> list[str]:
+def _checked(file: "pq.ParquetFile") -> list[str]:
     """The names of columns of texts. Raises ValueError."""
     import pyarrow as pa
 
@@ -81,7 +79,7 @@ def _checked(file: pq.ParquetFile) -> list[str]:
     return texts
 
 
-def _plain(column: pa.ChunkedArray) -> Any:
+def _plain(column: "pa.ChunkedArray") -> Any:
     """Texts themselves in place of a dictionary of them."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -6,8 +6,6 @@ ones (``Ki``, ``Mi``, ``Gi``, ``Ti``) of 1,024; ``B`` is a byte, ``b`` or ``bit`
 written as results are printed, ``100 M/s``, or in ``Hz``.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys
@@ -97,7 +95,7 @@ class Quantity:
         return self.value
 
     @classmethod
-    def exact(cls, value: float) -> Quantity:
+    def exact(cls, value: float) -> "Quantity":
         """A value without a range."""
         number = float(value)
         return cls(number, number, number)
@@ -118,7 +116,7 @@ def _pint() -> Any:
 
 
 @cache
-def _registry() -> pint.UnitRegistry[Any]:
+def _registry() -> "pint.UnitRegistry[Any]":
     registry: pint.UnitRegistry[Any] = _pint().UnitRegistry(
         None, cache_folder=None, non_int_type=Fraction
     )

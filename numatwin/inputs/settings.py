@@ -7,8 +7,6 @@ Documents made from others: one over another, one with a part changed, a part of
 None of them changes the document it is given; each part still knows where it comes from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -32,7 +30,7 @@ class Setting:
     path: tuple[str, ...]
     value: Any
 
-    def inside(self) -> Setting:
+    def inside(self) -> "Setting":
         """The same setting as seen from within the first part of its path."""
         return Setting(self.source, self.path[1:], self.value)
 
@@ -136,7 +134,7 @@ class OpenPart:
             self._raw = value
 
     @staticmethod
-    def read(value: Any) -> OpenPart:
+    def read(value: Any) -> "OpenPart":
         """From a plain value; raises ValueError where it is no mapping."""
         if isinstance(value, OpenPart):
             return value
@@ -144,7 +142,7 @@ class OpenPart:
             raise ValueError("expected a mapping")
         return OpenPart(value)
 
-    def placed(self, document: Document, place: Place) -> OpenPart:
+    def placed(self, document: Document, place: Place) -> "OpenPart":
         """The same, which stands at ``place`` of ``document``: its errors say so."""
         assert self._raw is not None
         return OpenPart(self._raw, document.only(place), place)

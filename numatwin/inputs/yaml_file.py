@@ -5,8 +5,6 @@ or swollen by aliases is refused before it costs memory. Values stay plain: mapp
 whole numbers, floats, booleans, null; no tags.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Mapping
@@ -142,7 +140,7 @@ class Document:
         is_item = bool(place) and isinstance(place[-1], int)
         return place[:-1] if is_item and isinstance(self.part(place[:-1]), str) else place
 
-    def only(self, place: Place) -> Document:
+    def only(self, place: Place) -> "Document":
         """The document with nothing but the part at ``place``, which keeps its place."""
         value = self.part(place)
         for key in reversed(place):
@@ -150,7 +148,7 @@ class Document:
 
         return self.with_value(value, lambda marked: overlap(marked, place))
 
-    def with_value(self, value: Any, known: Callable[[Place], bool]) -> Document:
+    def with_value(self, value: Any, known: Callable[[Place], bool]) -> "Document":
         """With another ``value``, of which the ``known`` places come from where they did."""
         return replace(
             self,

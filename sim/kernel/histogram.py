@@ -1,7 +1,5 @@
 """Histograms of random variables, such as latencies, from which quantiles are read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,20 +31,20 @@ class Histogram:
             raise ValueError("counts: expected none below 0")
 
     @classmethod
-    def of_kernel(cls, counts: Sequence[int] | npt.NDArray[Any], total_ps: float) -> Histogram:
+    def of_kernel(cls, counts: Sequence[int] | npt.NDArray[Any], total_ps: float) -> "Histogram":
         """In ns, what the kernel's ``Histogram`` (statistics.hpp) counted in ps."""
         held = np.asarray(counts if len(counts) else [0], dtype=np.int64)
         return cls(_bucket_edges_ns()[: len(held) + 1], held, total_ps / 1e3)
 
     @classmethod
-    def of_values(cls, values_ps: Sequence[int]) -> Histogram:
+    def of_values(cls, values_ps: Sequence[int]) -> "Histogram":
         """The same of values in ps."""
         buckets = Buckets()
         for value_ps in values_ps:
             buckets.add(value_ps)
         return buckets.histogram()
 
-    def since(self, before: Histogram) -> Histogram:
+    def since(self, before: "Histogram") -> "Histogram":
         """The values that have come since then."""
         counts = self.counts.copy()
         counts[: len(before.counts)] -= before.counts

@@ -113,7 +113,7 @@ pybind11::class_<Struct> def_struct(pybind11::module_& module, const char* name,
 
 // Of a class of values: equal where all fields are, copied with other values for some, shown.
 template <class Struct, class... Options>
-void def_value(pybind11::class_<Struct, Options...>& bound) {
+void def_value(pybind11::class_<Struct, Options...> bound) {
     namespace py = pybind11;
     bound.def("__eq__", [](const Struct& of, const py::object& other) {
         if (!py::isinstance<Struct>(other)) return false;

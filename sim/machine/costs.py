@@ -7,8 +7,6 @@ missing and had to be assumed.
 Costs of cache lines that move from core to core.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -66,7 +64,7 @@ class Scales:
     link_kind: str | None = None
     """Only links of this kind are scaled by ``links``; all by default."""
 
-    def more(self, **factors: float) -> Scales:
+    def more(self, **factors: float) -> "Scales":
         """These scales with some factors replaced."""
         return replace(self, **factors)  # type: ignore[arg-type]
 
@@ -167,7 +165,7 @@ class CostModel(LinkTraffic):
         return np.where(np.isnan(self.latency_s), np.nanmax(self.latency_s), self.latency_s)
 
     @cached_property
-    def hand_overs(self) -> HandOvers:
+    def hand_overs(self) -> "HandOvers":
         """What lines that cores hand over to each other cost: within a node they come from the
         shared cache, and as many are under way as from memory.
         """

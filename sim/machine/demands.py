@@ -4,8 +4,6 @@ Cores are the C cores in use, nodes the n nodes of the machine; a core's demand 
 the unit that falls to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
@@ -101,7 +99,7 @@ class Exchange:
     """Lines that makers get from who made a message before, per line handed over."""
     gathers: int = 1
     """Messages that a worker makes before it hands them over, at most."""
-    gathering: Callable[[Gathered], Exchange] | None = None
+    gathering: "Callable[[Gathered], Exchange] | None" = None
     """The same of workers that hand over fewer at a time."""
 
 
@@ -170,7 +168,7 @@ class TransferDemand:
     written_lines: Floats
 
     @staticmethod
-    def joined(parts: Sequence[TransferDemand]) -> TransferDemand:
+    def joined(parts: "Sequence[TransferDemand]") -> "TransferDemand":
         """All of ``parts``, in their order."""
         return TransferDemand(
             *(

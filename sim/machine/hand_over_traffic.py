@@ -20,8 +20,6 @@ holders and their answers (none but by snoops, where these reach the holder), ac
 what was written back. Data of MOESI's owners are taken to come from the home, as far away as they.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,7 +56,7 @@ class HandOverTraffic:
 
 
 def hand_over_traffic(
-    costs: CostModel, source: Floats, target: Floats, passed_on: float = 0.0
+    costs: "CostModel", source: Floats, target: Floats, passed_on: float = 0.0
 ) -> HandOverTraffic:
     """``source``, ``target`` (n,): each node's share in writing and in reading; sums are 1.
 
@@ -108,7 +106,7 @@ def hand_over_traffic(
 
 
 def _messages(
-    costs: CostModel,
+    costs: "CostModel",
     source: Floats,
     remote: Floats,
     local: Floats,
@@ -141,7 +139,7 @@ def _messages(
     return np.asarray(found)
 
 
-def _passing(costs: CostModel, passed: Floats, target: Floats) -> Floats:
+def _passing(costs: "CostModel", passed: Floats, target: Floats) -> Floats:
     """(2L,) bytes of messages for lines at homes ``target`` (n,) that pass from p to i (n, n): a
     request to the home, which asks p, unless a snoop of i reaches it.
     """
@@ -158,13 +156,13 @@ def _passing(costs: CostModel, passed: Floats, target: Floats) -> Floats:
     return np.asarray(found)
 
 
-def _unseen(costs: CostModel) -> Floats:
+def _unseen(costs: "CostModel") -> Floats:
     """(n, n) 1 where no snoop of a node reaches another."""
     domain = costs.snoop_domain
     return costs.others if domain is None else costs.others * (1.0 - domain)
 
 
-def _over(costs: CostModel, pairs: Floats) -> Floats:
+def _over(costs: "CostModel", pairs: Floats) -> Floats:
     """(2L,) sums over the routes."""
     crossing = pairs.copy()
     _no_diagonal(crossing)

@@ -1,7 +1,5 @@
 """Workers: threads of the operating system, with the core of each, and who shares it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -50,7 +48,7 @@ class Workers:
         """(n,) how many cores of each of the ``nodes`` have a worker."""
         return np.bincount(self.core_node[np.unique(self.core)], minlength=nodes)
 
-    def moved(self, workers: Sequence[int] | Ints, cores: Sequence[int] | Ints) -> Workers:
+    def moved(self, workers: Sequence[int] | Ints, cores: Sequence[int] | Ints) -> "Workers":
         """The same with ``workers`` on ``cores``, both by position. Raises IndexError beyond."""
         core, found = np.array(cores, dtype=np.int64), self.core.copy()
         if len(core) and not (core.min() >= 0 and core.max() < self.cores):

@@ -5,8 +5,6 @@ Time advances in pieces. At the start of each the rates of all flows are found
 running transfer has shifted enough load for the rates to be found again.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -64,7 +62,7 @@ class FlowPlane:
         self._unsettled = 0.0
         self._together = ""
 
-    def start_near(self, other: FlowPlane) -> None:
+    def start_near(self, other: "FlowPlane") -> None:
         """Looks for its first rates from those of a scenario like it."""
         self._loads = other._loads
 

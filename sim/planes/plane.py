@@ -97,6 +97,17 @@ class Plane(Protocol):
         """The result so far."""
 
 
+class Unsteered:
+    """A plane of a system that has no policies, and refuses workloads with phases."""
+
+    def observe(self, family: str) -> None:
+        """No policies watch."""
+
+    def apply(self, commands: Sequence[Command]) -> None:
+        """There is nothing to apply."""
+        assert not commands
+
+
 class FlowingPlane(Plane, Protocol):
     """A plane of rates, which draws nothing at random."""
 

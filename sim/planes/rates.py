@@ -5,8 +5,6 @@ Times of messages between cores: making them (by cores with time left), and rece
 Waits of bursts: what a hand-over moves goes over links in one piece, behind those of others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -70,7 +68,7 @@ class ExchangeStep:
         if costs.machine.links and len(costs.machine.nodes) > 1:
             self._bursts = self._bursts_of(lines / exchange.bursts)
 
-    def _bursts_of(self, lines: float) -> Bursts:
+    def _bursts_of(self, lines: float) -> "Bursts":
         """Of so many ``lines`` each."""
         exchange, handed = self.exchange, self.costs.hand_overs
         threads = np.zeros(self.nodes)
@@ -90,7 +88,7 @@ class ExchangeStep:
     def times(
         self,
         worker_s: Floats,
-        loads: Loads,
+        loads: "Loads",
         together: float,
         fetched: float,
         pace: Floats | float = 1.0,
@@ -214,7 +212,7 @@ class Bursts:
         away = np.where(np.eye(len(target), dtype=bool), 0.0, target)
         self.alone_s = (away * alone_s).sum(axis=1) / np.maximum(self.away, NOBODY)
 
-    def waits_s(self, loads: Loads, together: float, fetched: float) -> Floats:
+    def waits_s(self, loads: "Loads", together: float, fetched: float) -> Floats:
         """(n,) how much longer than its own work a burst of each node takes on average, of which so
         much is ``fetched`` from the target before, where a link gets ``together`` times a burst at
         once (in E[B²] / E[B]).
@@ -271,7 +269,7 @@ class Loads:
         """All loads in one array."""
         return np.concatenate([self.memory, self.links, self.control])
 
-    def split(self, joined: Floats) -> Loads:
+    def split(self, joined: Floats) -> "Loads":
         """Loads from one array, as ``joined`` makes it."""
         n, links = len(self.memory), len(self.links)
         return Loads(joined[:n], joined[n : n + links], joined[n + links :])
@@ -304,7 +302,7 @@ class Rates:
     residual: float = 0.0
     """By how much loads that waits were computed from differ from those that came of it."""
 
-    def with_transfers(self, transfers: Floats) -> Rates:
+    def with_transfers(self, transfers: Floats) -> "Rates":
         """The same with slower ``transfers`` (T,), which use less."""
         flows, columns = self.transfer_flows, self.columns
         if flows is None or columns is None:

@@ -5,8 +5,6 @@ The resources of a machine that flows share, by position.
 Bytes on links per cache line, for each pair of nodes; each computed once.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,7 +27,7 @@ class TransferFlows:
     FIXED = 9
 
     def __init__(
-        self, wires: Wires, core_node: Ints, threads: Floats, demand: TransferDemand
+        self, wires: "Wires", core_node: Ints, threads: Floats, demand: TransferDemand
     ) -> None:
         self.costs, self.core_node, self.threads = wires.costs, core_node, threads
         self.demand = demand
@@ -72,7 +70,7 @@ class TransferFlows:
         self.sharers = np.maximum(busy[demand.source], busy[demand.target])
         self.weight = np.ones(self.count)
 
-    def update(self, latency: Latency) -> None:
+    def update(self, latency: "Latency") -> None:
         """Miss slots, and weights: a core's time is shared evenly among what it does."""
         d, threads = self.demand, self.threads
         stream = self.costs.streaming_misses[self.core_node]

@@ -4,8 +4,6 @@ Each interval of the counts is a demand in the cost model's language, run on the
 plane: a flow for each node, whose processors execute what they executed, and miss what they missed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -133,7 +131,7 @@ class _Part:
     written: Floats
 
     @staticmethod
-    def of(counts: Counts) -> _Part:
+    def of(counts: Counts) -> "_Part":
         pairs = {name: pair.astype(np.float64) for name, pair in counts.pairs.items()}
         executed = {name: count.astype(np.float64) for name, count in counts.executed.items()}
         in_calls = executed["call_instructions"]
@@ -154,11 +152,11 @@ class _Part:
             pairs["write_backs"] + pairs["downgrades"],
         )
 
-    def __add__(self, other: _Part) -> _Part:
+    def __add__(self, other: "_Part") -> "_Part":
         mine, others = vars(self), vars(other)
         return _Part(**{name: mine[name] + others[name] for name in mine})
 
-    def placed(self, homes: Floats | None) -> _Part:
+    def placed(self, homes: Floats | None) -> "_Part":
         """The same with lines of home h on each node in parts ``homes`` (n, n, n): [i, h]."""
         if homes is None:
             return self

@@ -11,8 +11,6 @@ intervals are scored (``numatwin trust``), no source is evidence for its own pre
 run use all there is.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter
@@ -70,7 +68,7 @@ class Class:
     kind: str
     figure: str
 
-    def likeness(self, other: Class) -> float:
+    def likeness(self, other: "Class") -> float:
         """What evidence of the other class counts for this one."""
         return (
             (1.0 if self.figure == other.figure else OTHER_FIGURE)

@@ -1,7 +1,5 @@
 """Planes that run an engine for real: who has them registers them here, and runs find them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,8 +15,8 @@ class RealPlane:
     Record.
     """
 
-    engines: Mapping[str, LazyImport]
-    run: LazyImport
+    engines: "Mapping[str, LazyImport]"
+    run: "LazyImport"
 
 
 _known: Callable[[], Mapping[str, RealPlane]] = dict
@@ -35,7 +33,7 @@ def real_planes() -> Mapping[str, RealPlane]:
     return _known()
 
 
-def planes_of(system: System) -> tuple[str, ...]:
+def planes_of(system: "System") -> tuple[str, ...]:
     """All planes that run systems of this kind, real ones last."""
     real = (name for name, plane in real_planes().items() if system.name in plane.engines)
     return (*system.planes, *real)

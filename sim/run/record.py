@@ -4,8 +4,6 @@ Everything under ``provenance`` (wall time, host, version) may differ between tw
 scenario and seed; everything else may not.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
@@ -146,7 +144,7 @@ class Record:
             "provenance": plain_values(self.provenance),
         }
 
-    def to_frame(self, *, series: bool = False) -> pd.DataFrame:
+    def to_frame(self, *, series: bool = False) -> "pd.DataFrame":
         """A data frame of one row, a column for each main figure by its path, such as
         ``throughput.lookup``, beside scenario, machine, policy, plane and seed; with ``series``
         its time series instead, a row a span of time. Needs pandas.
@@ -377,7 +375,7 @@ def _checked(head: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 @cache
-def _head_model() -> type[BaseModel]:
+def _head_model() -> "type[BaseModel]":
     """The fields of a Record but for its series, with their types, to check a head against."""
     from pydantic import create_model
 

@@ -6,8 +6,6 @@ A record that was changed by hand, or damaged, is refused as it is read. What ``
 itself (throughput, resources, why …) is checked there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import math
@@ -145,7 +143,7 @@ def _parquet(series: Series) -> bytes:
     return content
 
 
-def _arrow(column: npt.ArrayLike) -> pa.Array:
+def _arrow(column: npt.ArrayLike) -> "pa.Array":
     """A column as Arrow's. Of numbers without ``pa.array``, which imports pandas (0.3 s)."""
     import pyarrow as pa
 
@@ -155,7 +153,7 @@ def _arrow(column: npt.ArrayLike) -> pa.Array:
     return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
 
 
-def _numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+def _numbers(column: "pa.ChunkedArray") -> npt.NDArray[Any]:
     """The reverse of ``_arrow``; what else there is goes by ``to_numpy``, which imports pandas."""
     import pyarrow as pa
 

@@ -37,8 +37,6 @@ The least is found by dynamic programming over the last step's beginning (Jackso
 Signal Processing Letters 12, 2005). A series without noise is its own steps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -156,7 +154,7 @@ def typical_recovery(record: Record, operation: str) -> Recovery | None:
     return found if found.settled else _recovery(pieces, None, found.final)
 
 
-def _between_changes(record: Record, operation: str) -> list[_Pieces]:
+def _between_changes(record: Record, operation: str) -> "list[_Pieces]":
     """The pieces before the first change, and from each one to the next; [] without a series."""
     column = f"throughput/{operation}"
     if column not in record.series or len(record.series["time_s"]) == 0:
@@ -166,7 +164,7 @@ def _between_changes(record: Record, operation: str) -> list[_Pieces]:
     return [whole.between(from_s, until_s) for from_s, until_s in pairwise(bounds)]
 
 
-def _recovery(pieces: _Pieces, before: float | None, level: float | None) -> Recovery:
+def _recovery(pieces: "_Pieces", before: float | None, level: float | None) -> Recovery:
     """Of ``pieces``, at least one, from a change on; ``level``: None for their final one."""
     change_s, until_s = float(pieces.start_s[0]), float(pieces.end_s[-1])
     clear = replace(pieces, rate=steps(pieces.rate, pieces.end_s - pieces.start_s))
@@ -236,13 +234,13 @@ class _Pieces:
     rate: Floats
 
     @classmethod
-    def of_series(cls, record: Record, column: str) -> _Pieces:
+    def of_series(cls, record: Record, column: str) -> "_Pieces":
         start_s = np.asarray(record.series["time_s"], dtype=np.float64)
         end_s = start_s + np.asarray(record.series["duration_s"], dtype=np.float64)
         rate = np.nan_to_num(np.asarray(record.series[column], dtype=np.float64))
         return cls(start_s, end_s, rate)
 
-    def between(self, from_s: float, until_s: float) -> _Pieces:
+    def between(self, from_s: float, until_s: float) -> "_Pieces":
         """The pieces, cut where they cross the bounds."""
         start_s, end_s = np.maximum(self.start_s, from_s), np.minimum(self.end_s, until_s)
         inside = end_s > start_s
@@ -256,7 +254,7 @@ class _Pieces:
             return float(self.rate[-1])
         return float((length_s * part.rate).sum() / length_s.sum())
 
-    def sampled(self, step_s: float) -> _Pieces:
+    def sampled(self, step_s: float) -> "_Pieces":
         """Means over steps from the first piece on, longer ones where they would be too many.
 
         The last step may be shorter.

@@ -1,7 +1,5 @@
 """Runs a scenario: control plane over data plane; the result is a Record."""
 
-from __future__ import annotations
-
 import logging
 import os
 import platform
@@ -175,7 +173,7 @@ def _simulated(
 
 def _recorded(
     scenario: Scenario,
-    found: Outcome | Combined,
+    found: "Outcome | Combined",
     costs: Callable[[], CostModel | None],
     notes: Iterable[str],
     whole: bool,
@@ -261,7 +259,7 @@ def run_random(
 
 
 def _random_record(
-    scenario: Scenario, warm_up: WarmUp, done: list[Replication], wall_s: float, whole: bool
+    scenario: Scenario, warm_up: "WarmUp", done: "list[Replication]", wall_s: float, whole: bool
 ) -> Record:
     from .combined import Combined
 
@@ -289,7 +287,7 @@ def _random_record(
     )
 
 
-def _notes(scenario: Scenario, done: list[Replication]) -> list[str]:
+def _notes(scenario: Scenario, done: "list[Replication]") -> list[str]:
     """What was asked for and not reached."""
     plan = scenario.statistics
     notes = [scenario.shortened] if scenario.shortened else []

@@ -4,8 +4,6 @@ A scenario file names its machine and workload, or holds them in full. It may ex
 and any field may be set from outside; what comes of it all stands in ``Scenario.settings``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

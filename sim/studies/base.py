@@ -1,7 +1,5 @@
 """What all runs of a study have in common, and the scenario of one of them."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -105,7 +103,7 @@ class Base:
                             fault.message, token=fault.token or text, expected=fault.expected
                         ) from None
 
-    def _field(self, path: str, source: str) -> _Field:
+    def _field(self, path: str, source: str) -> "_Field":
         """Where ``path`` leads, beside what is set in all runs; raises InputError where it names no
         field."""
         setting = Setting(source, tuple(OPTIONS.get(path, path).split(".")), None)

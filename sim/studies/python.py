@@ -1,7 +1,5 @@
 """Several runs from Python, as one table: of scenarios, of a study's file."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,7 +22,7 @@ def study(
     jobs: int | None = None,
     scheduler: str | None = None,
     limit: int | None = None,
-) -> pa.Table:
+) -> "pa.Table":
     """Run what is left of a study.
 
     Parameters
@@ -55,7 +53,7 @@ def study(
 
 def run_scenarios(
     scenarios: Iterable[str | Path | Scenario], *, workers: int | None = None, **options: Any
-) -> pa.Table:
+) -> "pa.Table":
     """Run several scenarios; for designs of many runs see `study`.
 
     Parameters

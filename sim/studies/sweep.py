@@ -1,7 +1,5 @@
 """Factors from a command line: ``path=v1,v2,v3`` and ``path=from:to:n[log]``, a grid of all."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -72,7 +70,7 @@ def sweep(
     metrics: Sequence[str] = (),
     jobs: int | None = None,
     **options: Any,
-) -> pa.Table:
+) -> "pa.Table":
     """Run a scenario for a grid of values.
 
     Parameters

@@ -17,6 +17,11 @@ class Done(NamedTuple):
         assert self.status == 0, self.err
         return json.loads(self.out)
 
+    def said(self) -> str:
+        """What it printed; nothing went wrong, and nothing else is told."""
+        assert (self.status, self.err) == (0, "")
+        return self.out
+
 
 CommandLine = Callable[..., Done]
 Refused = Callable[..., str]

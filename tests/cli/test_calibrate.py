@@ -31,15 +31,16 @@ sys.exit(main(["calibrate", sys.argv[1], "--from", sys.argv[2], "--out", "m.yaml
 
 
 def test_tables_and_files(numatwin: CommandLine) -> None:
-    done = numatwin("calibrate", SERVER, "--from", MLC, "--out", "m.yaml", "--report", "r.html")
-    assert (done.status, done.err) == (0, "")
-    assert re.search(r"^latency local +\S+ +100 ns +87\.7\d ns ", done.out, re.M)
-    held_out = done.out[done.out.index("Held out") : done.out.index("Fitted to")]
+    printed = numatwin(
+        "calibrate", SERVER, "--from", MLC, "--out", "m.yaml", "--report", "r.html"
+    ).said()
+    assert re.search(r"^latency local +\S+ +100 ns +87\.7\d ns ", printed, re.M)
+    held_out = printed[printed.index("Held out") : printed.index("Fitted to")]
     assert re.search(r"^1:1 Reads-Writes ", held_out, re.M)
-    assert re.search(r"^latency of the L1 .* no measurement depends on it$", done.out, re.M)
-    assert "Of 14 measurements that the fit never saw, the median error is 0." in done.out
-    assert "Machine file: m.yaml" in done.out
-    assert "Report: r.html" in done.out
+    assert re.search(r"^latency of the L1 .* no measurement depends on it$", printed, re.M)
+    assert "Of 14 measurements that the fit never saw, the median error is 0." in printed
+    assert "Machine file: m.yaml" in printed
+    assert "Report: r.html" in printed
     assert load_machine("m.yaml").latency_ns[0, 1] == pytest.approx(141, rel=0.02)
     page = Path("r.html").read_text("utf-8")
     assert "8 parameters fitted to 18 measurements" in page.replace("\u202f", " ")

@@ -95,13 +95,12 @@ def test_one_json_object(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("suite")
 def test_a_table(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     planes(monkeypatch)
-    done = numatwin(*WORDS)
-    assert (done.status, done.err) == (0, "")
-    assert re.search(r"lookup: 1/3 L2 +throughput.lookup +flow +100/s .* 104/s +\+4\.0%", done.out)
+    out = numatwin(*WORDS).said()
+    assert re.search(r"lookup: 1/3 L2 +throughput.lookup +flow +100/s .* 104/s +\+4\.0%", out)
     p99 = r"lookup: 1 MiB +latency_ns.lookup.p99 +event +1 µs .* 1\.1 µs +\+10%"
-    assert re.search(p99, done.out)
-    assert re.search(r"throughput +median error +reached +≤ 5\.0% +3\.5%", done.out)
-    assert re.search("memory traffic +lookup +this host shows no counters", done.out)
+    assert re.search(p99, out)
+    assert re.search(r"throughput +median error +reached +≤ 5\.0% +3\.5%", out)
+    assert re.search("memory traffic +lookup +this host shows no counters", out)
 
 
 @pytest.mark.usefixtures("suite")

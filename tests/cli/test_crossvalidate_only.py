@@ -42,11 +42,10 @@ def test_a_row_of_the_median_of_five_passes(
     """Four chunks: 1 ms of a copy, three times as long as the longer of both, 2 ms of a scan."""
     passes = [scans(4e-3, 8e-3, together_s) for together_s in (9e-3, 10e-3, 10e-3, 11e-3, 30e-3)]
     asked = host(monkeypatch, *passes)
-    done = numatwin("crossvalidate", "--only", "buffering", "--out", "kept")
-    assert (done.status, done.err) == (0, "")
-    assert "Calibration set\n" in done.out
-    assert "\N{MINUS SIGN}10%" in done.out
-    assert re.search(r"calibration +time +all +1 +10\.0%", done.out)
+    out = numatwin("crossvalidate", "--only", "buffering", "--out", "kept").said()
+    assert "Calibration set\n" in out
+    assert "\N{MINUS SIGN}10%" in out
+    assert re.search(r"calibration +time +all +1 +10\.0%", out)
     assert [each["only"] for each in asked] == [["buffering"]] * 5
     kept = json.loads(Path("kept/rows.json").read_text())
     (row,) = kept["rows"]

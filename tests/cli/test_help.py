@@ -100,11 +100,10 @@ def test_example_works(
 
 @pytest.mark.parametrize("words", ["", "machine", *(words for words, _ in commands())])
 def test_help_of_every_command(numatwin: CommandLine, words: str) -> None:
-    done = numatwin(*words.split(), "--help")
-    assert (done.status, done.err) == (0, "")
-    assert done.out.startswith(f"Usage: numatwin {words}".rstrip())
-    assert "..." not in done.out.partition("\n")[2]  # a sentence that typer cut short
-    assert max(map(len, done.out.splitlines())) <= 80
+    out = numatwin(*words.split(), "--help").said()
+    assert out.startswith(f"Usage: numatwin {words}".rstrip())
+    assert "..." not in out.partition("\n")[2]  # a sentence that typer cut short
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_a_group_alone_prints_its_help(numatwin: CommandLine) -> None:

@@ -113,9 +113,7 @@ def test_shells_complete_commands_options_and_names(
         monkeypatch.setenv("_NUMATWIN_COMPLETE", "complete_bash")
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
-        done = numatwin()
-        assert (done.status, done.err) == (0, "")
-        return done.out.split()
+        return numatwin().said().split()
 
     assert complete("numatwin comp") == ["compare"]
     assert complete("numatwin run eris-fig12") == ["eris-fig12-scan"]

@@ -23,8 +23,7 @@ def test_list(numatwin: CommandLine) -> None:
 
 @pytest.mark.parametrize("name", machine_names())
 def test_show_every_machine(numatwin: CommandLine, name: str) -> None:
-    done = numatwin("machine", "show", name)
-    assert (done.status, done.err) == (0, "")
+    numatwin("machine", "show", name).said()
     shown = numatwin("machine", "show", name, "--json").json()
     count = len(shown["nodes"])
     for matrix in MATRICES:

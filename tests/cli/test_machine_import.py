@@ -27,9 +27,7 @@ def hardware(numatwin: CommandLine) -> str:
 
 
 def test_printed(numatwin: CommandLine, hardware: str) -> None:
-    done = numatwin("machine", "import", hardware, "--no-catalogue")
-    assert (done.status, done.err) == (0, "")
-    Path("mine.yaml").write_text(done.out)
+    Path("mine.yaml").write_text(numatwin("machine", "import", hardware, "--no-catalogue").said())
     shown = numatwin("machine", "show", "mine.yaml", "--json").json()
     assert shown == numatwin("machine", "import", hardware, "--json", "--no-catalogue").json()
     assert shown["name"] == "hardware"
@@ -43,24 +41,22 @@ def test_printed(numatwin: CommandLine, hardware: str) -> None:
 
 def test_written(numatwin: CommandLine, hardware: str) -> None:
     words = ("machine", "import", hardware, "--name", "mine")
-    done = numatwin(*words, "--out", "mine.yaml")
-    assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("mine.yaml: 2 nodes, 4 cores, 3 GiB\n")
+    printed = numatwin(*words, "--out", "mine.yaml").said()
+    assert printed.startswith("mine.yaml: 2 nodes, 4 cores, 3 GiB\n")
     assert Path("mine.yaml").read_text() == numatwin(*words).out
     shown = numatwin("machine", "show", "mine.yaml", "--json").json()
     assert shown == numatwin("machine", "import", hardware, "--json").json() | {"name": "mine"}
 
 
 def test_filled_in_from_the_catalogue(numatwin: CommandLine, hardware: str) -> None:
-    done = numatwin("machine", "import", hardware)
-    assert (done.status, done.err) == (0, "")
-    Path("mine.yaml").write_text(done.out)
+    printed = numatwin("machine", "import", hardware).said()
+    Path("mine.yaml").write_text(printed)
     shown = numatwin("machine", "show", "mine.yaml", "--json").json()
     assert shown == numatwin("machine", "import", hardware, "--json").json()
     assert shown["latency_ns"] == [[105, 180], [180, 105]]
-    assert done.out.startswith("# Guessed, as for a processor of which nothing is known: ")
-    assert "# Still unknown: which processor it is (set --processor), caches, " in done.out
-    assert "numatwin machine measure" in done.out
+    assert printed.startswith("# Guessed, as for a processor of which nothing is known: ")
+    assert "# Still unknown: which processor it is (set --processor), caches, " in printed
+    assert "numatwin machine measure" in printed
     assert "Doubtful values: " in numatwin("machine", "show", "mine.yaml").out
 
 

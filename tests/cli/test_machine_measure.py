@@ -30,10 +30,11 @@ def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_machine_file(numatwin: CommandLine) -> None:
-    done = numatwin("machine", "measure", "--quick", "--only", "atomics", "--out", "mine.yaml")
-    assert (done.status, done.err) == (0, "")
-    assert "fetch-add" in done.out
-    assert done.out.endswith("\nMachine file: mine.yaml\n")
+    printed = numatwin(
+        "machine", "measure", "--quick", "--only", "atomics", "--out", "mine.yaml"
+    ).said()
+    assert "fetch-add" in printed
+    assert printed.endswith("\nMachine file: mine.yaml\n")
     shown = numatwin("machine", "show", "mine.yaml")
     assert shown.status == 0
     assert "figures in the file, quick" in shown.out

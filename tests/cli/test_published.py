@@ -89,9 +89,7 @@ def check_page() -> None:
 
 def test_one_row_as_text(numatwin: CommandLine) -> None:
     (row,) = numatwin("published", "--id", "eris-fig9", "--json").json()["rows"]
-    done = numatwin("published", "--id", "eris-fig9", "--on", "flow")
-    assert (done.status, done.err) == (0, "")
-    line = done.out.splitlines()[1].split()
+    line = numatwin("published", "--id", "eris-fig9", "--on", "flow").said().splitlines()[1].split()
     assert line[:3] == ["eris-fig9", "flow", f"{row['published']:g}"]
     assert line[4] == f"{100 * row['relative_error']:+.1f}%"
 

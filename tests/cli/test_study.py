@@ -35,12 +35,9 @@ def test_run_status_and_show(numatwin: CommandLine, tmp_path: Path) -> None:
     # As tables.
     assert "18 (grid)" in numatwin("study", "show", "study.yaml").out
     assert "18 of 18 done" in numatwin("study", "status", "study.yaml").out
-    done = numatwin("study", "run", "study.yaml")
-    assert (done.status, done.err) == (0, "")
-    assert "maximise throughput.lookup per cost:" in done.out
-    rows = (
-        re.split(r"  +", line) for line in done.out.partition("per cost:\n")[2].splitlines()[:3]
-    )
+    printed = numatwin("study", "run", "study.yaml").said()
+    assert "maximise throughput.lookup per cost:" in printed
+    rows = (re.split(r"  +", line) for line in printed.partition("per cost:\n")[2].splitlines()[:3])
     heading, first, second = rows
     assert heading[-2:] == ["throughput.lookup per cost", "90% interval"]
     assert float(first[-2].split()[0]) >= float(second[-2].split()[0])

@@ -68,9 +68,8 @@ def test_the_same_from_python(numatwin: CommandLine) -> None:
 
 
 def test_table_and_curve(numatwin: CommandLine) -> None:
-    done = numatwin(*SWEEP, "system.buffer_commands=1:1024:6log")
-    assert (done.status, done.err) == (0, "")
-    assert done.out.splitlines()[0].split() == [
+    out = numatwin(*SWEEP, "system.buffer_commands=1:1024:6log").said()
+    assert out.splitlines()[0].split() == [
         "buffer",
         "commands",
         "lookup/s",
@@ -78,8 +77,8 @@ def test_table_and_curve(numatwin: CommandLine) -> None:
         "interval",
         "bottleneck",
     ]
-    assert "buffer commands (log)" in done.out
-    assert done.out.count("o") > 6
+    assert "buffer commands (log)" in out
+    assert out.count("o") > 6
 
 
 def test_pictures(numatwin: CommandLine, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ one after the other; each command is answered exactly once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,9 @@ commands = st.one_of(
     st.tuples(st.just(APPEND), st.just(COLUMN), st.just(0), values),
 )
 parts = st.lists(st.floats(0, 1), min_size=8, max_size=8)
+SETTINGS = partial(
+    settings, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 steps = st.lists(
     st.one_of(
         st.lists(commands, min_size=1, max_size=60),
@@ -153,9 +157,7 @@ def play(made: Engine, script: Script, model: Model, aeus: int) -> None:
 
 @pytest.mark.parametrize(("aeus", "nodes"), [(1, 1), (2, 1), (3, 3), (7, 3)])
 @given(script=steps)
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@SETTINGS(max_examples=25)
 def test_answers_are_those_of_a_dict_and_a_list(
     aeus: int, nodes: int, entries: list[int], script: Script
 ) -> None:
@@ -165,9 +167,7 @@ def test_answers_are_those_of_a_dict_and_a_list(
 
 @pytest.mark.parametrize("aeus", [2, 7])
 @given(script=steps)
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@SETTINGS(max_examples=10)
 def test_the_same_under_traffic(aeus: int, entries: list[int], script: Script) -> None:
     model = Model(column=list(entries))
     play(started(aeus, 2, clients=True), script, model, aeus)
@@ -175,9 +175,7 @@ def test_the_same_under_traffic(aeus: int, entries: list[int], script: Script) -
 
 @pytest.mark.parametrize("placement", ["interleaved", "single-ram"])
 @given(script=st.lists(st.lists(commands, min_size=1, max_size=60), min_size=1, max_size=3))
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@SETTINGS(max_examples=10)
 def test_baselines_answer_alike(placement: str, entries: list[int], script: Script) -> None:
     model = Model(column=list(entries))
     play(started(2, 1, clients=False, placement=placement), script, model, 2)

@@ -1,7 +1,5 @@
 """Runs a command in a guest and counts its memory traffic."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex
@@ -142,7 +140,7 @@ def _notes(processors: int, counting: Counting) -> Iterator[str]:
 
 
 def plugin_settings(
-    guest: GuestMachine, caches: PlayedCaches, out: Path, counting: Counting
+    guest: GuestMachine, caches: "PlayedCaches", out: Path, counting: Counting
 ) -> str:
     """What the plugin reads (``plugin/settings.hpp``); nodes are positions in the machine."""
     lines = [f"nodes {len(guest.machine.nodes)}"]
@@ -277,7 +275,7 @@ class PlayedCaches:
     exclusive: bool = False
 
     @staticmethod
-    def none(guest: GuestMachine) -> PlayedCaches:
+    def none(guest: GuestMachine) -> "PlayedCaches":
         """No caches, where accesses alone are counted."""
         return PlayedCaches((), processor_nodes(guest), 64, ())
 

@@ -1,7 +1,5 @@
 """Boots a guest, runs a command in it, and hands over its output and its exit status."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os
@@ -76,8 +74,8 @@ def run_in_guest(
     plugins: Sequence[Plugin] = (),
     time_limit_s: float | None = None,
     stdin: int | None = None,
-    stdout: Sink | None = None,
-    stderr: Sink | None = None,
+    stdout: "Sink | None" = None,
+    stderr: "Sink | None" = None,
     booted: Callable[[], object] | None = None,
     keep_stopped: bool = False,
 ) -> GuestRun:
@@ -201,7 +199,7 @@ class Qemu:
         self.watch("console", self._console.extend)
         self.watch("control", self._lines.extend)
 
-    def __enter__(self) -> Qemu:
+    def __enter__(self) -> "Qemu":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -210,7 +208,7 @@ class Qemu:
             self._reap(None)
         self._closing.close()
 
-    def watch(self, name: str, sink: Sink) -> None:
+    def watch(self, name: str, sink: "Sink") -> None:
         """Hands to ``sink`` what comes from a channel."""
         self._selector.register(self._ends[name], selectors.EVENT_READ, sink)
 
@@ -269,7 +267,7 @@ class Qemu:
             raise GuestFailure(f"QEMU ended at the boot{self._last_words()}") from None
 
     def run(
-        self, job: Job, sinks: Mapping[str, Sink], stdin: int | None, limit_s: float | None
+        self, job: Job, sinks: "Mapping[str, Sink]", stdin: int | None, limit_s: float | None
     ) -> int:
         """Runs the job in the booted guest; returns the command's exit status.
 

@@ -3,8 +3,6 @@
 The guest's kernel: one of this host, or Debian's, unpacked from its package into the cache.
 """
 
-from __future__ import annotations
-
 import hashlib
 import lzma
 import os
@@ -77,7 +75,7 @@ def unpacked_kernel(image: bytes) -> bytes:
     return elf if elf.startswith(b"\x7fELF") else image
 
 
-def _archive(kernel: Kernel, busybox: Path) -> bytes:
+def _archive(kernel: "Kernel", busybox: Path) -> bytes:
     """The guest's first files as a cpio archive."""
     files = module_files(kernel)
     order: list[str] = []

@@ -4,8 +4,6 @@ A document type with declarations of its own is refused before it is read, so th
 to expand, no defaults to copy and no other file to fetch; depth, number and size are bounded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
@@ -25,10 +23,10 @@ class Element:
     tag: str
     line: int
     attributes: dict[str, str] = field(default_factory=dict)
-    children: list[Element] = field(default_factory=list)
+    children: "list[Element]" = field(default_factory=list)
     text: str = ""
 
-    def each(self, tag: str) -> Iterator[Element]:
+    def each(self, tag: str) -> "Iterator[Element]":
         """The children of that tag."""
         return (child for child in self.children if child.tag == tag)
 

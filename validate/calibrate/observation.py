@@ -2,8 +2,6 @@
 of ``numatwin machine measure``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -31,7 +29,7 @@ class Kind(str):
 
     def __new__(
         cls, name: str, *, core: bool = False, run: bool = False, scaled: bool = False
-    ) -> Kind:
+    ) -> "Kind":
         """One more kind."""
         made = super().__new__(cls, name)
         made.core, made.run, made.scaled = core, run, scaled
@@ -121,7 +119,7 @@ class Observation:
         """Of the same quantity, from any source."""
         return (self.kind, *sorted((name, str(value)) for name, value in self.at.items()))
 
-    def moved(self, side: int) -> Observation:
+    def moved(self, side: int) -> "Observation":
         """The same at a load that is off by its spread."""
         load = self.at["load"] * math.exp(side * self.load_spread)
         return replace(self, at={**self.at, "load": load})

@@ -12,8 +12,6 @@ thread that holds the line for t, an addition takes n (h + t) / (1 + t / word_ad
 threads, and 0 with more. (Written with figures of two threads in sight; more were never measured.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -98,7 +96,7 @@ class EngineCalibration:
 
     parameters: Callable[[Machine], Sequence[Parameter]]
     readers: Mapping[str, Reader] = field(default_factory=dict)
-    predictions: Mapping[Kind, Callable[[Candidate, Observation], float]]
+    predictions: "Mapping[Kind, Callable[[Candidate, Observation], float]]"
     written: Callable[[MachineDescription, Machine, Quantities], MachineDescription]
     in_runs: bool = False
     native: NativeSteps | None = None

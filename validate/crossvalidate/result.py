@@ -9,8 +9,6 @@ value, is reported beside them and excuses no error: the wider an interval, the 
 what intervals hold that know what the model was wrong by in all other runs (``trust``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -71,12 +69,12 @@ class Result:
         return self.noise + ([self.found.not_kept] if self.found.not_kept is not None else [])
 
     @cached_property
-    def errors(self) -> list[Errors]:
+    def errors(self) -> "list[Errors]":
         """By set, kind and plane."""
         return errors_of(self.rows)
 
     @cached_property
-    def checks(self) -> list[Check]:
+    def checks(self) -> "list[Check]":
         """The aim, part by part."""
         return checks_of(self.rows)
 

@@ -4,8 +4,6 @@ A run names a scenario, settings, and a grid: each combination of its axes' valu
 ``../suites/crossvalidate/host.yaml``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -196,11 +194,11 @@ class _File:
     description: SuiteDescription
 
     @classmethod
-    def read(cls, path: Path) -> _File:
+    def read(cls, path: Path) -> "_File":
         document = load_yaml(path)
         return cls(path, document, document.read_as(SuiteDescription))
 
-    def included(self) -> list[_File]:
+    def included(self) -> "list[_File]":
         """The suites that it includes, which include none themselves; each run has one name."""
         found: list[_File] = []
         names = set(self.description.runs)

@@ -4,8 +4,6 @@ Before anything is set, what was there is written to a file of this user's state
 once it is given back: whoever is killed in between leaves the file, and the next start finds it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator
@@ -29,7 +27,7 @@ class Affinity:
     before: dict[int, list[int]]
 
     @classmethod
-    def of(cls, process: LiveProcess) -> Affinity:
+    def of(cls, process: LiveProcess) -> "Affinity":
         return cls(process, {tid: _affinity(tid) for tid in process.thread_ids()})
 
     @property
@@ -67,7 +65,7 @@ class Cpuset:
     before: str
 
     @classmethod
-    def of(cls, group: str) -> Cpuset:
+    def of(cls, group: str) -> "Cpuset":
         """``group``: its path, whole or below /sys/fs/cgroup (or its cpuset). Raises InputError."""
         tried = [CGROUPS / group.lstrip("/"), CGROUPS / "cpuset" / group.lstrip("/"), Path(group)]
         for folder in tried:
@@ -148,7 +146,7 @@ class Journal:
     masks: Masks
 
     @classmethod
-    def of(cls, masks: Masks) -> Journal:
+    def of(cls, masks: Masks) -> "Journal":
         """Raises InputError where the state folder cannot be written to."""
         me = LiveProcess(os.getpid())
         file = state_folder() / f"{me.pid}-{me.started}.json"

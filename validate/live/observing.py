@@ -6,8 +6,6 @@ The Record of a process of this host: what was seen, and nothing predicted.
 Samples of a process: which node its threads ran on, how they moved, and the host's counters.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -141,7 +139,7 @@ def _cores(machine: Machine) -> list[tuple[int, str, int]]:
     ]
 
 
-def _uses(machine: Machine, sampler: Sampler, seen_s: float) -> tuple[ResourceUse, ...]:
+def _uses(machine: Machine, sampler: "Sampler", seen_s: float) -> tuple[ResourceUse, ...]:
     run_s = sampler.totals.run_s
     return tuple(
         ResourceUse(name, "cores", min(run_s[k] / (seen_s * cpus), 1.0), node=machine.nodes[k].id)
@@ -272,7 +270,7 @@ class HostCounters:
     missing: list[str] = field(default_factory=list)
 
     @classmethod
-    def open(cls) -> HostCounters:
+    def open(cls) -> "HostCounters":
         """Those that may be read here."""
         found = cls()
         for what, counters in (("memory", MemoryTraffic), ("links", LinkTraffic)):

@@ -1,7 +1,5 @@
 """Bandwidth of streams by number of threads, by traffic and by node pair; latency under load."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,7 +74,7 @@ def _streams(
     bench: Bench,
     cpus: Sequence[int],
     home: NodeLayout,
-    traffic: Traffic,
+    traffic: "Traffic",
     delay: int = 0,
     *,
     part: tuple[float, float] = (0.0, 1.0),

@@ -1,8 +1,6 @@
 """Latency of dependent loads by size of the working set, by node pair, and in small pages; rates of
 independent ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -151,7 +149,7 @@ def _random_reads(bench: Bench, start: NodeLayout, home: NodeLayout) -> None:
     bench.run([(start.cores[0], stream(arena, 0, arena.size_bytes, Traffic.READ, 0))],
               limit_s=0.3, window_ns=WARM_NS, wanted=1)  # fmt: skip
 
-    def rates(work: Work) -> Samples:
+    def rates(work: "Work") -> Samples:
         return bench.run([(start.cores[0], work)], limit_s=0.3).rates()
 
     bench.add("random_reads", rates(random_reads(arena, lines)), "rate", RANDOM, **at)

@@ -3,8 +3,6 @@
 The state of this host on which measured figures depend.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re
@@ -65,7 +63,7 @@ class Result:
     clock_Hz: Quantity | None
     missing: tuple[str, ...] = ()
     interrupted: bool = False
-    passes: tuple[Result, ...] = ()
+    passes: "tuple[Result, ...]" = ()
 
 
 def measure_pass(

@@ -1,7 +1,5 @@
 """A run of a commit protocol on this host: its processes (or threads) from start to stop."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time
@@ -66,7 +64,7 @@ class CommitCluster:
         os.close(reading)
         self._finalizer = weakref.finalize(self, _close, self._process, [pipe, file])
 
-    def __enter__(self) -> CommitCluster:
+    def __enter__(self) -> "CommitCluster":
         return self
 
     def __exit__(self, *_: object) -> None:

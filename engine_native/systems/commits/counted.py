@@ -1,7 +1,5 @@
 """What a run of a commit protocol counted, wherever it ran: its transactions and messages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,7 +36,7 @@ class Counted:
         """Transactions that came to an end, whichever; each try of one that aborts counts."""
         return self.commits + self.given_up + int(self.aborts.sum())
 
-    def since(self, before: Counted) -> Counted:
+    def since(self, before: "Counted") -> "Counted":
         """What was counted from ``before`` to now."""
         names = self.__dataclass_fields__
         return replace(
@@ -48,7 +46,7 @@ class Counted:
     @classmethod
     def of(
         cls, found: Mapping[str, Any], *, time_s: float, ran_ns: Ints, waited_ns: Ints
-    ) -> Counted:
+    ) -> "Counted":
         """What a run's board has counted."""
         numbers = ("commits", "given_up", "torn", "bytes", "latency_total_ps")
         counts: dict[str, Any] = {name: int(found[name]) for name in numbers}

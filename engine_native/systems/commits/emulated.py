@@ -5,7 +5,7 @@ too: what the network carried crosses the guest's nodes. Times mean nothing ther
 none: transactions are counted, in the region of the run whose traffic is.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from ....inputs import InputError
 from ....inputs.progress import Progress
 from ....sim.planes.outcome import Outcome
-from ....sim.planes.plane import Command, Experiment
+from ....sim.planes.plane import Experiment, Unsteered
 from ....sim.systems.commits.servers import faults
 from ....sim.systems.commits.spec import CommitSystem
 from ..._engine import CommitBoard
@@ -27,7 +27,7 @@ from .setup import commit_plan
 SLICE_S = 1.0  # how often a waiting plane looks whether a role failed
 
 
-class EmulatedCommits:
+class EmulatedCommits(Unsteered):
     """Runs the scenario in the guest, by the guest's clock; counts from ``warm_up_s`` on."""
 
     def __init__(self, process: GuestProcess, scenario: Experiment, warm_up_s: float) -> None:
@@ -43,13 +43,6 @@ class EmulatedCommits:
         self._before: Mapping[str, Any] | None = None
         self._started = False
         self.time_s = 0.0
-
-    def observe(self, family: str) -> None:
-        """No policies watch."""
-
-    def apply(self, commands: Sequence[Command]) -> None:
-        """There is nothing to apply, as in the event plane."""
-        assert not commands
 
     def advance(self, until_s: float) -> None:
         """Raises InputError where a role failed."""

@@ -1,7 +1,7 @@
 """The native plane of systems that commit transactions: one replication, on this host, for real."""
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ from ....inputs.progress import Progress
 from ....sim.kernel.histogram import Histogram
 from ....sim.planes.availability import Look, availability, looks_at
 from ....sim.planes.outcome import ControlEvent, Outcome, ResourceUse, Why
-from ....sim.planes.plane import Command, Experiment, Maker
+from ....sim.planes.plane import Experiment, Maker, Unsteered
 from ....sim.systems.commits.faults import fault_events
 from ....sim.systems.commits.history import OUTCOME, snapshot_isolation_violations
 from ....sim.systems.commits.servers import faults
@@ -26,7 +26,7 @@ from .counted import Counted, engine_facts
 from .setup import commit_plan
 
 
-class NativeCommits:
+class NativeCommits(Unsteered):
     """Runs one replication in real time; see ``RandomPlane`` for what its methods promise."""
 
     REAL_TIME = True
@@ -67,13 +67,6 @@ class NativeCommits:
             self._look_for_dead()
         self.cluster.check()
         self.time_s = until_s
-
-    def observe(self, family: str) -> None:
-        """No policies watch."""
-
-    def apply(self, commands: Sequence[Command]) -> None:
-        """There is nothing to apply, as in the event plane."""
-        assert not commands
 
     def start_counting(self) -> None:
         self._before = self._count()

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <new>
 #include <stdexcept>
-#include <thread>
 
 #include "memory/host.hpp"
 #include "memory/mapping.hpp"

@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "systems/joins/tuples.hpp"
-
 namespace numatwin::native {
 
 class BloomFilter {

@@ -3,8 +3,6 @@
 One engine serves all replications of a run: its tables stay; in each, clients begin anew.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +56,7 @@ class Counts:
     traffic: Floats
     answered: Floats
 
-    def since(self, before: Counts) -> Counts:
+    def since(self, before: "Counts") -> "Counts":
         """What was counted since."""
         return Counts(*(getattr(self, k) - getattr(before, k) for k in self.__match_args__))
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 
 #include "kernel/fifo_server.hpp"
 #include "kernel/huge_pages.hpp"

@@ -2,10 +2,8 @@
 #include "machine/kernel/os_scheduler.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <string>
-#include <tuple>
 
 namespace numatwin {
 namespace {

@@ -16,17 +16,14 @@ void register_message_path(py::module_& module) {
         "rate and bytes / bandwidth; cut-through: the incoming side starts when the first bits "
         "come, wire_ps after the outgoing side started.");
     def_value(cost);
-    auto fault =
-        def_struct<PathFault>(module, "PathFault", "Paths between machines that fail for a time.");
-    def_value(fault);
-    auto transport = def_struct<Transport>(
-        module, "Transport", "When a transport sends again what was lost or not answered.");
-    def_value(transport);
-    auto processors = def_struct<ProcessorSetup>(
+    def_value(
+        def_struct<PathFault>(module, "PathFault", "Paths between machines that fail for a time."));
+    def_value(def_struct<Transport>(module, "Transport",
+                                    "When a transport sends again what was lost or not answered."));
+    def_value(def_struct<ProcessorSetup>(
         module, "ProcessorSetup",
         "Processors of one host that processes share by Linux's rules (EEVDF), and what that costs "
-        "them, in their own time: sim/machine/reference/processors.py.");
-    def_value(processors);
+        "them, in their own time: sim/machine/reference/processors.py."));
 }
 
 const Registration registration("message_path", register_message_path);

@@ -21,9 +21,8 @@ std::uint32_t position(std::int64_t at) {
 
 void register_os_scheduler(py::module_& module) {
     def_struct<OsDomain>(module, "OsDomain", "Processors among which load is balanced.");
-    auto setup = def_struct<OsSetup>(
-        module, "OsSetup", "Processors, their domains and threads: sim/machine/os_scheduler.py.");
-    def_value(setup);
+    def_value(def_struct<OsSetup>(
+        module, "OsSetup", "Processors, their domains and threads: sim/machine/os_scheduler.py."));
     py::class_<OsScheduler>(module, "OsScheduler",
                             "Threads of the operating system on processors, by Linux's rules: "
                             "sim/machine/reference/os_scheduler.py.")

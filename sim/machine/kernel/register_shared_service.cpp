@@ -38,9 +38,8 @@ std::uint32_t demand_of(SharedService& service, const DemandTuple& fields) {
 }
 
 void register_shared_service(py::module_& module) {
-    auto machine = def_struct<ServiceMachine>(module, "ServiceMachine",
-                                              "What long pieces of work share; times in ps.");
-    def_value(machine);
+    def_value(def_struct<ServiceMachine>(module, "ServiceMachine",
+                                         "What long pieces of work share; times in ps."));
     py::class_<SharedService>(
         module, "SharedService",
         "Long pieces of work that share a machine max-min fair; times in ps.\n\n"

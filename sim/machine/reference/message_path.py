@@ -11,8 +11,6 @@ to itself needs no message.
 Paths between machines may fail for a time. A network adapter: ``kernel/adapter.hpp``.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
@@ -77,7 +75,7 @@ class Place:
     ``life``: how often it stopped.
     """
 
-    def __init__(self, number: int, adapter: Adapter, threads: Servers, factor: int = 1) -> None:
+    def __init__(self, number: int, adapter: "Adapter", threads: Servers, factor: int = 1) -> None:
         self.number = number
         self.adapter = adapter
         self.threads = threads

@@ -22,8 +22,6 @@ has had less than its share. What is in the queue (``pick``):
   have passed it since.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
@@ -42,7 +40,7 @@ class Job:
 
     left_ps: int
     done: simpy.Event
-    sender: Process | None = None
+    sender: "Process | None" = None
     parts: int = 1
 
 

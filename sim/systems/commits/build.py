@@ -1,7 +1,5 @@
 """From a scenario to the parameters of the commit models."""
 
-from __future__ import annotations
-
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +22,7 @@ BEGIN_S = 500e-6  # between two such looks (engine_native/systems/commits/roles.
 
 
 def commit_parameters(
-    scenario: Experiment, replication: int = 1
+    scenario: "Experiment", replication: int = 1
 ) -> tuple[CommitParameters, CommitCosts]:
     """What the models simulate, and the costs in it.
 

@@ -3,8 +3,6 @@
 Roles of a machine's nodes in a commit system, and nodes that have none yet.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -153,7 +151,7 @@ class FaultySystem(SystemSpec):
         if system.send_queue != 1:
             raise DescriptionError(("send_queue",), f"expected 1 {why}")
 
-    def check_faults(self, machine: Machine, roles: Roles) -> None:
+    def check_faults(self, machine: Machine, roles: "Roles") -> None:
         """Raises DescriptionError for a fault of what is at none of the nodes in use, and for
         replicas without a server for them."""
         system: Any = self

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...planes.availability import Look, cost_of_faults
 from ...planes.outcome import ControlEvent, Gain, Outcome, ResourceUse, Why, by_gain
-from ...planes.plane import Command, Experiment
+from ...planes.plane import Experiment, Unsteered
 from .build import commit_parameters
 from .checked_values import PS
 from .faults import fault_events, lost_records, rejoin_events
@@ -50,7 +50,7 @@ class _Piece:
     model: TryModel
 
 
-class CommitFlow:
+class CommitFlow(Unsteered):
     """Runs a scenario as a closed network; see ``plane.Plane`` for what its methods promise."""
 
     costs = None
@@ -160,13 +160,6 @@ class CommitFlow:
         else:
             self._last = self.model.solve(self._state, self._last.chances)
         return self._last
-
-    def observe(self, family: str) -> None:
-        """No policies watch."""
-
-    def apply(self, commands: Sequence[Command]) -> None:
-        """There is nothing to apply."""
-        assert not commands
 
     def outcome(self, with_gains: bool = True) -> Outcome:
         """``why`` holds at the end of the run; without gains it names what binds."""

@@ -6,7 +6,7 @@ plain SimPy.
 The compiled commit models, run and read like the reference ones.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...kernel.histogram import Histogram
 from ...kernel.streams import stream_key
 from ...planes.availability import Look, Looks
 from ...planes.outcome import ControlEvent, Outcome
-from ...planes.plane import Command, Experiment
+from ...planes.plane import Experiment, Unsteered
 from .build import commit_parameters
 from .checked_values import PS, ps
 from .faults import fault_events, lost_records, rejoin_events
@@ -137,7 +137,7 @@ def reference_model(parameters: CommitParameters, seed: int, replication: int) -
     return kind(parameters, seed, replication)
 
 
-class CommitPlane:
+class CommitPlane(Unsteered):
     """Runs one replication; see ``plane.RandomPlane`` for what its methods promise."""
 
     def __init__(self, make: ModelMaker, scenario: Experiment, replication: int) -> None:
@@ -162,14 +162,6 @@ class CommitPlane:
     def _look(self, time_s: float) -> Look:
         counted = self.model.result().latencies_ns
         return Look(time_s, float(counted.count), counted)
-
-    def observe(self, family: str) -> None:
-        """No policies watch."""
-
-    def apply(self, commands: Sequence[Command]) -> None:
-        """There is nothing to apply: the system refuses workloads with phases, and
-        has no policies."""
-        assert not commands
 
     def start_counting(self) -> None:
         self._before, self._since_s = self.model.result(), self.time_s

@@ -1,7 +1,5 @@
 """What a run of a commit protocol counted, the same for both planes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -38,7 +36,7 @@ class CommitResult:
         aborted = sum(self.aborts.values())
         return aborted / max(1, aborted + self.commits)
 
-    def since(self, before: CommitResult) -> CommitResult:
+    def since(self, before: "CommitResult") -> "CommitResult":
         """What was counted from ``before`` to now."""
         return CommitResult(
             self.time_ps - before.time_ps,

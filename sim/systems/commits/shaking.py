@@ -4,8 +4,6 @@ After the faults clients begin no more transactions. Then each must end the one 
 no lock may stay; but where RSI has no remedy for a dead client, it is told to block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
@@ -127,7 +125,7 @@ def case_of(bases: Sequence[CommitParameters], seed: int) -> Case:
     return Case(with_drawn_replicas(parameters, draws, unit_ps), seed, unit_ps)
 
 
-def with_drawn_faults(p: CommitParameters, draws: Draws, unit_ps: int) -> CommitParameters:
+def with_drawn_faults(p: CommitParameters, draws: "Draws", unit_ps: int) -> CommitParameters:
     """Up to three stops, paths and dying clients; all that stop come back."""
     clients, servers = len(p.client_machine), sorted({node.machine for node in p.nodes})
     stops, at_ps = list[Stop](), 0
@@ -159,14 +157,14 @@ def with_drawn_faults(p: CommitParameters, draws: Draws, unit_ps: int) -> Commit
     return replace(p, clock_faults=_clocks(p, draws, unit_ps)) if p.has_remedy else p
 
 
-def _late_ps(p: CommitParameters, draws: Draws, unit_ps: int) -> int:
+def _late_ps(p: CommitParameters, draws: "Draws", unit_ps: int) -> int:
     """Where the transport delivers once, no more than it waits."""
     assert p.transport is not None
     late_ps = draws.whole(1, 4 * unit_ps)
     return min(late_ps, p.transport.timeout_ps) if p.architecture in RELIABLE_ONCE else late_ps
 
 
-def _clocks(p: CommitParameters, draws: Draws, unit_ps: int) -> tuple[ClockFault, ...]:
+def _clocks(p: CommitParameters, draws: "Draws", unit_ps: int) -> tuple[ClockFault, ...]:
     """Up to two that are off, by more than a lease or a lot faster or slower."""
     found = []
     for _ in range(draws.whole(0, 2)):
@@ -183,7 +181,7 @@ def _clocks(p: CommitParameters, draws: Draws, unit_ps: int) -> tuple[ClockFault
     return tuple(found)
 
 
-def with_drawn_replicas(p: CommitParameters, draws: Draws, unit_ps: int) -> CommitParameters:
+def with_drawn_replicas(p: CommitParameters, draws: "Draws", unit_ps: int) -> CommitParameters:
     """Of each record, or none; servers of records alone may come back empty. Of those with replicas
     the first that stops, as a later one may have the only copy."""
     stores = [stop for stop in p.stops if stop.machine != p.nodes[p.timestamps].machine]
@@ -195,7 +193,7 @@ def with_drawn_replicas(p: CommitParameters, draws: Draws, unit_ps: int) -> Comm
     return replace(p, stops=tuple(replace(stop, empty=stop in empty) for stop in p.stops))
 
 
-def _sides(p: CommitParameters, draws: Draws) -> list[int]:
+def _sides(p: CommitParameters, draws: "Draws") -> list[int]:
     """A machine's port, or paths between any groups."""
     if draws.one_of((True, False)):
         machine = draws.whole(0, p.machines - 1)

@@ -1,7 +1,5 @@
 """Observations and commands of ERIS's load balancers, and the check of the commands."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -7,8 +7,6 @@ misses, the latency of atomic operations and mispredicted branches are not in th
 elsewhere, or are part of the machine's instructions per cycle.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -118,7 +116,7 @@ class InstructionCounts:
     link_level: float = 1190.0
     """Per boundary and level: cut a key range out of one tree, hang it into another."""
 
-    def measured(self, facts: ErisFacts, instructions_per_s: float) -> InstructionCounts:
+    def measured(self, facts: ErisFacts, instructions_per_s: float) -> "InstructionCounts":
         """These counts, with as many instructions for what was measured as pass in its time."""
         times = {field.name: getattr(facts, field.name, None) for field in fields(self)}
         found: dict[str, Any] = {
@@ -174,7 +172,7 @@ class ErisCosts(CostModel):
                 self.warnings.append(f"uncertain value used: {path}")
 
     @cached_property
-    def unscaled(self) -> ErisCosts:
+    def unscaled(self) -> "ErisCosts":
         """The costs of the machine as it is."""
         return self if self.scales == Scales() else costs_once(ErisCosts, self.machine, Scales())
 

@@ -8,8 +8,6 @@ Values that are larger than an entry may hold lie elsewhere, one beside the othe
 words of 8 bytes; the entry has a pointer to its own.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +32,7 @@ def tree_of(
     native: bool = False,
     shared: bool = False,
     step_lines: float = 1.0,
-) -> PrefixTree:
+) -> "PrefixTree":
     """The tree of an index of the workload: that of ERIS, or of the native engine (a partition's,
     or the one that all threads share).
 
@@ -140,13 +138,13 @@ class Regions:
     row_lines: Floats
 
 
-def placed_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
+def placed_regions(tree: "PrefixTree", keys: Floats, mass: Floats) -> Regions:
     """Regions of the contiguous ``keys`` (n, Q), asked for with ``mass`` (n, Q)."""
     lines = np.moveaxis(tree.level_lines(keys), 0, 1)
     return Regions(lines, np.broadcast_to(mass[:, None, :], lines.shape), tree.row_lines)
 
 
-def scattered_regions(tree: PrefixTree, keys: Floats, mass: Floats) -> Regions:
+def scattered_regions(tree: "PrefixTree", keys: Floats, mass: Floats) -> Regions:
     """Regions of ``keys`` (n, Q) that lie at random, the most popular class first.
 
     Several keys share a line. The line belongs to the class of its most popular key: of the lines
@@ -213,7 +211,7 @@ class Walk:
     written_misses: Floats
 
 
-def walk_of(regions: Regions, hits: Hits, tree: PrefixTree, *, scattered: bool) -> Walk:
+def walk_of(regions: Regions, hits: Hits, tree: "PrefixTree", *, scattered: bool) -> Walk:
     """The walk over a tree.
 
     Classes of scattered keys share lines: their walks are averaged into one class.

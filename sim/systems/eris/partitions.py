@@ -4,8 +4,6 @@ While a balancing cycle runs, a range that changes hands belongs to its new owne
 been moved. Every key or entry has one owner at any time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -128,7 +126,7 @@ class IndexPartitions(_Changing):
         edges, owner = self.pieces()
         return group_sums(owner, keys.shares(edges, time_s), self.workers)
 
-    def classes(self, popularity: PopularityClasses) -> tuple[Floats, Floats]:
+    def classes(self, popularity: "PopularityClasses") -> tuple[Floats, Floats]:
         """(A, Q) keys, and mass of accesses, of each worker in each class of popularity."""
         edges, owner = self.pieces()
         breaks = popularity.breaks

@@ -1,7 +1,5 @@
 """Policies that choose the operator of a query: a fixed one, or the cheapest by the cost model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

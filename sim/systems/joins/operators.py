@@ -5,8 +5,6 @@ thread the time of ``copy_bandwidth`` for each byte, as the source's formulas ha
 memory the lines that it reads and writes. So does a row that a thread receives and puts in place.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,7 +42,7 @@ class Pieces:
     rows: Ints | None = None
     counts: Ints | None = None
 
-    def each(self) -> Pieces:
+    def each(self) -> "Pieces":
         """One by one, alike ones of all homes in turn: a central queue goes round the nodes."""
         if self.counts is None:
             return self

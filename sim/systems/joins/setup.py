@@ -3,8 +3,6 @@
 How busy the parts of a cluster that joins are, and what binds it; of any plane.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -199,7 +197,7 @@ class Busy:
     out: Floats
     into: Floats
 
-    def add(self, other: Busy, times: float) -> None:
+    def add(self, other: "Busy", times: float) -> None:
         """So many times as much again."""
         for name, each in vars(other).items():
             setattr(self, name, getattr(self, name) + times * each)

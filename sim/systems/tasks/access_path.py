@@ -8,8 +8,6 @@ Models that choose the access path of a scan: of its features, by regressions or
 A file of one is JSON: numbers alone, which are checked, and nothing that is executed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path as File
@@ -90,7 +88,7 @@ def _oracle(scan: ScanSeen) -> Path:
     return min(("cpu", "copy-engine"), key=scan.seconds)
 
 
-def _by_model(name: str, model: AccessModel) -> Callable[[ScanSeen], Path]:
+def _by_model(name: str, model: "AccessModel") -> Callable[[ScanSeen], Path]:
     choose = model.by_regression
     if name == "tree":
         if model.tree is None:

@@ -15,8 +15,6 @@ on average the regressions are then those of all scans by both paths. The n-th t
 with the probability n^(-1/3), as in epoch-greedy (Langford and Zhang, NIPS 2007).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import product
 from math import cbrt
@@ -58,7 +56,7 @@ class Observations:
     def __len__(self) -> int:
         return len(self.cpu_s)
 
-    def part(self, rows: Ints) -> Observations:
+    def part(self, rows: Ints) -> "Observations":
         """Some of them."""
         return Observations(self.features[rows], self.cpu_s[rows], self.engine_s[rows])
 

@@ -3,8 +3,6 @@
 Checks of commands of policies of tasks: one clear line for what cannot be done.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -7,8 +7,6 @@ of the stage that runs there, the last-level cache is shared by all stages (``ca
 Page walks are not counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -57,7 +55,7 @@ class Demands:
         """Those that it makes at all."""
         return [access for access in self.at_random if access.count > 0]
 
-    def more(self, instructions: float, *uses: InOrder | AtRandom) -> Demands:
+    def more(self, instructions: float, *uses: InOrder | AtRandom) -> "Demands":
         """Adds to it; itself."""
         self.instructions += instructions
         for use in uses:

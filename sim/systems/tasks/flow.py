@@ -1,7 +1,5 @@
 """The flow plane of tasks: rates of queries, constant between what policies and copies change."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -88,7 +86,7 @@ class TasksFlow:
         rates = self.rates()
         return self.time_s + (0.0 if self._stuck_per_s(rates) > 0 else self._next_change(rates))
 
-    def start_near(self, other: TasksFlow) -> None:
+    def start_near(self, other: "TasksFlow") -> None:
         """Looks for its rates from those of a scenario like it."""
         self._near = other.rates()
 
@@ -240,7 +238,7 @@ class TasksFlow:
         watched.pieces = []
         return seen
 
-    def _seen_by_placer(self, watched: Watched) -> PlacerObservation:
+    def _seen_by_placer(self, watched: "Watched") -> PlacerObservation:
         n, samples = len(self.machine.nodes), watched.samples(self.time_s)
         of_parts: dict[tuple[str, int], tuple[Floats, Floats]] = {}
         node_cpu, node_Bps = np.zeros((n, samples)), np.zeros((n, samples))
@@ -255,7 +253,7 @@ class TasksFlow:
         nodes = node_cpu, node_Bps
         return self.control.parts_seen(self.time_s, self._running, nodes, of_parts)
 
-    def _seen_by_stealing(self, watched: Watched) -> StealingObservation:
+    def _seen_by_stealing(self, watched: "Watched") -> StealingObservation:
         rates = self.rates()
         if self._stealing is None:
             busy = group_sums(rates.node, rates.running, len(self.machine.nodes))
@@ -266,7 +264,7 @@ class TasksFlow:
             )
         return StealingObservation(self.time_s, *self._stealing, self.control.facts.threshold_Bps)
 
-    def _seen_by_access_path(self, _: Watched) -> AccessPathObservation:
+    def _seen_by_access_path(self, _: "Watched") -> AccessPathObservation:
         return self.control.paths_seen(self.time_s, self._allowed().tolist())
 
     def _drawn_by_class(self, rates: Rates) -> dict[str, float]:
@@ -278,7 +276,7 @@ class TasksFlow:
             for name in self.program.classes
         }
 
-    def _seen_by_cores(self, watched: Watched) -> CoresObservation:
+    def _seen_by_cores(self, watched: "Watched") -> CoresObservation:
         length = sum(piece[1] for piece in watched.pieces)
         load = links = controllers = 0.0
         used = np.zeros(len(self.machine.nodes))

@@ -14,8 +14,6 @@ a chunk. Before the first there are the setup and a copy, after the last copy it
 Left out, and simulated by the event plane: that tasks are whole, and meet at the engine at random.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import inf, isinf
 
@@ -208,11 +206,7 @@ def _stages(program: Program, first_lock: int) -> list[StageSetup]:
                     kept=kept,
                     parts_min=stage.parts_min,
                     concurrency=stage.concurrency or 0,
-                    per_row=entries.per_row,
-                    per_part=entries.per_part,
-                    per_input_task=entries.per_input_task,
-                    constant=entries.constant,
-                    most=entries.most,
+                    **vars(entries),
                     instructions_ps=cost.instructions_s * PS_PER_S,
                     separate_ps=cost.separate_s * PS_PER_S,
                     slots=cost.misses_at_once,
@@ -360,7 +354,7 @@ class CopiedKinds:
     chunk: Floats
 
     @staticmethod
-    def none(kinds: int, costs: CostModel) -> CopiedKinds:
+    def none(kinds: int, costs: CostModel) -> "CopiedKinds":
         """Nothing is copied yet."""
         zero, nodes, none = np.zeros(kinds), len(costs.machine.nodes), np.zeros(0, dtype=np.int64)
         return CopiedKinds(

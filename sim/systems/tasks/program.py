@@ -5,8 +5,6 @@ flow plane as rates. What changes while it is simulated (where parts lie, who ma
 are in use) is not here.
 """
 
-from __future__ import annotations
-
 from dataclasses import astuple, dataclass, replace
 from math import inf
 from typing import Literal
@@ -232,7 +230,7 @@ class Program:
         stages = (s for q in self.queries for s in q.stages)
         return tuple(dict.fromkeys(lock.name for s in stages for lock in s.locks))
 
-    def with_lock_times(self, name: str, times: float) -> Program:
+    def with_lock_times(self, name: str, times: float) -> "Program":
         """The program whose sections under a lock take ``times`` as long."""
 
         def changed(stage: Stage) -> Stage:

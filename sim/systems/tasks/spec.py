@@ -9,8 +9,6 @@ rows. So the dictionary of a column with more than a sixteenth as many values as
 any other by part. A column that is not encoded has its values in place of ids.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -246,7 +244,7 @@ class TasksSystem(SystemSpec):
         """The tables with their parts where they lie at the start."""
         return self.laid_out(machine, workload).tables
 
-    def laid_out(self, machine: Machine, workload: Workload) -> Placed:
+    def laid_out(self, machine: Machine, workload: Workload) -> "Placed":
         """The same, with the spreads of what lies on several nodes."""
         # As what they are made from is kept beside them, nothing else has its id.
         *_, placed = once(
@@ -257,7 +255,7 @@ class TasksSystem(SystemSpec):
         )
         return placed
 
-    def _placed(self, machine: Machine, workload: Workload) -> Placed:
+    def _placed(self, machine: Machine, workload: Workload) -> "Placed":
         stored = self.stored(workload)
         for name in self.tables:
             if name not in stored:

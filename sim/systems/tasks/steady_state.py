@@ -19,8 +19,6 @@ random, too, that their tasks are whole, and that workers who are free are many 
 at another.
 """
 
-from __future__ import annotations
-
 from copy import copy
 
 import numpy as np
@@ -117,7 +115,7 @@ class Search:
         self._pairs()
         self._kinds()
 
-    def on(self, program: Program, costs: CostModel) -> Search:
+    def on(self, program: Program, costs: CostModel) -> "Search":
         """The same where entries cost something else, and parts of the machine are faster."""
         found = copy(self)
         found.of, found.program = SteadyState(program, costs), program

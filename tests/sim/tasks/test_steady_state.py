@@ -1,6 +1,7 @@
 """Rates of tasks as flows: cases worked by hand, and laws that hold for any."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -82,12 +83,22 @@ def cpu_bound(task_class: str = "scan", **more: Any) -> Stage:
     return hand.scan(nodes=NODES, task_class=task_class, memory=(), **more)
 
 
+def bound_by_cores(
+    concurrency: int,
+    workers: tuple[int, ...] = FOUR,
+    nodes: Sequence[int] = (0,),
+    arrivals_per_s: float = 0.0,
+    **query: Any,
+) -> Program:
+    """A query of 1,000,000 entries, on so many tasks at most."""
+    of = hand.query(cpu_bound(concurrency=concurrency), **query)
+    tables = [hand.table(rows=1_000_000, nodes=nodes)]
+    return hand.program(of, tables=tables, workers=workers, arrivals_per_s=arrivals_per_s)
+
+
 def test_one_client_has_all_workers_of_its_node() -> None:
     """1,000,000 entries of 100 ns over 4 workers: 25 ms, and no other node takes part."""
-    program = hand.program(
-        hand.query(cpu_bound(concurrency=4)), tables=[hand.table(rows=1_000_000)], workers=FOUR
-    )
-    rates = solve(program)
+    rates = solve(bound_by_cores(4))
     assert rates.response_s[0] == pytest.approx(0.025, rel=1e-6)
     assert rates.queries[0] == pytest.approx(40.0, rel=1e-6)
     assert rates.running.sum() == pytest.approx(4.0, rel=1e-4)
@@ -96,12 +107,8 @@ def test_one_client_has_all_workers_of_its_node() -> None:
 @pytest.mark.parametrize("clients", [1, 3, 4, 5, 16, 1_024])
 def test_clients_with_one_task_each_are_served_by_four_workers(clients: int) -> None:
     """A task of 0.1 s: as many run as there are clients, or workers."""
-    program = hand.program(
-        hand.query(cpu_bound(concurrency=1), clients=clients),
-        tables=[hand.table(rows=1_000_000)],
-        workers=FOUR,
-    )
-    assert solve(program).queries[0] == pytest.approx(min(clients, 4) / 0.1, rel=1e-4)
+    found = solve(bound_by_cores(1, clients=clients)).queries[0]
+    assert found == pytest.approx(min(clients, 4) / 0.1, rel=1e-4)
 
 
 def played_per_s(program: Program, length_s: float = 1.0) -> float:
@@ -140,12 +147,7 @@ def test_few_clients_are_served_as_event_by_event(
 
 
 def test_stealing_gives_what_is_bound_by_cores_all_nodes() -> None:
-    program = hand.program(
-        hand.query(cpu_bound(concurrency=1), clients=1_024),
-        tables=[hand.table(rows=1_000_000)],
-        workers=FOUR,
-    )
-    rates = solve(program, stealable=frozenset({"scan"}))
+    rates = solve(bound_by_cores(1, clients=1_024), stealable=frozenset({"scan"}))
     assert rates.queries[0] == pytest.approx(16 / 0.1, rel=0.01)
     assert rates.running[rates.stolen].sum() == pytest.approx(12.0, rel=0.02)
 
@@ -154,11 +156,7 @@ def test_stealing_gives_what_is_bound_by_cores_all_nodes() -> None:
 def test_stealing_leaves_nobody_idle_where_tasks_wait(workers: tuple[int, ...]) -> None:
     """Each node has a quarter of the work: those with fewer workers have it done by others, also
     where the nearest ones are no help."""
-    program = hand.program(
-        hand.query(cpu_bound(concurrency=16), clients=256),
-        tables=[hand.table(rows=1_000_000, nodes=range(NODES))],
-        workers=workers,
-    )
+    program = bound_by_cores(16, workers, range(NODES), clients=256)
     rates = solve(program, stealable=frozenset({"scan"}))
     assert rates.queries[0] == pytest.approx(sum(workers) / 0.1, rel=0.02)
 
@@ -166,11 +164,7 @@ def test_stealing_leaves_nobody_idle_where_tasks_wait(workers: tuple[int, ...]) 
 def test_nodes_that_are_equally_far_are_stolen_from_in_equal_parts() -> None:
     """All sockets of this machine are equally far: two are idle, two have all the work."""
     assert near_nodes(COSTS) == ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2))
-    program = hand.program(
-        hand.query(cpu_bound(concurrency=16), clients=256),
-        tables=[hand.table(rows=1_000_000, nodes=(0, 1))],
-        workers=FOUR,
-    )
+    program = bound_by_cores(16, nodes=(0, 1), clients=256)
     rates = solve(program, stealable=frozenset({"scan"}))
     home = np.array([batch.node for batch in rates.batches])[rates.batch]
     for victim in (0, 1):
@@ -252,12 +246,7 @@ def test_a_mix_shares_its_clients_by_shares() -> None:
 def test_open_clients_get_what_they_ask_for_up_to_what_there_is(
     arrivals_per_s: float, expected: float
 ) -> None:
-    program = hand.program(
-        hand.query(cpu_bound(concurrency=1), clients=0, share=1.0),
-        tables=[hand.table(rows=1_000_000)],
-        workers=FOUR,
-        arrivals_per_s=arrivals_per_s,
-    )
+    program = bound_by_cores(1, clients=0, share=1.0, arrivals_per_s=arrivals_per_s)
     assert solve(program).queries[0] == pytest.approx(expected, rel=1e-3)
 
 
@@ -277,13 +266,8 @@ def test_open_clients_get_what_they_ask_for_up_to_what_there_is(
 def test_queries_that_come_at_random_wait(
     workers: int, tasks: int, arrivals_per_s: float, expected_s: float
 ) -> None:
-    program = hand.program(
-        hand.query(cpu_bound(concurrency=tasks), clients=0, share=1.0),
-        tables=[hand.table(rows=1_000_000)],
-        workers=(workers, 0, 0, 0),
-        arrivals_per_s=arrivals_per_s,
-    )
-    rates = solve(program)
+    on = (workers, 0, 0, 0)
+    rates = solve(bound_by_cores(tasks, on, arrivals_per_s=arrivals_per_s, clients=0, share=1.0))
     assert rates.queries[0] == pytest.approx(arrivals_per_s)
     assert rates.response_s[0] == pytest.approx(expected_s, rel=1e-3)
 

@@ -1,5 +1,4 @@
 // The caches of the counting plugin without QEMU, for Python's tests.
-#include <string>
 #include <thread>
 #include <vector>
 

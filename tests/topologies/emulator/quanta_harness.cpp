@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <random>
 #include <thread>
 
 #include "quanta.hpp"

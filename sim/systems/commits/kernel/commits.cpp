@@ -2,7 +2,6 @@
 #include "systems/commits/kernel/commits.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 namespace numatwin {
 namespace {

@@ -1,8 +1,6 @@
 // RSI as a state machine; the protocol and its remedies: ../reference/one_sided.py.
 #include "systems/commits/kernel/one_sided.hpp"
 
-#include <algorithm>
-
 namespace numatwin {
 
 OneSidedCommits::OneSidedCommits(const CommitSetup& setup, const KeyDraws& keys,

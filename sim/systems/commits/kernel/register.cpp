@@ -102,11 +102,9 @@ void register_checker(py::module_& module) {
 
 void register_commits(py::module_& module) {
     register_checker(module);
-    auto work = def_struct<RecordWork>(module, "RecordWork", "Thread time of a server on records.");
-    def_value(work);
-    auto clock =
-        def_struct<ClockFault>(module, "ClockFault", "The clock of a machine is off for a time.");
-    def_value(clock);
+    def_value(def_struct<RecordWork>(module, "RecordWork", "Thread time of a server on records."));
+    def_value(
+        def_struct<ClockFault>(module, "ClockFault", "The clock of a machine is off for a time."));
     def_struct<CommitSetup>(
         module, "CommitSetup",
         "What a commit protocol is run with: sim/systems/commits/parameters.py, in plain numbers.");

@@ -1,7 +1,6 @@
 // RSI's remedies: leases on locks, and timestamps that are set in their owners' stead; the
 // protocol: ../reference/one_sided.py.
 #include <algorithm>
-#include <utility>
 
 #include "systems/commits/kernel/one_sided.hpp"
 

@@ -5,8 +5,6 @@ A record: its versions and its lock, and what verbs do to it.
 Clients and servers on a network: their own time, and the trace of what happens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +20,7 @@ class Client(Place):
     """A client's thread, its random draws, and its copy of the snapshot."""
 
     def __init__(
-        self, number: int, cluster: Cluster, p: CommitParameters, draw: TransactionDraw
+        self, number: int, cluster: "Cluster", p: CommitParameters, draw: TransactionDraw
     ) -> None:
         factor = next((s.factor for s in p.stragglers if s.client == number), 1)
         adapter = cluster.adapters[p.client_machine[number]]
@@ -38,7 +36,7 @@ class Client(Place):
 class Node(Place):
     """A server: records, a transaction manager or the timestamp service, or several of them."""
 
-    def __init__(self, number: int, cluster: Cluster, machine: int, threads: int) -> None:
+    def __init__(self, number: int, cluster: "Cluster", machine: int, threads: int) -> None:
         super().__init__(number, cluster.adapters[machine], Servers(cluster.env, threads))
         self.machine = machine
         self.records: dict[int, Record] = {}
@@ -50,7 +48,7 @@ class Node(Place):
         self.installed: dict[int, tuple[int, list[int]]] = {}
         """By client, where fencing undoes: its newest timestamp here, and its records."""
 
-    def record(self, key: int) -> Record:
+    def record(self, key: int) -> "Record":
         """A record that this node holds; without versions where it came back empty."""
         return self.records.setdefault(key, Record([-1] if self.forgot else [0]))
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kernel/huge_pages.hpp"
-#include "kernel/philox.hpp"
 #include "kernel/simulation.hpp"
 #include "kernel/statistics.hpp"
 #include "machine/kernel/core.hpp"

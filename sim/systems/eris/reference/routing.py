@@ -10,13 +10,13 @@ answers, balancing and clients that think or arrive.
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
 from math import inf
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import simpy
 
 from ...._kernel import ErisDemands, ErisMachine, Stream
+from ....kernel.plain_fields import plain
 from ....machine.disturbances.reference.disturbances import Disturbances
 from ....machine.reference.clock import run_until
 from ....machine.reference.core import Core, CoreWork
@@ -58,10 +58,7 @@ class ErisRoutingReference:
         disturbances: Disturbances | None = None,
     ) -> None:
         self.env, self.events, self.now_ps = simpy.Environment(), 0, 0
-        names = [name for name in dir(machine) if not name.startswith("_")]
-        self.m: Any = SimpleNamespace(**{name: getattr(machine, name) for name in names})
-        names = [name for name in dir(demands) if not name.startswith("_")]
-        self.d: Any = SimpleNamespace(**{name: getattr(demands, name) for name in names})
+        self.m, self.d = plain(machine), plain(demands)
         self.sums, self.operations = list(sums), operations
         self.count = len(self.m.node)
         self.keeps_parts = self.m.batch >= BATCH_PER_TARGET_MIN * self.count

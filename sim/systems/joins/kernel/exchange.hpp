@@ -26,7 +26,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <string>
 #include <vector>
 
 #include "kernel/described.hpp"

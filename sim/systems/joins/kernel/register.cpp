@@ -2,7 +2,6 @@
 #include "kernel/register.hpp"
 
 #include <memory>
-#include <string>
 
 #include "exchange.hpp"
 #include "kernel/arrays.hpp"

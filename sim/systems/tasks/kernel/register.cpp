@@ -70,19 +70,14 @@ py::dict counts(Held& self) {
 }
 
 void register_tasks(py::module_& module) {
-    auto loop = def_struct<LoopSetup>(module, "LoopSetup", "One of several loops of a stage.");
-    def_value(loop);
-    auto stage = def_struct<StageSetup>(module, "StageSetup", "A stage of a query.");
-    def_value(stage);
-    auto engine = def_struct<EngineSetup>(module, "EngineSetup", "A copy engine.");
-    def_value(engine);
-    auto piece = def_struct<BackgroundSetup>(module, "BackgroundSetup",
-                                             "What goes on without end besides queries.");
-    def_value(piece);
-    auto setup = def_struct<TaskSetup>(
+    def_value(def_struct<LoopSetup>(module, "LoopSetup", "One of several loops of a stage."));
+    def_value(def_struct<StageSetup>(module, "StageSetup", "A stage of a query."));
+    def_value(def_struct<EngineSetup>(module, "EngineSetup", "A copy engine."));
+    def_value(def_struct<BackgroundSetup>(module, "BackgroundSetup",
+                                          "What goes on without end besides queries."));
+    def_value(def_struct<TaskSetup>(
         module, "TaskSetup",
-        "What tasks run with, in plain numbers: sim/systems/tasks/parameters.py makes it.");
-    def_value(setup);
+        "What tasks run with, in plain numbers: sim/systems/tasks/parameters.py makes it."));
     py::class_<Held> bound(module, "TaskModel", "Queries as tasks of a machine's workers.");
     bound.def(py::init([](const TaskSetup& of, const StreamKeys& keys, std::uint64_t seed,
                           std::uint64_t replication, bool traced) {

@@ -1,7 +1,5 @@
 """What is scheduled: parts of tables, queries that were asked, tasks; and what they used."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from ..parameters import NOTHING
@@ -41,7 +39,7 @@ class Part:
     rows: int
     node: int
     blocked: bool = False
-    waiting: list[Task] = field(default_factory=list)
+    waiting: "list[Task]" = field(default_factory=list)
     use: Use = field(default_factory=Use)
 
 
