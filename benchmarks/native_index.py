@@ -29,7 +29,14 @@ ENGINE = HERE.parent / "engine_native"
 SOURCES = HERE / "native_index"
 # All of memory/ but register.cpp, which binds Python.
 OWN = ["storage/*tree*.cpp", "storage/shared_change.cpp", "storage/epochs.cpp", "memory/[!r]*.cpp"]
-FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", f"-I{ENGINE}", f"-I{SOURCES}"]
+FLAGS = [
+    "-std=c++20",
+    "-O3",
+    "-DNDEBUG",
+    f"-I{ENGINE}",
+    f"-I{ENGINE.parent / 'sim'}",
+    f"-I{SOURCES}",
+]
 
 
 def compiler() -> str:

@@ -34,7 +34,7 @@ def build(folder: Path) -> Path:
         *sorted((ENGINE / "storage").glob("scan*.cpp")),
         *sorted((ENGINE / "memory").glob("[!r]*.cpp")),  # not register.cpp, which binds Python
     ]
-    flags = ["-std=c++20", "-O3", f"-I{ENGINE}", "-pthread"]
+    flags = ["-std=c++20", "-O3", f"-I{ENGINE}", f"-I{ENGINE.parent / 'sim'}", "-pthread"]
     command = [os.environ.get("CXX", "g++"), *flags, *map(str, sources), "-o", str(program)]
     done = subprocess.run([*command, "-lnuma"], capture_output=True, text=True)
     if done.returncode != 0:

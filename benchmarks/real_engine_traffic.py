@@ -3,8 +3,9 @@
 python benchmarks/real_engine_traffic.py [--rows 1_200_000] [--queries g6 …] [--write]
 
 The queries of ``real_engines.py`` in DuckDB, each profiled by ``numatwin profile`` on this host
-with as many threads as it is run with, run on parts of two machines, whose caches are smaller than all that was measured here: on one
-thread of node 0, with all memory on node 1 or interleaved, and on two threads of two nodes.
+with as many threads as it is run with, run on parts of two machines, whose caches are smaller than
+all that was measured here: on one thread of node 0, with all memory on node 1 or interleaved, and
+on two threads of two nodes.
 Counted are the bytes that each node's memory reads and writes for a query, those of the guest's
 kernel among them. ``--write``: the figures, and the table of docs/real-engines.md; ``--predict``:
 what was counted stays, and is predicted again; ``--render``: the table of what was written.
