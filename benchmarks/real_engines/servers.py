@@ -45,9 +45,18 @@ ASKED = {
     "lrange": ("lrange_100", 64, 1, 4_000, 2_000),
 }
 SCALE, ROWS = 5, 500_000  # of pgbench
-SELECT = "SELECT abalance FROM pgbench_accounts WHERE aid = {};"
 SCAN = "SELECT count(*), sum(abalance) FROM pgbench_accounts WHERE bid <> 3;"
-COUNTED = {"select": 300, "scan": 1}
+# Asked with a row's number, how often to warm up, and counted. The last two came later, so that a
+# prediction given an engine's other operations has more than one of them.
+STATEMENTS = {
+    "select": ("SELECT abalance FROM pgbench_accounts WHERE aid = {};", 6_000, 300),
+    "range": (
+        "SELECT sum(abalance) FROM pgbench_accounts WHERE aid BETWEEN {0} AND {0} + 999;",
+        400,
+        100,
+    ),
+    "nothing": ("SELECT 1;", 600, 300),
+}
 
 
 def said(*words: str | Path) -> str:
@@ -188,12 +197,16 @@ def asked(session: subprocess.Popen[str], statements: Sequence[str]) -> list[str
 
 def count_postgres(folder: Path, server: Postgres) -> Iterator[dict[str, Any]]:
     """One session a set of caches. Counts are written as each ``pg_sleep`` begins, and at its end:
-    of a scan that reads all pages and selects to warm up, of those that count, and of the scan."""
-    rng = random.Random(1)
-    warm = 20 * COUNTED["select"]  # some of each page
-    selects = [SELECT.format(rng.randrange(1, ROWS)) for _ in range(warm + COUNTED["select"])]
-    once = "SELECT pg_sleep(0);"
-    script = [SCAN, *selects[:warm], once, *selects[warm:], once, *[SCAN] * COUNTED["scan"]]
+    of a scan that reads all pages and statements to warm up, of those that count, and so on for
+    each kind of statement; then of the scan."""
+    rng, script = random.Random(1), [SCAN]
+    for text, *counts in STATEMENTS.values():
+        for count in counts:
+            script += [text.format(rng.randrange(1, ROWS)) for _ in range(count)]
+            script.append("SELECT pg_sleep(0);")
+    script.append(SCAN)
+    counted = {name: (f".{2 * k + 2}", of[-1]) for k, (name, of) in enumerate(STATEMENTS.items())}
+    counted["scan"] = "", 1
     alone = "SET max_parallel_workers_per_gather = 0;"
     for k, options in enumerate(RUNS):
         out = server.folder / f"counted.{k}"
@@ -204,19 +217,22 @@ def count_postgres(folder: Path, server: Postgres) -> Iterator[dict[str, Any]]:
             session.communicate()
             while Path(f"/proc/{pid}").exists():  # until it has written
                 time.sleep(0.1)
-        for name, part in (("select", ".2"), ("scan", "")):
+        for name, (part, _) in counted.items():
             shutil.copy(f"{out}.{pid}{part}", folder / f"{name}.{k}.callgrind.out")
-    for name in ("select", "scan"):
-        yield {"engine": "postgresql", "operation": name, "counted": COUNTED[name]}
+    for name, (_, count) in counted.items():
+        yield {"engine": "postgresql", "operation": name, "counted": count}
 
 
 def measure_postgres(seconds: float, server: Postgres) -> Iterator[dict[str, Any]]:
-    scan = server.folder / "scan.sql"
-    scan.write_text(SCAN + "\n")
-    script = ["-n", "-f", str(scan)]
+    def script(name: str, text: str) -> list[str]:
+        file = server.folder / f"{name}.sql"
+        file.write_text(f"\\set row random(1, {ROWS})\n{text.format(':row')}\n")
+        return ["-n", "-f", str(file)]
+
     plays = [("select", clients, ["-S"]) for clients in CLIENTS]
-    plays += [("scan", clients, script) for clients in CLIENTS[:2]]
-    plays += [("parallel scan", 1, script)]
+    plays += [(name, 1, script(name, STATEMENTS[name][0])) for name in ("range", "nothing")]
+    plays += [("scan", clients, script("scan", SCAN)) for clients in CLIENTS[:2]]
+    plays += [("parallel scan", 1, script("scan", SCAN))]
     with server.running() as pid:
         server.bench("-S", "-t", "5000")  # pages are in memory then
         time.sleep(0.5)

@@ -78,7 +78,8 @@ def test_what_a_call_displaces_is_fetched_anew(
 ) -> None:
     """Of 10,000 accesses of which caches of c lines miss c^-1/2: n in a row touch (1 + 3n/2)^2/3
     lines, at most all that a second cache holds; misses that happen anyway do not count. So 28 and
-    8,192; short calls displace fewer, one each 8 ns beyond 2.5 µs."""
+    8,192; short calls displace fewer, one each 8 ns beyond 2.5 µs. Each takes up to 14 cycles, as a
+    fetch that misses the first cache, and one instruction's."""
 
     def graph(size: float) -> CallGraph:
         events = ("Ir", "Dr", "Dw", "D1mr", "D1mw", "sysCount", "sysCpuTime")
@@ -90,6 +91,9 @@ def test_what_a_call_displaces_is_fetched_anew(
     *_, loop = yaml.safe_load(text)["operations"]["f"]["operators"]["all"]["loops"]
     assert loop["structures"][0]["accesses"] == pytest.approx(lacking * calls / 10.0, rel=0.02)
     assert loop["at_once"]["range"] == [1.0, 4.0]
+    assert loop["instructions"] == pytest.approx(lacking * calls / 10.0, rel=0.02)
+    assert 1.0 / loop["ipc"]["value"] == pytest.approx(7.0 + 8.0**-0.5, rel=1e-3)
+    assert loop["ipc"]["range"] == [pytest.approx(1.0 / 15.0, rel=1e-3), 8.0]
     assert counted((small, large)).sizes.tolist() == [2.0**19, 2.0**23]
     assert UNKNOWN["no_refills"] in workload_text(Found(None, (large,), None), "f", 10)
 

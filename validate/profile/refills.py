@@ -3,8 +3,8 @@
 Counts are of the program alone. How many lines it touches between two calls follows from how often
 caches of several sizes miss: after c lines, another one is touched as often as a cache of c lines
 misses (Xiang et al., HOTL: a higher order theory of locality, ASPLOS 2013). After a call the first
-caches hold none of these lines: they come from the second cache, or from the last one, where the
-kernel took their place there, too. A short call takes few places.
+caches hold none of these: each line is one more fetch that misses, from the second cache, or from
+the last one where the kernel took its place there, too. A short call takes few places.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from .counts import CallGraph
-from .loops import FIRST_CACHE_BYTES, LINE_BYTES, Floats, Loop, Structure
+from .loops import FIRST_CACHE_BYTES, LINE_BYTES, Floats, Loop, Structure, rates
 
 SECOND_CACHE_BYTES = 512.0 * 2**10
 POINTS, RATIO_MIN = 1000, 1e-12
@@ -42,8 +42,8 @@ def refills(
     lines = float(displaced @ calls[calls > 0]) / queries
     if not lines:
         return []
-    structure, rate = Structure(lines, *SIZES), (1.0, 1.0, 1.0)
-    return [Loop("after calls into the kernel", 0.0, rate, 0.0, 0.0, (structure,), AT_ONCE)]
+    structure, rate = Structure(lines, *SIZES), rates(lines, 0.0, fetches=lines)
+    return [Loop("after calls into the kernel", lines, rate, 0.0, 0.0, (structure,), AT_ONCE)]
 
 
 def _touched(missed: Mapping[float, float], accesses: float, calls: float) -> float:
