@@ -57,7 +57,7 @@ ENGINES = [
 @dataclass(frozen=True)
 class Operation:
     """A row: its ``measured`` seconds, and those that (N,) draws predict; not a number where a draw
-    cannot be.
+    cannot be. What predictions of its ``engine`` were off by is no evidence for it.
     """
 
     command: str
@@ -66,6 +66,7 @@ class Operation:
     of: Class
     measured_s: float
     drawn_s: Floats
+    engine: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _given(row: Operation, others: Sequence[Operation]) -> Given:
     possible = np.where(np.isfinite(rates).all(axis=0), 0.0, -np.inf)
     own, *known = (np.nan_to_num(one, nan=99.0) for one in rates)
     own = own + own_deviation() * ndtri(drawn(f"own deviation of {row.operation}", len(own)))
-    error = error_weights(row.of)
+    error = error_weights(row.of, row.engine)
     measured = -np.log([one.measured_s for one in others])
     spreads = np.full(len(others), np.hypot(ASSUMED_SPREAD, own_deviation()))
     evidence = Known(row.of, measured, spreads, error), np.column_stack(known)
@@ -155,7 +156,7 @@ def drawn_s(scenario: Scenario, each: int, count: int = DRAWS) -> Floats:
     return found
 
 
-def class_of(scenario: Scenario) -> Class:
+def class_of_scenario(scenario: Scenario) -> Class:
     """What its throughput is predicted as."""
     (operation,) = scenario.settings["workload"]["operations"].values()
     return Class(str(scenario.settings["system"]["kind"]), "flow", kind_of(operation), THROUGHPUT)

@@ -2,8 +2,9 @@
 
 Evidence is every number that is published or measured and predicted here: results of papers
 (``numatwin published``), decisions (``numatwin decisions``), traffic counted in the emulator
-(``counted_traffic/``), and real runs of a host (``disturbances/``). ``--write`` predicts all of it
-again and writes ``sim/run/model_error.json``; ``--only KIND`` leaves the rest of the file as it is.
+(``counted_traffic/``), real runs of a host (``disturbances/``), and real engines as they were
+predicted from their profiles (``real_engines/``). ``--write`` predicts all but the last again and
+writes ``sim/run/model_error.json``; ``--only KIND`` leaves the rest of the file as it is.
 One JSON object a line: the share of measured figures that 90% intervals hold, each made of the
 evidence of all other sources, and how wide they are; of the evidence as it is stored, and with
 ``--choices`` as they would be with other laws of the model's error.
@@ -23,6 +24,7 @@ import numpy as np
 from counted_traffic import ROWS as COUNTED
 from disturbances import CASES, MACHINE
 from published_runs import RunsWithDraws, shifted
+from real_engines import engine_rows
 from scipy.special import stdtr
 
 from numatwin.inputs import write_text_atomically
@@ -180,11 +182,28 @@ def _of_case(case: Mapping[str, Any], plane: str) -> list[Evidence]:
     return found
 
 
+def of_engines() -> Iterator[Evidence]:
+    """Queries and operations of real engines, each engine a source: with a time of its own where
+    one was taken, which is not counted, else from counts alone.
+    """
+    of = Class("tasks", FLOW, "queries", THROUGHPUT)
+    for engine, row in engine_rows():
+        timed = row.get("timed_s")
+        if timed and row["given"]:
+            continue
+        value_s, _, _, least_s, most_s = timed or row["counted_s"]
+        what = [row.get(name) for name in ("query", "operation", "rows", "threads", "clients")]
+        name = f"{engine}: {', '.join(str(one) for one in what if one is not None)}"
+        rate, facts = 1.0 / row["measured_s"], (value_s / most_s, value_s / least_s)
+        yield Evidence(name, engine, of, (rate, rate), 1.0 / value_s, facts)
+
+
 KINDS: Mapping[str, Callable[[], Iterator[Evidence]]] = {
     "published": published,
     "decisions": decided,
     "counted": counted,
     "host": of_host,
+    "engines": of_engines,
 }
 
 
