@@ -131,6 +131,9 @@ def test_instructions_of_monetdb_are_operators_as_deep_as_their_columns(tmp_path
     ("files", "expected"),
     [
         ({"a": CALLS[: CALLS.index("totals")]}, "an unfinished callgrind file"),
+        ({"a": CALLS[:-7]}, "a:36: an unfinished callgrind file"),
+        ({"a": CALLS.replace("1 20000", f"1 {'9' * 400}")}, "a:36: an unfinished callgrind file"),
+        ({"a": CALLS.replace("32768", "9" * 400)}, "a:5: too many: found '99999"),
         ({"a": CALLS.replace("+1 40000", "+1 4x")}, "a:11: not callgrind's format: found '+1 4x'"),
         ({"a": CALLS.replace("cfn=(5)", "cfn=(9)").replace("cfn=(3) hash", "cfn=(9)")}, "'(9)'"),
         ({"a": json.dumps(PLAN)[:-9]}, "a:1:"),

@@ -19,9 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from ...inputs import InputError
-from .counts import CallGraph
+from .counts import COUNT_MOST, CallGraph, Floats, count
 
 MAGIC = "# callgrind format"
+NAMES = ("fn", "cfn", "jfn", "ob", "cob", "fl", "fi", "fe", "cfi", "cfl", "jfi")
 POSITION = re.compile(r"(?:[+-]?\d+|0x[0-9a-fA-F]+|\*)$")
 NAMED = re.compile(r"\((\d+)\)(?: (.*))?$")
 CACHE = re.compile(r"desc: (I1|D1|LL) cache: (\d+) B")
@@ -46,11 +47,11 @@ class _Reader:
         self.positions = 1
         self.names: dict[str, dict[str, str]] = defaultdict(dict)  # by kind, then number
         self.function: dict[str, int] = {}
-        self.own: dict[int, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
+        self.own: dict[int, Floats] = {}
         self.called: dict[tuple[int, int], float] = defaultdict(float)
         self.object = ""
         self.caches = {"D1": 0.0, "LL": 0.0, "I1": 0.0}
-        self.done = False
+        self.totals: Floats | None = None
 
     def read(self, lines: Iterable[str]) -> CallGraph:
         now = callee = -1
@@ -58,7 +59,7 @@ class _Reader:
         rows = self._numbered(lines)
         for line in rows:
             key, equals, value = line.partition("=")
-            if equals and key in ("fn", "cfn", "ob", "cob", "fl", "fi", "fe", "cfi", "cfl"):
+            if equals and key in NAMES:
                 name = self._name("fn" if "fn" in key else "ob" if "ob" in key else "fl", value)
                 if key == "fn":
                     now, callee_object = self._function(name, self.object), None
@@ -69,27 +70,33 @@ class _Reader:
                 elif key == "cob":
                     callee_object = name
             elif key == "calls" and equals:
-                costs = self._costs(next(rows, ""))
+                costs = self._costs(next(rows, ""), self.positions)
                 self.called[now, callee] += float(costs[0])
                 callee_object = None
             elif POSITION.match(line.split(" ", 1)[0]):
                 if now < 0:
                     raise self._wrong(line, "a function ('fn=') before its counts")
-                costs = self._costs(line)
+                costs = self._costs(line, self.positions)
                 if now in self.own:
                     self.own[now] += costs
                 else:
                     self.own[now] = costs
             else:
                 self._header(line)
-        if not self.done or not self.own:
+        self._check_end()
+        return self._graph()
+
+    def _check_end(self) -> None:
+        """All counts are in the totals: of one part, or of several together."""
+        counts = sum(self.own.values(), np.zeros(len(self.events)))
+        totals = counts + np.nan if self.totals is None else self.totals
+        if not self.own or not (totals == counts).all() or counts.max() > COUNT_MOST:
             raise InputError(
-                "an unfinished callgrind file: it has no counts, or does not end with 'totals:'",
+                "an unfinished callgrind file: no counts, or not the 'totals:' of these at its end",
                 self.source,
                 self.at,
                 expected="the file of a program that has ended, or of callgrind_control --dump",
             )
-        return self._graph()
 
     def _numbered(self, lines: Iterable[str]) -> Iterator[str]:
         for self.at, line in enumerate(lines, 1):
@@ -103,14 +110,14 @@ class _Reader:
         elif key == "positions":
             self.positions = len(value.split())
         elif key == "totals":
-            self.done = True
+            self.totals = self._costs(line, 1) + (0.0 if self.totals is None else self.totals)
         elif found := CACHE.match(line):
-            self.caches[found[1]] = float(found[2])
+            self.caches[found[1]] = count(found[2], self.source, self.at)
         elif key == "version" and value.strip() != "1":
             raise self._wrong(value.strip(), "version 1 of callgrind's format")
         elif key.partition("=")[0] not in (
             *("version", "creator", "cmd", "pid", "part", "thread", "desc", "summary", "event"),
-            *("jump", "jcnd", "jfi", "jfn"),
+            *("jump", "jcnd"),
         ):
             raise self._wrong(line, "a line of callgrind's format")
 
@@ -131,16 +138,14 @@ class _Reader:
         # Of recursion: name'2 is the same function.
         return self.function.setdefault(re.sub(r"'\d+$", "", name), len(self.function))
 
-    def _costs(self, line: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def _costs(self, line: str, positions: int) -> Floats:
         found = np.zeros(len(self.events))
-        written = line.split()[self.positions :]
-        try:
-            if not self.events or len(written) > len(found):
-                raise ValueError
-            found[: len(written)] = [float(int(each)) for each in written]
-        except ValueError:
+        written = line.split()[positions:]
+        fit = 0 < len(found) >= len(written)
+        if not fit or not all(map(str.isdecimal, written)):
             expected = f"a position and counts of {' '.join(self.events) or 'events'}"
-            raise self._wrong(line, expected) from None
+            raise self._wrong(line, expected)
+        found[: len(written)] = [float(each) for each in written]
         return found
 
     def _wrong(self, token: str, expected: str) -> InputError:
