@@ -116,6 +116,13 @@ def test_sampled_loads_tell_misses(tmp_path: Path, text: str, beyond: int, of: i
         ([SAMPLES], "samples of time, not of instructions: expected what 'perf stat -x,'"),
         ([PLAIN + "h 1\n"], "found 'h 1', expected a sample of perf script"),
         ([PLAIN.replace("instructions:u", "page-faults")], "no samples of instructions or time"),
+        (
+            [SAMPLES.replace("50000 ", "0 "), TOTALS.replace("1000", "1.2.3")],
+            "not a line of perf stat",
+        ),
+        ([SAMPLES.replace("250000", "0").replace("750000", "0"), TOTALS], "no samples of instruc"),
+        ([SAMPLES.replace("250000", "9" * 400), TOTALS], "0:1: too many: found '99"),
+        ([MEM.replace("424", "9" * 400), TOTALS], "0: too many: found '99"),
         ([MEM], "levels of loads alone: expected perf stat -x, too"),
         ([MEM, TOTALS], "loads were not counted: expected perf stat -x, -e L1-dcache-loads"),
         ([STDIO.partition("\n")[0], TOTALS], "no sampled loads whose level is known"),

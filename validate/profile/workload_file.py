@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 import yaml
 
 from ...inputs import InputError, load_yaml
+from ...inputs.names import is_name
 from ...inputs.quantities import format_quantity, rounded, time_text
 from .counts import CallGraph
 from .importers import Found
@@ -33,7 +35,7 @@ from .loops import (
     whole_loop,
     with_structures,
 )
-from .plans import Plan, PlanOperator
+from .plans import Names, Plan, PlanOperator
 from .refills import refills
 from .timed_rates import Timed, set_rates
 
@@ -73,6 +75,7 @@ class _Writer:
     def __init__(self, found: Found, queries: int) -> None:
         self.found, self.queries = found, float(queries)
         self.objects: dict[str, Any] = {}
+        self.renamed = cache(Names())
         self.notes: list[str] = []
         totals = found.totals.counts if found.totals else {}
         self.faults = totals.get("minor-faults", totals.get("page-faults", 0.0))
@@ -217,6 +220,8 @@ class _Writer:
         fields: dict[str, Any] = {"entries": rows}
         if pipeline.table is not None:
             table = str(pipeline.table.table)
+            if not (is_name(table) and table[0].isalpha()):  # in SQL it may have any letters
+                table = self.renamed(f"table {table}")
             stored = self.objects.setdefault(table, _table(rows, pipeline.table.row_bytes))
             if not pipeline.table.row_bytes:
                 self.note("row_bytes")
