@@ -44,6 +44,18 @@ def test_of_joins_it_is_said_by_which_operator(numatwin: CommandLine) -> None:
     assert operators(SCAN) == []
 
 
+def test_what_there_is_none_of_has_no_interval(numatwin: CommandLine) -> None:
+    Path("one.yaml").write_text(
+        "name: one\nnode_types: {n: {cores: 4, memory: {size: 8 GiB, bandwidth: 20 GB/s, "
+        "latency: 90 ns}}}\nnodes: [{ids: 0-0, type: n}]\n"
+    )
+    done = numatwin("run", "host-queries", "--machine", "one.yaml", "--out", "one")
+    said = done.out + Path("one/report.html").read_text()
+    assert "memory traffic" in said
+    assert "link traffic" not in said
+    assert re.search("link traffic +0 B/s$", numatwin("run", SCAN).out, re.MULTILINE)
+
+
 def test_json_is_one_object_and_writes_nothing(numatwin: CommandLine) -> None:
     done = numatwin("run", SCAN, "--json")
     record = done.json()
