@@ -14,7 +14,7 @@ def between(record: Record, unit: str, *path: str) -> str:
     """
     likely = part_at(record.uncertainty, path)
     bounds = likely or record.interval(*path)
-    if not any(bounds or ()):  # from 0 to 0 says no more than the figure
+    if bounds is None or not any(bounds):  # from 0 to 0 says no more than the figure
         return ""
     sure = f"{percent(record.uncertainty['level'])}: " if likely else ""
     return sure + " to ".join(figure_text(bound, unit, digits=1) for bound in bounds)

@@ -5,7 +5,7 @@ routes and sizes of messages alone; how fast links are says the cost model (``co
 adds it.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -180,19 +180,6 @@ class LinkTraffic:
         for link, size in self.messages_of(node, home):
             read[link] += size
         return read, written
-
-    @cached_property
-    def line_bytes_key(self) -> Hashable:
-        """Equal for machines with the same ``line_bytes``, of those that share their routes."""
-        machine = self.machine
-        sizes = [(k.data_header_bytes, k.request_bytes, k.response_bytes) for k in machine.links]
-        groups = [(node.cores > 0, node.group) for node in machine.nodes]
-        return id(machine.routes), machine.description.coherence, *sizes, *groups
-
-    def note_sizes(self) -> None:
-        """Notes what stands in for sizes of messages that are in use, as ``line_bytes`` does."""
-        self._note_links("data_header", ASSUMED_HEADER_BYTES)
-        self._note_links("request", ASSUMED_REQUEST_BYTES)
 
     def snoop_bytes(self, lines: Floats) -> Floats:
         """(2L,) bytes of snoops and their answers for ``lines`` (n, n) that i wants from home j.

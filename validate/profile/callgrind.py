@@ -23,6 +23,7 @@ from .counts import CallGraph, Floats, count
 
 MAGIC = "# callgrind format"
 NAMES = ("fn", "cfn", "jfn", "ob", "cob", "fl", "fi", "fe", "cfi", "cfl", "jfi")
+OTHERS = re.compile("version|creator|cmd|pid|part|thread|desc|summary|event|jump|jcnd")
 POSITION = re.compile(r"(?:[+-]?\d+|0x[0-9a-fA-F]+|\*)$")
 COUNT = re.compile(r"\d{1,20}")  # of 64 bits
 NAMED = re.compile(r"\((\d+)\)(?: (.*))?$")
@@ -52,7 +53,7 @@ class _Reader:
         self.called: dict[tuple[int, int], float] = defaultdict(float)
         self.object = ""
         self.caches = {"D1": 0.0, "LL": 0.0, "I1": 0.0}
-        self.totals: Floats | None = None
+        self.totals: Floats = np.full(1, np.nan)
 
     def read(self, lines: Iterable[str]) -> CallGraph:
         now = callee = -1
@@ -77,11 +78,7 @@ class _Reader:
             elif POSITION.match(line.split(" ", 1)[0]):
                 if now < 0:
                     raise self._wrong(line, "a function ('fn=') before its counts")
-                costs = self._costs(line, self.positions)
-                if now in self.own:
-                    self.own[now] += costs
-                else:
-                    self.own[now] = costs
+                self.own[now] = self._costs(line, self.positions) + self.own.get(now, 0.0)
             else:
                 self._header(line)
         self._check_end()
@@ -90,8 +87,7 @@ class _Reader:
     def _check_end(self) -> None:
         """All counts are in the totals: of one part, or of several together."""
         counts = sum(self.own.values(), np.zeros(len(self.events)))
-        totals = counts + np.nan if self.totals is None else self.totals
-        if not self.own or not (totals == counts).all():
+        if not self.own or not (self.totals == counts).all():
             raise InputError(
                 "an unfinished callgrind file: no counts, or not the 'totals:' of these at its end",
                 self.source,
@@ -111,15 +107,12 @@ class _Reader:
         elif key == "positions":
             self.positions = len(value.split())
         elif key == "totals":
-            self.totals = self._costs(line, 1) + (0.0 if self.totals is None else self.totals)
+            self.totals = np.nan_to_num(self.totals) + self._costs(line, 1)
         elif found := CACHE.match(line):
             self.caches[found[1]] = count(found[2], self.source, self.at)
         elif key == "version" and value.strip() != "1":
             raise self._wrong(value.strip(), "version 1 of callgrind's format")
-        elif key.partition("=")[0] not in (
-            *("version", "creator", "cmd", "pid", "part", "thread", "desc", "summary", "event"),
-            *("jump", "jcnd"),
-        ):
+        elif not OTHERS.fullmatch(key.partition("=")[0]):
             raise self._wrong(line, "a line of callgrind's format")
 
     def _name(self, kind: str, written: str) -> str:
@@ -128,10 +121,9 @@ class _Reader:
             return written
         if found[2] is not None:
             self.names[kind][found[1]] = found[2]
-        try:
-            return self.names[kind][found[1]]
-        except KeyError:
-            raise self._wrong(written, "a number that has been given a name before") from None
+        if found[1] not in self.names[kind]:
+            raise self._wrong(written, "a number that has been given a name before")
+        return self.names[kind][found[1]]
 
     def _function(self, name: str, of: str) -> int:
         if UNNAMED.match(name):
@@ -156,8 +148,7 @@ class _Reader:
         if "Ir" not in self.events:
             raise self._wrong(" ".join(self.events), "Ir among the events")
         own = np.zeros((len(self.function), len(self.events)))
-        for k, costs in self.own.items():
-            own[k] = costs
+        own[list(self.own)] = list(self.own.values())
         names = tuple(self.function)
         executed = own[:, self.events.index("Ir")]
         unnamed = np.array([bool(UNNAMED.search(name)) for name in names])

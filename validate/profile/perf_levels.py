@@ -53,18 +53,17 @@ def read_perf_levels(path: Path, text: str) -> Levels:
 
 
 def _c2c(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        # Remote hits in modified lines are among the misses.
-        if (found := C2C.match(line)) and found[1] != "Remote HITM":
-            yield found[1], found[2]
+    # Remote hits in modified lines are among the misses.
+    found = filter(None, map(C2C.match, text.splitlines()))
+    return ((one[1], one[2]) for one in found if one[1] != "Remote HITM")
 
 
 def _mem(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
-        level, samples = LEVEL.search(line), None
-        if level is not None:
-            samples = SAMPLES.search(line[: level.start()]) or SAMPLES.search(line[level.end() :])
-        if level is not None and samples is not None and level[1] != "N/A":
+        if (level := LEVEL.search(line)) is None or level[1] == "N/A":
+            continue
+        samples = SAMPLES.search(line[: level.start()]) or SAMPLES.search(line[level.end() :])
+        if samples is not None:
             yield level[1], samples[1]
 
 

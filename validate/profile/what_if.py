@@ -78,7 +78,7 @@ def alternatives(machine: Machine, threads: int) -> Iterator[Alternative]:
     cores = [node for node in machine.nodes if node.cores]
     stored = [node for node in machine.nodes if node.memory_bytes]
     if len(machine.nodes) > 1:
-        options = [("interleave", "--interleave=all", None)]
+        options: list[tuple[str, str, str | None]] = [("interleave", "--interleave=all", None)]
         types = machine.description.type_of_node()
         weights = _weights(machine)
         if weights is not None:
@@ -111,11 +111,7 @@ def _weights(machine: Machine) -> str | None:
 
 @shared()  # draws of all are of the same machines
 def predictions(
-    folder: Path,
-    machine: str,
-    workload: Path,
-    threads: int | None,
-    progress: Progress = silent,
+    folder: Path, machine: str, workload: Path, threads: int | None, progress: Progress = silent
 ) -> list[Prediction]:
     """All alternatives on the machine of that name or file; ``threads``: on each node, as many as
     it has cores by default. ``folder``: for a scenario file. Alternatives that the machine has no

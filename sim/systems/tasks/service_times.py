@@ -9,7 +9,7 @@ of the controllers' time.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -65,7 +65,6 @@ def loops_of(batch: Batch, stage: Stage, node: int, where: Where) -> tuple[KindL
 
 ROUNDS_MAX, TOLERANCE = 60, 1e-6
 ROUNDS_OF_NEWTON = 10
-WAYS_KEPT = 2**17
 LOADS = np.linspace(0.0, 1.0, 1_025)
 
 
@@ -154,13 +153,6 @@ class Sharing:
         )
 
 
-def _line_bytes(costs: CostModel, node: int, home: int) -> tuple[Ints, Floats, Floats]:
-    """Links that a line uses, and bytes on each: of one that is read, of one written back."""
-    read, written = costs.line_bytes(node, home)
-    on = np.flatnonzero(read + written)
-    return on, read[on], written[on]
-
-
 class ServiceTimes:
     """Of tasks on one machine, with the costs of its parts; ``in_use`` (n,): cores of its nodes
     with workers, by default all; so many ``locks`` are shared besides.
@@ -174,8 +166,8 @@ class ServiceTimes:
         self.links, limits = len(costs.link_Bps), costs.limits.count(die_s)
         self._columns = costs.limits.columns(die_s)
         # The same however fast parts of the machine are.
-        key, make = costs.line_bytes_key, lambda: cache(partial(_line_bytes, costs))
-        self._way = once("bytes on links", key, make, lambda _: min(64, 1 + WAYS_KEPT // self.n**2))
+        key, make = id(costs.machine), lambda: cache(costs.line_bytes)
+        self._way = once("bytes on links", key, make, lambda kept: 1)
         entries = costs.home_agent_entries
         idle = np.diag(costs.idle_s)
         idle_s = np.where(np.isfinite(idle), idle, np.nanmin(costs.idle_s))
@@ -264,8 +256,6 @@ class ServiceTimes:
         # What-ifs hardly change which lines are read.
         lines = [each.tobytes() for each in (kinds.node, kinds.read, kinds.written)]
         links = once("links", (self._way, *lines), lambda: self._on_links(kinds), lambda kept: 1)
-        if links.any():  # where another machine's costs have counted them
-            self.costs.note_sizes()
         memory = self.costs.line_times(*kinds.lines)
         if kinds.copied is not None:
             links = links + kinds.copied.link_bytes(self.costs)
@@ -280,9 +270,10 @@ class ServiceTimes:
             found = np.zeros((len(here), self.links))
             for home in np.flatnonzero((of_read + of_written).any(axis=0)).tolist():
                 if home != node or self._local_too:
-                    on, read, written = self._way(node, home)
                     of_line, written_back = of_read[:, home, None], of_written[:, home, None]
-                    found[:, on] += of_line * read + written_back * written
+                    read, written = self._way(node, home)
+                    on = np.flatnonzero(read + written)
+                    found[:, on] += of_line * read[on] + written_back * written[on]
             links[here] = found
         return links
 
