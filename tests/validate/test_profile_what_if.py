@@ -66,9 +66,7 @@ def test_on_one_node_there_are_threads_alone_to_try(
 
 
 def test_of_nodes_that_are_alike_one_is_drawn(tmp_path: Path) -> None:
-    """Of six rows, one of them four nodes; it tells how far it is."""
     (tmp_path / "scan.yaml").write_text(SCAN)
     told: list[float] = []
     rows = predictions(tmp_path, "xeon-4s-ivb", tmp_path / "scan.yaml", None, told.append)
-    assert (len(told), told[-1]) == (len(rows) * DRAWS, 1.0)
-    assert told == sorted(told)
+    assert (len(told), told[-1], told) == (len(rows) * DRAWS, 1.0, sorted(told))
