@@ -10,14 +10,21 @@ from .words import count, figure_text, percent, seconds
 
 def between(record: Record, unit: str, *path: str) -> str:
     """``498 k/s to 510 k/s``, the interval of a figure: of all that it leans on, with how sure that
-    is, where that was drawn, else of its replications; nothing where it has none.
+    is, where that was drawn, else of its replications; nothing where it has none, or is 0.
     """
     likely = part_at(record.uncertainty, path)
     bounds = likely or record.interval(*path)
-    if bounds is None:
+    if bounds is None or not any(bounds):  # from 0 to 0 says no more than the figure
         return ""
     sure = f"{percent(record.uncertainty['level'])}: " if likely else ""
     return sure + " to ".join(figure_text(bound, unit, digits=1) for bound in bounds)
+
+
+def ways(record: Record) -> dict[str, str]:
+    """What traffic a record tells of, its keys by their titles; of links where there are any."""
+    ways = {"network traffic": "network", "memory traffic": "memory"}
+    ways |= {"link traffic": "links"} if record.machine.get("links") else {}
+    return {t: way for t, way in ways.items() if record.bandwidth_Bps.get(way) is not None}
 
 
 def listed(parts: Iterable[str]) -> str:

@@ -131,6 +131,7 @@ def _environment(compiled: _Compiled) -> jinja2.Environment:
         "nanoseconds": words.nanoseconds,
         "counted": words.count,
         "between": intervals.between,
+        "ways": intervals.ways,
         "listed": intervals.listed,
     }
     return environment

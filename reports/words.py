@@ -2,6 +2,7 @@
 
 import html
 import math
+import re
 import textwrap
 from collections.abc import Iterable
 
@@ -81,10 +82,14 @@ def rate(per_second: float | None, operation: str) -> str:
 
 
 def plural(operation: str) -> str:
-    """``lookup`` → ``lookups``; a name that ends otherwise than in a letter stays as it is."""
+    """``lookup`` → ``lookups``; a name that ends otherwise than in a letter, or is no noun, such as
+    ``by-region``, stays as it is."""
+    words = operation.lower().replace("_", "-")
+    if re.search(r"([^a-rt-z]|^)$|\b(by|for|from|in|of|on|to|with)\b", words):
+        return operation
     if operation[-1:] == "y" and operation[-2:-1] not in [*"aeiou"]:
         return operation[:-1] + "ies"
-    return operation + "s" if operation[-1:].isalpha() and operation[-1:] != "s" else operation
+    return operation + ("es" if operation.endswith(("ch", "sh", "x", "z")) else "s")
 
 
 def count(number: int, noun: str) -> str:

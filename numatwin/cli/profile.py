@@ -91,9 +91,8 @@ class Counting:
 
         extra, prefetched = [] if self.plan is None else [self.plan], self.prefetched or []
         first = Path(words[0])
-        if first.is_file() and not os.access(first, os.X_OK):
-            return read_profiles([*map(Path, words), *extra], prefetched)
-        if self.region or not first.suffix or first.is_file():
+        is_command = self.region or not first.suffix
+        if os.access(first, os.X_OK) if first.is_file() else is_command:
             graphs = run_counted(words, region=self.region)
             totals = run_native(words, region=self.region)
             return replace(read_profiles(extra), graphs=graphs, totals=totals)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..reports.intervals import ways
 from ..reports.words import listing
 from ..sim.run.comparison import has_intervals, level_of, settled
 from ..sim.run.limit import limit_in_words, limits, together
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 RESOURCES_SHOWN, GAINS_SHOWN = 8, 4
 
 NOTHING_KNOWN = "no figure of this kind is known"
-WAYS = {"network traffic": "network", "memory traffic": "memory", "link traffic": "links"}
 
 Written = Callable[[float | None], str]
 
@@ -65,9 +65,7 @@ def _head(record: Record) -> Iterator[tuple[str, str | None]]:
     yield "plane", record.plane + lasts + took
     yield "replications", _replications(record)
     yield "events", _events(record)
-    for title, name in WAYS.items():
-        if record.bandwidth_Bps.get(name) is not None:
-            yield title, _traffic(record, name)
+    yield from ((title, _traffic(record, name)) for title, name in ways(record).items())
     yield "energy", _energy(record)
     events = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     yield "control events", events or None
@@ -187,8 +185,10 @@ def _energy(record: Record) -> str | None:
 
 
 def _with_bounds(record: Record, path: Sequence[str], value: float | None, written: Written) -> str:
-    """The value, and its interval where it has one."""
+    """The value, and its interval where it has one; one from 0 to 0 says no more."""
     likely, between = part_at(record.uncertainty, path), record.interval(*path)
+    if not any(likely or between or ()):
+        return written(value)
     if likely:
         level = record.uncertainty["level"]
         return f"{written(value)}, with {level:.0%} from {' to '.join(map(written, likely))}"
@@ -229,7 +229,7 @@ def _likely_column(
 ) -> list[tuple[str, list[str]]]:
     """The intervals of a figure of all operations, with their title, where any is known."""
     each = [part_at(record.uncertainty, (root, name, *leaf)) or () for name in record.throughput]
-    texts = [" to ".join(map(written, ends)) for ends in each]
+    texts = [" to ".join(map(written, ends)) if any(ends) else "" for ends in each]
     return [(f"{record.uncertainty['level']:.0%} interval", texts)] if any(texts) else []
 
 

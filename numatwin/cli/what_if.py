@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from .options import Json, bundled_machines, grouped, option
-from .output import Part, latency, number, present, whole_table
+from .output import Part, latency, number, present, progress_bar, whole_table
 from .profile import Counting, Words
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def what_if(
         if len(words) > 1 or workload.suffix not in (".yaml", ".yml"):
             workload = folder / "workload.yaml"
             workload.write_text(of.workload(words, "query"))
-        made = predictions(folder, described(machine, folder), workload, threads)
+        with progress_bar("predicting") as progress:
+            made = predictions(folder, described(machine, folder), workload, threads, progress)
     plain = {"alternatives": [each.as_json() for each in made], "not_predicted": NOT_PREDICTED}
     present(json, lambda: plain, _parts(made))
 

@@ -44,6 +44,12 @@ def test_of_joins_it_is_said_by_which_operator(numatwin: CommandLine) -> None:
     assert operators(SCAN) == []
 
 
+def test_what_there_is_none_of_has_no_interval(numatwin: CommandLine) -> None:
+    said = numatwin("run", "host-queries", "--out", "one").out
+    assert "link traffic" not in said + Path("one/report.html").read_text()
+    assert re.search("link traffic +0 B/s$", numatwin("run", SCAN).out, re.MULTILINE)
+
+
 def test_json_is_one_object_and_writes_nothing(numatwin: CommandLine) -> None:
     done = numatwin("run", SCAN, "--json")
     record = done.json()

@@ -241,3 +241,8 @@ def test_structures_miss_as_was_counted(parts: list[list[float]]) -> None:
         [[sum(one.accesses for one in all_ if one.size == size) for size in each] for all_ in found]
     )
     assert misses(accessed, np.array(each)) == pytest.approx(counts, rel=0.02, abs=2e-3)
+
+
+def test_names_that_jumps_give_are_known_of_calls(tmp_path: Path) -> None:
+    jumps = CALLS.replace("cfn=(3) hash", "jfn=(3) hash\njcnd=1/2 +3\n+1\ncfn=(3)")
+    assert read_callgrind(tmp_path, jumps).names == read_callgrind(tmp_path, CALLS).names

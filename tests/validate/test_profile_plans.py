@@ -131,20 +131,26 @@ def test_instructions_of_monetdb_are_operators_as_deep_as_their_columns(tmp_path
     ("files", "expected"),
     [
         ({"a": CALLS[: CALLS.index("totals")]}, "an unfinished callgrind file"),
+        ({"a": CALLS[:-7]}, "a:36: an unfinished callgrind file"),
+        ({"a": CALLS.replace("1 20000", f"1 {'9' * 400}")}, "a:9: not callgrind's format"),
         ({"a": CALLS.replace("+1 40000", "+1 4x")}, "a:11: not callgrind's format: found '+1 4x'"),
         ({"a": CALLS.replace("cfn=(5)", "cfn=(9)").replace("cfn=(3) hash", "cfn=(9)")}, "'(9)'"),
         ({"a": json.dumps(PLAN)[:-9]}, "a:1:"),
         ({"a": json.dumps(PLAN).replace("operator_card", "rows")}, "another version of DuckDB's"),
         ({"a": json.dumps(PLAN).replace("[]", "3")}, "'children' of an operator: found '3', exp"),
         ({"a": json.dumps(PLAN).replace("1000", '"many"')}, "of an operator: found 'many', expec"),
-        ({"a": json.dumps(PLAN).replace("1600", "1e999")}, "found 'inf', expected a number from 0"),
+        ({"a": json.dumps(PLAN).replace("1600", "1e999")}, "found 'Infinity', expected a number"),
+        ({"a": json.dumps(PLAN).replace("1600,", "true,")}, "'result_set_size' of an operator"),
         ({"a": json.dumps(POSTGRES).replace("300", "-1")}, "'Actual Rows' of an operator: found '"),
+        ({"a": json.dumps(POSTGRES).replace("300", "1e15")}, "'Actual Rows' by 'Actual Loops'"),
         ({"a": json.dumps(PLAN)}, "no counts, only a plan"),
         ({"a": json.dumps({"Plan": 1})}, "not a known profile"),
         ({"a": json.dumps([{"Plan": {"Node Type": "Result"}}])}, "found 'Actual Rows'"),
         ({"a": "<not supported>,,instructions,0,0,,\n"}, "instructions were not counted"),
         ({"a": CLICKHOUSE[:-9]}, ":42:"),
-        ({"a": CLICKHOUSE.replace('"id":', '"id":1e999,"no":', 1)}, "not all is there"),
+        ({"a": CLICKHOUSE.replace('"id":', '"id":1e999,"no":', 1)}, "a:1: 'id' of an operator: fo"),
+        ({"a": CLICKHOUSE.replace("240777", "-1", 1)}, "a:2: 'output_rows' of an operator: found"),
+        ({"a": MONETDB.replace("[58464]", f"[{'9' * 400}]", 1)}, "a:10: 'C_9' of an operator: fou"),
         ({"a": CLICKHOUSE[:990] + "\n"}, ":4:"),
         ({"a": CLICKHOUSE.partition("\n")[0]}, "not all is there: found '1"),
         (
@@ -182,6 +188,15 @@ def test_one_clear_line(
     assert expected in error
     assert error.count("\n") == 1
     assert not out.exists()
+
+
+@pytest.mark.parametrize("number", ["0", "5e-324", "0.5", "1e12", "null"])
+def test_any_numbers_of_rows_make_a_workload(tmp_path: Path, number: str) -> None:
+    plan = json.dumps(PLAN).replace(": 1000", f": {number}").replace('"t"', '"1e5 ß/x"')
+    assert [*profiled(tmp_path, calls=CALLS, plan=plan).objects] == ["table-1e5-x"]
+    calls = CALLS.replace(SCANS, "ExecSeqScan")
+    for was in (": 2,", ": 300,"):
+        profiled(tmp_path, calls=calls, plan=json.dumps(POSTGRES).replace(was, f": {number},"))
 
 
 def test_a_second_plan_is_refused(tmp_path: Path) -> None:

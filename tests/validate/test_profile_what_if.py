@@ -10,7 +10,9 @@ from profiles import GROUPS, SCAN
 from numatwin import run_scenario
 from numatwin.cli import main
 from numatwin.sim.run.numactl import numactl_settings
+from numatwin.sim.run.uncertainty import DRAWS
 from numatwin.validate.profile.timed_rates import one_query
+from numatwin.validate.profile.what_if import predictions
 
 
 def asked(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -61,3 +63,10 @@ def test_on_one_node_there_are_threads_alone_to_try(
     )
     rows = asked(capsys, str(GROUPS), "--machine", str(one))
     assert list(rows) == ["as it is", "2 threads a node", "1 thread a node"]
+
+
+def test_of_nodes_that_are_alike_one_is_drawn(tmp_path: Path) -> None:
+    (tmp_path / "scan.yaml").write_text(SCAN)
+    told: list[float] = []
+    rows = predictions(tmp_path, "xeon-4s-ivb", tmp_path / "scan.yaml", None, told.append)
+    assert (len(told), told[-1], told) == (len(rows) * DRAWS, 1.0, sorted(told))

@@ -19,10 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from ...inputs import InputError
-from .counts import CallGraph
+from .counts import CallGraph, Floats, count
 
 MAGIC = "# callgrind format"
+NAMES = ("fn", "cfn", "jfn", "ob", "cob", "fl", "fi", "fe", "cfi", "cfl", "jfi")
+OTHERS = re.compile("version|creator|cmd|pid|part|thread|desc|summary|event|jump|jcnd")
 POSITION = re.compile(r"(?:[+-]?\d+|0x[0-9a-fA-F]+|\*)$")
+COUNT = re.compile(r"\d{1,20}")  # of 64 bits
 NAMED = re.compile(r"\((\d+)\)(?: (.*))?$")
 CACHE = re.compile(r"desc: (I1|D1|LL) cache: (\d+) B")
 UNNAMED = re.compile(r"0x[0-9a-f]+$|\?\?\?$")
@@ -46,11 +49,11 @@ class _Reader:
         self.positions = 1
         self.names: dict[str, dict[str, str]] = defaultdict(dict)  # by kind, then number
         self.function: dict[str, int] = {}
-        self.own: dict[int, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
+        self.own: dict[int, Floats] = {}
         self.called: dict[tuple[int, int], float] = defaultdict(float)
         self.object = ""
         self.caches = {"D1": 0.0, "LL": 0.0, "I1": 0.0}
-        self.done = False
+        self.totals: Floats = np.full(1, np.nan)
 
     def read(self, lines: Iterable[str]) -> CallGraph:
         now = callee = -1
@@ -58,7 +61,7 @@ class _Reader:
         rows = self._numbered(lines)
         for line in rows:
             key, equals, value = line.partition("=")
-            if equals and key in ("fn", "cfn", "ob", "cob", "fl", "fi", "fe", "cfi", "cfl"):
+            if equals and key in NAMES:
                 name = self._name("fn" if "fn" in key else "ob" if "ob" in key else "fl", value)
                 if key == "fn":
                     now, callee_object = self._function(name, self.object), None
@@ -69,27 +72,28 @@ class _Reader:
                 elif key == "cob":
                     callee_object = name
             elif key == "calls" and equals:
-                costs = self._costs(next(rows, ""))
+                costs = self._costs(next(rows, ""), self.positions)
                 self.called[now, callee] += float(costs[0])
                 callee_object = None
             elif POSITION.match(line.split(" ", 1)[0]):
                 if now < 0:
                     raise self._wrong(line, "a function ('fn=') before its counts")
-                costs = self._costs(line)
-                if now in self.own:
-                    self.own[now] += costs
-                else:
-                    self.own[now] = costs
+                self.own[now] = self._costs(line, self.positions) + self.own.get(now, 0.0)
             else:
                 self._header(line)
-        if not self.done or not self.own:
+        self._check_end()
+        return self._graph()
+
+    def _check_end(self) -> None:
+        """All counts are in the totals: of one part, or of several together."""
+        counts = sum(self.own.values(), np.zeros(len(self.events)))
+        if not self.own or not (self.totals == counts).all():
             raise InputError(
-                "an unfinished callgrind file: it has no counts, or does not end with 'totals:'",
+                "an unfinished callgrind file: no counts, or not the 'totals:' of these at its end",
                 self.source,
                 self.at,
                 expected="the file of a program that has ended, or of callgrind_control --dump",
             )
-        return self._graph()
 
     def _numbered(self, lines: Iterable[str]) -> Iterator[str]:
         for self.at, line in enumerate(lines, 1):
@@ -103,15 +107,12 @@ class _Reader:
         elif key == "positions":
             self.positions = len(value.split())
         elif key == "totals":
-            self.done = True
+            self.totals = np.nan_to_num(self.totals) + self._costs(line, 1)
         elif found := CACHE.match(line):
-            self.caches[found[1]] = float(found[2])
+            self.caches[found[1]] = count(found[2], self.source, self.at)
         elif key == "version" and value.strip() != "1":
             raise self._wrong(value.strip(), "version 1 of callgrind's format")
-        elif key.partition("=")[0] not in (
-            *("version", "creator", "cmd", "pid", "part", "thread", "desc", "summary", "event"),
-            *("jump", "jcnd", "jfi", "jfn"),
-        ):
+        elif not OTHERS.fullmatch(key.partition("=")[0]):
             raise self._wrong(line, "a line of callgrind's format")
 
     def _name(self, kind: str, written: str) -> str:
@@ -120,10 +121,9 @@ class _Reader:
             return written
         if found[2] is not None:
             self.names[kind][found[1]] = found[2]
-        try:
-            return self.names[kind][found[1]]
-        except KeyError:
-            raise self._wrong(written, "a number that has been given a name before") from None
+        if found[1] not in self.names[kind]:
+            raise self._wrong(written, "a number that has been given a name before")
+        return self.names[kind][found[1]]
 
     def _function(self, name: str, of: str) -> int:
         if UNNAMED.match(name):
@@ -131,16 +131,14 @@ class _Reader:
         # Of recursion: name'2 is the same function.
         return self.function.setdefault(re.sub(r"'\d+$", "", name), len(self.function))
 
-    def _costs(self, line: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def _costs(self, line: str, positions: int) -> Floats:
         found = np.zeros(len(self.events))
-        written = line.split()[self.positions :]
-        try:
-            if not self.events or len(written) > len(found):
-                raise ValueError
-            found[: len(written)] = [float(int(each)) for each in written]
-        except ValueError:
+        written = line.split()[positions:]
+        fit = 0 < len(found) >= len(written)
+        if not fit or not all(map(COUNT.fullmatch, written)):
             expected = f"a position and counts of {' '.join(self.events) or 'events'}"
-            raise self._wrong(line, expected) from None
+            raise self._wrong(line, expected)
+        found[: len(written)] = [float(each) for each in written]
         return found
 
     def _wrong(self, token: str, expected: str) -> InputError:
@@ -150,8 +148,7 @@ class _Reader:
         if "Ir" not in self.events:
             raise self._wrong(" ".join(self.events), "Ir among the events")
         own = np.zeros((len(self.function), len(self.events)))
-        for k, costs in self.own.items():
-            own[k] = costs
+        own[list(self.own)] = list(self.own.values())
         names = tuple(self.function)
         executed = own[:, self.events.index("Ir")]
         unnamed = np.array([bool(UNNAMED.search(name)) for name in names])

@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ...inputs import InputError
-from .plans import Names, Plan, PlanOperator
+from .plans import MOST, Names, Plan, PlanOperator, wrong
 
-NUMBERS = ("id", "plan_step", "input_rows", "output_rows", "output_bytes")
+NUMBERS = {
+    **dict.fromkeys(("id", "plan_step"), 2.0**64),
+    **dict.fromkeys(("input_rows", "output_rows", "output_bytes"), MOST),
+}
+DIGITS = re.compile(r"\d{1,20}")
 WORDS = ("plan_step_name", "plan_step_description", "name")
 EXPECTED = "rows of a query from system.processors_profile_log, FORMAT JSON or JSONEachRow"
 
@@ -27,7 +31,7 @@ def is_clickhouse(head: str) -> bool:
 def read_clickhouse(path: Path, text: str) -> Plan:
     """The plan, a step an operator; raises InputError of one that lacks columns or rows."""
     try:
-        found = _Steps([_processor(row) for row in _rows(text)]).found
+        found = _Steps([_processor(row, str(path), line) for line, row in _rows(text)]).found
     except json.JSONDecodeError as failure:
         at = failure.lineno, failure.colno
         raise InputError("damaged or cut off", str(path), *at, expected=EXPECTED) from None
@@ -39,19 +43,27 @@ def read_clickhouse(path: Path, text: str) -> Plan:
     return Plan(str(path), "clickhouse", tuple(found.values()), (note,))
 
 
-def _rows(text: str) -> Iterator[Any]:
-    """Of either format."""
+def _rows(text: str) -> Iterator[tuple[int | None, Any]]:
+    """Of either format; where each has a line of its own, with that."""
     if not text.partition("\n")[0].rstrip().endswith("}"):
-        yield from json.loads(text)["data"]
+        yield from ((None, row) for row in json.loads(text)["data"])
         return
     for above, line in enumerate(text.splitlines()):
-        yield json.loads("\n" * above + line)  # failures tell the line
+        yield above + 1, json.loads("\n" * above + line)  # failures tell the line
 
 
-def _processor(row: Any) -> dict[str, Any]:
+def _processor(row: Any, source: str, line: int | None) -> dict[str, Any]:
     """Numbers of 64 bits are words, as some versions have them."""
-    numbers = {name: int(row[name]) for name in NUMBERS}
-    parents = [int(each) for each in row["parent_ids"]]
+
+    def whole(name: str, value: Any, most: float) -> int:
+        if isinstance(value, bool) or not DIGITS.fullmatch(str(value)) or int(value) > most:
+            raise wrong(name, source, value, f"a whole number from 0 to {most:g}", line)
+        return int(value)
+
+    numbers = {name: whole(name, row[name], most) for name, most in NUMBERS.items()}
+    if not isinstance(row["parent_ids"], list):
+        raise wrong("parent_ids", source, row["parent_ids"], "a list", line)
+    parents = [whole("parent_ids", each, 2.0**64) for each in row["parent_ids"]]
     words = {name: str(row[name]) for name in (*WORDS, *({"query_id"} & row.keys()))}
     return {**numbers, **words, "parent_ids": parents}
 

@@ -6,11 +6,20 @@ from functools import cached_property
 
 import numpy as np
 
+from ...inputs import InputError
 from ...sim.kernel.arrays import Floats as Floats
 from ...sim.kernel.arrays import Ints
 
 DEPTH_MAX = 200  # of calls from an operator's functions
 SETTLED = 1e-9
+COUNT_MOST = 2.0**64  # of what processors and programs count with
+
+
+def count(text: str, source: str, line: int | None = None) -> float:
+    """A count as a tool printed it, digits alone; raises InputError of one that is none."""
+    if not (found := float(text)) <= COUNT_MOST:
+        raise InputError("too many", source, line, None, text, "a count of 64 bits")
+    return found
 
 
 @dataclass(frozen=True)

@@ -57,16 +57,16 @@ class _Reader:
         # A join's second input is its hash table, which is there before it is probed.
         probes = inputs[:1] if "JOIN" in kind else inputs
         rows = sum(each.results for each in probes) if inputs else max(scanned, results)
-        groups = node.get("total_row_groups_to_scan")
+        groups = round(amount(node, "total_row_groups_to_scan", self.source))
         found = PlanOperator(
             name=self.names(kind),
             kind=kind,
             rows=rows + (sum(each.results for each in inputs[1:]) if "JOIN" in kind else 0.0),
             results=results,
-            row_bytes=size / results if results else 0.0,
+            row_bytes=size / max(results, 1.0),
             inputs=tuple(each.name for each in inputs),
             table=None if inputs or not table else str(table).rpartition(".")[2],
-            row_groups=groups if not inputs and isinstance(groups, int) else None,
+            row_groups=groups if groups and not inputs else None,
         )
         self.operators.append(found)
         return found

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...inputs import InputError
-from .plans import Names, Plan, PlanOperator
+from .plans import MOST, Names, Plan, PlanOperator, wrong
 
 STATEMENT = re.compile(
     r"(?m)^[^\d\n]*\d+[^\w\n]+?(?:barrier )?\(?([A-Z]_\d+=.*?)\)? := (\w+)\.([^\s(]+)\((.*)\);"
 )
-COLUMN = re.compile(r"([A-Z]_\d+)=\[(\d+)\]:bat\[:(\w+)\]")
+COLUMN = re.compile(r"([A-Z]_\d+)=\[([^\]]*)\]:bat\[:(\w+)\]")
 VALUE = re.compile(r"([A-Z]_\d+)=")
 WORD = re.compile(r'"([^"\\]+)\\?"+:str')
 OF_TABLES = {"bind", "bind_idxbat", "tid"}  # columns of a table, and the rows that it has
@@ -35,6 +35,9 @@ def read_monetdb(path: Path, text: str) -> Plan:
     for number, line in enumerate(text.splitlines(), 1):
         if ":bat[" in line and ");" not in line:
             raise InputError("cut off", str(path), number, token=line[:40], expected=EXPECTED)
+        for column, rows, _ in COLUMN.findall(line):
+            if not rows.isdecimal() or float(rows) > MOST:
+                raise wrong(column, str(path), rows, f"rows from 0 to {MOST:g}", number)
     if text.count("querylog.define(") > 1:
         raise InputError("several queries", str(path), expected=EXPECTED)
     found = tuple(_operators(text))

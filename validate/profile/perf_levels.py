@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...inputs import InputError
-from .counts import Totals
+from .counts import Totals, count
 
 # Of perf c2c's statistics, all loads that are at some level; those of one may be parts of another.
 C2C = re.compile(r"\s*Load (Fill Buffer Hit|L1D hit|L2D hit|LLC hit|LLC Misses|.* HITM)\s*: +(\d+)")
@@ -43,28 +43,28 @@ def read_perf_levels(path: Path, text: str) -> Levels:
     if slow is not None and int(slow[1]) > FAST_CYCLES:
         expected = f"perf mem record --ldlat {FAST_CYCLES}"
         raise InputError("slow loads alone were sampled", str(path), None, None, slow[0], expected)
-    found = list(_c2c(text) if C2C_HEAD in text else _mem(text))
-    loads = sum(count for _, count in found)
+    levels = _c2c(text) if C2C_HEAD in text else _mem(text)
+    found = [(level, count(loads, str(path))) for level, loads in levels]
+    loads = sum(n for _, n in found)
     if not loads:
         expected = "perf mem report -F mem,sample, or perf c2c report --stats, as text"
         raise InputError("no sampled loads whose level is known", str(path), expected=expected)
     return Levels(str(path), sum(n for level, n in found if BEYOND.match(level)) / loads)
 
 
-def _c2c(text: str) -> Iterator[tuple[str, int]]:
-    for line in text.splitlines():
-        # Remote hits in modified lines are among the misses.
-        if (found := C2C.match(line)) and found[1] != "Remote HITM":
-            yield found[1], int(found[2])
+def _c2c(text: str) -> Iterator[tuple[str, str]]:
+    # Remote hits in modified lines are among the misses.
+    found = filter(None, map(C2C.match, text.splitlines()))
+    return ((one[1], one[2]) for one in found if one[1] != "Remote HITM")
 
 
-def _mem(text: str) -> Iterator[tuple[str, int]]:
+def _mem(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
-        level, samples = LEVEL.search(line), None
-        if level is not None:
-            samples = SAMPLES.search(line[: level.start()]) or SAMPLES.search(line[level.end() :])
-        if level is not None and samples is not None and level[1] != "N/A":
-            yield level[1], int(samples[1])
+        if (level := LEVEL.search(line)) is None or level[1] == "N/A":
+            continue
+        samples = SAMPLES.search(line[: level.start()]) or SAMPLES.search(line[level.end() :])
+        if samples is not None:
+            yield level[1], samples[1]
 
 
 def with_misses(totals: Totals, levels: Levels) -> Totals:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ...inputs import InputError
-from .counts import CallGraph, Floats, Totals
+from .counts import CallGraph, Floats, Totals, count
 
 EVENTS = {
     **{"instructions": "Ir", "branch-misses": "Bcm", "cycles": "cycles", "cpu-cycles": "cycles"},
@@ -74,12 +74,12 @@ def _samples(source: str, text: str) -> Iterator[tuple[str, float, Sequence[str]
             continue
         found = SAMPLE.search(line)
         if found or not line.strip():
-            if event is not None and frames:
+            if event is not None and frames and period:
                 yield event, period, frames
             event, frames = None, []
         if found:
             name = re.sub(r"^\w+/(.+?)/.*$", r"\1", found[2]).partition(":")[0]
-            event, period, line = EVENTS.get(name), float(found[1]), found[3] or ""
+            event, period, line = EVENTS.get(name), count(found[1], source, at), found[3] or ""
         if line.strip():
             frame = FRAME.match(line)
             if frame is None:

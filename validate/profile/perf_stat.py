@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 from ...inputs import InputError
-from .counts import Totals
+from .counts import Totals, count
 
 SEPARATORS = ",;|\t:"
 NOT_COUNTED = ("<not counted>", "<not supported>")
-LINE = re.compile(rf"(?:[\d.]+|<not \w+>)([{SEPARATORS}])[^{SEPARATORS}]*\1[\w./:=-]+\1")
+LINE = re.compile(rf"(?:\d+(?:\.\d*)?|<not \w+>)([{SEPARATORS}])[^{SEPARATORS}]*\1[\w./:=-]+\1")
 
 
 def is_perf_stat(head: str) -> bool:
@@ -32,7 +32,7 @@ def read_perf_stat(path: Path, text: str) -> Totals:
         if value in NOT_COUNTED:
             missing.append(name)
         else:
-            counts[name] = counts.get(name, 0.0) + float(value)
+            counts[name] = counts.get(name, 0.0) + count(value, str(path), at)
     if "instructions" not in counts:
         raise InputError(
             "instructions were not counted",

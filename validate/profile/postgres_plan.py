@@ -46,16 +46,16 @@ class _Reader:
         self.processes = max(self.processes, 1 + int(self._amount(node, "Workers Launched")))
         children = below(node, "Plans", self.source)
         inputs = list(map(self.operator, children))
-        # Rows are averages over loops.
-        loops = self._amount(node, "Actual Loops")
-        results = self._amount(node, "Actual Rows") * loops
+        results = self._of_loops(node, "Actual Rows")
         removed = sum(
-            self._amount(node, key) * loops for key in node if key.startswith("Rows Removed by")
+            self._of_loops(node, key) for key in node if key.startswith("Rows Removed by")
         )
         pages = self._pages(node) - sum(map(self._pages, children))
         rows = sum(each.results for each in inputs) if inputs else results + removed
         table = node.get("Relation Name")
-        size = pages * PAGE_BYTES / rows if table and rows else self._amount(node, "Plan Width")
+        size = self._amount(node, "Plan Width")
+        if table and rows:
+            size = pages * PAGE_BYTES / max(rows, 1.0)
         found = PlanOperator(
             name=self.names(str(node["Node Type"])),
             kind=str(node["Node Type"]),
@@ -67,6 +67,11 @@ class _Reader:
         )
         self.operators.append(found)
         return found
+
+    def _of_loops(self, node: dict[str, Any], key: str) -> float:
+        """Of all: rows are averages over loops."""
+        rows = self._amount(node, key) * self._amount(node, "Actual Loops")
+        return self._amount({f"{key}' by 'Actual Loops": rows}, f"{key}' by 'Actual Loops")
 
     def _pages(self, node: dict[str, Any]) -> float:
         return sum(self._amount(node, f"Shared {what} Blocks") for what in ("Hit", "Read"))

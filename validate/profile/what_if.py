@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...inputs import DescriptionError, InputError
+from ...inputs.progress import Progress, part_of, silent
+from ...inputs.shared_work import shared
 from ...sim.run.decision import decision
 from ...sim.run.limit import limit_in_words
 from ...sim.run.numactl import numactl_settings
@@ -30,11 +32,13 @@ NOT_PREDICTED = {
 
 @dataclass(frozen=True)
 class Alternative:
-    """``command``: words to put before the program's own, empty for the program as it is."""
+    """``command``: words to put before the program's own, empty for the program as it is; ``type``:
+    of the one node that it binds all to."""
 
     name: str
     command: str
     settings: tuple[str, ...] = ()
+    type: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,13 @@ class Prediction:
         of = plain.pop("alternative")
         return {"name": of["name"], "command": of["command"], **plain}
 
-    def joined(self, other: Prediction) -> Prediction | None:
-        """Both as one, where they bind to nodes that are alike."""
-        mine, its = self.alternative, other.alternative
-        alike = (self.time_s, self.interval_s) == (other.time_s, other.interval_s)
-        if not alike or not (mine.name.startswith(BIND) and its.name.startswith(BIND)):
+    def joined(self, other: Alternative, record: Record) -> Prediction | None:
+        """With another one, where both bind to nodes of one type that are as fast: what is drawn is
+        of types."""
+        mine, (rate, *_) = self.alternative, record.throughput.values()
+        if mine.type is None or (mine.type, self.time_s) != (other.type, 1 / rate):
             return None
-        name = f"{mine.name}, {its.name.removeprefix(BIND)}"
+        name = f"{mine.name}, {other.name.removeprefix(BIND)}"
         return replace(self, alternative=replace(mine, name=name))
 
 
@@ -74,19 +78,20 @@ def alternatives(machine: Machine, threads: int) -> Iterator[Alternative]:
     cores = [node for node in machine.nodes if node.cores]
     stored = [node for node in machine.nodes if node.memory_bytes]
     if len(machine.nodes) > 1:
-        options = [("interleave", "--interleave=all")]
+        options: list[tuple[str, str, str | None]] = [("interleave", "--interleave=all", None)]
+        types = machine.description.type_of_node()
         weights = _weights(machine)
         if weights is not None:
-            options.append(("weighted interleave", f"--weighted-interleave={weights}"))
+            options.append(("weighted interleave", f"--weighted-interleave={weights}", None))
         for node in cores:
             if node.memory_bytes:
                 bind = f"--cpunodebind={node.id} --membind={node.id}"
-                options.append((f"{BIND}{node.id}", bind))
+                options.append((f"{BIND}{node.id}", bind, types[node.id]))
         if len(stored) > 1:
             near = f"--cpunodebind={cores[0].id} --interleave=all"
-            options.append((f"threads on node {cores[0].id}, memory on all", near))
-        for name, words in options:
-            yield Alternative(name, f"numactl {words}", tuple(numactl_settings(words)))
+            options.append((f"threads on node {cores[0].id}, memory on all", near, None))
+        for name, words, of in options:
+            yield Alternative(name, f"numactl {words}", tuple(numactl_settings(words)), of)
     for fewer in dict.fromkeys((threads // 2, 1)):
         if 0 < fewer < threads:
             text = f"{fewer} thread{'s' if fewer > 1 else ''} a node"
@@ -104,8 +109,9 @@ def _weights(machine: Machine) -> str | None:
     return ",".join(f"{k}:{max(round(rate / min(rates)), 1)}" for k, rate in known if rate)
 
 
+@shared()  # draws of all are of the same machines
 def predictions(
-    folder: Path, machine: str, workload: Path, threads: int | None
+    folder: Path, machine: str, workload: Path, threads: int | None, progress: Progress = silent
 ) -> list[Prediction]:
     """All alternatives on the machine of that name or file; ``threads``: on each node, as many as
     it has cores by default. ``folder``: for a scenario file. Alternatives that the machine has no
@@ -114,18 +120,22 @@ def predictions(
     most = threads or max(node.cores for node in first.nodes)
     found: list[Prediction] = []
     base: Record | None = None
-    for alternative in alternatives(first, most):
+    tried = list(alternatives(first, most))
+    for k, alternative in enumerate(tried):
+        drawing = part_of(progress, k / len(tried), (k + 1) / len(tried))
         try:
             scenario = one_query(folder, machine, workload, threads, alternative.settings)
-            record = with_uncertainty(run_scenario(scenario), scenario)
+            record = run_scenario(scenario)
+            if found and (joined := found[-1].joined(alternative, record)):
+                found[-1] = joined
+                continue
+            record = with_uncertainty(record, scenario, drawing, most=False)
         except (InputError, DescriptionError):
             if base is None:
                 raise
             continue
         base = base or record
-        made = _prediction(alternative, record, base)
-        joined = found[-1].joined(made) if found else None
-        found[-1 if joined else len(found) :] = [joined or made]
+        found.append(_prediction(alternative, record, base))
     return found
 
 

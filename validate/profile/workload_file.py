@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 import yaml
 
 from ...inputs import InputError, load_yaml
+from ...inputs.names import is_name
 from ...inputs.quantities import format_quantity, rounded, time_text
 from .counts import CallGraph
 from .importers import Found
@@ -33,13 +35,19 @@ from .loops import (
     whole_loop,
     with_structures,
 )
-from .plans import Plan, PlanOperator
+from .plans import Names, Plan, PlanOperator
 from .refills import refills
 from .timed_rates import Timed, set_rates
 
 WIDTH, KIB = 96, 1024
 CLOCK = re.compile(r"(?:clock_gettime|gettimeofday)\b|gettimeofday_syscall")
-UNKNOWN: dict[str, str] = load_yaml(Path(__file__).with_name("unknown.yaml")).value
+
+
+def _yaml(name: str) -> Any:
+    return load_yaml(Path(__file__).with_name(f"{name}.yaml")).value
+
+
+UNKNOWN: dict[str, str] = _yaml("unknown")
 
 
 def workload_text(found: Found, name: str, queries: int = 1, timed: Timed | None = None) -> str:
@@ -73,6 +81,7 @@ class _Writer:
     def __init__(self, found: Found, queries: int) -> None:
         self.found, self.queries = found, float(queries)
         self.objects: dict[str, Any] = {}
+        self.renamed = cache(Names())
         self.notes: list[str] = []
         totals = found.totals.counts if found.totals else {}
         self.faults = totals.get("minor-faults", totals.get("page-faults", 0.0))
@@ -146,10 +155,9 @@ class _Writer:
         if counts.get("cycles"):  # with its misses; without them it executes no fewer per cycle
             least = counts["instructions"] / counts["cycles"]
             ipc = max(ipc[0], least), max(ipc[1], least), max(ipc[2], least)
-        loop = Loop(
-            "the whole program", counts["instructions"], ipc, (lines or 0.0) * LINE_BYTES, 0.0, ()
-        )
-        loop = replace(loop, page_faults=self.faults / self.queries)
+        instructions, faults = counts["instructions"], self.faults / self.queries
+        read_bytes = (lines or 0.0) * LINE_BYTES
+        loop = Loop("the whole program", instructions, ipc, read_bytes, 0.0, page_faults=faults)
         return _Operator([loop], {"entries": 1, "results": 0}).written()
 
     def _planned(self, counts: Counted, plan: Plan, refilled: list[Loop]) -> dict[str, _Operator]:
@@ -217,6 +225,8 @@ class _Writer:
         fields: dict[str, Any] = {"entries": rows}
         if pipeline.table is not None:
             table = str(pipeline.table.table)
+            if not (is_name(table) and table[0].isalpha()):  # in SQL it may have any letters
+                table = self.renamed(f"table {table}")
             stored = self.objects.setdefault(table, _table(rows, pipeline.table.row_bytes))
             if not pipeline.table.row_bytes:
                 self.note("row_bytes")
@@ -386,21 +396,13 @@ SINK, FLOWS = "sink", "flows"
 
 @dataclass(frozen=True)
 class Engine:
-    """What an engine calls things.
+    """What an engine calls things: see ``engines.yaml``."""
 
-    ``breakers``: kinds of operators that take in all of their input before they pass anything on;
-    None: all do, and pass on all of it at once;
-    ``joins``: those whose last input is a hash table. ``functions``: a pattern of the functions of
-    an operator, ``{}`` its name in the source: those that take in (``sink``), and all others.
-    ``named``: of kinds whose name there is another. ``shared``: kinds whose structures all tasks
-    share. ``row_group``: rows that a task takes at least.
-    """
-
-    breakers: frozenset[str] | None
-    joins: frozenset[str]
+    breakers: Sequence[str] | None
+    joins: Sequence[str]
     functions: Mapping[str, str]
     named: Mapping[str, str] = field(default_factory=dict)
-    shared: frozenset[str] = frozenset()
+    shared: Sequence[str] = ()
     row_group: int | None = None
 
     def worked(self, operator: PlanOperator, part: str) -> float:
@@ -416,67 +418,4 @@ class Engine:
         return [k for k, name in enumerate(names) if pattern.match(name)]
 
 
-ENGINES = {
-    "duckdb": Engine(
-        breakers=frozenset(
-            {
-                *("HASH_GROUP_BY", "PERFECT_HASH_GROUP_BY", "UNGROUPED_AGGREGATE", "ORDER_BY"),
-                *("TOP_N", "WINDOW", "PARTITIONED_AGGREGATE", "LIMIT", "SIMPLE_AGGREGATE"),
-                *("CREATE_TABLE_AS", "INSERT"),
-            }
-        ),
-        joins=frozenset({"HASH_JOIN", "NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "CROSS_PRODUCT"}),
-        functions={
-            SINK: r"duckdb::(?:Physical{0}::(?:Sink|Combine|Prepare|Finalize)|{0}\w*::ExecuteTask)",
-            FLOWS: r"duckdb::Physical{0}::(?!Sink|Combine|Prepare|Finalize)",
-        },
-        named={
-            "HASH_GROUP_BY": "HashAggregate",
-            "PERFECT_HASH_GROUP_BY": "PerfectHashAggregate",
-            "ORDER_BY": "Order",
-            "TOP_N": "TopN",
-            "SEQ_SCAN": "TableScan",
-            "CREATE_TABLE_AS": "(?:Batch)?Insert",
-        },
-        shared=frozenset({"HASH_JOIN", "NESTED_LOOP_JOIN"}),
-        row_group=122_880,
-    ),
-    "postgresql": Engine(
-        breakers=frozenset({"Aggregate", "Sort", "Hash", "Gather", "Gather Merge", "WindowAgg"}),
-        joins=frozenset({"Hash Join"}),
-        functions={SINK: r"(?:Multi)?Exec{0}$", FLOWS: r"(?:Multi)?Exec{0}$"},
-        named={"Aggregate": "Agg"},
-    ),
-    "clickhouse": Engine(
-        breakers=frozenset({"Aggregating", "MergingAggregated", "Sorting"}),
-        joins=frozenset({"Join"}),
-        functions={
-            SINK: r"DB::(?!Converting|Merging|Joining)(?:{0})",
-            FLOWS: r"DB::(?!Aggregating|PartialSorting|MergeSorting|FillingRight)(?:{0})",
-        },
-        named={
-            "ReadFromMergeTree": "MergeTree(?:Select|Thread|InOrder|Source|Reader|Range)",
-            "Aggregating": "ConvertingAggregated|Aggregating(?:InOrder)?Transform",
-            "Sorting": "PartialSorting|MergeSorting|MergingSorted|FinishSorting",
-            "Join": "Joining|FillingRightJoinSide|DelayedJoined",
-            "Expression": "ExpressionTransform",
-        },
-        shared=frozenset({"Join"}),
-        row_group=163_840,  # merge_tree_min_rows_for_concurrent_read
-    ),
-    "monetdb": Engine(
-        breakers=None,
-        joins=frozenset(),
-        functions={
-            FLOWS: r"(?:ALG|AGGR|GRP|MAT|SQL|PCRE|LIKE|BKC|CMD(?:var|bat|BAT)?)(?:{0})"
-            r"(?:cand|signal|enlarge)?\d*(?:nil)?(?:_\w+)?(?:\.\w+)*$"
-        },
-        named={
-            **dict.fromkeys(("group", "groupdone", "subgroup", "subgroupdone"), "(?:sub)?group"),
-            **{"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "%": "MOD", "==": "EQ"},
-            **{"!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"},
-            **{name: name for name in ("row_number", "rank", "dense_rank")},
-        },
-        shared=frozenset({"join", "leftjoin", "semijoin", "intersect", "difference"}),
-    ),
-}
+ENGINES = {name: Engine(**facts) for name, facts in _yaml("engines").items()}

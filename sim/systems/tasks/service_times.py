@@ -267,14 +267,14 @@ class ServiceTimes:
         for node in np.unique(kinds.node).tolist() if self.links else ():
             here = np.flatnonzero(kinds.node == node)
             of_read, of_written = kinds.read[here], kinds.written[here]
-            found = np.zeros((self.links, len(here)))
+            found = np.zeros((len(here), self.links))
             for home in np.flatnonzero((of_read + of_written).any(axis=0)).tolist():
                 if home != node or self._local_too:
-                    of_line, written_back = of_read[:, home], of_written[:, home]
+                    of_line, written_back = of_read[:, home, None], of_written[:, home, None]
                     read, written = self._way(node, home)
-                    for link in np.flatnonzero(read + written).tolist():
-                        found[link] += of_line * read[link] + written_back * written[link]
-            links[here] = found.T
+                    on = np.flatnonzero(read + written)
+                    found[:, on] += of_line * read[on] + written_back * written[on]
+            links[here] = found
         return links
 
     def _limits(self, kinds: Kinds) -> Floats:
