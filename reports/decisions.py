@@ -14,9 +14,7 @@ SURE = 0.995  # beyond it, a probability is said as more than 99%
 # Words for probabilities from each on (Mastrandrea et al., Guidance Note of the IPCC, 2010).
 LIKELY = ((0.99, "almost certainly"), (0.9, "very likely"), (0.66, "likely"))
 SETTLES = 0.8  # of the regret
-NO_FACT = (
-    "No single fact would settle it: run one of them for real, which 'numatwin infer' weighs."
-)
+NO_FACT = "No single fact would settle it: run one of them for real, which 'numatwin infer' weighs."
 # What 'numatwin machine measure' finds of a host, by the beginning of the field's path.
 MEASURED = (
     "node_types.", "pair_latency", "pair_bandwidth", "distance_classes", "copy_engines",

@@ -86,13 +86,13 @@ def page(rows: Sequence[Row]) -> str:
 
 def _summary(numbers: Sequence[Row], words: Sequence[Row]) -> str:
     near = [sum(_well(_error(row)) == well for row in numbers) for well in (2, 1, 0)]
+    probable = [given > 0.5 for _, given in words_given().values()]
     return (
         f"Of {len(numbers)} results in numbers {near[0]} are predicted "
         f"within {100 * CLOSE_MAX:.0f}%, {near[1]} more within {100 * FAIR_MAX:.0f}%, "
         f"{near[2]} are further off.\n"
-        f"Of {len(words)} in words {sum(row['holds'] for row in words)} are predicted as published, "
-        f"and {sum(given > 0.5 for _, given in words_given().values())} more probably than not "
-        "given the other results of their source."
+        f"Of {len(words)} in words {sum(row['holds'] for row in words)} are predicted as published; "
+        f"given the other results of its source each of {sum(probable)} more probably than not."
     )
 
 
