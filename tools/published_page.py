@@ -91,8 +91,8 @@ def _summary(numbers: Sequence[Row], words: Sequence[Row]) -> str:
         f"Of {len(numbers)} results in numbers {near[0]} are predicted "
         f"within {100 * CLOSE_MAX:.0f}%, {near[1]} more within {100 * FAIR_MAX:.0f}%, "
         f"{near[2]} are further off.\n"
-        f"Of {len(words)} in words {sum(row['holds'] for row in words)} are predicted as published; "
-        f"given the other results of its source each of {sum(probable)} more probably than not."
+        f"Of {len(words)} in words {sum(row['holds'] for row in words)} are as published, "
+        f"{sum(probable)} more probably than not given the other results of their source."
     )
 
 
