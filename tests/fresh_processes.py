@@ -11,14 +11,19 @@ def loads_none(program: str, *modules: str) -> None:
     """The program ends well, and has loaded none of these."""
     loaded = f"sorted({set(modules)} & set(sys.modules))"
     code = f"import sys\n{program}\nsys.exit(', '.join({loaded}) or 0)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python("-c", code)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def python(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """The interpreter in a process of its own."""
+    command = [sys.executable, *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload, no-any-return]
 
 
 def numatwin(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    command = [sys.executable, "-m", "numatwin", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=900, **options)  # type: ignore[call-overload, no-any-return]
+    return python("-m", "numatwin", *words, **options)
 
 
 def printed_alike(program: str, *words: str) -> str:

@@ -1,13 +1,12 @@
 """What is installed is what is here, and it runs without the repository."""
 
 import configparser
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copy
 
 import pytest
+from fresh_processes import python
 from known import known
 
 ROOT = Path(__file__).parents[1]
@@ -19,12 +18,8 @@ LEFT_OUT = {".md", ".cpp", ".hpp", ".so", ".pyc", ".txt"}
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package as setuptools would install it, with the kernel that is compiled already."""
     folder = tmp_path_factory.mktemp("installed")
-    subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(folder)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
+    built = python("setup.py", "-q", "build_py", "--build-lib", str(folder), cwd=ROOT)
+    assert built.returncode == 0, built.stderr
     kernel = known(find_spec("numatwin.sim._kernel"))
     copy(known(kernel.origin), folder / "numatwin" / "sim")
     return folder
@@ -56,13 +51,7 @@ def test_what_is_installed_runs(installed: Path, tmp_path: Path) -> None:
         "print(numatwin.__file__, numatwin.sim.__file__, sep='\\n');"
         "sys.exit(numatwin.cli.main(['run', 'eris-fig12-scan', '--json', '--out', 'record']))"
     )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code, str(installed)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+    done = python("-P", "-c", code, str(installed), cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     for line in done.stdout.splitlines()[:2]:
         assert Path(line).is_relative_to(installed)

@@ -1,13 +1,11 @@
 """``numatwin calibrate``: tables, JSON, files, exit status; the page in a browser."""
 
 import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from command_line import CommandLine, Refused
+from fresh_processes import python
 
 from numatwin.topologies import load_machine
 
@@ -107,14 +105,7 @@ def test_names_of_files_come_alive_nowhere(numatwin: CommandLine) -> None:
 
 def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path) -> None:
     """A signal from outside, in the middle of the fit."""
-    done = subprocess.run(
-        [sys.executable, "-c", IN_THE_MIDDLE, SERVER, MLC],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        # Who runs the tests in the background has it ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    done = python("-c", IN_THE_MIDDLE, SERVER, MLC, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
     assert done.stderr.startswith("numatwin: interrupted")
     assert done.stderr.count("\n") == 1

@@ -35,11 +35,6 @@ def saved(name: str, **changes: Any) -> str:
             ResourceUse("cores 1", "cores", 1.0, node=1),
         ),
         "latency_ns": {"lookup": {"mean": 400.0, "p99": None}},
-        "why": {},
-        "energy_J": None,
-        "control_events": (),
-        "confidence": {},
-        "model": {},
         "warnings": (),
         "provenance": {},
     }

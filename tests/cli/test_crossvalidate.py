@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,39 +40,40 @@ ROW = {
     **dict.fromkeys(("measured", "predicted", "relative_error"), float),
     **dict.fromkeys(("measured_interval", "predicted_interval"), list),
 }
+Planes = Callable[..., SyntheticPlanes]
+
+
+@pytest.fixture(autouse=True)
+def suite(tmp_path: Path) -> None:
+    """A suite, and this host as the kernel tells it: nothing has to be measured."""
+    (tmp_path / "mine.yaml").write_text(SUITE)
+    (tmp_path / "host.yaml").write_text(machine_yaml(layout.host_layout().description))
 
 
 @pytest.fixture
-def suite(tmp_path: Path) -> str:
-    (tmp_path / "mine.yaml").write_text(SUITE)
-    # This host as the kernel tells it: nothing has to be measured.
-    description = layout.host_layout().description
-    (tmp_path / "host.yaml").write_text(machine_yaml(description))
-    return "mine.yaml"
+def planes(monkeypatch: pytest.MonkeyPatch) -> Planes:
+    def make(**changes: Any) -> SyntheticPlanes:
+        given = {
+            "rates": {"native": steady(100.0), "flow": steady(104.0), "event": steady(97.0)},
+            "p99_ns": {"native": 1e3, "event": 1.1e3},
+            **changes,
+        }
+        made = SyntheticPlanes(**given)
+        monkeypatch.setattr(whole, "run_scenario", made)
+        # What facts make of real runs is not what they make of these.
+        monkeypatch.setattr(whole, "Session", partial(Session, doubt=lambda record, _: record))
+        monkeypatch.setattr("numatwin.validate.measure.noise.OTHERS_MAX", 1e9)
+        monkeypatch.setattr("numatwin.validate.measure.noise.STEAL_MAX", 1e9)
+        return made
 
-
-def planes(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> SyntheticPlanes:
-    given = {
-        "rates": {"native": steady(100.0), "flow": steady(104.0), "event": steady(97.0)},
-        "p99_ns": {"native": 1e3, "event": 1.1e3},
-        **changes,
-    }
-    made = SyntheticPlanes(**given)
-    monkeypatch.setattr(whole, "run_scenario", made)
-    # What facts make of real runs is not what they make of these.
-    exact = partial(Session, doubt=lambda record, _: record)
-    monkeypatch.setattr(whole, "Session", exact)
-    monkeypatch.setattr("numatwin.validate.measure.noise.OTHERS_MAX", 1e9)
-    monkeypatch.setattr("numatwin.validate.measure.noise.STEAL_MAX", 1e9)
-    return made
+    return make
 
 
 WORDS = ("crossvalidate", "mine.yaml", "--machine", "host.yaml")
 
 
-@pytest.mark.usefixtures("suite")
-def test_one_json_object(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    planes(monkeypatch)
+def test_one_json_object(numatwin: CommandLine, planes: Planes) -> None:
+    planes()
     before = sorted(Path.cwd().rglob("*"))
     found = numatwin(*WORDS, "--json").json()
     assert sorted(Path.cwd().rglob("*")) == before  # without --out nothing is left behind
@@ -92,9 +94,8 @@ def test_one_json_object(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch)
     assert [left["what"] for left in found["left_out"]] == ["memory traffic"]
 
 
-@pytest.mark.usefixtures("suite")
-def test_a_table(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    planes(monkeypatch)
+def test_a_table(numatwin: CommandLine, planes: Planes) -> None:
+    planes()
     out = numatwin(*WORDS).said()
     assert re.search(r"lookup: 1/3 L2 +throughput.lookup +flow +100/s .* 104/s +\+4\.0%", out)
     p99 = r"lookup: 1 MiB +latency_ns.lookup.p99 +event +1 µs .* 1\.1 µs +\+10%"
@@ -103,22 +104,20 @@ def test_a_table(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None
     assert re.search("memory traffic +lookup +this host shows no counters", out)
 
 
-@pytest.mark.usefixtures("suite")
-def test_a_missed_aim_is_status_1(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missed_aim_is_status_1(numatwin: CommandLine, planes: Planes) -> None:
     rates = {"native": steady(100.0), "flow": steady(130.0), "event": steady(100.0)}
-    planes(monkeypatch, rates=rates)
+    planes(rates=rates)
     done = numatwin(*WORDS)
     assert (done.status, done.err) == (1, "")
     assert re.search(r"worst error +missed \* +≤ 25% +30\.0%", done.out)
     assert numatwin(*WORDS, "--json").status == 1
 
 
-@pytest.mark.usefixtures("suite")
 def test_a_noisy_host_is_reported_and_judged_by_values(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+    numatwin: CommandLine, planes: Planes
 ) -> None:
     rates = {"native": by_round(100.0, 131.0, 90.0), "flow": steady(130.0), "event": steady(95.0)}
-    planes(monkeypatch, rates=rates)
+    planes(rates=rates)
     done = numatwin(*WORDS)
     assert done.status == 1
     assert "lie more than 10% apart, at worst 41%" in done.out.replace("\n", " ")
@@ -128,9 +127,8 @@ def test_a_noisy_host_is_reported_and_judged_by_values(
     assert re.search(r"throughput +worst error +missed \* +≤ 25% +30\.0%", done.out)
 
 
-@pytest.mark.usefixtures("suite")
-def test_files(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    planes(monkeypatch)
+def test_files(numatwin: CommandLine, planes: Planes) -> None:
+    planes()
     done = numatwin(*WORDS, "--out", "kept")
     assert done.status == 0
     assert done.out.endswith("Rows: kept/rows.json\nReport: kept/report.html\n")
@@ -144,9 +142,8 @@ def test_files(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Lookups &lt;b&gt;of mine&lt;/b&gt;" in page
 
 
-@pytest.mark.usefixtures("suite")
-def test_a_run_that_fails(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    planes(monkeypatch, failing={("native", 3): NO_MEMORY})
+def test_a_run_that_fails(numatwin: CommandLine, planes: Planes) -> None:
+    planes(failing={("native", 3): NO_MEMORY})
     done = numatwin(*WORDS, "--out", "kept")
     assert (done.status, done.err) == (1, "")
     told = "lookup: 1/3 L2 +native +2 +no memory left for the engine: expected"
@@ -157,12 +154,9 @@ def test_a_run_that_fails(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
     assert not rows["holds"]
 
 
-@pytest.mark.usefixtures("suite")
 @pytest.mark.parametrize("json_wanted", [False, True])
-def test_interrupted(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch, json_wanted: bool
-) -> None:
-    planes(monkeypatch, failing={("native", 4): KeyboardInterrupt()})
+def test_interrupted(numatwin: CommandLine, planes: Planes, json_wanted: bool) -> None:
+    planes(failing={("native", 4): KeyboardInterrupt()})
     done = numatwin(*WORDS, "--out", "kept", *(["--json"] if json_wanted else []))
     assert done.status == 130
     assert done.err == "numatwin: interrupted; what was finished is kept\n"
@@ -175,15 +169,14 @@ def test_interrupted(
         assert "lookup: 1 MiB" in done.out
 
 
-@pytest.mark.usefixtures("suite")
 def test_interrupted_while_the_host_is_measured(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch, planes: Planes
 ) -> None:
     """What was finished of it stays in the machine file, where one is asked for."""
     found = measure_pass(quick=True, only=["messages"])
     cut = dataclasses.replace(found, interrupted=True, missing=("walk",))
     monkeypatch.setattr(whole, "measure_pass", lambda **_: cut)
-    made = planes(monkeypatch)
+    made = planes()
     done = numatwin("crossvalidate", "mine.yaml", "--out", "kept")
     assert done.status == 130
     assert "What was measured of this host until then: kept/machine.yaml" in done.err
@@ -199,37 +192,34 @@ def twelve_runs() -> None:
     Path("mine.yaml").write_text(SUITE.partition("  lookup:")[0] + "".join(runs))
 
 
-@pytest.mark.usefixtures("suite")
-def test_figures_of_numpy_are_kept(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_of_numpy_are_kept(numatwin: CommandLine, planes: Planes) -> None:
     """A run each, enough for calibrated intervals: NumPy's comparisons are NumPy's."""
     twelve_runs()
 
     def rate(scenario: Scenario, _: int) -> float:
         return np.float64(100.0 + scenario.seed)
 
-    planes(monkeypatch, rates=dict.fromkeys(("native", "flow", "event"), rate))
+    planes(rates=dict.fromkeys(("native", "flow", "event"), rate))
     assert numatwin(*WORDS, "--out", "kept").status == 0
     kept = json.loads(Path("kept/rows.json").read_text())
     assert {one["kind"]: one["rows"] for one in kept["coverage"]}["throughput"] == 24
     assert Path("kept/report.html").exists()
 
 
-@pytest.mark.usefixtures("suite")
 def test_intervals_as_wide_as_the_noise_are_not_judged(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+    numatwin: CommandLine, planes: Planes
 ) -> None:
     """Real runs are ten times slower than predicted, or ten times faster."""
     twelve_runs()
     rates = dict.fromkeys(("flow", "event"), steady(100.0))
     real = {"native": lambda scenario, _: 100.0 * 10.0 ** (-1) ** scenario.seed}
-    planes(monkeypatch, rates=rates | real)
+    planes(rates=rates | real)
     told = "90% intervals of throughput: not judgeable on this host now: to hold nine of ten they"
     assert f"{told} would have the upper end " in numatwin(*WORDS).out
 
 
-@pytest.mark.usefixtures("suite")
-def test_rows_outlive_a_crash(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    planes(monkeypatch, failing={("native", 4): AssertionError("a bug")})
+def test_rows_outlive_a_crash(numatwin: CommandLine, planes: Planes) -> None:
+    planes(failing={("native", 4): AssertionError("a bug")})
     assert numatwin(*WORDS, "--out", "kept").status == 70
     rows = json.loads(Path("kept/rows.json").read_text())
     assert (rows["interrupted"], rows["rounds"], len(rows["rows"])) == (True, 1, 6)
@@ -252,12 +242,11 @@ def by_latency(scenario: Scenario, _: int) -> float:
     return round(float(scenario.machine.latency_ns[0, 0]), 6)
 
 
-@pytest.mark.usefixtures("suite")
 def test_the_host_is_measured_in_passes(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch, planes: Planes
 ) -> None:
     passes(monkeypatch, 90.0, 140.0, 100.0)
-    planes(monkeypatch, rates={"native": steady(100.0), "flow": by_latency, "event": by_latency})
+    planes(rates={"native": steady(100.0), "flow": by_latency, "event": by_latency})
     done = numatwin("crossvalidate", "mine.yaml", "--out", "kept")
     assert done.status == 0
     rows = json.loads(Path("kept/rows.json").read_text())
@@ -271,14 +260,12 @@ def test_the_host_is_measured_in_passes(
     assert (latency.low, latency.high) == (90e-9, 140e-9)  # the quartiles of three passes
 
 
-@pytest.mark.usefixtures("suite")
 def test_interrupted_before_all_passes_are_used(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
+    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch, planes: Planes
 ) -> None:
     """Rows and machine file are of the first pass, both."""
     passes(monkeypatch, 90.0, 140.0, 100.0)
     planes(
-        monkeypatch,
         rates={"native": steady(100.0), "flow": by_latency, "event": by_latency},
         failing={("native", 5): KeyboardInterrupt()},
     )
@@ -289,9 +276,8 @@ def test_interrupted_before_all_passes_are_used(
     assert load_machine("kept/machine.yaml").latency_ns[0, 0] == pytest.approx(90.0)
 
 
-@pytest.mark.usefixtures("suite")
-def test_what_would_run(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = planes(monkeypatch)
+def test_what_would_run(numatwin: CommandLine, planes: Planes) -> None:
+    made = planes()
     done = numatwin(*WORDS, "--list")
     assert re.search(r"lookup: 1 MiB +host-lookup +flow, event +1 MiB +50 ms", done.out)
     assert done.out.endswith("2 cases, each 3 times for real\n")
@@ -300,9 +286,8 @@ def test_what_would_run(numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch) 
     assert made.played == []
 
 
-@pytest.mark.usefixtures("suite")
-def test_refused_before_anything_runs(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = planes(monkeypatch)
+def test_refused_before_anything_runs(refused: Refused, planes: Planes) -> None:
+    made = planes()
     assert "unknown suite: found 'nothing'" in refused("crossvalidate", "nothing")
     assert "No such file" in refused("crossvalidate", "none/mine.yaml")
     assert "unknown machine" in refused("crossvalidate", "mine.yaml", "--machine", "nothing")
@@ -312,11 +297,8 @@ def test_refused_before_anything_runs(refused: Refused, monkeypatch: pytest.Monk
     assert made.played == []
 
 
-@pytest.mark.usefixtures("suite")
-def test_a_suite_of_which_nothing_can_run_here(
-    numatwin: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = planes(monkeypatch)
+def test_a_suite_of_which_nothing_can_run_here(numatwin: CommandLine, planes: Planes) -> None:
+    made = planes()
     Path("rsi.yaml").write_text("name: rsi\nruns:\n  rsi: {scenario: nam-fig6-rsi}\n")
     done = numatwin("crossvalidate", "rsi.yaml", "--machine", "host.yaml")
     assert (done.status, done.out) == (2, "")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine, Refused
 from emulator_needed import needs_emulator
+from fresh_processes import python
 
 from numatwin.cli import emulate
 from numatwin.inputs import InputError
@@ -41,9 +42,7 @@ def test_a_counted_command_is_a_record_to_report_and_to_compare(
     numatwin: CommandLine, tmp_path: Path
 ) -> None:
     command = [*SMALL, "--predict", "--out", "counted", "--json", "--", "sh", "-c", "exit 3"]
-    done = subprocess.run(
-        [sys.executable, "-m", "numatwin", *command], stdin=subprocess.DEVNULL, capture_output=True
-    )
+    done = python("-m", "numatwin", *command, stdin=subprocess.DEVNULL)
     assert done.returncode == 3, done.stderr
     assert json.loads(done.stdout)["record"]["plane"] == "emulator"
     record = load_record("counted")

@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
+import fresh_processes
 import pytest
 from command_line import CommandLine, Refused
 
@@ -199,14 +201,10 @@ def test_nowhere_to_tell_of_errors() -> None:
 
 
 def test_a_terminal_without_unicode() -> None:
-    done = subprocess.run(
-        [*COMMAND, "machine", "list"],
-        capture_output=True,
-        timeout=900,
-        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
-    )
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = fresh_processes.numatwin("machine", "list", env=ascii_only)
     assert done.returncode == 0, done.stderr
-    assert b"4 ? Opteron 6274" in done.stdout
+    assert "4 ? Opteron 6274" in done.stdout
 
 
 AS_IT_STARTS = """
@@ -234,15 +232,8 @@ sys.exit(main(["run", "eris-fig13", "--json"]))
     ],
 )
 def test_ctrl_c_as_the_command_starts(module: str, sent: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", AS_IT_STARTS, module, sent],
-        capture_output=True,
-        text=True,
-        # Who runs the tests in the background has it ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    assert done.returncode == 130, done.stderr
-    assert done.stdout == ""
+    done = fresh_processes.python("-c", AS_IT_STARTS, module, sent)
+    assert (done.returncode, done.stdout) == (130, ""), done.stderr
     assert done.stderr == "numatwin: interrupted\n"
 
 
@@ -269,12 +260,8 @@ def test_a_full_standard_output_is_told() -> None:
 def test_too_little_address_space_is_told_at_once() -> None:
     """Else OpenBLAS waits for ever, or ends the process on its own."""
     few = (200 * 2**20, 200 * 2**20)
-    done = subprocess.run(
-        [*COMMAND, "run", "eris-fig13-small"],
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, few),
-    )
+    limited = partial(resource.setrlimit, resource.RLIMIT_AS, few)
+    done = fresh_processes.numatwin("run", "eris-fig13-small", preexec_fn=limited)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "not enough memory: 'ulimit -v' allows 200 MiB" in done.stderr

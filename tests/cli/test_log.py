@@ -3,13 +3,12 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
 from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 from command_line import CommandLine
+from fresh_processes import python
 
 from numatwin.cli import doctor
 from numatwin.cli.failures import with_log_options_first
@@ -132,14 +131,7 @@ def test_completion_is_installed(tmp_path: Path) -> None:
         "import sys, shellingham; shellingham.detect_shell = lambda: ('bash', '/bin/bash');"
         "from numatwin.cli import main; sys.exit(main(['--install-completion']))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    done = python("-c", code, env={**os.environ, "HOME": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
-    assert (
-        "_NUMATWIN_COMPLETE=complete_bash"
-        in (tmp_path / ".bash_completions" / "numatwin.sh").read_text()
-    )
+    script = (tmp_path / ".bash_completions" / "numatwin.sh").read_text()
+    assert "_NUMATWIN_COMPLETE=complete_bash" in script

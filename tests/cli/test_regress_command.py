@@ -170,11 +170,8 @@ def test_what_was_finished_is_kept(numatwin: CommandLine) -> None:
     assert "broken" in done.err
     assert done.err.count("\n") == 1
     (top,) = ElementTree.parse("report.xml").getroot()
-    assert [[child.tag for child in case][:1] for case in top] == [
-        ["failure"],
-        ["error"],
-        ["skipped"],
-    ]
+    tags = [[child.tag for child in case][:1] for case in top]
+    assert tags == [["failure"], ["error"], ["skipped"]]
     found = numatwin("regress", "mine.yaml", "--json")
     assert found.status == 2
     assert json.loads(found.out)["complete"] is False

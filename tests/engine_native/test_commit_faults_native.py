@@ -44,12 +44,9 @@ S_PS = 10**12
 
 
 def failing(name: str, fault: str, *more: str) -> Scenario:
-    settings = [f"system.{setting}" for setting in more] + [
-        "native_horizon=1500 ms",
-        "statistics.warm_up=0 s",
-        f"system.faults=[{fault}]",
-    ]
-    settings += ["system.clients=3", "system.storage_nodes=2"]
+    system = (*more, f"faults=[{fault}]", "clients=3", "storage_nodes=2")
+    settings = ["native_horizon=1500 ms", "statistics.warm_up=0 s"]
+    settings += [f"system.{setting}" for setting in system]
     return load_scenario(name, plane="native", scale=0.005, settings=settings)
 
 

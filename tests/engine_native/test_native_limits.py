@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fresh_processes import numatwin
+from fresh_processes import numatwin, python
 
 pytest.importorskip("numatwin.engine_native._engine", reason="needs libnuma-dev")
 
@@ -128,14 +128,7 @@ def test_a_build_without_headers(
             f'exec "{os.environ.get("CXX", "g++")}" "$@"\n'
         )
         compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
-    done = subprocess.run(
-        [sys.executable, "-c", SHOW],
-        cwd=ROOT,
-        env={**os.environ, "CXX": str(compiler)},
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+    done = python("-c", SHOW, cwd=ROOT, env={**os.environ, "CXX": str(compiler)})
     assert done.returncode == 0, done.stderr
     modules = {one["name"].rpartition(".")[2]: one for one in json.loads(done.stdout)}
     assert set(modules) == {"_kernel", *(["_engine"] if built else [])}

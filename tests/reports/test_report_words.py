@@ -141,11 +141,8 @@ def test_runs_are_told_apart_by_what_differs() -> None:
         "event",
     ]
     three = [record, other(record, policy="ma-1"), other(record, policy="ma-1", seed=2)]
-    assert [run.label for run in runs_of(three)] == [
-        "none · seed 1",
-        "ma-1 · seed 1",
-        "ma-1 · seed 2",
-    ]
+    labels = [run.label for run in runs_of(three)]
+    assert labels == ["none · seed 1", "ma-1 · seed 1", "ma-1 · seed 2"]
     sets = [other(record, settings={"horizon": h, "machine": "m"}) for h in ("60 s", "110 s")]
     labels = ["none · horizon 60 s", "none · horizon 110 s"]
     assert [run.label for run in runs_of(sets)] == labels

@@ -78,11 +78,8 @@ def test_messages_of_rsi() -> None:
     sent = Counter(result.messages)
     assert commits > 100
     assert sent["snapshot-read"] == sent["snapshot-data"] == -(-commits // 3)
-    for request, answer, count in (
-        ("read", "record", 3),
-        ("cas", "cas-result", 3),
-        ("write", "write-done", 7),
-    ):
+    pairs = (("read", "record", 3), ("cas", "cas-result", 3), ("write", "write-done", 7))
+    for request, answer, count in pairs:
         assert sent[request] == sent[answer] == count * commits
     assert sent["bit"] == commits
     assert sent["bit-done"] == sent["unlock"] == 0  # a READ in between vouches for three bits

@@ -1,11 +1,10 @@
 """Runs of ERIS on the event plane that fail or are stopped, and machines of unlike nodes."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from eris_machines import machine, routing
+from fresh_processes import python
 from small_scenarios import LOOKUP, small_file
 
 from numatwin.sim._kernel import ErisDemands, ModelError
@@ -85,8 +84,6 @@ print(sorted(took)[len(took) // 2])
 
 def test_ctrl_c_stops_the_kernel_at_once_and_it_goes_on(tmp_path: Path) -> None:
     path = small_file(tmp_path, LOOKUP, nodes=2)
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(path)], capture_output=True, text=True
-    )
+    done = python("-c", INTERRUPTED, str(path))
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 0.1

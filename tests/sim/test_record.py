@@ -4,8 +4,6 @@ import dataclasses
 import json
 import math
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fresh_processes import python
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from refusals import told_by
@@ -141,10 +140,8 @@ def test_reading_starts_no_threads(folder: Path) -> None:
         "load_record(sys.argv[1])\n"
         "print(len(os.listdir('/proc/self/task')) - before)"
     )
-    told = subprocess.run(
-        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True
-    )
-    assert told.stdout == "0\n"
+    told = python("-c", script, str(folder))
+    assert (told.returncode, told.stdout) == (0, "0\n")
 
 
 def test_a_layout_of_ones_own(folder: Path) -> None:
@@ -222,11 +219,8 @@ def test_json_of_a_run() -> None:
 def test_bottleneck_is_that_of_the_first_operation() -> None:
     """Its best gain, which another resource may bring: 5% for 10% more is half a unit per unit."""
     why = {"lookup": Why("memory", (Gain("core speed", 0.05), Gain("memory", 0.02)))}
-    assert made_up(why=why).as_json()["bottleneck"] == {
-        "resource": "memory",
-        "gain_of": "core speed",
-        "gain_per_unit": 0.5,
-    }
+    best = {"resource": "memory", "gain_of": "core speed", "gain_per_unit": 0.5}
+    assert made_up(why=why).as_json()["bottleneck"] == best
     nothing = {"resource": None, "gain_of": None, "gain_per_unit": None}
     assert made_up(why={}).as_json()["bottleneck"] == nothing
     no_gain = {"resource": "memory", "gain_of": None, "gain_per_unit": None}

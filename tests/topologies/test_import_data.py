@@ -71,11 +71,8 @@ def test_shapes(
 def test_modules_share_a_cache() -> None:
     """An Opteron's module: two cores, one L2 of 2 MiB; a node's L3 has 6 MiB."""
     first = machine("hwloc/64amd64-4s2n4ca2co.tar.bz2").nodes[0]
-    assert [(c.level, c.size_bytes, c.shared_by_cores) for c in first.caches] == [
-        (1, 16 << 10, 1),
-        (2, 2 << 20, 2),
-        (3, 6 << 20, 8),
-    ]
+    caches = [(c.level, c.size_bytes, c.shared_by_cores) for c in first.caches]
+    assert caches == [(1, 16 << 10, 1), (2, 2 << 20, 2), (3, 6 << 20, 8)]
 
 
 def test_memory_side_caches() -> None:

@@ -45,12 +45,8 @@ def test_everything_comes_through(tmp_path: Path, version: str) -> None:
     assert (cache.level, cache.size_bytes, cache.shared_by_cores) == (3, 6 << 20, 2)
     assert cache.ways == 12
     assert machine.slit is not None
-    assert machine.slit.tolist() == [
-        [10, 20, 15, 17],
-        [21, 10, 25, 27],
-        [15, 25, 10, 30],
-        [18, 28, 31, 10],
-    ]
+    slit = machine.slit.tolist()
+    assert slit == [[10, 20, 15, 17], [21, 10, 25, 27], [15, 25, 10, 30], [18, 28, 31, 10]]
 
 
 @pytest.mark.parametrize("told", ["", 'cache_associativity="0"', 'cache_associativity="-1"'])

@@ -69,12 +69,8 @@ def test_everything_comes_through(tmp_path: Path) -> None:
     assert [node.side_cache_bytes for node in machine.nodes] == [(), (), (1 << 20,), ()]
     assert [node.memory_kind for node in machine.nodes] == ["DRAM", "DRAM", "unknown", "DRAM"]
     assert machine.slit is not None
-    assert machine.slit.tolist() == [
-        [10, 21, 17, 30],
-        [22, 10, 28, 31],
-        [17, 28, 10, 40],
-        [30, 31, 40, 10],
-    ]
+    slit = machine.slit.tolist()
+    assert slit == [[10, 21, 17, 30], [22, 10, 28, 31], [17, 28, 10, 40], [30, 31, 40, 10]]
     assert machine.latency_ns[0, 2] == pytest.approx(250)
     assert machine.bandwidth_Bps[0, 2] == 17.6e9
     level = known(machine.nodes[0].cache(1))
@@ -128,12 +124,8 @@ def test_unknown_columns_of_the_slit_are_those_of_possible_nodes(tmp_path: Path)
     for node, row in ((0, "10 1 255 2 3"), (3, "4 10 255 5 6"), (5, "7 8 255 10 9")):
         files[f"{NODE}/node{node}/distance"] = row
     files[f"{NODE}/node9/distance"] = "11 12 255 13 10"
-    assert imported(tmp_path, files).slit == (
-        (10, 1, 2, 3),
-        (4, 10, 5, 6),
-        (7, 8, 10, 9),
-        (11, 12, 13, 10),
-    )
+    slit = imported(tmp_path, files).slit
+    assert slit == ((10, 1, 2, 3), (4, 10, 5, 6), (7, 8, 10, 9), (11, 12, 13, 10))
 
 
 def test_masks_count_before_lists(tmp_path: Path) -> None:

@@ -86,12 +86,8 @@ def test_figures_are_bytes_per_operation(predicted: Record) -> None:
             ],
         },
     )
-    assert counted_figures(counted) == {
-        "memory": 6.0,
-        "busiest controller": 4.0,
-        "links": 1.2,
-        "busiest link": 1.0,
-    }
+    found = counted_figures(counted)
+    assert found == {"memory": 6.0, "busiest controller": 4.0, "links": 1.2, "busiest link": 1.0}
     with pytest.raises(InputError, match="no operation was done"):
         counted_figures(replace(counted, operations={"lookup": 0.0}))
 

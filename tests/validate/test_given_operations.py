@@ -3,10 +3,12 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmark_runs import imported
 
 from numatwin.sim.run.model_error import THROUGHPUT, Class
 
@@ -14,13 +16,9 @@ MIDDLES_S = {"get": 4e-6, "incr": 3e-6, "mset": 13e-6}
 SLOWER = 0.6  # instructions per cycle, of the middle
 
 
-@pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The benchmark's module."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-    import given_operations
-
-    return given_operations
+@pytest.fixture(scope="module")
+def given() -> ModuleType:
+    return imported("given_operations")
 
 
 @pytest.fixture
@@ -55,12 +53,8 @@ def test_neither_its_own_time_nor_one_of_its_command_counts(given: Any, rows: li
     """Were GET's ten times as long, only the others would be predicted anew."""
     before = given.given_others(rows)
     after = given.given_others(measured(rows, 10.0, 1.0, 1.0, 10.0))
-    assert [one == other for one, other in zip(before, after, strict=True)] == [
-        True,
-        False,
-        False,
-        True,
-    ]
+    same = [one == other for one, other in zip(before, after, strict=True)]
+    assert same == [True, False, False, True]
 
 
 def test_an_operation_is_evidence_once(given: Any, rows: list[Any]) -> None:

@@ -40,17 +40,20 @@ def test_functions_work_for_the_operators_that_call_them(tmp_path: Path) -> None
     assert all(loop.ipc and loop.ipc.range for loop in group.all_loops)
 
 
+def graph_of(events: tuple[str, ...], *rows: tuple[float, ...], **more: Any) -> CallGraph:
+    """Of a function for each row, which call nothing."""
+    names, nothing = ("f", "g")[: len(rows)], np.zeros(0, dtype=np.int64)
+    return CallGraph("", events, names, np.array(rows), nothing, nothing, np.zeros(0), **more)
+
+
 @pytest.mark.parametrize(("size", "in_order"), [(2.0**21, [60.0, 5.0]), (2.0**26, [20.0, 1.0])])
 def test_a_prefetcher_tells_lines_in_order(size: float, in_order: list[float]) -> None:
     """It foresees 60 and 5 of the 100 and 50 misses of 2 MiB; or 20 and 1 of those of 64 MiB."""
-    events, nothing = ("Ir", "DLmr", "DLmw"), np.zeros(0, dtype=np.int64)
 
     def graph(size: float, *missed: tuple[float, float], prefetched: bool = False) -> CallGraph:
-        own = np.array([[1e3, *row] for row in missed])
-        names, none = ("scan", "probe"), np.zeros(0)
-        return CallGraph(
-            "", events, names, own, nothing, nothing, none, (0.0, size), prefetched=prefetched
-        )
+        rows = [(1e3, *row) for row in missed]
+        caches = (0.0, size)
+        return graph_of(("Ir", "DLmr", "DLmw"), *rows, caches=caches, prefetched=prefetched)
 
     left = (40.0, 45.0) if size == 2.0**21 else (10.0, 29.0)
     graphs = [
@@ -63,11 +66,6 @@ def test_a_prefetcher_tells_lines_in_order(size: float, in_order: list[float]) -
     assert found.in_order.tolist() == in_order
     assert found.sizes.tolist() == [2.0**21, 2.0**26]
     assert found.written.tolist() == ([10.0, 0.0] if size == 2.0**21 else [8.0, 0.0])
-
-
-def graph_of(events: tuple[str, ...], row: tuple[float, ...], **more: Any) -> CallGraph:
-    nothing = np.zeros(0, dtype=np.int64)
-    return CallGraph("", events, ("f",), np.array([row]), nothing, nothing, np.zeros(0), **more)
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,8 @@ def test_without_phases_there_is_one() -> None:
         assert steady.at(time_s) is steady.phases[0]
     state = steady.at(0)
     assert (state.name, state.start_s) == ("start", 0.0)
-    assert {name: op.share for name, op in state.operations.items()} == {
-        "lookup": 0.375,
-        "upsert": 0.125,
-        "scan": 0.5,
-    }
+    shares = {name: op.share for name, op in state.operations.items()}
+    assert shares == {"lookup": 0.375, "upsert": 0.125, "scan": 0.5}
     scan = state.operations["scan"]
     assert (scan.kind, scan.object, scan.keys) == ("scan", "column", None)
     assert (scan.selectivity, scan.result) == (0.5, "positions")

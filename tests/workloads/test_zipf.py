@@ -51,15 +51,8 @@ def test_single_keys_far_out_keep_their_digits(exponent: float) -> None:
 def test_sorted_shares_of_four_keys() -> None:
     zipf = Zipf(4, 1.0, scattered=False)
     assert_allclose(zipf.shares([0, 1, 2, 3, 4]), np.array([12, 6, 4, 3]) / 25)
-    assert zipf.draw([0, 0.479, 0.481, 0.719, 0.721, 0.879, 0.881]).tolist() == [
-        0,
-        0,
-        1,
-        1,
-        2,
-        2,
-        3,
-    ]
+    drawn = zipf.draw([0, 0.479, 0.481, 0.719, 0.721, 0.879, 0.881])
+    assert drawn.tolist() == [0, 0, 1, 1, 2, 2, 3]
 
 
 # Shares 2/3 and 1/3: the second rank begins exactly at 2/3.

@@ -82,11 +82,8 @@ def test_domains_of_a_ring() -> None:
     """A level for caches (which are nodes), for the neighbours, and for all, of overlapping spans
     of three nodes; the distance of 30 is not above that up to which new threads are placed."""
     of = [SQUARE.domains[d] for d in SQUARE.domains_of[0]]
-    assert [(one.level, weight(one)) for one in of] == [
-        (Level.CACHE, 2),
-        (Level.BEYOND, 6),
-        (Level.BEYOND, 8),
-    ]
+    weights = [(one.level, weight(one)) for one in of]
+    assert weights == [(Level.CACHE, 2), (Level.BEYOND, 6), (Level.BEYOND, 8)]
     assert of[1].groups == [[0, 1], [2, 3], [6, 7]]
     assert of[2].groups == [[0, 1, 2, 3, 6, 7], [2, 3, 4, 5, 6, 7]]
     assert all(one.places_new_threads for one in of)

@@ -30,12 +30,8 @@ def test_a_grid_has_each_combination_once(counts: list[int]) -> None:
 
 def test_one_at_a_time() -> None:
     design = designs.one_at_a_time(listed(3, 1, 2))
-    assert [design.of(k) for k in range(design.count)] == [
-        (0, 0, 0),
-        (1, 0, 0),
-        (2, 0, 0),
-        (0, 0, 1),
-    ]
+    points = [design.of(k) for k in range(design.count)]
+    assert points == [(0, 0, 0), (1, 0, 0), (2, 0, 0), (0, 0, 1)]
 
 
 def spread(kind: str, low: float, high: float) -> Factor:

@@ -48,11 +48,8 @@ def test_effects_of_a_product(tmp_path: Path) -> None:
     nodes = level_effects(results, "system.nodes", "throughput.lookup")
     assert [(e.value, e.mean, e.runs) for e in nodes] == [(4, 448.0, 9), (8, 896.0, 9)]
     effects = main_effects(results, "throughput.lookup")
-    assert list(effects) == [
-        "system.buffer_commands",
-        "system.nodes",
-        "machine.link_types.ht-full.bandwidth",
-    ]
+    link = "machine.link_types.ht-full.bandwidth"
+    assert list(effects) == ["system.buffer_commands", "system.nodes", link]
     low, high = effects["system.buffer_commands"]
     assert (low.value, low.mean, high.value, high.mean) == (16, 96.0, 256, 1536.0)
 
