@@ -86,7 +86,7 @@ def page(rows: Sequence[Row]) -> str:
 
 def _summary(numbers: Sequence[Row], words: Sequence[Row]) -> str:
     near = [sum(_well(_error(row)) == well for row in numbers) for well in (2, 1, 0)]
-    probable = [given > 0.5 for _, given in words_given().values()]
+    probable = [words_given().get(row["id"], (0.0, 0.0))[1] > 0.5 for row in words]
     return (
         f"Of {len(numbers)} results in numbers {near[0]} are predicted "
         f"within {100 * CLOSE_MAX:.0f}%, {near[1]} more within {100 * FAIR_MAX:.0f}%, "

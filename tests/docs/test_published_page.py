@@ -56,7 +56,7 @@ def test_a_reason_is_told_once() -> None:
 def test_well_badly_and_why() -> None:
     text = page(ROWS)
     assert "Of 3 results in numbers 1 are predicted within 10%, 1 more within 25%, 1" in text
-    assert "Of 2 in words 1 are predicted as published." in " ".join(text.split())
+    assert "Of 2 in words 1 are as published, 0 more" in " ".join(text.split())
     far, fair, near = (
         text.index(f"### {title}") for title in ("Further", "Within 25", "Within 10")
     )
