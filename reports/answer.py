@@ -191,7 +191,10 @@ def _doubts(record: Record) -> Markup:
         one for one in found.get("model", ()) if one["figure"].startswith("throughput.")
     )
     factor = max((one["factor"] for one in of_throughput), default=1.0)
-    return said + Markup("; the model itself may be off by ×{:.2f}.").format(factor)
+    said += Markup("; the model itself may be off by ×{:.2f}").format(factor)
+    if later := found.get("left_out"):
+        said += Markup("; what policies of {} change later is left out").format(listing(later))
+    return said + "."
 
 
 def _limit(operations: Sequence[str], why: Why, resources: Sequence[ResourceUse]) -> Markup:

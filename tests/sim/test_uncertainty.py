@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numatwin import load_scenario, run_scenario
 from numatwin.inputs.quantities import si_of
 from numatwin.inputs.shared_work import shared
+from numatwin.reports.answer import _doubts
 from numatwin.sim.machine.assumptions import Assumption, Variant, split_quantity
 from numatwin.sim.run import uncertainty
 from numatwin.sim.run.assumptions import facts_in
@@ -153,3 +154,11 @@ def test_draws_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     low, high = found["throughput"]["lookup"]
     assert found["doubts"] == []
     assert (low, high) == pytest.approx((100 - 23.35, 100 + 23.35), abs=1.5)
+
+
+def test_what_policies_change_later_is_said() -> None:
+    """Of those that remember; on the page, too."""
+    scenario = load_scenario("hana-fig10")  # placer and stealing, both adaptive
+    record = with_uncertainty(run_scenario(scenario), scenario)
+    assert record.uncertainty["left_out"] == ["placer"]
+    assert "what policies of placer change later is left out." in str(_doubts(record))
