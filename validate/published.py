@@ -186,9 +186,10 @@ def words_given() -> Mapping[str, tuple[float, float]]:
     found = {}
     for id_, held in stored_words().items():
         possible = np.where(np.isfinite(held), 0.0, -np.inf)
-        weights = [normalised(one) for one in (possible, _weighed(possible, id_))]
-        before, given = (float(one @ np.nan_to_num(held)) for one in weights)
-        found[id_] = before, given
+        given = _weighed(possible, _known_of(_others(id_)), id_)
+        weights = [normalised(one) for one in (possible, given)]
+        before, after = (float(one @ np.nan_to_num(held)) for one in weights)
+        found[id_] = before, after
     return found
 
 
@@ -230,7 +231,7 @@ def _given(row: Drawn) -> Given:
     error = error_weights(row.of, source_of(row.id))
     own = next((one for one in known if one[0].of == row.of), None)
     before = predictive(predicted, possible, error, None, PARTS)
-    log_weights = _weighed(possible, row.id)
+    log_weights = _weighed(possible, known, row.id)
     low, value, high = map(math.exp, predictive(predicted, log_weights, error, own, PARTS))
     return Given(
         row.blind, (math.exp(before[0]), math.exp(before[-1])), value, (low, high), len(others),
@@ -242,11 +243,11 @@ def _known_of(rows: Sequence[Drawn]) -> list[tuple[Known, Floats]]:
     return [_known([one for one in rows if one.of == of]) for of in {one.of for one in rows}]
 
 
-def _weighed(possible: Floats, id_: str) -> Floats:
-    """(N,) logarithms of the draws' weights by the other results of a result's source, of which
-    ``COUNT_MIN`` draws count at least.
+def _weighed(possible: Floats, known: Sequence[tuple[Known, Floats]], id_: str) -> Floats:
+    """(N,) logarithms of the draws' weights by what is ``known``, and by the other results in words
+    of a result's source; ``COUNT_MIN`` draws count at least.
     """
-    likely = possible + log_likelihood(_known_of(_others(id_)), len(possible))
+    likely = possible + log_likelihood(known, len(possible))
     for other, held in stored_words().items():
         if other != id_ and source_of(other) == source_of(id_):
             chances = OTHERWISE + (1.0 - 2.0 * OTHERWISE) * held

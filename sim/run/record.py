@@ -87,13 +87,15 @@ class Record:
     """The value of each replication, in a list, by figure, shaped as ``confidence``."""
     uncertainty: Mapping[str, Any] = field(default_factory=dict)
     """How far the figures may be off; empty where it was left out, and of what was measured:
-    ``throughput``, ``bandwidth_Bps``, ``energy_J`` shaped as here, each [low, high], in which it
-    lies with probability ``level``, given all ``doubts`` (facts with a range, and what was assumed:
-    ``name``, ``setting``, ``stream`` of their draws) and what one more replication may differ by;
+    ``throughput``, ``latency_ns`` (the mean), ``bandwidth_Bps``, ``energy_J`` shaped as here, each
+    [low, high], in which it lies with probability ``level``, given all ``doubts`` (facts with a
+    range, and what was assumed: ``name``, ``setting``, ``stream`` of their draws) and what one more
+    replication may differ by;
     ``most``: the two that decide most (``name``), and between what each changes throughput
     (``low``, ``high``, relative); ``model``: by what ``factor`` the model may be wrong, either way,
     in each ``figure``, by so many ``rows`` of evidence from so many ``sources``; ``shifts``: by
-    what each draw of the doubts multiplies each figure.
+    what each draw of the doubts multiplies each figure; ``left_out``: families of policies whose
+    later orders the draws leave out.
     """
     idle_settings: tuple[Mapping[str, Any], ...] = ()
     """Settings of the command line that change throughput by less than 2%: ``setting``

@@ -10,7 +10,7 @@ takes the sum over its steps of the slowest node's T; closed clients then ask at
 and Q follows by Little's law, less what the asking client has there (Bard and Schweitzer's
 approximation of mean value analysis). How long tasks run depends on how many run and where
 (``service_times.py``). Workers that would be idle take tasks of other nodes' queues, nearest first
-and equally far ones in turn, where the class may be stolen.
+and equally far ones in turn, where the class may be stolen; those of one client alone at once.
 
 Queries of open clients come at random: what they wait for others is that of M/G/c
 (``kernel/settled_queues.cpp``). Of up to three clients that do not think, tasks are played round
