@@ -52,7 +52,7 @@ from numatwin.validate.results import Condition, Published, Runs
 from numatwin.validate.systems.registry import validations
 
 # As many as take some minutes of each.
-COUNTS = {"eris": 128, "nam": 32, "gru": 32, "hana": 128}
+COUNTS = {"eris": 128, "nam": 64, "gru": 128, "hana": 128}
 WORDS_S = 60.0  # of CPU time, for the draws of a result in words
 
 

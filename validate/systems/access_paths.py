@@ -146,7 +146,10 @@ def _grows(runs: Runs) -> Prediction:
     rises = all(a <= b + 1e-9 for a, b in pairwise(shares))
     narrow, wide = ([_share(times, fault_s, width) for fault_s in FAULTS_S] for width in (4, 8))
     facts = {"narrow": narrow, "wide": wide, "half_us": _fault_s(times) * 1e6}
-    return Prediction(f"{words} of the scan's time", rises and shares[-1] > DOMINATES, facts)
+    fresh = runs.chosen("pages of a scan's result", "kept") == "fresh"
+    width = int(runs.chosen("width of a position", f"{POSITION_BYTES} B").split()[0])
+    most = _share(times, sum(FAULTS_S) / 2.0 if fresh else 0.0, width)
+    return Prediction(f"{words} of the scan's time", rises and most > DOMINATES, facts)
 
 
 POSITION_BYTES = 4

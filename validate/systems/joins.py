@@ -76,17 +76,21 @@ def _passing(selectivity: float) -> float:
     return selectivity + (1.0 - selectivity) * FALSE_POSITIVES
 
 
+def _by_formulas(runs: Runs) -> bool:
+    return runs.chosen("costs of a semi-join", "") == "those of the source's formulas"
+
+
 def _at(transport: str, passing: bool) -> Callable[[Runs], Prediction]:
     def predict(runs: Runs) -> Prediction:
-        value = played_break_even(runs, transport)
         formula = break_even(shipped_s(runs.machine(MACHINE), transport))
         shown = _passing if passing else float
         less = 0.0 if passing else FALSE_POSITIVES
-        two, wide = (
-            shown(played_break_even(runs, transport, *settings)) for settings in (TWO_NODES, WIDE)
+        value, two, wide = (
+            shown(played_break_even(runs, transport, *settings))
+            for settings in ((), TWO_NODES, WIDE)
         )
         facts = {"formula": formula - less, "two": two, "wide": wide}
-        return Prediction(shown(value), facts=facts)
+        return Prediction(facts["formula"] if _by_formulas(runs) else value, facts=facts)
 
     return predict
 
@@ -101,7 +105,8 @@ def _nearly_always(runs: Runs) -> Prediction:
     ]
     formula = break_even(shipped_s(runs.machine(MACHINE), "IPoEth"))
     facts = {"two": each[1], "wide": each[2], "formula": formula, "criterion": NEARLY_ALWAYS}
-    return Prediction(f"below a selectivity of {each[0]:.2f}", each[0] > NEARLY_ALWAYS, facts)
+    below = formula if _by_formulas(runs) else each[0]
+    return Prediction(f"below a selectivity of {below:.2f}", below > NEARLY_ALWAYS, facts)
 
 
 PASSES = f"{__package__}.join_passes"
