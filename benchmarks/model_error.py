@@ -101,7 +101,10 @@ def published() -> Iterator[Evidence]:
             facts = bounds(np.array(drawn))
         except Search:
             pass
-        yield Evidence(key, source_of(key), of, (result.value,) * 2, value, (facts[0], facts[1]))
+        yield Evidence(
+            key, source_of(key), of, (result.value,) * 2, value, (facts[0], facts[1]),
+            result.at_most,
+        )  # fmt: skip
 
 
 def decided(files: Sequence[CaseFile] | None = None) -> Iterator[Evidence]:
@@ -207,6 +210,11 @@ KINDS: Mapping[str, Callable[[], Iterator[Evidence]]] = {
 }
 
 
+def plain(row: Evidence) -> dict[str, Any]:
+    """As the file has it."""
+    return {name: value for name, value in asdict(row).items() if value is not None}
+
+
 def chosen() -> Iterator[tuple[str, Coverage]]:
     """What intervals hold with other degrees of freedom and other prior medians of the scale."""
     choices = [(degrees, PRIOR_MEDIAN) for degrees in (1.5, 2.0, 4.0, 8.0, 1e6)]
@@ -237,7 +245,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.write:
         kinds = [options.only] if options.only else list(KINDS)
-        found = [{"from": kind, **asdict(row)} for kind in kinds for row in KINDS[kind]()]
+        found = [{"from": kind, **plain(row)} for kind in kinds for row in KINDS[kind]()]
         known = json.loads(EVIDENCE.read_text())["rows"] if EVIDENCE.exists() else []
         rows = [*(row for row in known if row["from"] not in kinds), *found]
         rows.sort(key=lambda row: list(KINDS).index(row["from"]))
