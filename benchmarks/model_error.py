@@ -54,7 +54,8 @@ from numatwin.sim.run.scenario import load_scenario, scenario_from_settings
 from numatwin.sim.run.uncertainty import DRAWS, bounds, shift_of, with_uncertainty
 from numatwin.sim.run.what_if import FLOW
 from numatwin.topologies import load_machine
-from numatwin.validate.crossvalidate.calibration_set import MACHINE_FILE, ROWS_FILE
+from numatwin.validate.crossvalidate.calibration_set import MACHINE_FILE
+from numatwin.validate.crossvalidate.result import ROWS_FILE
 from numatwin.validate.crossvalidate.session import figure
 from numatwin.validate.crossvalidate.suite import Case, load_suite
 from numatwin.validate.decision_cases import CaseFile, case_files

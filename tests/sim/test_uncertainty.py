@@ -172,7 +172,6 @@ def open_run(rate: str) -> Record:
 
 
 def test_open_clients_have_no_more_done_than_they_offer() -> None:
-    """Who offers far less than can be done has it all done; who offers nearly as much, or less."""
     few, near, many = (open_run(rate) for rate in ("10 M/s", "250 M/s", "100 G/s"))
     assert few.uncertainty["throughput"]["lookup"] == pytest.approx([10e6, 10e6])
     low, high = near.uncertainty["throughput"]["lookup"]
