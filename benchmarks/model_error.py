@@ -2,9 +2,12 @@
 
 Evidence is every number that is published or measured and predicted here: results of papers
 (``numatwin published``), decisions (``numatwin decisions``), traffic counted in the emulator
-(``counted_traffic/``), real runs of a host (``disturbances/``), and real engines as they were
+(``counted_traffic/``), real runs of a host (``disturbances/``), tasks of our own engine on a host
+(``own_tasks/``: its machine file, and cases as of ``disturbances/``), and real engines as they were
 predicted from their profiles (``real_engines/``). ``--write`` predicts all but the last again and
 writes ``sim/run/model_error.json``; ``--only KIND`` leaves the rest of the file as it is.
+``--store DIR`` first puts what ``numatwin crossvalidate tasks --out DIR`` measured into
+``own_tasks/``.
 One JSON object a line: the share of measured figures that 90% intervals hold, each made of the
 evidence of all other sources, and how wide they are; of the evidence as it is stored, and with
 ``--choices`` as they would be with other laws of the model's error.
@@ -16,6 +19,8 @@ import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
+from shutil import copyfile
 from typing import Any
 from unittest.mock import patch
 
@@ -27,7 +32,7 @@ from published_runs import RunsWithDraws, shifted
 from real_engines import engine_rows
 from scipy.special import stdtr
 
-from numatwin.inputs import write_text_atomically
+from numatwin.inputs import InputError, write_text_atomically
 from numatwin.sim.run import model_error as model
 from numatwin.sim.run.model_error import (
     DEGREES,
@@ -42,12 +47,17 @@ from numatwin.sim.run.model_error import (
     class_of,
     known_evidence,
 )
+from numatwin.sim.run.real_planes import NATIVE
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
 from numatwin.sim.run.scenario import load_scenario, scenario_from_settings
 from numatwin.sim.run.uncertainty import DRAWS, bounds, shift_of, with_uncertainty
 from numatwin.sim.run.what_if import FLOW
+from numatwin.topologies import load_machine
+from numatwin.validate.crossvalidate.calibration_set import MACHINE_FILE
+from numatwin.validate.crossvalidate.result import ROWS_FILE
 from numatwin.validate.crossvalidate.session import figure
+from numatwin.validate.crossvalidate.suite import Case, load_suite
 from numatwin.validate.decision_cases import CaseFile, case_files
 from numatwin.validate.decisions_scored import NOT_MODELLED, scored
 from numatwin.validate.metrics import Metric
@@ -55,6 +65,7 @@ from numatwin.validate.published import PUBLISHED, source_of
 from numatwin.validate.results import Runs
 from numatwin.validate.trust import AIM, Coverage, coverage
 
+OWN = CASES.parents[1] / "own_tasks"
 GROUP_MIN = 20  # figures
 # Of models that choose access paths: no predictions of an engine.
 NOT_OF_ENGINES = ("gru-tab2", "gru-opt")
@@ -101,7 +112,10 @@ def published() -> Iterator[Evidence]:
             facts = bounds(np.array(drawn))
         except Search:
             pass
-        yield Evidence(key, source_of(key), of, (result.value,) * 2, value, (facts[0], facts[1]))
+        yield Evidence(
+            key, source_of(key), of, (result.value,) * 2, value, (facts[0], facts[1]),
+            result.at_most,
+        )  # fmt: skip
 
 
 def decided(files: Sequence[CaseFile] | None = None) -> Iterator[Evidence]:
@@ -142,21 +156,62 @@ def counted() -> Iterator[Evidence]:
 
 def of_host() -> Iterator[Evidence]:
     """Real runs of our own engine on one host: the least and largest of the rounds."""
+    return _of_cases(CASES, MACHINE, "real runs of one host")
+
+
+def own_tasks() -> Iterator[Evidence]:
+    """The same of queries as tasks; nothing before they are stored."""
+    if (cases := OWN / CASES.name).exists():
+        yield from _of_cases(cases, OWN / MACHINE_FILE, "own tasks of one host")
+
+
+def store(folder: Path, into: Path) -> None:
+    """Keeps what a cross-validation of a bundled suite measured: the host as its machine file says,
+    and of each case what it sets, the planes that predict it, and the rounds of each metric.
+    """
+    found = json.loads((folder / ROWS_FILE).read_text())
+    if found["interrupted"]:
+        raise InputError(f"{folder}: interrupted", expected="a whole cross-validation")
+    path = into / MACHINE_FILE
+    into.mkdir(exist_ok=True)
+    copyfile(folder / MACHINE_FILE, path)
+    suite = load_suite(found["suite"], path, load_machine(path))
+    kept = [_kept(case, path, found["rows"]) for case in suite.cases]
+    text = ",\n".join(json.dumps(case) for case in kept if case["real"])
+    write_text_atomically(into / CASES.name, f"[\n{text}\n]\n")
+
+
+def _kept(case: Case, machine: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    own = case.native.settings
+    plain = load_scenario(case.native.name, machine=str(machine), plane=NATIVE).settings
+    return {
+        "name": case.name,
+        "scenario": case.native.name,
+        "settings": {
+            name: json.dumps(value) for name, value in own.items() if value != plain.get(name)
+        },
+        "planes": list(case.predicted),
+        "real": {row["metric"]: row["values"] for row in rows if row["scenario"] == case.name},
+    }
+
+
+def _of_cases(cases: Path, machine: Path, source: str) -> Iterator[Evidence]:
     # Events only where no rates are predicted: they take minutes.
     tasks = [
         (case, FLOW if FLOW in case["planes"] else case["planes"][0])
-        for case in json.loads(CASES.read_text())
+        for case in json.loads(cases.read_text())
     ]
     play = joblib.delayed(_of_case)
-    for found in joblib.Parallel(n_jobs=2)(play(case, plane) for case, plane in tasks):
+    played = (play(case, plane, machine, source) for case, plane in tasks)
+    for found in joblib.Parallel(n_jobs=2)(played):
         yield from found
 
 
-def _of_case(case: Mapping[str, Any], plane: str) -> list[Evidence]:
+def _of_case(case: Mapping[str, Any], plane: str, machine: Path, source: str) -> list[Evidence]:
     settings = [f"{path}={value}" for path, value in case["settings"].items()]
     scenario = load_scenario(
         case["scenario"],
-        machine=str(MACHINE),
+        machine=str(machine),
         plane=plane,
         workload=case.get("workload"),
         policy=case.get("policy"),
@@ -174,7 +229,7 @@ def _of_case(case: Mapping[str, Any], plane: str) -> list[Evidence]:
         low, high = bounds(shift_of(record, metric.path))
         found.append(
             Evidence(
-                f"{case['name']}: {name}, {plane}", "real runs of one host",
+                f"{case['name']}: {name}, {plane}", source,
                 class_of(record, metric.path[1], of_figure), (min(rounds), max(rounds)), value,
                 (low, high),
             )
@@ -203,8 +258,14 @@ KINDS: Mapping[str, Callable[[], Iterator[Evidence]]] = {
     "decisions": decided,
     "counted": counted,
     "host": of_host,
+    "own": own_tasks,
     "engines": of_engines,
 }
+
+
+def plain(row: Evidence) -> dict[str, Any]:
+    """As the file has it."""
+    return {name: value for name, value in asdict(row).items() if value is not None}
 
 
 def chosen() -> Iterator[tuple[str, Coverage]]:
@@ -234,10 +295,13 @@ def main() -> None:
     parser.add_argument("--choices", action="store_true", help="with other laws of errors, too")
     parser.add_argument("--write", action="store_true", help="predict all evidence again")
     parser.add_argument("--only", choices=KINDS, help="of this kind")
+    parser.add_argument("--store", type=Path, metavar="DIR", help="keep a crossvalidate's tasks")
     options = parser.parse_args()
+    if options.store:
+        store(options.store, OWN)
     if options.write:
         kinds = [options.only] if options.only else list(KINDS)
-        found = [{"from": kind, **asdict(row)} for kind in kinds for row in KINDS[kind]()]
+        found = [{"from": kind, **plain(row)} for kind in kinds for row in KINDS[kind]()]
         known = json.loads(EVIDENCE.read_text())["rows"] if EVIDENCE.exists() else []
         rows = [*(row for row in known if row["from"] not in kinds), *found]
         rows.sort(key=lambda row: list(KINDS).index(row["from"]))

@@ -232,9 +232,11 @@ def _given(row: Drawn) -> Given:
     own = next((one for one in known if one[0].of == row.of), None)
     before = predictive(predicted, possible, error, None, PARTS)
     log_weights = _weighed(possible, known, row.id)
-    low, value, high = map(math.exp, predictive(predicted, log_weights, error, own, PARTS))
+    after = predictive(predicted, log_weights, error, own, PARTS)
+    most = PUBLISHED[row.id].at_most or math.inf
+    first, _, last, low, value, high = (min(math.exp(log), most) for log in (*before, *after))
     return Given(
-        row.blind, (math.exp(before[0]), math.exp(before[-1])), value, (low, high), len(others),
+        row.blind, (first, last), value, (low, high), len(others),
         effective(normalised(log_weights)),
     )  # fmt: skip
 

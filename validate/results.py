@@ -48,6 +48,8 @@ class Published:
     """What was measured, in some words."""
     curve: tuple[str, float] | None = None
     """Of a prediction made in advance: the curve that it is a point of, and where on it."""
+    at_most: float | None = None
+    """What no figure of its kind exceeds: 1 of a share."""
     note: str = ""
     """What one should know, such as missing physics; a prediction's facts by name, in braces."""
 
@@ -63,6 +65,7 @@ class Result(Strict):
     about: str
     planes: tuple[str, ...] = ("flow",)
     calibrated_on: tuple[str, ...] = ()
+    at_most: float | None = None
     note: str = ""
 
 
@@ -97,13 +100,10 @@ class Source(Strict):
         """Its results, each with what predicts it; KeyError for one that nothing predicts."""
         return {
             id_: Published(
-                result.published,
-                result.unit,
-                predictions[id_],
-                result.calibrated_on,
-                result.planes,
-                result.about,
+                value=result.published,
+                predict=predictions[id_],
                 note=self._whole(result.note),
+                **result.model_dump(exclude={"published", "note"}),
             )
             for id_, result in self.results.items()
         }

@@ -71,7 +71,8 @@ def intervals(evidence: Sequence[Evidence]) -> Iterator[Interval]:
             known[key] = model_error(row.of, others)
         tail = 0.5 - 0.5 * LEVEL
         low, high = known[key].quantiles([tail, 1.0 - tail], row.shift, row.spread).tolist()
-        yield math.exp(low), math.exp(high)
+        most = (row.at_most or math.inf) / row.predicted
+        yield math.exp(low), min(math.exp(high), most)
 
 
 def holds(row: Evidence, interval: Interval) -> bool:
@@ -88,12 +89,7 @@ def coverage(evidence: Sequence[Evidence]) -> list[Coverage]:
         for name in ("all", f"system {of.system}", f"work {of.kind}", f"figure {of.figure}"):
             groups.setdefault(name, []).append((holds(row, (low, high)), high / low))
     return [
-        Coverage(
-            name,
-            len(rows),
-            sum(held for held, _ in rows) / len(rows),
-            median(width for _, width in rows),
-        )
+        Coverage(name, len(rows), sum(h for h, _ in rows) / len(rows), median(w for _, w in rows))
         for name, rows in groups.items()
     ]
 

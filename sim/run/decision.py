@@ -17,7 +17,7 @@ from .comparison import difference, predicts
 from .doubts import drawn
 from .model_error import RATIO, class_of, known_error
 from .record import Record
-from .uncertainty import DRAWS, LEVEL, POINTS, bounds, shift_of
+from .uncertainty import DRAWS, LEVEL, POINTS, bounds, limited, shift_of
 
 EQUAL = 0.005  # relative; what differs by less decides nothing
 SIGNIFICANT = 0.05  # over all doubts together
@@ -52,13 +52,13 @@ def decision(
     chance = _ratio_draws(first, other, operation, (values[0], values[1]))
     causes = [] if np.allclose(own, its, rtol=1e-9) else [FACTS]
     causes += [REPLICATIONS] if chance.any() else []
-    errors = _model_errors(first, other, operation, but_source)
-    if not causes and not predicts(first, other) and not errors.any():
+    factors = _model_factors(first, other, operation, but_source)
+    if not causes and not predicts(first, other) and factors.size == 1:
         return None
     drawn_ones = np.add.outer(facts, chance)  # each draw of the facts meets each part of chance
-    found = np.multiply.outer(drawn_ones, np.exp(errors))
+    found = drawn_ones[..., np.newaxis] * factors[:, np.newaxis]
     more = found / factor - 1.0
-    causes += [MODEL] if errors.any() else []
+    causes += [MODEL] if factors.size > 1 else []
     regret = [float(np.maximum(more, 0.0).mean()), float(np.maximum(-more, 0.0).mean())]
     return {
         "operation": operation,
@@ -81,17 +81,23 @@ def ratio_errors(record: Record, operation: str | None, but_source: str | None =
     return np.log(known_error(class_of(record, operation, RATIO), but_source).factors)
 
 
-def _model_errors(first: Record, other: Record, operation: str, but_source: str | None) -> Floats:
-    """(POINTS,) what the model's ratio may be off by, as a logarithm; 0 of what was run exactly,
-    and of one scenario. Of a prediction and what it predicts, what the model's level may be.
+def _model_factors(first: Record, other: Record, operation: str, but_source: str | None) -> Floats:
+    """(1 or DRAWS, POINTS) by what the model's ratio may be off, each of two predictions as far as
+    ``limited``; 1 of what was run exactly, and of one scenario. Of a prediction and what it
+    predicts, what the model's level may be.
     """
     uncertain = [record for record in (first, other) if record.uncertainty]
-    if predicts(first, other) and uncertain:
-        return np.log(known_error(class_of(uncertain[0], operation), but_source).factors)
     alike = first.scenario_hash == other.scenario_hash
-    if alike or len(uncertain) < 2 or not uncertain[0].uncertainty.get("model"):
-        return np.zeros(1)
-    return ratio_errors(first, operation, but_source)
+    if predicts(first, other) and uncertain:
+        errors = np.log(known_error(class_of(uncertain[0], operation), but_source).factors)
+    elif alike or len(uncertain) < 2 or not uncertain[0].uncertainty.get("model"):
+        return np.ones((1, 1))
+    else:
+        errors = 0.5 * ratio_errors(first, operation, but_source)
+    ends = ((first, -errors), (other, errors))
+    path = ("throughput", operation)
+    own, its = (limited(one, path, np.exp(part * bool(one.uncertainty))) for one, part in ends)
+    return its / own
 
 
 def doubts_in(record: Record) -> dict[str, Mapping[str, Any]]:

@@ -122,7 +122,7 @@ def drawn(stream: str, count: int) -> Floats:
 
 def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
     """All that a prediction of ``scenario`` leans on and that is not exact: what it names as
-    unknown, facts of its machine with a range, and assumptions.
+    unknown, facts of its machine and clients with a range, and assumptions.
     """
     found = list(_unknown(scenario.settings))
     named = {place for one in found for place in _places(one.assumption)}
@@ -135,9 +135,10 @@ def doubts_of(scenario: Scenario) -> tuple[Doubt, ...]:
         Doubt(first, stream, others=tuple(others)) for stream, (first, *others) in streams.items()
     ]
     known = {place for one in found for place in _places(one.assumption)}
+    clients = {"clients": scenario.settings["workload"].get("clients", {})}
     found += [
         doubt
-        for doubt in doubts_about(scenario.machine)
+        for doubt in (*_ranged("workload", clients, ""), *doubts_about(scenario.machine))
         if system_of(scenario.system).reads(doubt.name)
         and known.isdisjoint(_places(doubt.assumption))
     ]
@@ -161,16 +162,20 @@ def _unknown(settings: Mapping[str, Any]) -> Iterator[Doubt]:
 
 def doubts_about(machine: Machine) -> Iterator[Doubt]:
     """The facts of a machine that have a range, their own or that of their kind."""
-    for place, fact in facts_in(plain_facts(machine.description)):
+    return _ranged("machine", plain_facts(machine.description), f"{machine.name}/")
+
+
+def _ranged(root: str, plain: Mapping[str, Any], of: str) -> Iterator[Doubt]:
+    for place, fact in facts_in(plain):
         path, bounds = ".".join(map(str, place)), fact.get("range") or _usual_range(place, fact)
         number, unit = split_quantity(fact)
         if not bounds or not isinstance(number, float):
             continue
-        low, high = (stated(("machine", *place), end, unit) for end in bounds)
+        low, high = (stated((root, *place), end, unit) for end in bounds)
         if low.value != high.value:
             source, own = str(fact.get("source", "")), fact.get("range") is not None
             fact_of = Assumption(path, number, unit, source, low, high, own)
-            yield Doubt(fact_of, f"{machine.name}/{path}")
+            yield Doubt(fact_of, f"{of}{path}")
 
 
 def plain_facts(description: MachineDescription) -> dict[str, Any]:

@@ -90,6 +90,7 @@ class Evidence:
     measured: tuple[float, float]
     predicted: float
     facts: tuple[float, float] = (1.0, 1.0)
+    at_most: float | None = None  # a share is 1
 
     @property
     def error(self) -> float:
@@ -162,7 +163,7 @@ def known_evidence() -> tuple[Evidence, ...]:
         Evidence(
             row["id"], row["source"], Class(**row["of"]),
             (row["measured"][0], row["measured"][1]), row["predicted"],
-            (row["facts"][0], row["facts"][1]),
+            (row["facts"][0], row["facts"][1]), row.get("at_most"),
         )
         for row in json.loads(EVIDENCE.read_text(encoding="utf-8"))["rows"]
     )  # fmt: skip

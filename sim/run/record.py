@@ -94,8 +94,9 @@ class Record:
     ``most``: the two that decide most (``name``), and between what each changes throughput
     (``low``, ``high``, relative); ``model``: by what ``factor`` the model may be wrong, either way,
     in each ``figure``, by so many ``rows`` of evidence from so many ``sources``; ``shifts``: by
-    what each draw of the doubts multiplies each figure; ``left_out``: families of policies whose
-    later orders the draws leave out.
+    what each draw of the doubts multiplies each figure; ``offer``: what open clients offer, and
+    what could be done, by draw, in parts of what is; ``left_out``: families of policies whose later
+    orders the draws leave out.
     """
     idle_settings: tuple[Mapping[str, Any], ...] = ()
     """Settings of the command line that change throughput by less than 2%: ``setting``

@@ -6,6 +6,10 @@ hypercube; of each draw the first moments are predicted, relative to those of th
 of the replications' deviation (Law, Simulation Modeling and Analysis, 4.5; a prediction interval).
 What the model itself is wrong by comes on top, as far as is known (``model_error``), or what the
 fit of a user's own engine was off by, where that is more.
+
+Open clients have as much done as they offer, or as can be: throughput = min(offer, capacity). Facts
+move both; what the model is wrong by multiplies the capacity, which the flow plane predicts from
+far too many arrivals. Where it cannot, or a run does not keep up, what is done stands for it.
 """
 
 import math
@@ -19,6 +23,7 @@ import numpy as np
 from ...inputs import DescriptionError, InputError
 from ...inputs.fields import put_at
 from ...inputs.progress import Progress, silent
+from ...inputs.quantities import si_of
 from ...inputs.shared_work import shared
 from ...topologies.schema_types import Misfit
 from ..kernel.arrays import Floats
@@ -30,7 +35,7 @@ from .model_error import LATENCY, OTHER, THROUGHPUT, TRAFFIC, ModelError, class_
 from .real_planes import REAL
 from .record import Record, part_at
 from .scenario import Scenario
-from .what_if import Moment, Predictor, acting, predictor_of
+from .what_if import FLOW, Moment, Predictor, acting, predictor_of
 
 LEVEL = 0.9
 DRAWS = 32
@@ -38,6 +43,8 @@ POINTS = 100  # at equal probabilities, for the distribution of chance
 TRIED, NAMED = 6, 2
 NOTICED = 0.005
 MEAN = "mean"  # of a latency
+ARRIVALS: Place = ("workload", "clients", "arrival_rate")
+KEPT_UP, TOO_MANY = 0.99, "1e12/s"  # of the offer: the rest is chance
 
 Path = tuple[str, ...]
 
@@ -55,11 +62,9 @@ def with_uncertainty(
     with shared():  # variants have most of the machine in common
         doubts = doubts_of(scenario)
         shifts, decisive = _drawn_doubts(record, scenario, doubts, progress, most)
+        record = replace(record, uncertainty=_offer(record, scenario, doubts, shifts))
     errors = {path: error_of(record, scenario, path) for path in shifts}
-    intervals = {
-        path: interval_of(record, path, shift, errors[path].factors)
-        for path, shift in shifts.items()
-    }
+    intervals = {at: interval_of(record, at, of, errors[at].factors) for at, of in shifts.items()}
     return replace(
         record,
         uncertainty={
@@ -79,6 +84,7 @@ def with_uncertainty(
                 }
                 for path, error in errors.items()
             ],
+            **record.uncertainty,
             **_nested(intervals),
             "shifts": _nested({path: shift.tolist() for path, shift in shifts.items()}),
         },
@@ -124,16 +130,16 @@ class FitError:
     @property
     def factors(self) -> Floats:
         """(POINTS,) as of a ``ModelError``."""
-        return np.exp(self._logarithms((np.arange(POINTS) + 0.5) / POINTS))
+        return self._at((np.arange(POINTS) + 0.5) / POINTS)
 
     def factor(self) -> float:
         """By how much the truth may differ at 90%, either way."""
-        return float(np.exp(self._logarithms(np.array([0.95]))[0]))
+        return float(self._at(0.95))
 
-    def _logarithms(self, parts: Floats) -> Floats:
+    def _at(self, parts: Floats | float) -> Floats:
         from scipy.special import stdtrit
 
-        return np.asarray(self.misfit.error * stdtrit(self.rows, parts))
+        return np.asarray(np.exp(self.misfit.error * stdtrit(self.rows, parts)))
 
 
 def error_of(record: Record, scenario: Scenario, path: Path) -> ModelError | FitError:
@@ -161,7 +167,36 @@ def interval_of(record: Record, path: Sequence[str], shift: Floats, factors: Flo
     """
     value = part_at({path[0]: getattr(record, path[0])}, path)
     drawn = np.add.outer(value * shift, by_chance(record, path))
-    return bounds(np.multiply.outer(drawn, factors))
+    return bounds(drawn[..., np.newaxis] * limited(record, path, factors)[:, np.newaxis])
+
+
+def limited(record: Record, path: Sequence[str], factors: Floats) -> Floats:
+    """(1 or DRAWS, POINTS) ``factors`` of the model's error, as far as an offer lets them act."""
+    if path[0] != "throughput" or "offer" not in record.uncertainty:
+        return np.atleast_2d(factors)
+    offered, capacity = np.array(record.uncertainty["offer"])[..., np.newaxis]
+    return np.asarray(np.minimum(capacity * factors, offered))
+
+
+def _offer(
+    record: Record, scenario: Scenario, doubts: tuple[Doubt, ...], shifts: Mapping[Path, Floats]
+) -> dict[str, Any]:
+    """Of open clients, what each draw offers, and what could be done, in parts of what is done."""
+    rate, each = scenario.workload.description.clients.arrival_rate, record.throughput
+    total = sum(each.values())
+    if rate is None or not total:
+        return {}
+    done = sum(value / total * shifts["throughput", name] for name, value in each.items())
+    kept_up, predictor = total >= KEPT_UP * rate.value, predictor_of(scenario)
+    offered, capacity = np.full(DRAWS, rate.value), np.array(done)
+    for k in range(DRAWS):
+        drawn = merged(doubts, np.array([doubt.draws(DRAWS)[k] for doubt in doubts])).settings
+        if stated := si_of(str(drawn.get(ARRIVALS))):
+            offered[k] = stated[0]
+        if kept_up and predictor.plane == FLOW:
+            capacity[k] = 1.0 + _total_change(predictor, {**drawn, ARRIVALS: TOO_MANY})
+    found = np.array([offered / (rate.value if kept_up else total), capacity])
+    return {"offer": (found / np.maximum(done, 1e-9)).tolist()}
 
 
 def _drawn_doubts(
@@ -174,14 +209,10 @@ def _drawn_doubts(
     if not doubts:
         return shifts, []
     predictor = predictor_of(scenario)
-    if (
-        scenario.workload.description.clients.kind == "open"
-    ):  # how long these wait, rates do not say
-        shifts = {
-            path: ones
-            for path, ones in shifts.items()
-            if path[0] != "latency_ns" or figure_of(predictor.own, path) is not None
-        }
+    if scenario.workload.description.clients.kind == "open":  # their waits no rate tells
+        for path in [path for path in shifts if path[0] == "latency_ns"]:
+            if figure_of(predictor.own, path) is None:
+                del shifts[path]
     parts = np.column_stack([doubt.draws(DRAWS) for doubt in doubts])
     for k in range(DRAWS):
         with suppress(InputError, DescriptionError):
@@ -225,10 +256,9 @@ def _most(
     total = np.mean(rates, axis=0) if rates else np.ones(DRAWS)
     ranks = total.argsort().argsort()
     followed = [abs(float(np.corrcoef(part.argsort().argsort(), ranks)[0, 1])) for part in parts.T]
-    for k, doubt in enumerate(doubts):  # what the user names is tried in any case
-        followed[k] += doubt.named
+    named = [doubt.named for doubt in doubts]  # by the user: tried in any case
     found = []
-    for k in np.argsort(followed)[::-1][:TRIED]:
+    for k in np.add(followed, named).argsort()[::-1][:TRIED]:
         ends = [_total_change(predictor, doubts[k].at(part)) for part in (0.0, 1.0)]
         if max(ends) - min(ends) >= NOTICED:
             found.append({"name": doubts[k].setting, "low": min(ends), "high": max(ends)})

@@ -19,7 +19,7 @@ from ..run.real_planes import REAL
 from ..run.record import Record
 from ..run.runner import bare_record
 from ..run.scenario import Scenario
-from ..run.uncertainty import DRAWS, POINTS, bounds, error_of, shift_of, with_uncertainty
+from ..run.uncertainty import DRAWS, POINTS, bounds, error_of, limited, shift_of, with_uncertainty
 from ..run.what_if import FLOW
 from ..systems.registry import system_of
 from .evaluate import COST, ERROR, POINT, UNSETTLED, Runs
@@ -45,12 +45,14 @@ class Doubted:
     chance: Floats
     factors: Floats
     record: Record
+    path: tuple[str, ...] = ("throughput",)
 
     @property
     def interval(self) -> list[float]:
         """Between what the figure lies, at ``LEVEL``."""
         drawn = self.value * np.add.outer(self.facts, self.chance)
-        return bounds(np.multiply.outer(drawn, self.factors))
+        factors = limited(self.record, self.path, self.factors)
+        return bounds(drawn[..., np.newaxis] * factors[:, np.newaxis])
 
     @property
     def drawn(self) -> Floats:
@@ -63,7 +65,8 @@ class Doubted:
             rng.permuted(np.broadcast_to(np.resize(parts, POINTS), (DRAWS, POINTS)), axis=1)
             for parts in (self.chance, np.exp(errors / 2.0**0.5))
         )
-        return np.asarray(self.value * (self.facts[:, np.newaxis] + chance) * error).ravel()
+        limits = limited(self.record, self.path, error)
+        return np.asarray(self.value * (self.facts[:, np.newaxis] + chance) * limits).ravel()
 
 
 @dataclass(frozen=True)
@@ -118,9 +121,8 @@ def intervals_of(
     results: Results, positions: Sequence[int], metric: str, quick: bool = True
 ) -> UnderDoubt:
     """Intervals of a metric at positions, no choice."""
-    return UnderDoubt(
-        metric, doubted(results.study.runs, rows_at(results, positions), metric, quick=quick)
-    )
+    rows = rows_at(results, positions)
+    return UnderDoubt(metric, doubted(results.study.runs, rows, metric, quick=quick))
 
 
 def evenly(of: Sequence[T], count: int = SHOWN) -> list[T]:
@@ -163,9 +165,9 @@ def doubted(
         record = bare_record(replace(scenario, plane=FLOW) if has_flow else scenario)
         record = with_uncertainty(replace(record, plane=scenario.plane), scenario, most=False)
         facts = _shift(record, metric) / (1.0 if per is None else _shift(record, per))
-        errors = error_of(record, scenario, _path(metric)).factors
-        chance = _chance(row, metric, scenario)
-        found.append(Doubted(row[POINT], value / divisor, facts, chance, errors, record))
+        path, chance = _path(metric), _chance(row, metric, scenario)
+        errors = error_of(record, scenario, path).factors
+        found.append(Doubted(row[POINT], value / divisor, facts, chance, errors, record, path))
     return found
 
 
@@ -177,10 +179,7 @@ def choices(points: list[int], drawn: Floats, least: bool) -> list[Choice]:
     wins = value == best
     shares = (wins / wins.sum(axis=0)).mean(axis=1)
     regrets = (best - value).mean(axis=1) / scale
-    found = [
-        Choice(point, float(share), float(regret))
-        for point, share, regret in zip(points, shares, regrets, strict=True)
-    ]
+    found = map(Choice, points, shares.tolist(), regrets.tolist())
     return sorted(found, key=lambda one: one.regret)
 
 

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from shutil import copyfile
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from numatwin import load_scenario, run_scenario
+from numatwin.inputs import write_json
 from numatwin.sim.run.model_error import (
     DEGREES,
     EVIDENCE,
@@ -26,6 +28,7 @@ from numatwin.sim.run.model_error import (
     student_below,
 )
 from numatwin.sim.run.uncertainty import with_uncertainty
+from numatwin.topologies.catalogue import CATALOGUE
 from numatwin.validate.decision_cases import case_files
 from numatwin.validate.trust import coverage, holds, intervals, page_of, trust
 
@@ -181,6 +184,19 @@ def test_stored_evidence_is_what_this_version_predicts(monkeypatch: pytest.Monke
         assert (stored.of, stored.measured) == (row.of, row.measured), row.id
         assert stored.predicted == pytest.approx(row.predicted, rel=1e-3), row.id
         assert stored.facts == pytest.approx(row.facts, rel=1e-2), row.id
+
+
+def test_own_tasks_become_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    import model_error as benchmark
+
+    row = {"scenario": "scan-small: 1, 1", "metric": "throughput.select", "values": [900.0, 800.0]}
+    write_json(tmp_path / "rows.json", {"suite": "tasks", "interrupted": False, "rows": [row]})
+    machine = copyfile(CATALOGUE.path("zen5-2c"), tmp_path / "machine.yaml")
+    benchmark.store(tmp_path, tmp_path / "own")
+    (case,) = json.loads((tmp_path / "own" / "cases.json").read_text())
+    (row_of,) = benchmark._of_case(case, "flow", machine, "own")
+    assert (row_of.measured, row_of.of.kind) == ((800.0, 900.0), "scan")
 
 
 def test_the_page_is_current() -> None:

@@ -14,6 +14,7 @@ from numatwin.reports.answer import _doubts
 from numatwin.sim.machine.assumptions import Assumption, Variant, split_quantity
 from numatwin.sim.run import uncertainty
 from numatwin.sim.run.assumptions import facts_in
+from numatwin.sim.run.decision import decision
 from numatwin.sim.run.doubts import SPREADS, Doubt, doubts_of, kind_of
 from numatwin.sim.run.model_error import SCALES, ModelError
 from numatwin.sim.run.record import Record, part_at
@@ -162,3 +163,20 @@ def test_what_policies_change_later_is_said() -> None:
     record = with_uncertainty(run_scenario(scenario), scenario)
     assert record.uncertainty["left_out"] == ["placer"]
     assert "what policies of placer change later is left out." in str(_doubts(record))
+
+
+def open_run(rate: str) -> Record:
+    clients = f"workload.clients={{kind: open, arrival_rate: {rate}}}"
+    scenario = load_scenario("eris-fig8-intel", plane="flow", settings=[clients])
+    return with_uncertainty(run_scenario(scenario), scenario)
+
+
+def test_open_clients_have_no_more_done_than_they_offer() -> None:
+    few, near, many = (open_run(rate) for rate in ("10 M/s", "250 M/s", "100 G/s"))
+    assert few.uncertainty["throughput"]["lookup"] == pytest.approx([10e6, 10e6])
+    low, high = near.uncertainty["throughput"]["lookup"]
+    assert (low < 200e6, high) == (True, pytest.approx(250e6, rel=1e-3))
+    assert many.uncertainty["throughput"]["lookup"][1] > 1.2 * many.throughput["lookup"]
+    assert (decision(few, open_run("20 M/s"), "lookup") or {})["interval"] == pytest.approx([2, 2])
+    ranged = open_run("{value: 10 M/s, range: [5 M/s, 20 M/s]}").uncertainty["throughput"]
+    assert 5e6 < ranged["lookup"][0] < 6e6 < 17e6 < ranged["lookup"][1] < 20e6

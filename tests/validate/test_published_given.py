@@ -28,6 +28,7 @@ def test_a_figure_has_no_part_in_its_own_prediction(monkeypatch: pytest.MonkeyPa
 def test_stored_draws_are_of_all_results_in_numbers() -> None:
     numbers = {id_ for id_, one in PUBLISHED.items() if isinstance(one.value, float)}
     assert numbers - stored().keys() <= {"eris-fig12-scan-links"}  # predicted as 0
+    assert all(one.interval[1] <= 1 for k, one in given_others().items() if PUBLISHED[k].at_most)
     assert all(np.isfinite(one.draws).sum() >= 24 for one in stored().values())
     assert 0.8 <= shares()["in the interval, given the others"] <= 1.0
 
