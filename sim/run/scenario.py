@@ -321,6 +321,7 @@ def _check_unknown(
 ) -> None:
     """Refuses what is said to be unknown where it names no field, or what the field cannot be."""
     known = changed(document, ("unknown",), None, "unknown")
+    settings = [setting for setting in settings if setting.path[0] != "unknown"]
     for path, unknown in (description.unknown or {}).items():
         for value in unknown.values:
             place = ("unknown", path)

@@ -184,6 +184,9 @@ def test_what_is_unknown_is_drawn(tmp_path: Path) -> None:
     (lines,) = doubts[LINES].at(0.5).values()
     assert float(lines) == pytest.approx(10**0.5)
     assert sum(LINES in doubt.assumption.settings for doubt in doubts.values()) == 1
+    setting = f"unknown={{{LINES}: {{from: 1.0, to: 10.0}}}}"
+    said = load_scenario("eris-fig8-intel", settings=[setting])
+    assert [doubt.setting for doubt in doubts_of(said) if doubt.named] == [LINES]
 
 
 def test_a_run_has_the_middle_of_what_is_unknown(tmp_path: Path) -> None:
