@@ -10,6 +10,8 @@ fit of a user's own engine was off by, where that is more.
 Open clients have as much done as they offer, or as can be: throughput = min(offer, capacity). Facts
 move both; what the model is wrong by multiplies the capacity, which the flow plane predicts from
 far too many arrivals. Where it cannot, or a run does not keep up, what is done stands for it.
+Closed clients do an operation every pause + latency: the error multiplies the latency, not the
+pause.
 """
 
 import math
@@ -171,11 +173,28 @@ def interval_of(record: Record, path: Sequence[str], shift: Floats, factors: Flo
 
 
 def limited(record: Record, path: Sequence[str], factors: Floats) -> Floats:
-    """(1 or DRAWS, POINTS) ``factors`` of the model's error, as far as an offer lets them act."""
-    if path[0] != "throughput" or "offer" not in record.uncertainty:
+    """(1 or DRAWS, POINTS) ``factors`` of the model's error, as far as clients let them act."""
+    if path[0] != "throughput":
         return np.atleast_2d(factors)
+    if "offer" not in record.uncertainty:
+        pausing = _pausing(record, path)
+        return np.atleast_2d(1.0 / (pausing + (1.0 - pausing) / factors))
     offered, capacity = np.array(record.uncertainty["offer"])[..., np.newaxis]
     return np.asarray(np.minimum(capacity * factors, offered))
+
+
+def _pausing(record: Record, path: Sequence[str]) -> float:
+    """Of the time from one operation of a closed client to its next one, the part that it pauses;
+    0 where latencies are not known.
+    """
+    clients = record.settings.get("workload", {}).get("clients", {})
+    pause = si_of(str(clients.get("think_time", "")))
+    waits = {name: (found or {}).get(MEAN) for name, found in record.latency_ns.items()}
+    rates = {name: record.throughput[name] for name in path[1:] or record.throughput}
+    if not pause or not all(waits.get(name) for name in rates) or not sum(rates.values()):
+        return 0.0
+    busy_s = sum(rate * (waits[name] or 0.0) * 1e-9 for name, rate in rates.items())
+    return float(pause[0] / (pause[0] + busy_s / sum(rates.values())))
 
 
 def _offer(

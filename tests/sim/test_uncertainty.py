@@ -180,3 +180,11 @@ def test_open_clients_have_no_more_done_than_they_offer() -> None:
     assert (decision(few, open_run("20 M/s"), "lookup") or {})["interval"] == pytest.approx([2, 2])
     ranged = open_run("{value: 10 M/s, range: [5 M/s, 20 M/s]}").uncertainty["throughput"]
     assert 5e6 < ranged["lookup"][0] < 6e6 < 17e6 < ranged["lookup"][1] < 20e6
+
+
+def test_closed_clients_are_no_faster_than_their_pauses() -> None:
+    scenario = load_scenario("short-and-long", settings=["workload.clients.think_time=1 s"])
+    record = with_uncertainty(run_scenario(scenario), scenario)
+    for name, (_, high) in record.uncertainty["throughput"].items():
+        cycle_s = 1.0 + ((record.latency_ns[name] or {})["mean"] or 0.0) * 1e-9
+        assert 1.0 < high / record.throughput[name] < cycle_s
