@@ -90,7 +90,7 @@ class Evidence:
     measured: tuple[float, float]
     predicted: float
     facts: tuple[float, float] = (1.0, 1.0)
-    at_most: float | None = None  # a share is 1
+    at_most: float | None = None  # what no such figure exceeds: 1 of a share
 
     @property
     def error(self) -> float:

@@ -29,7 +29,7 @@ from ...inputs.quantities import si_of
 from ...inputs.shared_work import shared
 from ...topologies.schema_types import Misfit
 from ..kernel.arrays import Floats
-from ..machine.assumptions import Place, Variant
+from ..machine.assumptions import Place, Variant, split_quantity
 from .assumptions import predicted
 from .comparison import settled
 from .doubts import Doubt, doubts_of, merged
@@ -45,8 +45,12 @@ POINTS = 100  # at equal probabilities, for the distribution of chance
 TRIED, NAMED = 6, 2
 NOTICED = 0.005
 MEAN = "mean"  # of a latency
+BEHIND = (
+    "in {} of {} draws of facts and assumptions more arrives than can be done: then latencies have "
+    "no mean, and here no interval"
+)
 ARRIVALS: Place = ("workload", "clients", "arrival_rate")
-KEPT_UP, TOO_MANY = 0.99, "1e12/s"  # of the offer: the rest is chance
+KEPT_UP, TOO_MANY = 0.95, "1e12/s"  # of the offer: the rest is chance, and how a run begins
 
 Path = tuple[str, ...]
 
@@ -64,6 +68,9 @@ def with_uncertainty(
     with shared():  # variants have most of the machine in common
         doubts = doubts_of(scenario)
         shifts, decisive = _drawn_doubts(record, scenario, doubts, progress, most)
+        if behind := max((int(np.isnan(shift).sum()) for shift in shifts.values()), default=0):
+            record = replace(record, warnings=(*record.warnings, BEHIND.format(behind, DRAWS)))
+            shifts = {at: shift for at, shift in shifts.items() if not np.isnan(shift).any()}
         record = replace(record, uncertainty=_offer(record, scenario, doubts, shifts))
     errors = {path: error_of(record, scenario, path) for path in shifts}
     intervals = {at: interval_of(record, at, of, errors[at].factors) for at, of in shifts.items()}
@@ -188,7 +195,7 @@ def _pausing(record: Record, path: Sequence[str]) -> float:
     0 where latencies are not known.
     """
     clients = record.settings.get("workload", {}).get("clients", {})
-    pause = si_of(str(clients.get("think_time", "")))
+    pause = si_of("{} {}".format(*split_quantity(clients.get("think_time"))))
     waits = {name: (found or {}).get(MEAN) for name, found in record.latency_ns.items()}
     rates = {name: record.throughput[name] for name in path[1:] or record.throughput}
     if not pause or not all(waits.get(name) for name in rates) or not sum(rates.values()):
@@ -222,22 +229,27 @@ def _drawn_doubts(
     record: Record, scenario: Scenario, doubts: tuple[Doubt, ...], progress: Progress, most: bool
 ) -> tuple[dict[Path, Floats], list[dict[str, Any]]]:
     """(DRAWS,) by what each draw of the doubts multiplies each figure, and the doubts that decide
-    most. A draw that contradicts itself, or that the scenario cannot run with, leaves it as it is.
+    most. A draw that contradicts itself, or that the scenario cannot run with, leaves it as it is;
+    NaN where latencies of open clients have no mean.
     """
     shifts = {path: np.ones(DRAWS) for path, _ in figures_of(record)}
     if not doubts:
         return shifts, []
     predictor = predictor_of(scenario)
-    if scenario.workload.description.clients.kind == "open":  # their waits no rate tells
-        for path in [path for path in shifts if path[0] == "latency_ns"]:
-            if figure_of(predictor.own, path) is None:
-                del shifts[path]
+    waits = [path for path in shifts if path[0] == "latency_ns"]
+    if scenario.workload.description.clients.kind == "closed":
+        waits = []  # rates tell theirs
+    for path in waits:
+        if figure_of(predictor.own, path) is None:
+            del shifts[path]
     parts = np.column_stack([doubt.draws(DRAWS) for doubt in doubts])
     for k in range(DRAWS):
         with suppress(InputError, DescriptionError):
             found = predicted(predictor, merged(doubts, parts[k]))
             for path, shift in shifts.items():
-                shift[k] += predictor.relative(_change(path, predictor.own, found))
+                endless = path in waits and figure_of(found, path) is None
+                change = np.nan if endless else _change(path, predictor.own, found)
+                shift[k] += predictor.relative(change)
         progress((k + 1) / DRAWS)
     return shifts, _most(predictor, doubts, parts, shifts) if most else []
 

@@ -182,9 +182,19 @@ def test_open_clients_have_no_more_done_than_they_offer() -> None:
     assert 5e6 < ranged["lookup"][0] < 6e6 < 17e6 < ranged["lookup"][1] < 20e6
 
 
-def test_closed_clients_are_no_faster_than_their_pauses() -> None:
-    scenario = load_scenario("short-and-long", settings=["workload.clients.think_time=1 s"])
+@pytest.mark.parametrize("pause", ["1 s", "{value: 1 s, range: [0.999 s, 1.001 s]}"])
+def test_closed_clients_are_no_faster_than_their_pauses(pause: str) -> None:
+    scenario = load_scenario("short-and-long", settings=[f"workload.clients.think_time={pause}"])
     record = with_uncertainty(run_scenario(scenario), scenario)
     for name, (_, high) in record.uncertainty["throughput"].items():
         cycle_s = 1.0 + ((record.latency_ns[name] or {})["mean"] or 0.0) * 1e-9
         assert 1.0 < high / record.throughput[name] < cycle_s
+
+
+@pytest.mark.parametrize(("rate", "mean"), [("66/s", True), ("1500/s", False)])
+def test_what_grows_without_end_has_no_mean(rate: str, mean: bool) -> None:
+    clients = f"workload.clients={{kind: open, arrival_rate: {rate}}}"
+    scenario = load_scenario("host-queries", plane="flow", settings=[clients])
+    record = with_uncertainty(run_scenario(scenario), scenario)
+    assert bool((record.latency_ns["sums"] or {})["mean"]) == mean
+    assert "latency_ns" not in record.uncertainty and "no mean" in record.warnings[-1]

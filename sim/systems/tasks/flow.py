@@ -42,6 +42,10 @@ POLLERS = (
     "not modelled here: of more threads than processors those without tasks poll, and take turns "
     "with those that have some: try --on event, or state system.look, after which they sleep"
 )
+BEHIND = (
+    "at least for a while more queries arrive than can be done: they wait ever longer, and their "
+    "latency has no mean"
+)
 
 
 class TasksFlow:
@@ -315,7 +319,11 @@ class TasksFlow:
         """``why`` holds at the end of the run; without gains there is none."""
         self.layout.check()
         cost = cost_of_faults(self.log.looks, self.control.failing, self.time_s)
-        left_out = {MEAN_FREE: self.rates().mean_free, POLLERS: self._pollers_take_turns()}
+        left_out = {
+            MEAN_FREE: self.rates().mean_free,
+            POLLERS: self._pollers_take_turns(),
+            BEHIND: self.log.falls_behind,
+        }
         notes = [text for text, holds in left_out.items() if holds]
         return self.log.outcome(
             why=self._why() if with_gains else {},

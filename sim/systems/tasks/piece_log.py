@@ -107,14 +107,19 @@ class PieceLog:
         for piece in self._pieces:
             self._count(piece)
 
+    @property
+    def falls_behind(self) -> bool:
+        """Whether open clients' queries wait ever longer, at least for a while."""
+        return any(np.isinf(piece.rates.response_s).any() for piece in self._pieces)
+
     def outcome(self, model: Mapping[str, Any], **others: Any) -> Outcome:
         """All pieces together, with what else is known."""
         self._sum_up()
         length, use = np.array([piece.length_s for piece in self._pieces]), np.array(self._use)
         total_s, latency = float(length.sum()), {}
         for k, name in enumerate(self.queries):
-            mean_s = self._response_s[k] / self._done[k] if self._done[k] > 0 else None
-            mean_ns = None if mean_s is None else mean_s * 1e9
+            mean_s = self._response_s[k] / self._done[k] if self._done[k] > 0 else np.inf
+            mean_ns = mean_s * 1e9 if np.isfinite(mean_s) else None
             latency[name] = {"mean": mean_ns, "p50": None, "p99": None, "p999": None}
         traffic = self._pair_bytes / total_s
         began = np.array([piece.time_s for piece in self._pieces])

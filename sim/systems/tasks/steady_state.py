@@ -48,6 +48,7 @@ DAMPING, PART_MIN = 0.5, 0.02
 FEW_CLIENTS = 3
 # What more clients leave free for each other evens out.
 MEAN_FREE_MAX = 24
+KEPT_UP = 0.999  # of what open clients ask for: who does less falls ever further behind
 
 
 class SteadyState:
@@ -277,7 +278,9 @@ class Search:
             self.of.n,
         )
         response_s, fit = self.queues.response_s, self.queues.fit
-        if not self.program.arrivals_per_s:
+        if self.program.arrivals_per_s:
+            response_s = np.where(fit < KEPT_UP, np.inf, response_s)
+        else:
             think_s = self.program.think_s
             response_s = (response_s + think_s) / fit - think_s
         return Rates(

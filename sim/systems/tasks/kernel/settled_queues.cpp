@@ -15,6 +15,7 @@ constexpr int rounds_of_taking = 8;
 // Queues of nodes with very different numbers of workers settle with short steps only.
 constexpr double late_step = 0.4;
 constexpr double busiest = 0.999;  // beyond, queries that come at random wait as in a full queue
+constexpr double endless = 1e12;   // tasks that wait where more come than can be done
 constexpr double servers_most = 256.0;
 constexpr int queries_before = 4, queries_played = 20;  // of each of a few clients
 constexpr double part_of_task = 1e-6;                   // is rounding
@@ -118,7 +119,8 @@ void SettledQueues::settle(const Values& tasks, const Values& local_s, const Val
         respond(tasks, local_s);
         const double change = ask();
         for (std::size_t b = 0; b < batches_; ++b) {
-            const double found = rates[at(of_.query[b])] * tasks[b] * residence_s_[b];
+            const double found =
+                std::min(rates[at(of_.query[b])] * tasks[b] * residence_s_[b], endless);
             present[b] += step_ * (found - present[b]);
         }
         before_.swap(running);
