@@ -20,7 +20,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 from unittest.mock import patch
 
@@ -166,15 +165,16 @@ def own_tasks() -> Iterator[Evidence]:
 
 
 def store(folder: Path, into: Path) -> None:
-    """Keeps what a cross-validation of a bundled suite measured: the host as its machine file says,
-    and of each case what it sets, the planes that predict it, and the rounds of each metric.
+    """Keeps what a cross-validation of a bundled suite measured: the facts of the host's machine
+    file, and of each case what it sets, the planes that predict it, and the rounds of each metric.
     """
     found = json.loads((folder / ROWS_FILE).read_text())
     if found["interrupted"]:
         raise InputError(f"{folder}: interrupted", expected="a whole cross-validation")
     path = into / MACHINE_FILE
     into.mkdir(exist_ok=True)
-    copyfile(folder / MACHINE_FILE, path)
+    facts, _, _ = (folder / MACHINE_FILE).read_text().partition("\nmeasurements:\n")
+    write_text_atomically(path, facts + "\n")
     suite = load_suite(found["suite"], path, load_machine(path))
     kept = [_kept(case, path, found["rows"]) for case in suite.cases]
     text = ",\n".join(json.dumps(case) for case in kept if case["real"])
