@@ -30,7 +30,7 @@ from published_runs import RunsWithDraws, shifted
 from numatwin.inputs import DescriptionError, InputError, write_text_atomically
 from numatwin.sim.kernel.arrays import Floats
 from numatwin.sim.run.assumptions import varied
-from numatwin.sim.run.doubts import doubts_of, drawn, drawn_machines, merged
+from numatwin.sim.run.doubts import doubts_of, drawn, drawn_machines, merged, parts_drawn
 from numatwin.sim.run.model_error import OTHER, Class
 from numatwin.sim.run.record import Record
 from numatwin.sim.run.runner import run_scenario
@@ -107,7 +107,7 @@ class DrawnRuns(RunsWithDraws):
     def _played(self, scenario: str, settings: Sequence[str], policy: str | None) -> Record:
         loaded = load_scenario(scenario, plane=self.plane, policy=policy, settings=settings)
         doubts = doubts_of(loaded)
-        parts = np.array([doubt.draws(self.count)[self.draw] for doubt in doubts])
+        parts = parts_drawn(doubts, self.count)[self.draw]
         with suppress(InputError, DescriptionError):  # facts that contradict each other
             loaded = varied(loaded, merged(doubts, parts))
         return run_scenario(loaded)

@@ -188,12 +188,16 @@ def drawn_machines(machine: Machine, count: int) -> Iterator[Machine]:
     where nothing is.
     """
     doubts = tuple(doubts_about(machine))
-    parts = np.column_stack([doubt.draws(count) for doubt in doubts]) if doubts else ()
-    for row in parts:
+    for row in parts_drawn(doubts, count) if doubts else ():
         settings = {place[1:]: value for place, value in merged(doubts, row).settings.items()}
         plain = with_settings(plain_facts(machine.description), settings)
         description = MachineDescription.model_validate(plain)
         yield replace(build_machine(description), drawn_from=machine)
+
+
+def parts_drawn(doubts: tuple[Doubt, ...], count: int) -> Floats:
+    """(count, len(doubts)) draws of all of them together, a Latin hypercube."""
+    return np.array([doubt.draws(count) for doubt in doubts]).reshape(-1, count).T
 
 
 def merged(doubts: tuple[Doubt, ...], parts: Floats) -> Variant:

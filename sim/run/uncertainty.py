@@ -32,7 +32,7 @@ from ..kernel.arrays import Floats
 from ..machine.assumptions import Place, Variant, split_quantity
 from .assumptions import predicted
 from .comparison import settled
-from .doubts import Doubt, doubts_of, merged
+from .doubts import Doubt, doubts_of, merged, parts_drawn
 from .model_error import LATENCY, OTHER, THROUGHPUT, TRAFFIC, ModelError, class_of, known_error
 from .real_planes import REAL
 from .record import Record, part_at
@@ -67,11 +67,14 @@ def with_uncertainty(
         return record
     with shared():  # variants have most of the machine in common
         doubts = doubts_of(scenario)
-        shifts, decisive = _drawn_doubts(record, scenario, doubts, progress, most)
+        parts = parts_drawn(doubts, DRAWS)
+        drawn = [merged(doubts, row) for row in parts]
+        shifts = _shifts(record, scenario, drawn, progress)
+        decisive = _most(scenario, doubts, parts, shifts) if most and doubts else []
         if behind := max((int(np.isnan(shift).sum()) for shift in shifts.values()), default=0):
             record = replace(record, warnings=(*record.warnings, BEHIND.format(behind, DRAWS)))
             shifts = {at: shift for at, shift in shifts.items() if not np.isnan(shift).any()}
-        record = replace(record, uncertainty=_offer(record, scenario, doubts, shifts))
+        record = replace(record, uncertainty=_offer(record, scenario, drawn, shifts))
     errors = {path: error_of(record, scenario, path) for path in shifts}
     intervals = {at: interval_of(record, at, of, errors[at].factors) for at, of in shifts.items()}
     return replace(
@@ -205,7 +208,7 @@ def _pausing(record: Record, path: Sequence[str]) -> float:
 
 
 def _offer(
-    record: Record, scenario: Scenario, doubts: tuple[Doubt, ...], shifts: Mapping[Path, Floats]
+    record: Record, scenario: Scenario, drawn: Sequence[Variant], shifts: Mapping[Path, Floats]
 ) -> dict[str, Any]:
     """Of open clients, what each draw offers, and what could be done, in parts of what is done."""
     rate, each = scenario.workload.description.clients.arrival_rate, record.throughput
@@ -215,26 +218,23 @@ def _offer(
     done = sum(value / total * shifts["throughput", name] for name, value in each.items())
     kept_up, predictor = total >= KEPT_UP * rate.value, predictor_of(scenario)
     offered, capacity = np.full(DRAWS, rate.value), np.array(done)
-    for k in range(DRAWS):
-        drawn = merged(doubts, np.array([doubt.draws(DRAWS)[k] for doubt in doubts])).settings
-        if stated := si_of(str(drawn.get(ARRIVALS))):
+    for k, draw in enumerate(drawn):
+        if stated := si_of(str(draw.settings.get(ARRIVALS))):
             offered[k] = stated[0]
         if kept_up and predictor.plane == FLOW:
-            capacity[k] = 1.0 + _total_change(predictor, {**drawn, ARRIVALS: TOO_MANY})
+            capacity[k] = 1.0 + _total_change(predictor, {**draw.settings, ARRIVALS: TOO_MANY})
     found = np.array([offered / (rate.value if kept_up else total), capacity])
     return {"offer": (found / np.maximum(done, 1e-9)).tolist()}
 
 
-def _drawn_doubts(
-    record: Record, scenario: Scenario, doubts: tuple[Doubt, ...], progress: Progress, most: bool
-) -> tuple[dict[Path, Floats], list[dict[str, Any]]]:
-    """(DRAWS,) by what each draw of the doubts multiplies each figure, and the doubts that decide
-    most. A draw that contradicts itself, or that the scenario cannot run with, leaves it as it is;
-    NaN where latencies of open clients have no mean.
+def _shifts(
+    record: Record, scenario: Scenario, drawn: Sequence[Variant], progress: Progress
+) -> dict[Path, Floats]:
+    """(DRAWS,) by what each draw of the doubts multiplies each figure. A draw that contradicts
+    itself, or that the scenario cannot run with, leaves it as it is; NaN where latencies of open
+    clients have no mean.
     """
     shifts = {path: np.ones(DRAWS) for path, _ in figures_of(record)}
-    if not doubts:
-        return shifts, []
     predictor = predictor_of(scenario)
     waits = [path for path in shifts if path[0] == "latency_ns"]
     if scenario.workload.description.clients.kind == "closed":
@@ -242,16 +242,15 @@ def _drawn_doubts(
     for path in waits:
         if figure_of(predictor.own, path) is None:
             del shifts[path]
-    parts = np.column_stack([doubt.draws(DRAWS) for doubt in doubts])
-    for k in range(DRAWS):
+    for k, draw in enumerate(drawn):
         with suppress(InputError, DescriptionError):
-            found = predicted(predictor, merged(doubts, parts[k]))
+            found = predicted(predictor, draw)
             for path, shift in shifts.items():
                 endless = path in waits and figure_of(found, path) is None
                 change = np.nan if endless else _change(path, predictor.own, found)
                 shift[k] += predictor.relative(change)
         progress((k + 1) / DRAWS)
-    return shifts, _most(predictor, doubts, parts, shifts) if most else []
+    return shifts
 
 
 def _change(path: Path, own: Moment, found: Moment) -> float:
@@ -276,18 +275,20 @@ def figure_of(moment: Moment, path: Path) -> float | None:
 
 
 def _most(
-    predictor: Predictor, doubts: tuple[Doubt, ...], parts: Floats, shifts: Mapping[Path, Floats]
+    scenario: Scenario, doubts: tuple[Doubt, ...], parts: Floats, shifts: Mapping[Path, Floats]
 ) -> list[dict[str, Any]]:
-    """Of the doubts that decide most: the ``name`` (the field that
-    states it), and from what to what throughput changes at the
-    ends of its range (``low``, ``high``, relative), the others as they are. Looked for among those
-    that the draws' ranks follow most.
+    """Of the doubts that decide most: the ``name`` (the field that states it), and from what to
+    what throughput changes at the ends of its range (``low``, ``high``, relative), the others as
+    they are. Looked for among those that the draws' ranks follow most.
     """
     rates = [shift for path, shift in shifts.items() if path[0] == "throughput"]
     total = np.mean(rates, axis=0) if rates else np.ones(DRAWS)
     ranks = total.argsort().argsort()
     followed = [abs(float(np.corrcoef(part.argsort().argsort(), ranks)[0, 1])) for part in parts.T]
-    named = [doubt.named for doubt in doubts]  # by the user: tried in any case
+    predictor, named = (
+        predictor_of(scenario),
+        [doubt.named for doubt in doubts],
+    )  # by the user: tried in any case
     found = []
     for k in np.add(followed, named).argsort()[::-1][:TRIED]:
         ends = [_total_change(predictor, doubts[k].at(part)) for part in (0.0, 1.0)]

@@ -23,7 +23,7 @@ from ...inputs.shared_work import SharedWork, shared
 from ...sim.kernel.arrays import Floats
 from ...sim.machine.assumptions import Place, Variant
 from ...sim.run.assumptions import varied
-from ...sim.run.doubts import Doubt, doubts_of, merged, stream_of_loops
+from ...sim.run.doubts import Doubt, doubts_of, merged, parts_drawn, stream_of_loops
 from ...sim.run.scenario import Scenario, load_scenario
 from ...sim.run.uncertainty import DRAWS, bounds
 from ...sim.run.what_if import Predictor
@@ -112,7 +112,7 @@ class _Times:
         """(DRAWS,) by what all else that is uncertain multiplies the time."""
         at = self.rate.at(part)
         own_s = self._time_s(at)
-        parts = np.column_stack([doubt.draws(DRAWS) for doubt in self.others])
+        parts = parts_drawn(self.others, DRAWS)
         drawn = ({**merged(self.others, row).settings, **at} for row in parts)
         return np.array([self._time_s(settings) / own_s for settings in drawn])
 
