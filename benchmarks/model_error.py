@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -38,6 +39,7 @@ from numatwin.sim.run.model_error import (
     EVIDENCE,
     LATENCY,
     OTHER,
+    OTHERS_MOST,
     PRIOR_MEDIAN,
     THROUGHPUT,
     TRAFFIC,
@@ -62,7 +64,7 @@ from numatwin.validate.decisions_scored import NOT_MODELLED, scored
 from numatwin.validate.metrics import Metric
 from numatwin.validate.published import PUBLISHED, source_of
 from numatwin.validate.results import Runs
-from numatwin.validate.trust import AIM, Coverage, coverage
+from numatwin.validate.trust import AIM, LEVEL, Coverage, coverage, intervals
 
 OWN = CASES.parents[1] / "own_tasks"
 GROUP_MIN = 20  # figures
@@ -268,11 +270,31 @@ def plain(row: Evidence) -> dict[str, Any]:
     return {name: value for name, value in asdict(row).items() if value is not None}
 
 
+def score(evidence: Sequence[Evidence]) -> float:
+    """The mean interval score of the logarithms: width, and 20 times what lies outside (Gneiting
+    and Raftery, Strictly Proper Scoring Rules, JASA 102, 2007); of each source and class the root
+    of their rows counts. The smaller, the better.
+    """
+    of_source = Counter((row.source, row.of) for row in evidence)
+    scores = []
+    for row, ends in zip(evidence, intervals(evidence), strict=True):
+        low, high = np.log(ends)
+        outside = max(low - row.error, row.error - high, 0.0)
+        scores.append(high - low + 2.0 / (1.0 - LEVEL) * outside)
+    counts = [of_source[row.source, row.of] ** -0.5 for row in evidence]
+    return float(np.average(scores, weights=counts))
+
+
 def chosen() -> Iterator[tuple[str, Coverage]]:
-    """What intervals hold with other degrees of freedom and other prior medians of the scale."""
-    choices = [(degrees, PRIOR_MEDIAN) for degrees in (1.5, 2.0, 4.0, 8.0, 1e6)]
-    choices += [(DEGREES, median) for median in (0.05, 0.1, 0.4)]
-    for degrees, prior in choices:
+    """What intervals hold with other degrees of freedom, with other prior medians of the scale, and
+    where evidence of other classes counts more or less.
+    """
+    own = DEGREES, PRIOR_MEDIAN, OTHERS_MOST
+    choices = [(degrees, *own[1:]) for degrees in (1.5, 2.0, 4.0, 8.0, 1e6)]
+    choices += [(DEGREES, median, OTHERS_MOST) for median in (0.05, 0.1, 0.4)]
+    choices += [(*own[:2], most) for most in (0.5, 1.0, 4.0, 8.0, 1e6)]
+    for one in choices:
+        degrees, prior, most = one
 
         def below(scores: Any, degrees: float = degrees) -> Any:
             return stdtr(degrees, scores)
@@ -280,14 +302,18 @@ def chosen() -> Iterator[tuple[str, Coverage]]:
         changes: dict[str, Any] = {
             "DEGREES": degrees,
             "PRIOR_MEDIAN": prior,
+            "OTHERS_MOST": most,
             "student_below": below,
         }
         with patch.multiple(model, **changes):
-            found = coverage(known_evidence())
+            found, scored = coverage(known_evidence()), score(known_evidence())
         least = min((one.held, one.group) for one in found if one.rows >= GROUP_MIN)
-        now = " (chosen)" if (degrees, prior) == (DEGREES, PRIOR_MEDIAN) else ""
-        law = f"{degrees:g} degrees of freedom, prior median {prior:g}{now}"
-        yield f"choice/{law}, at least {least[0]:.2f} of a group ({least[1]})", found[0]
+        law = f"{degrees:g} degrees of freedom, prior median {prior:g}, {most:g} rows of others"
+        law += " (chosen)" if one == own else ""
+        yield (
+            f"choice/{law}, at least {least[0]:.2f} of a group ({least[1]}), score {scored:.3f}",
+            found[0],
+        )
 
 
 def main() -> None:

@@ -5,10 +5,11 @@ what the facts left open of that. What is left, the logarithm of measured over p
 facts explain, has Student's distribution (most predictions are much nearer than a few) with a scale
 that depends on the system, the plane, the kind of work and of figure. Evidence that is like a
 prediction counts fully, other evidence less (a power prior: Ibrahim and Chen, Statistical Science
-15, 2000); rows of one source count as the root of their number, as they err together. The scale is
-not known but has a posterior, so that what is predicted from little evidence is wide. Where
-intervals are scored (``numatwin trust``), no source is evidence for its own predictions; those of a
-run use all there is.
+15, 2000), and all of it together no more than ``OTHERS_MOST`` rows: classes' scales differ, so that
+no amount of other evidence tells one. Rows of one source count as the root of their number, as they
+err together. The scale is not known but has a posterior, so that what is predicted from little
+evidence is wide. Where intervals are scored (``numatwin trust``), no source is evidence for its own
+predictions; those of a run use all there is.
 """
 
 import json
@@ -32,6 +33,7 @@ SCALES = np.geomspace(0.01, 3.0, 60)
 PRIOR_MEDIAN, PRIOR_LOG = 0.2, 1.0
 # What evidence counts that differs in one respect.
 OTHER_PLANE, OTHER_KIND, OTHER_SYSTEM, OTHER_FIGURE = 0.5, 0.25, 0.5, 0.1
+OTHERS_MOST = 2.0  # rows, all of it together
 KINDS = {
     "lookup": "lookup",
     "upsert": "lookup",
@@ -46,7 +48,7 @@ POINTS = 20  # at equal probabilities, for the distribution of an error
 
 
 ERRORS = np.concatenate([-np.geomspace(12.0, 1e-3, 400), np.geomspace(1e-3, 12.0, 400)])
-DEGREES = 4.0  # of freedom; 'benchmarks/model_error.py --choices' has others, and other priors
+DEGREES = 4.0  # of freedom; 'benchmarks/model_error.py --choices' has others, and of the above
 
 
 def student_below(scores: Floats) -> Floats:
@@ -144,8 +146,11 @@ def model_error(of: Class, evidence: Iterable[Evidence]) -> ModelError:
     rows = list(evidence)
     of_source = Counter((row.source, row.of) for row in rows)
     log_weights = -0.5 * (np.log(SCALES / PRIOR_MEDIAN) / PRIOR_LOG) ** 2
-    for row in rows:
-        count = of.likeness(row.of) / math.sqrt(of_source[row.source, row.of])
+    counts = [of.likeness(row.of) / math.sqrt(of_source[row.source, row.of]) for row in rows]
+    others = sum(count for row, count in zip(rows, counts, strict=True) if row.of != of)
+    for row, count in zip(rows, counts, strict=True):
+        if row.of != of:
+            count *= OTHERS_MOST / max(others, OTHERS_MOST)
         variance = SCALES**2 + row.spread**2
         left = row.error - row.shift
         near = np.log1p(left * left / variance / DEGREES)
