@@ -79,9 +79,9 @@ def test_little_or_other_evidence_is_wide() -> None:
     assert nothing > 2.0
     assert 1.05 < model_error(OF, near).factor() < 1.4
     other = Class("commits", "event", "commits", THROUGHPUT)
-    of_others = model_error(other, near)
+    of_others, of_many = (model_error(other, count * near) for count in (1, 1000))
     assert (of_others.rows, of_others.sources) == (0, 0)
-    assert model_error(OF, near).factor() < of_others.factor() < nothing
+    assert model_error(OF, near).factor() < of_many.factor() < of_others.factor() < nothing
 
 
 def test_rows_of_one_source_err_together() -> None:
