@@ -2,12 +2,11 @@
 
 Evidence is every number that is published or measured and predicted here: results of papers
 (``numatwin published``), decisions (``numatwin decisions``), traffic counted in the emulator
-(``counted_traffic/``), real runs of a host (``disturbances/``), tasks of our own engine on a host
-(``own_tasks/``: its machine file, and cases as of ``disturbances/``), and real engines as they were
-predicted from their profiles (``real_engines/``). ``--write`` predicts all but the last again and
-writes ``sim/run/model_error.json``; ``--only KIND`` leaves the rest of the file as it is.
-``--store DIR`` first puts what ``numatwin crossvalidate tasks --out DIR`` measured into
-``own_tasks/``.
+(``counted_traffic/``), real runs of our own engines on hosts (``disturbances/``; ``own_runs/``, of
+each suite: the host's machine file, and cases), and real engines as they were predicted from their
+profiles (``real_engines/``). ``--write`` predicts all but the last again and writes
+``sim/run/model_error.json``; ``--only KIND`` leaves the rest of the file as it is. ``--store DIR``
+first puts what ``numatwin crossvalidate SUITE --out DIR`` measured into ``own_runs/``.
 One JSON object a line: the share of measured figures that 90% intervals hold, each made of the
 evidence of all other sources, and how wide they are; of the evidence as it is stored, and with
 ``--choices`` as they would be with other laws of the model's error.
@@ -66,7 +65,7 @@ from numatwin.validate.published import PUBLISHED, source_of
 from numatwin.validate.results import Runs
 from numatwin.validate.trust import AIM, LEVEL, Coverage, coverage, intervals
 
-OWN = CASES.parents[1] / "own_tasks"
+OWN = CASES.parents[1] / "own_runs"
 GROUP_MIN = 20  # figures
 # Of models that choose access paths: no predictions of an engine.
 NOT_OF_ENGINES = ("gru-tab2", "gru-opt")
@@ -160,19 +159,21 @@ def of_host() -> Iterator[Evidence]:
     return _of_cases(CASES, MACHINE, "real runs of one host")
 
 
-def own_tasks() -> Iterator[Evidence]:
-    """The same of queries as tasks; nothing before they are stored."""
-    if (cases := OWN / CASES.name).exists():
-        yield from _of_cases(cases, OWN / MACHINE_FILE, "own tasks of one host")
+def own_runs() -> Iterator[Evidence]:
+    """The same of each suite that is stored."""
+    for folder in sorted(OWN.iterdir()):
+        source = f"own runs of {folder.name} on one host"
+        yield from _of_cases(folder / CASES.name, folder / MACHINE_FILE, source)
 
 
-def store(folder: Path, into: Path) -> None:
+def store(folder: Path) -> None:
     """Keeps what a cross-validation of a bundled suite measured: the facts of the host's machine
     file, and of each case what it sets, the planes that predict it, and the rounds of each metric.
     """
     found = json.loads((folder / ROWS_FILE).read_text())
     if found["interrupted"]:
         raise InputError(f"{folder}: interrupted", expected="a whole cross-validation")
+    into = OWN / found["suite"]
     path = into / MACHINE_FILE
     into.mkdir(exist_ok=True)
     facts, _, _ = (folder / MACHINE_FILE).read_text().partition("\nmeasurements:\n")
@@ -260,7 +261,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Evidence]]] = {
     "decisions": decided,
     "counted": counted,
     "host": of_host,
-    "own": own_tasks,
+    "own": own_runs,
     "engines": of_engines,
 }
 
@@ -321,10 +322,10 @@ def main() -> None:
     parser.add_argument("--choices", action="store_true", help="with other laws of errors, too")
     parser.add_argument("--write", action="store_true", help="predict all evidence again")
     parser.add_argument("--only", choices=KINDS, help="of this kind")
-    parser.add_argument("--store", type=Path, metavar="DIR", help="keep a crossvalidate's tasks")
+    parser.add_argument("--store", type=Path, metavar="DIR", help="keep a crossvalidate's runs")
     options = parser.parse_args()
     if options.store:
-        store(options.store, OWN)
+        store(options.store)
     if options.write:
         kinds = [options.only] if options.only else list(KINDS)
         found = [{"from": kind, **plain(row)} for kind in kinds for row in KINDS[kind]()]
