@@ -59,6 +59,7 @@ class Scales:
     memory: float = 1.0
     links: float = 1.0
     pairs: float = 1.0
+    dies: float = 1.0
     cache: float = 1.0
     latency: float = 1.0
     link_kind: str | None = None
@@ -311,7 +312,7 @@ class CostModel(LinkTraffic):
                 sharers = node.caches[-1].shared_by_cores if node.caches else node.cores
                 on_die = node.die_cores or max(sharers, 1)
                 found[k] = LINE_BYTES / node.die_Bps / np.ceil(cores_in_use[k] / on_die)
-        return found / self.scales.pairs
+        return found / self.scales.dies
 
     @cached_property
     def link_Bps(self) -> Floats:

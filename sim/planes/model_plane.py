@@ -20,7 +20,7 @@ from .why import WORKERS
 
 # Of a machine with more links the series do not tell each one's use.
 LINKS_IN_SERIES = 256
-# Rounding of sums of a run, far below a line.
+# Rounding of sums of a run, far below a line; each event is at a whole picosecond.
 SLACK = 1e-9
 
 
@@ -147,7 +147,7 @@ class SumsPlayer(ABC, Generic[ModelKind, SumsKind]):
 
     def check(self) -> None:
         now = self.sums_now()
-        most = now.now_ps * (1.0 + SLACK) + 1.0
+        most = now.now_ps * (1.0 + SLACK) + self.model.events + 1.0
         if (now.memory_ps > most).any() or (now.link_ps > most).any():
             raise RuntimeError("a controller or a link did more than time allows")
 

@@ -13,7 +13,7 @@ from .rates import Rates
 
 MORE = 1.1
 WORKERS = "time of the workers"
-BETWEEN_NODES = "lines under way between nodes"
+BETWEEN_NODES, DIES = "lines under way between nodes", "bandwidth of dies"
 GAIN_MIN = 3e-4  # below, the search's own tolerance shows
 
 
@@ -42,7 +42,10 @@ def explain(plane: Explained, operations: Iterable[str], with_gains: bool = True
         return {}
     scaled = what_ifs(plane.machine, plane.costs) if with_gains else {}
     gains = {name: plane.throughput(scales) / before - 1.0 for name, scales in scaled.items()}
-    why = Why(_binding(plane, rates), by_gain(gains, GAIN_MIN), _times_ns(rates))
+    binding = _binding(plane, rates)
+    if binding == BETWEEN_NODES and gains.get(DIES, 0.0) > gains.get(BETWEEN_NODES, 0.0):
+        binding = DIES  # both cap flows
+    why = Why(binding, by_gain(gains, GAIN_MIN), _times_ns(rates))
     return dict.fromkeys(operations, why)
 
 
@@ -62,6 +65,8 @@ def what_ifs(machine: Machine, costs: CostModel) -> dict[str, Scales]:
         found["bandwidth of all links"] = Scales(links=MORE)
     if costs.limits.limited:
         found[BETWEEN_NODES] = Scales(pairs=MORE)
+    if any(node.die_Bps is not None for node in machine.nodes):
+        found[DIES] = Scales(dies=MORE)
     return found
 
 

@@ -64,21 +64,28 @@ def _gains(need: Need, rate: Rate) -> tuple[Gain, ...]:
     if before <= 0:
         return ()
     better = what_ifs(need.parameters)
-    return by_gain({n: rate(p, until_ps) / before - 1.0 for n, p in better.items()}, GAIN_MIN)
+    gains = {n: rate(p, until_ps) / before - 1.0 for n, p in better.items()}
+    clients = len(need.parameters.client_machine)
+    gains["clients"] *= (MORE - 1.0) * clients / _more(clients)
+    return by_gain(gains, GAIN_MIN)
+
+
+def _more(clients: int) -> int:
+    """A tenth of them, at least one."""
+    return max(1, round(clients * (MORE - 1.0)))
 
 
 def what_ifs(parameters: CommitParameters) -> Mapping[str, CommitParameters]:
     """The same run on better parts; clients keep their numbers, and so their draws."""
     work = {name: round(getattr(parameters.work, name) / MORE) for name in RecordWork.FIELDS}
     machines = parameters.client_machine
-    more = max(1, round(len(machines) * (MORE - 1.0)))
+    more = _more(len(machines))
     return {
         "network bandwidth and message rate": _with_costs(parameters, "out_ps", "in_ps"),
         "speed of the network (1 / latency)": _with_costs(parameters, "wire_ps"),
-        "processor speed": replace(
-            _with_costs(parameters, "send_ps", "receive_ps", interrupts=True),
-            compute_ps=round(parameters.compute_ps / MORE),
-            work=RecordWork(**work),
+        "processor speed": _with_costs(parameters, "send_ps", "receive_ps", interrupts=True),
+        "bandwidth of a thread's copies": replace(
+            parameters, compute_ps=round(parameters.compute_ps / MORE), work=RecordWork(**work)
         ),
         "clients": replace(
             parameters,

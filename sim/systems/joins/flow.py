@@ -22,7 +22,7 @@ from .spec import LINE_BYTES
 
 MORE = 1.1
 GAIN_MIN = 1e-3
-PARTS_OF_MACHINE = ("processor speed", "memory bandwidth", "network bandwidth and message rate")
+PARTS_OF_MACHINE = ("speed of workers", "memory bandwidth", "network bandwidth and message rate")
 
 
 class FlowModel:

@@ -33,6 +33,7 @@ from .steady_state import Search, SteadyState
 STUCK_PART = 0.1
 # More of a link that is less full than this changes nothing.
 LINK_FULL = 0.99
+FULL_NAMED = 2
 MEAN_FREE = (
     "not modelled here: a stage has as many tasks as workers are free when it starts, nearly all "
     "or few. The flow plane counts with their mean, and throughput may be half of what it says: "
@@ -356,8 +357,17 @@ class TasksFlow:
             shorter = self.program.with_lock_times(name, 1.0 / MORE)
             gains.append(Gain(f"lock {name}", self._gain_with(search, shorter, self.costs)))
         gains.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
-        binding = gains[0].resource if gains[0].gain_per_10pct >= 0.01 else "what clients ask for"
+        binding = gains[0].resource
+        if gains[0].gain_per_10pct < 0.01:  # several are full at a time, or none is
+            binding = " and ".join(self._full()[:FULL_NAMED]) or "what clients ask for"
         return dict.fromkeys(self.queries, Why(binding, tuple(gains)))
+
+    def _full(self) -> list[str]:
+        """Memories and links without time to spare, as things are now."""
+        served, machine = self.rates().served, self.machine
+        names = [*(f"memory of node {node.id}" for node in machine.nodes), *machine.link_names]
+        use = np.concatenate([served.memory_use, served.link_use]).tolist()
+        return [name for name, part in zip(names, use, strict=True) if part >= LINK_FULL]
 
     def _gain(self, search: Search, scales: Scales) -> float:
         """Of all queries on a machine whose parts are that much better, as things are now."""
